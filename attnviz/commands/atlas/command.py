@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from attnviz.commands.atlas import terminal as table
 from attnviz.commands.atlas.development import develop
 from attnviz.commands.atlas.headlines import one_head, scatter_of, two_scores
-from attnviz.commands.atlas.record import SCORES, Atlas
+from attnviz.commands.atlas.record import SCORES, Atlas, ScoreName
 from attnviz.commands.atlas.rows import AtlasRow, DevelopmentRow, HeadPartRow, ScatterRow
 from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads
 from attnviz.draw.titles import amount, model_notes
@@ -182,7 +182,7 @@ def show_development(
     atlases = [read_scan(session, folder) for folder in folders]
     found = develop(folders, atlases)
     heads = found.heads if head is None else (one_head(atlases[0], head),)
-    found = found.only(heads, SCORES if score is None else (score,))
+    found = found.only(heads, [*SCORES] if score is None else (score,))
 
     def draw(**look: Any) -> "Drawn":
         from attnviz.commands.atlas import development_shown as picture
@@ -243,24 +243,13 @@ attnviz atlas scanned --export headvis -o tree
 """
 COMMON = "head sort top plot format output quiet".split()
 """The options that the short help lists."""
-Score: TypeAlias = Literal[
-    "entropy",
-    "normalised",
-    "distance",
-    "previous",
-    "first",
-    "self",
-    "duplicate",
-    "induction",
-    "distance_variance",
-]
 
 
 @dataclass(frozen=True)
 class Listed:
     """Which heads are listed, and in which order."""
 
-    sort: Score | None = option_field(
+    sort: ScoreName | None = option_field(
         g.LOOK,
         None,
         "--sort",

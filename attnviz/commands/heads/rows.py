@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
 
 from attnviz.commands.heads.labels import LabelReport, LabelScore
 from attnviz.commands.heads.retrieval import Retrieval
@@ -10,7 +10,7 @@ from attnviz.commands.heads.titles import heads_title
 from attnviz.console import Display
 from attnviz.draw.titles import amount
 from attnviz.kit.result import Result
-from attnviz.records.metrics import HeadMetrics, HeadReport
+from attnviz.records.metrics import METRICS, HeadMetrics, HeadReport
 from attnviz.records.parts import Circuits
 from attnviz.records.rows import Error, HeadNumber, LayerNumber, ModelName, measured
 
@@ -69,31 +69,17 @@ def _head_row(report: HeadReport, each: HeadMetrics, title: str) -> HeadRow:
     def error(metric: str) -> float | None:
         return measured(each.metrics[metric].error)
 
-    return {
+    row = {
         "model": report.capture.model.name,
         "layer": each.head.layer,
         "head": each.head.head,
         "role": each.role.name if each.role else None,
         "passed": f"{each.role.metric} ≥ {each.role.least:g}" if each.role else None,
         "card": list(each.named),
-        "entropy": mean("entropy"),
-        "entropy_error": error("entropy"),
-        "normalised": mean("normalised"),
-        "normalised_error": error("normalised"),
-        "distance": mean("distance"),
-        "distance_error": error("distance"),
-        "previous": mean("previous"),
-        "previous_error": error("previous"),
-        "first": mean("first"),
-        "first_error": error("first"),
-        "self": mean("self"),
-        "self_error": error("self"),
-        "duplicate": mean("duplicate"),
-        "duplicate_error": error("duplicate"),
-        "induction": mean("induction"),
-        "induction_error": error("induction"),
-        "measured": title,
     }
+    for name in METRICS:
+        row |= {name: mean(name), f"{name}_error": error(name)}
+    return cast("HeadRow", {**row, "measured": title})
 
 
 class RetrievalRow(TypedDict):
