@@ -16,12 +16,12 @@ from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.option import command
-from attnviz.kit.result import Result
+from attnviz.kit.result import Result, result_of
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, describe, identity_of, known_models, parameters_of
 from attnviz.models.placement import BUILTIN, COUNTED, EMBEDDINGS, KNOWN_MODELS
 from attnviz.records.heads import Figure, ModelCard, ModelFacts
-from attnviz.records.rows import HeadNumber, LayerNumber
+from attnviz.records.rows import HeadNumber, JsonOutput, LayerNumber, declared
 
 # Models as rows: their sizes, and what their cards say.
 
@@ -219,7 +219,7 @@ def models(
 
 def _every_model() -> Result[Sequence[ModelFacts]]:
     known = known_models()
-    return Result(
+    return result_of(
         "models",
         known,
         amount(len(known), "model"),
@@ -231,7 +231,7 @@ def _every_model() -> Result[Sequence[ModelFacts]]:
 
 def _one_model(name: str) -> Result[tuple[ModelFacts, ModelCard]]:
     facts, card = _described(name)
-    return Result(
+    return result_of(
         "models",
         (facts, card),
         name,
@@ -255,3 +255,12 @@ def _described(name: str) -> tuple[ModelFacts, ModelCard]:
             f"attnviz params {name} counts its parameters; it knows {', '.join(COUNTED)}",
         )
     return describe(name)
+
+
+JSON = JsonOutput(
+    (
+        declared(ModelRow),
+        declared(CardRow),
+    ),
+    (),
+)

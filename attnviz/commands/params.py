@@ -15,11 +15,12 @@ from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.option import command
-from attnviz.kit.result import Result
+from attnviz.kit.result import result_of
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, identity_of, parameters_of
 from attnviz.models.folder.params import CROSS, Matrix, ParameterCount, Part, Per
 from attnviz.models.placement import BUILTIN, COUNTED
+from attnviz.records.rows import JsonOutput, declared
 
 # A model's parameters, as rows: a matrix each, or one row of all.
 
@@ -274,7 +275,7 @@ def params(
     count = parameters_of(source)
     whole = to.format.name == "json"
     sums = [(name, n) for name, n, _ in listed_sums(count)]
-    result = Result(
+    result = result_of(
         "params",
         count,
         count.name,
@@ -284,3 +285,12 @@ def params(
         models=[identity_of(source, count.total)] if whole else (),
     )
     deliver_result(session, to, result)
+
+
+JSON = JsonOutput(
+    (
+        declared(MatrixRow),
+        declared(CountRow),
+    ),
+    (),
+)

@@ -20,7 +20,7 @@ from attnviz.kit.prepare import TextOptions, prepare_tokens
 from attnviz.kit.write import make_folder, write_bytes
 from attnviz.records.capture import ModelIdentity, PatternBlock
 from attnviz.records.heads import Head, every_head, listed
-from attnviz.records.rows import model_to_dict, to_json
+from attnviz.records.rows import MODEL, to_json
 from attnviz.records.tokens import Token, numbered
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def kept_in(model: "LoadedModel") -> Path:
     folder = model.tokenizer.folder
     files = sorted(folder.iterdir()) if folder else []
     states = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()]
-    about = json.dumps([SCHEMA, model_to_dict(model.identity), str(folder), states])
+    about = json.dumps([SCHEMA, MODEL.row(model.identity), str(folder), states])
     return cache_folder() / f"retrieval-{hashlib.sha256(about.encode()).hexdigest()[:32]}.json"
 
 
@@ -213,7 +213,7 @@ def keep(model: "LoadedModel", retrieval: Retrieval) -> Path | None:
     path = kept_in(model)
     content = {
         "schema": SCHEMA,
-        "model": model_to_dict(retrieval.model),
+        "model": MODEL.row(retrieval.model),
         "needles": asdict(retrieval.needles),
         "scores": {str(head): score for head, score in retrieval.scores},
     }

@@ -9,10 +9,18 @@ from attnviz.commands.heads.retrieval import Retrieval
 from attnviz.commands.heads.titles import heads_title
 from attnviz.console import Display
 from attnviz.draw.titles import amount
-from attnviz.kit.result import Result
+from attnviz.kit.result import Result, result_of
 from attnviz.records.metrics import HeadMetrics, HeadReport
 from attnviz.records.parts import Circuits
-from attnviz.records.rows import Error, HeadNumber, LayerNumber, ModelName, measured
+from attnviz.records.rows import (
+    Error,
+    HeadNumber,
+    JsonOutput,
+    LayerNumber,
+    ModelName,
+    declared,
+    measured,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -219,7 +227,7 @@ def of_report(report: HeadReport) -> Result[HeadReport]:
         return picture.draw(report, **look)
 
     about = f"{report.capture.model.name}, {amount(len(report.heads), 'head')}"
-    return Result(
+    return result_of(
         "heads",
         report,
         about,
@@ -240,7 +248,7 @@ def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retriev
         return table.render(retrieval, retrieval.ranked[:top], display)
 
     about = f"{retrieval.model.name}, retrieval"
-    return Result(
+    return result_of(
         "heads",
         retrieval,
         about,
@@ -265,7 +273,7 @@ def of_circuits(circuits: Circuits, top: int | None = None) -> Result[Circuits]:
         return picture.draw(circuits, **look)
 
     about = f"{circuits.model.name}, circuits"
-    return Result(
+    return result_of(
         "heads",
         circuits,
         about,
@@ -291,7 +299,7 @@ def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport
         return picture.draw(report, **look)
 
     about = f"{report.model.name}, {amount(report.texts, 'labelled text')}"
-    return Result(
+    return result_of(
         "heads",
         report,
         about,
@@ -301,3 +309,14 @@ def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport
         draw,
         captures=report.runs,
     )
+
+
+JSON = JsonOutput(
+    (
+        declared(HeadRow),
+        declared(RetrievalRow),
+        declared(CircuitRow),
+        declared(LabelRow),
+    ),
+    (),
+)
