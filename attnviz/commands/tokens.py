@@ -45,6 +45,7 @@ def _characters(token: Token) -> str:
     return f"{token.start}:{token.end}" if token.start < token.end else ""
 
 
+JSON = JsonOutput((TOKEN,))
 EPILOG = """
 Examples
 
@@ -95,6 +96,3 @@ def tokens(
     )
     result = Result(form, cut, runs)
     deliver_result(session, to, result)
-
-
-JSON = JsonOutput((TOKEN,))

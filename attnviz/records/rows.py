@@ -7,7 +7,7 @@ import json
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from math import isnan
 from operator import attrgetter
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from attnviz.records.call import Asked
 from attnviz.records.capture import Capture, MadeBy, ModelIdentity, TextLoss
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, NamedHead
 from attnviz.records.parts import Node, Part, Removal, Shares, Why, Write
 from attnviz.records.tokens import Token
 from attnviz.records.trace import EmbeddingTrace, HeadTrace, Worked
@@ -153,6 +153,11 @@ class Field(Generic[RecordT]):
     of: Callable[[RecordT], Any] | None = None
     optional: bool = False
 
+    def within(self, part: Callable[[Any], RecordT]) -> "Field[Any]":
+        """The same of a record that has this one as a part."""
+        of = self.of or attrgetter(self.name)
+        return replace(self, of=lambda whole: of(part(whole)))
+
     def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
         """The JSON Schema of the value; what it refers to is added to the definitions."""
         schema = schema_of(self.type, definitions)
@@ -183,6 +188,10 @@ class Fields(Generic[RecordT]):
             if value is not ABSENT:
                 row[name] = value if write is None or value is None else write(value)
         return row
+
+    def within(self, part: Callable[[Any], RecordT]) -> "list[Field[Any]]":
+        """The same fields of a record that has this one as a part."""
+        return [field.within(part) for field in self.all]
 
     def columns(self, rows: Sequence[Row]) -> dict[str, Column]:
         """Rows by column, each in the type that its field has.
@@ -558,15 +567,7 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
         "seed": capture.asked.seed,
         "options": dict(capture.asked.options),
         "loss": None if capture.loss is None else loss_to_dict(capture.loss),
-        "named_heads": [
-            {
-                "behaviour": named.behaviour,
-                "layer": named.head.layer,
-                "head": named.head.head,
-                "title": named.title,
-            }
-            for named in capture.named_heads
-        ],
+        "named_heads": [NAMED_HEAD.row(named) for named in capture.named_heads],
         **unknown_to_dict(capture.unknown_words),
         **({"segments": segments} if segments else {}),
     }
@@ -662,6 +663,17 @@ def write_to_dict(write: Write) -> dict[str, Any]:
             for reader in write.readers
         ],
     }
+
+
+NAMED_HEAD = Fields[NamedHead](
+    "NamedHeadRow",
+    "A head that is known for a behaviour.",
+    (
+        Field("behaviour", str),
+        *head_fields(lambda named: named.head),
+        Field("title", str, "What it is known for, for a person."),
+    ),
+)
 
 
 # The older declarations: TypedDicts.
