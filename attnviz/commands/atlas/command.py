@@ -19,7 +19,7 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver, deliver_result, destination_of
 from attnviz.kit.lines import say
 from attnviz.kit.option import command, option_field
-from attnviz.kit.result import Result
+from attnviz.kit.result import result_of
 from attnviz.kit.session import Session
 from attnviz.records.call import Asked, asked
 from attnviz.records.rows import made_to_dict
@@ -118,7 +118,7 @@ def show_head(session: Session, to: Destination, folder: str, name: str, top: in
     if to.format.name == "json":
         deliver(session, to, [(None, head_chunks(found, made_of_scans([whole]), top))])
         return
-    result = Result(
+    result = result_of(
         "atlas",
         found,
         str(found.head),
@@ -147,7 +147,7 @@ def show_plot(
 
         return picture.draw(whole, scatter, top=top, **look)
 
-    result = Result(
+    result = result_of(
         "atlas",
         scatter,
         f"{scatter.x} and {scatter.y}",
@@ -189,7 +189,7 @@ def show_development(
 
         return picture.draw(found, top=top, **look)
 
-    result = Result(
+    result = result_of(
         "atlas",
         found,
         amount(len(folders), "scan"),
@@ -320,7 +320,7 @@ def _show_scores(
 
         return picture.draw(whole, **look)
 
-    result = Result(
+    result = result_of(
         "atlas",
         found,
         whole.model,

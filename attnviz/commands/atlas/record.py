@@ -22,7 +22,7 @@ from attnviz.records.capture import FloatArray, IntArray, ModelIdentity
 from attnviz.records.heads import Head
 from attnviz.records.metrics import BINS, METRICS, Estimate, Score
 from attnviz.records.restore import model_of_dict
-from attnviz.records.rows import model_to_dict, to_json
+from attnviz.records.rows import MODEL, to_json
 
 FloatArray64: TypeAlias = NDArray[np.float64]
 SCALE = 1 << 30
@@ -430,7 +430,7 @@ def record_to_bytes(record: Record, skipped: Sequence[Skipped] = (), shard: int 
     rest = {
         "shard": shard,
         "heads": record.heads,
-        "origin": {**vars(record.origin), "model": None if model is None else model_to_dict(model)},
+        "origin": {**vars(record.origin), "model": None if model is None else MODEL.row(model)},
         **{name: getattr(record, name) for name in NUMBERS},
         "skipped": [vars(each) for each in skipped],
     }
