@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
@@ -16,97 +16,69 @@ from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.option import command
-from attnviz.kit.result import Result
+from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, describe, identity_of, known_models, parameters_of
 from attnviz.models.placement import BUILTIN, COUNTED, EMBEDDINGS, KNOWN_MODELS
 from attnviz.records.heads import Figure, ModelCard, ModelFacts
-from attnviz.records.rows import HeadNumber, LayerNumber
+from attnviz.records.rows import (
+    NAMED_HEAD,
+    Field,
+    Fields,
+    JsonOutput,
+    list_of,
+)
 
 # Models as rows: their sizes, and what their cards say.
 
 
-class ModelRow(TypedDict):
-    """A model's sizes."""
-
-    name: str
-    layers: int
-    heads: Annotated[int, "How many heads all layers have together."]
-    heads_per_layer: int
-    parameters: int
-    context: Annotated[int, "The most tokens that it takes."]
-    where: Annotated[str, "Where it comes from, for a person."]
-
-
-def model_row(facts: ModelFacts) -> ModelRow:
-    """The sizes of a model."""
-    return {
-        "name": facts.name,
-        "layers": facts.layers,
-        "heads": facts.layers * facts.heads_per_layer,
-        "heads_per_layer": facts.heads_per_layer,
-        "parameters": facts.parameters,
-        "context": facts.context,
-        "where": facts.where,
-    }
-
-
-class NamedHeadRow(TypedDict):
-    """A head that is known for a behaviour."""
-
-    behaviour: str
-    layer: LayerNumber
-    head: HeadNumber
-    title: Annotated[str, "What it is known for, for a person."]
-
-
-class FigureRow(TypedDict):
-    """A figure that was measured on texts that the model was not trained on."""
-
-    behaviour: str
-    measure: str
-    value: float
-    bar: Annotated[float | None, "What it had to reach."]
-    n: Annotated[int, "How many cases it is over."]
-    texts: Annotated[str, "What the cases are from."]
-
-
-class CardRow(ModelRow):
-    """A model's sizes and its card."""
-
-    description: str
-    bos: Annotated[bool, "Whether a beginning token stands before a text by default."]
-    named_heads: list[NamedHeadRow]
-    figures: list[FigureRow]
-
-
-def card_row(facts: ModelFacts, card: ModelCard) -> CardRow:
-    """The sizes of a model, and its card."""
-    return {
-        **model_row(facts),
-        "description": card.description,
-        "bos": card.bos,
-        "named_heads": [
-            {
-                "behaviour": named.behaviour,
-                "layer": named.head.layer,
-                "head": named.head.head,
-                "title": named.title,
-            }
-            for named in card.heads
-        ],
-        "figures": [
-            {
-                "behaviour": figure.behaviour,
-                "measure": figure.measure,
-                "value": figure.value,
-                "bar": figure.bar,
-                "n": figure.n,
-                "texts": figure.texts or "held-out texts",
-            }
-            for figure in card.figures
-        ],
-    }
+SIZES = Fields[ModelFacts](
+    "ModelRow",
+    "A model's sizes.",
+    (
+        Field("name", str),
+        Field("layers", int),
+        Field(
+            "heads",
+            int,
+            "How many heads all layers have together.",
+            lambda model: model.layers * model.heads_per_layer,
+        ),
+        Field("heads_per_layer", int),
+        Field("parameters", int),
+        Field("context", int, "The most tokens that it takes."),
+        Field("where", str, "Where it comes from, for a person."),
+    ),
+)
+FIGURE = Fields[Figure](
+    "FigureRow",
+    "A figure that was measured on texts that the model was not trained on.",
+    (
+        Field("behaviour", str),
+        Field("measure", str),
+        Field("value", float),
+        Field("bar", float | None, "What it had to reach."),
+        Field("n", int, "How many cases it is over."),
+        Field("texts", str, "What the cases are from.", lambda f: f.texts or "held-out texts"),
+    ),
+)
+CARD = Fields[tuple[ModelFacts, ModelCard]](
+    "CardRow",
+    "A model's sizes and its card.",
+    (
+        *SIZES.within(lambda model: model[0]),
+        Field("description", str, "", lambda model: model[1].description),
+        Field(
+            "bos",
+            bool,
+            "Whether a beginning token stands before a text by default.",
+            lambda model: model[1].bos,
+        ),
+        Field("named_heads", list_of(NAMED_HEAD), "", lambda model: model[1].heads),
+        Field("figures", list_of(FIGURE), "", lambda model: model[1].figures),
+    ),
+)
+JSON = JsonOutput((SIZES, CARD))
 
 
 # Models as a table, and one model's card.
@@ -171,6 +143,20 @@ def _figures(figures: Sequence[Figure], width: int) -> Iterator[Text]:
     yield from listing(columns, rows, width)
 
 
+EVERY = Form[Sequence[ModelFacts]](
+    "models",
+    SIZES,
+    lambda known, top, line: known,
+    lambda known: amount(len(known), "model"),
+    lambda known, display: listed(known, display.width),
+)
+ONE = Form[tuple[ModelFacts, ModelCard]](
+    "models",
+    CARD,
+    lambda model, top, line: [model],
+    lambda model: model[0].name,
+    lambda model, display: render_card(model[0], model[1], display.width),
+)
 EPILOG = """
 Examples
 
@@ -209,36 +195,14 @@ def models(
 ) -> None:
     """List the available models, or show one model's card: named heads and figures."""
     to = destination_of(session, output)
-    result: Result[Any] = _every_model() if name is None else _one_model(name)
-    if to.format.name == "json":
-        shown = known_models() if name is None else [result.record[0]]
-        made = [identity_of(Source(each.name), each.parameters) for each in shown]
-        result = replace(result, models=made)
+    described = None if name is None else _described(name)
+    known = known_models() if described is None else [described[0]]
+    json = to.format.name == "json"
+    made = [identity_of(Source(each.name), each.parameters) for each in known] if json else []
+    result: Result[Any] = Result(EVERY, known, models=made)
+    if described is not None:
+        result = Result(ONE, described, models=made)
     deliver_result(session, to, result)
-
-
-def _every_model() -> Result[Sequence[ModelFacts]]:
-    known = known_models()
-    return Result(
-        "models",
-        known,
-        amount(len(known), "model"),
-        (ModelRow,),
-        lambda: [model_row(model) for model in known],
-        lambda display: listed(known, display.width),
-    )
-
-
-def _one_model(name: str) -> Result[tuple[ModelFacts, ModelCard]]:
-    facts, card = _described(name)
-    return Result(
-        "models",
-        (facts, card),
-        name,
-        (CardRow,),
-        lambda: [card_row(facts, card)],
-        lambda display: render_card(facts, card, display.width),
-    )
 
 
 def _described(name: str) -> tuple[ModelFacts, ModelCard]:

@@ -1,8 +1,9 @@
 """`attnviz params`: how many parameters a model has, matrix by matrix."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, TypedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated
 
 import typer
 from rich.console import RenderableType
@@ -15,103 +16,71 @@ from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.option import command
-from attnviz.kit.result import Result
+from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, identity_of, parameters_of
-from attnviz.models.folder.params import CROSS, Matrix, ModelPart, ParameterCount, Per
+from attnviz.models.folder.params import CROSS, Apart, Matrix, ModelPart, ParameterCount, Per
 from attnviz.models.placement import BUILTIN, COUNTED
+from attnviz.records.rows import Field, Fields, JsonOutput, list_of
 
 # A model's parameters, as rows: a matrix each, or one row of all.
 
 
-class MatrixRow(TypedDict):
-    """One kind of matrix or vector."""
-
-    name: str
-    part: ModelPart
-    shape: Annotated[list[int], "Of one copy: (d_in, d_out) for the matrices of attention."]
-    per: Annotated[Per, "What each has one copy of it."]
-    each: Annotated[int, "The parameters of one copy."]
-    copies: Annotated[int, "How many copies the model has."]
-    total: Annotated[int, "The parameters of all copies."]
-    source: Annotated[str, "Its name in the weights, with * for the number of the layer."]
-
-
-class SumRow(TypedDict):
-    """The parameters of one head, one layer, all layers."""
-
-    name: str
-    parameters: int
-
-
-class ApartRow(TypedDict):
-    """Numbers in a file that are no parameters of their own."""
-
-    source: str
-    count: int
-    why: Annotated[str, "The reason, for a person."]
-
-
-class CountRow(TypedDict):
-    """All parameters of a model; null where a number has no meaning for it."""
-
-    name: str
-    layers: int | None
-    encoder_layers: int | None
-    decoder_layers: int | None
-    heads_per_layer: int | None
-    kv_heads_per_layer: int | None
-    d_model: int | None
-    d_head: int | None
-    total: Annotated[int, "Tied weights count once."]
-    attention: Annotated[int, "W_Q, W_K, W_V and W_O of all heads."]
-    attention_share: float
-    lesson_total: Annotated[int | None, "As lessons count."]
-    lesson_attention_share: float | None
-    sums: list[SumRow]
-    matrices: list[MatrixRow]
-    apart: list[ApartRow]
-
-
-def matrix_rows(count: ParameterCount) -> list[MatrixRow]:
-    """A row for each kind of matrix."""
-    return [_matrix(matrix) for matrix in count.matrices]
-
-
-def _matrix(matrix: Matrix) -> MatrixRow:
-    return {
-        "name": matrix.name,
-        "part": matrix.part,
-        "shape": list(matrix.shape),
-        "per": matrix.per,
-        "each": matrix.each,
-        "copies": matrix.copies,
-        "total": matrix.total,
-        "source": matrix.source,
-    }
-
-
-def count_row(count: ParameterCount, sums: Iterable[tuple[str, int]]) -> CountRow:
-    """Everything in one row; `sums`: what is summed up, and its parameters."""
-    lesson = count.lesson_total
-    return {
-        "name": count.name,
-        "layers": count.n_layer,
-        "encoder_layers": count.stacks[0] if count.stacks else None,
-        "decoder_layers": count.stacks[1] if count.stacks else None,
-        "heads_per_layer": count.heads,
-        "kv_heads_per_layer": count.kv_heads,
-        "d_model": count.d_model,
-        "d_head": count.d_head,
-        "total": count.total,
-        "attention": count.attention,
-        "attention_share": count.attention / count.total,
-        "lesson_total": lesson,
-        "lesson_attention_share": None if lesson is None else count.attention / lesson,
-        "sums": [{"name": name, "parameters": n} for name, n in sums],
-        "matrices": matrix_rows(count),
-        "apart": [{"source": a.source, "count": a.count, "why": a.why} for a in count.apart],
-    }
+MATRIX = Fields[Matrix](
+    "MatrixRow",
+    "One kind of matrix or vector.",
+    (
+        Field("name", str),
+        Field("part", ModelPart),
+        Field("shape", list[int], "Of one copy: (d_in, d_out) for the matrices of attention."),
+        Field("per", Per, "What each has one copy of it."),
+        Field("each", int, "The parameters of one copy."),
+        Field("copies", int, "How many copies the model has."),
+        Field("total", int, "The parameters of all copies."),
+        Field("source", str, "Its name in the weights, with * for the number of the layer."),
+    ),
+)
+SUM = Fields[tuple[str, int, str]](
+    "SumRow",
+    "The parameters of one head, one layer, all layers.",
+    (
+        Field("name", str, "", lambda sum: sum[0]),
+        Field("parameters", int, "", lambda sum: sum[1]),
+    ),
+)
+APART = Fields[Apart](
+    "ApartRow",
+    "Numbers in a file that are no parameters of their own.",
+    (Field("source", str), Field("count", int), Field("why", str, "The reason, for a person.")),
+)
+COUNT = Fields[ParameterCount](
+    "CountRow",
+    "All parameters of a model; null where a number has no meaning for it.",
+    (
+        Field("name", str),
+        Field("layers", int | None, "", lambda count: count.n_layer),
+        Field("encoder_layers", int | None, "", lambda count: (count.stacks or [None])[0]),
+        Field("decoder_layers", int | None, "", lambda count: (count.stacks or [None])[-1]),
+        Field("heads_per_layer", int | None, "", lambda count: count.heads),
+        Field("kv_heads_per_layer", int | None, "", lambda count: count.kv_heads),
+        Field("d_model", int | None),
+        Field("d_head", int | None),
+        Field("total", int, "Tied weights count once."),
+        Field("attention", int, "W_Q, W_K, W_V and W_O of all heads."),
+        Field("attention_share", float, "", lambda count: count.attention / count.total),
+        Field("lesson_total", int | None, "As lessons count."),
+        Field(
+            "lesson_attention_share",
+            float | None,
+            "",
+            lambda count: count.lesson_total and count.attention / count.lesson_total,
+        ),
+        Field("sums", list_of(SUM), "", lambda count: listed_sums(count)),
+        Field("matrices", list_of(MATRIX)),
+        Field("apart", list_of(APART)),
+    ),
+)
+JSON = JsonOutput((MATRIX, COUNT))
 
 
 # A model's parameters as tables: every matrix, and the sums of its attention weights.
@@ -237,6 +206,15 @@ def _times(matrix: Matrix) -> str:
     return "×".join(map(str, matrix.shape))
 
 
+MATRICES = Form[ParameterCount](
+    "params",
+    MATRIX,
+    lambda count, top, line: count.matrices,
+    lambda count: count.name,
+    lambda count, display: render(count, display.width),
+)
+WHOLE = replace(MATRICES, fields=COUNT, each=lambda count, top, line: [count])
+"""With `-f json`: everything in one row."""
 EPILOG = """
 Examples
 
@@ -273,14 +251,9 @@ def params(
     source = Source(name or BUILTIN, fetched.revision, fetched.offline, session.quiet)
     count = parameters_of(source)
     whole = to.format.name == "json"
-    sums = [(name, n) for name, n, _ in listed_sums(count)]
     result = Result(
-        "params",
+        WHOLE if whole else MATRICES,
         count,
-        count.name,
-        (MatrixRow, CountRow),
-        lambda: [count_row(count, sums)] if whole else matrix_rows(count),
-        lambda display: render(count, display.width),
         models=[identity_of(source, count.total)] if whole else (),
     )
     deliver_result(session, to, result)

@@ -1,6 +1,10 @@
 """`attnviz schema`: JSON Schema of what the commands write."""
 
-from importlib.resources import files
+import json
+import pkgutil
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +17,7 @@ from attnviz.kit.deliver import STDOUT
 from attnviz.kit.option import command, panel_option
 from attnviz.kit.session import Session
 from attnviz.kit.write import check_target, write_bytes, write_stream
+from attnviz.records.rows import JsonOutput
 
 EPILOG = """
 Examples
@@ -23,6 +28,18 @@ attnviz schema heads | jq '."$defs".HeadRow.properties | keys'
 """
 COMMON = ["output"]
 """The options that the short help lists."""
+
+
+@cache
+def outputs() -> dict[str, JsonOutput]:
+    """What each command writes: the `JSON` of its module, or of `rows` in its folder."""
+    package = __name__.rpartition(".")[0]
+    found = {}
+    for module in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
+        name = f"{module.name}.rows" if module.ispkg else module.name
+        if find_spec(name) is not None:
+            found[module.name.rpartition(".")[2]] = getattr(import_module(name), "JSON", None)
+    return {name: each for name, each in sorted(found.items()) if each is not None}
 
 
 @command
@@ -49,12 +66,11 @@ def schema(
     Without a command, those that have one are listed. The schema describes -f json; a line of
     -f jsonl is its $defs/row, whose properties are the columns of csv and tsv.
     """
-    folder = files("attnviz") / "schemas"
-    known = sorted(each.name.removesuffix(".json") for each in folder.iterdir())
+    known = outputs()
     if name is None:
         text = "".join(f"{each}\n" for each in known)
     elif name in known:
-        text = (folder / f"{name}.json").read_text(encoding="utf-8")
+        text = json.dumps(known[name].schema(name), indent=1, ensure_ascii=False) + "\n"
     else:
         raise UsageError(f"{name!r} has no schema", f"those that have one are {', '.join(known)}")
     if output is None or str(output) == STDOUT:

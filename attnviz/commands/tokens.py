@@ -13,12 +13,12 @@ from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import text_alone
 from attnviz.kit.option import command
 from attnviz.kit.prepare import encode, fit
-from attnviz.kit.result import Result
+from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
 from attnviz.models.catalog import identity_of, tokenizer_of
 from attnviz.records.call import asked
 from attnviz.records.capture import Capture
-from attnviz.records.rows import TokenObject, token_to_dict
+from attnviz.records.rows import TOKEN, JsonOutput
 from attnviz.records.tokens import Token
 
 # The tokens of a text as a table.
@@ -45,6 +45,7 @@ def _characters(token: Token) -> str:
     return f"{token.start}:{token.end}" if token.start < token.end else ""
 
 
+JSON = JsonOutput((TOKEN,))
 EPILOG = """
 Examples
 
@@ -86,13 +87,12 @@ def tokens(
     if to.format.name == "json":
         told = asked()
         runs = [Capture(given, cut, cut, (), identity_of(source), cut[0].special, asked=told)]
-    result = Result(
+    form = Form[Sequence[Token]](
         "tokens",
-        cut,
-        model.model,
-        (TokenObject,),
-        lambda: [token_to_dict(token) for token in cut],
-        lambda display: render(model.model, cut, display.width),
-        captures=runs,
+        TOKEN,
+        lambda cut, top, line: cut,
+        lambda cut: model.model,
+        lambda cut, display: render(model.model, cut, display.width),
     )
+    result = Result(form, cut, runs)
     deliver_result(session, to, result)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from attnviz.errors import UsageError, option
-from attnviz.records.rows import SCHEMA, made_to_dict, shortest, to_json
+from attnviz.records.rows import SCHEMA, joined, made_to_dict, to_json
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -183,12 +183,6 @@ def _cell(value: object, separator: str) -> str:
     if not isinstance(value, str):
         return to_json(value)
     return printable_cell(value, separator)  # so that no escape code reaches a terminal
-
-
-def joined(values: Sequence[object]) -> str:
-    """A list in one cell: numbers and texts joined by spaces, objects as JSON."""
-    plain = all(isinstance(each, str | int | float) for each in values)
-    return " ".join(map(str, shortest(values))) if plain else to_json(values)
 
 
 def printable_cell(text: str, separator: str) -> str:

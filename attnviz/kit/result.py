@@ -4,20 +4,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from importlib import import_module
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Generic,
-    NotRequired,
-    TypeAlias,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +14,21 @@ from numpy.typing import NDArray
 from attnviz.console import Display, plain_text
 from attnviz.draw.titles import model_notes, text_notes
 from attnviz.errors import UsageError, as_argument, spelled
-from attnviz.kit.formats import PICTURES, ROWS, Piece, choose_format, joined, record_chunks
+from attnviz.inputs.captures import Entry, archive_chunks
+from attnviz.kit.formats import PICTURES, ROWS, Piece, choose_format, record_chunks
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.call import Asked, asked
 from attnviz.records.capture import Capture, ModelIdentity
-from attnviz.records.rows import CAPTURE_META, made_to_dict, shortest, to_json
+from attnviz.records.rows import (
+    CAPTURE_META,
+    Column,
+    Fields,
+    Row,
+    declared,
+    made_to_dict,
+    shortest,
+    to_json,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,7 +63,6 @@ def _nested(array: Numbers) -> object:
 
 def calculation_npz(facts: Mapping[str, object], arrays: Mapping[str, Numbers]) -> Iterator[bytes]:
     """The facts as JSON in the entry `meta`, then every array."""
-    from attnviz.inputs.captures import Entry, archive_chunks
 
     entries: list[tuple[str, Entry]] = [
         (CAPTURE_META, np.array(json.dumps(facts, allow_nan=False)))
@@ -74,9 +72,53 @@ def calculation_npz(facts: Mapping[str, object], arrays: Mapping[str, Numbers]) 
 
 
 T = TypeVar("T")
-Row: TypeAlias = Mapping[str, object]
-Column: TypeAlias = NDArray[Any]
+Maker: TypeAlias = str | Callable[..., Any]
+"""A function, or its name as "module:function", which is imported when it is needed."""
 WRITTEN = ("txt", "json", "npz", "html", *ROWS, *PICTURES)
+
+
+@dataclass(frozen=True)
+class Form(Generic[T]):
+    """How what a command found goes out.
+
+    Attributes:
+        command: the command that finds it.
+        fields: the fields of its rows.
+        each: what the rows are of, from the record, the most rows (None: all), and the number of
+            the input line (None: a mean over all).
+        about: what a record is of, in a few words.
+        terminal: makes the renderables of (record, display).
+        picture: draws (record, **look), if there is a picture.
+        page: makes the page of (record), if there is one.
+        whole: the fields of the JSON object of a record that is more than its rows.
+        archive: the facts and the arrays of (record), where it has a matrix.
+        top: how many parts the terminal names by default; then `terminal` takes their number, too.
+    """
+
+    command: str
+    fields: Fields[Any]
+    each: Callable[[T, int | None, int | None], Iterable[Any]]
+    about: Callable[[T], str]
+    terminal: Maker
+    picture: Maker | None = None
+    page: Maker | None = None
+    whole: Fields[T] | None = None
+    archive: Maker | None = None
+    top: int | None = None
+
+    def maker(self, medium: str, refusal: str, hint: str) -> Any:
+        """What makes the form in a medium.
+
+        Raises:
+            UsageError: there is no such form.
+        """
+        maker: Maker | None = getattr(self, medium)
+        if maker is None:
+            raise UsageError(f"attnviz {self.command} {refusal} of this", hint)
+        if isinstance(maker, str):
+            module, _, name = maker.partition(":")
+            return getattr(import_module(module), name)
+        return maker
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,32 +133,35 @@ class Result(Generic[T]):
     >>> found.save("ablation.csv")
 
     Attributes:
-        command: the command that finds it.
         record: the frozen record of what was found; everything else is made of it.
-        about: what it is of, in a few words.
         captures: the runs that it is of, without patterns where it needs none.
         models: those of a result of no text.
         asked: the options that were given.
 
-    `_kinds` declare the rows. `_whole` makes the JSON object of a result that is more than its
-    rows, `_archive` the facts and arrays of one that has a matrix, `_page` a web page. `_made`: how
-    it was made, where that was read with it.
+    `_top`: how many parts go out; None: all, as rows. `_line`: the number of the input line; None:
+    a mean over all. `_before`: the results whose rows stand before its own. `_made`: how it was
+    made, where that was read with it.
     """
 
-    command: str
+    _form: Form[T]
     record: T
-    about: str
-    _kinds: Sequence[type[Any]]
-    _rows: Callable[[], Sequence[Row]]
-    _shown: "Callable[[Display], Iterable[RenderableType]]"
-    _draw: "Callable[..., Drawn] | None" = None
-    _whole: Callable[[], Row] | None = None
-    _archive: Callable[[], tuple[Row, Mapping[str, Numbers]]] | None = None
-    _page: Callable[[], Iterable[str]] | None = None
     captures: Sequence[Capture] = ()
     models: Sequence[ModelIdentity] = ()
     asked: Asked = field(default_factory=asked)
+    _top: int | None = None
+    _line: int | None = 1
+    _before: "Sequence[Result[Any]]" = ()
     _made: Row | None = None
+
+    @property
+    def command(self) -> str:
+        """The command that finds it."""
+        return self._form.command
+
+    @property
+    def about(self) -> str:
+        """What it is of, in a few words."""
+        return self._form.about(self.record)
 
     @property
     def made(self) -> Row:
@@ -132,8 +177,13 @@ class Result(Generic[T]):
     @property
     def rows(self) -> list[Row]:
         """The rows that the command writes; `attnviz schema` describes them."""
-        rows: list[Row] = shortest(list(self._rows()))
+        rows: list[Row] = shortest(self._rows())
         return rows
+
+    def _rows(self) -> list[Row]:
+        before = [row for each in self._before for row in each._rows()]
+        records = self._form.each(self.record, self._top, self._line)
+        return [*before, *map(self._form.fields.row, records)]
 
     def to_columns(self) -> dict[str, Column]:
         """The rows by column, as `pandas.DataFrame` and `polars.DataFrame` take them.
@@ -142,7 +192,7 @@ class Result(Generic[T]):
             arrays (n_rows,) by name, in the types that `attnviz schema` gives them; a number that
             is missing is NaN, a text that is missing is empty.
         """
-        return columns_of(self.rows, self._kinds)
+        return self._form.fields.columns(self.rows)
 
     def figure(self, **look: Any) -> "Figure":
         """The picture that the command draws.
@@ -157,13 +207,17 @@ class Result(Generic[T]):
 
     def drawn(self, **look: Any) -> "Drawn":
         """The picture, with what is to be said beside it; as `figure`."""
-        if self._draw is None:
-            raise UsageError(f"attnviz {self.command} draws no picture of this", "use its rows")
-        return self._draw(**look)
+        draw: Callable[..., Drawn]
+        draw = self._form.maker("picture", "draws no picture", "use its rows")
+        return draw(self.record, **look)
 
     def shown(self, display: Display) -> "Iterable[RenderableType]":
         """What the terminal shows."""
-        return self._shown(display)
+        render: Callable[..., Iterable[RenderableType]]
+        render = self._form.maker("terminal", "shows nothing", "use its rows")
+        if self._form.top is None:
+            return render(self.record, display)
+        return render(self.record, display, self._top or self._form.top)
 
     def pieces(
         self, format: str, display: Display | None = None, **look: Any
@@ -174,18 +228,18 @@ class Result(Generic[T]):
             UsageError: there is no picture of it, or it is not written so.
         """
         if format == "npz":
-            if self._archive is None:
-                raise UsageError(f"attnviz {self.command} writes no npz of this", "use its rows")
-            facts, arrays = self._archive()
+            facts, arrays = self._form.maker("archive", "writes no npz", "use its rows")(
+                self.record
+            )
             return calculation_npz({**facts, "made": self.made}, arrays)
         if format == "html":
-            if self._page is None:
-                raise UsageError(f"attnviz {self.command} makes no page of this", "use a picture")
-            return self._page()
+            page: Callable[[T], Iterable[str]]
+            page = self._form.maker("page", "makes no page", "use a picture")
+            return page(self.record)
         if format == "txt":
             return self.shown(display or Display())
-        if format == "json" and self._whole is not None:
-            return [to_json({**self._whole(), "made": self.made}) + "\n"]
+        if format == "json" and self._form.whole is not None:
+            return [to_json({**self._form.whole.row(self.record), "made": self.made}) + "\n"]
         if format in ("json", *ROWS):
             return record_chunks(self._rows(), format, self.command, made=self.made)
         from attnviz.draw.picture.canvas import figure_bytes
@@ -217,12 +271,7 @@ class Result(Generic[T]):
     def after(self, texts: "Sequence[Result[Any]]") -> "Result[T]":
         """The same mean, with the rows of each text before its own."""
         captures = [captured for each in texts for captured in each.captures]
-        before = [each._rows for each in texts]
-
-        def every() -> list[Row]:
-            return [row for made in (*before, self._rows) for row in made()]
-
-        return replace(self, _rows=every, captures=captures)
+        return replace(self, _before=texts, captures=captures)
 
     def __repr__(self) -> str:
         return f"<Result of {self.command}: {self.about}>"
@@ -234,41 +283,48 @@ class Result(Generic[T]):
         return plain_text(self.shown(Display()), Display().width)
 
 
+@dataclass(frozen=True)
+class _Whole(Fields[Any]):
+    make: Callable[[], Any] = dict
+
+    def row(self, record: Any) -> dict[str, Any]:
+        return dict(self.make())
+
+
+def result_of(
+    command: str,
+    record: T,
+    about: str,
+    kinds: Sequence[Any],
+    rows: Callable[[], Sequence[Row]],
+    shown: "Callable[[Display], Iterable[RenderableType]]",
+    draw: "Callable[..., Drawn] | None" = None,
+    whole: Callable[[], Row] | None = None,
+    archive: Callable[[], tuple[Row, Mapping[str, Numbers]]] | None = None,
+    page: Callable[[], Iterable[str]] | None = None,
+    **rest: Any,
+) -> Result[T]:
+    """A result of which the rows are declared by TypedDicts, until all have Fields."""
+    present = set(rows()[0]) if len(kinds) > 1 else set[str]()
+    kind = next(k for k in kinds if present <= set(k.__annotations__))
+    form = Form[T](
+        command,
+        declared(kind),
+        lambda record, top, line: rows(),
+        lambda record: about,
+        lambda record, display: shown(display),
+        draw and (lambda record, **look: draw(**look)),
+        page and (lambda record: page()),
+        whole and cast("Fields[T]", _Whole("", "", (), make=whole)),
+        archive and (lambda record: archive()),
+    )
+    return Result(form, record, **rest)
+
+
 def notes_of(captures: Iterable[Capture]) -> tuple[str, ...]:
     """What is to be said of the texts of captures, each once, as Python spells it."""
     said = (note for captured in captures for note in text_notes(captured))
     return tuple(dict.fromkeys(spelled(note, as_argument) for note in said))
-
-
-def columns_of(rows: Sequence[Row], kinds: Sequence[type[Any]]) -> dict[str, Column]:
-    """Rows by column, each in the type that one of their declarations gives it.
-
-    Args:
-        rows: the rows.
-        kinds: the `TypedDict`s that declare them; of several, the first that has their names.
-    """
-    present = set(rows[0]) if rows else None
-    kind = next(k for k in kinds if present is None or present <= set(k.__annotations__))
-    hints = get_type_hints(kind)
-    names = list(rows[0]) if rows else list(hints)
-    return {name: _column([row[name] for row in rows], hints[name]) for name in names}
-
-
-def _column(values: Sequence[object], hint: Any) -> Column:
-    """Truth and numbers, NaN where one is missing; else texts, as the cells of csv have them."""
-    if get_origin(hint) is NotRequired:
-        (hint,) = get_args(hint)
-    kinds = set(get_args(hint)) if get_origin(hint) in (Union, UnionType) else {hint}
-    known = kinds - {NoneType}
-    if known == {bool} and NoneType not in kinds:
-        return np.array(values, dtype=np.bool_)
-    if known <= {int, float}:
-        whole = float not in known and None not in values
-        return np.array(values, dtype=np.int64 if whole else np.float64)
-    texts = (joined(value) if isinstance(value, list) else value for value in values)
-    column = np.empty(len(values), dtype=object)
-    column[:] = ["" if text is None else text for text in texts]
-    return column
 
 
 # A calculation: a record, all of its arrays, and how it is written out.

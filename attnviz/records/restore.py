@@ -183,7 +183,7 @@ def _segment(entry: JsonObject, size: int) -> Segment:
 
 
 UNKNOWN = "unknown_words"
-"""Written only where there are such words."""
+"""JsonOutput only where there are such words."""
 
 
 def extras_from(meta: JsonObject) -> tuple[str, ...]:

@@ -5,16 +5,37 @@ The way back, from JSON to records, is in `restore.py`.
 
 import json
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from math import isnan
-from typing import Annotated, Any, Protocol, TypeAlias, TypedDict
+from operator import attrgetter
+from types import FunctionType, GenericAlias, MappingProxyType, NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    NotRequired,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnviz.records.call import Asked
 from attnviz.records.capture import Capture, MadeBy, ModelIdentity, TextLoss
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, NamedHead
 from attnviz.records.parts import Node, Part, Removal, Shares, Why, Write
 from attnviz.records.tokens import Token
 from attnviz.records.trace import EmbeddingTrace, HeadTrace, Worked
@@ -76,20 +97,6 @@ def shortest(value: Any) -> Any:
     return value
 
 
-def model_to_dict(model: ModelIdentity) -> dict[str, Any]:
-    """A model's identity, as written to JSON."""
-    return {
-        "name": model.name,
-        "architecture": model.architecture,
-        "revision": model.revision,
-        "engine": model.engine,
-        "dtype": model.dtype,
-        "parameters": model.parameters,
-        "heads_per_layer": list(model.heads_per_layer),
-        "fingerprint": model.fingerprint,
-    }
-
-
 def made_to_dict(
     captures: Iterable[Capture], models: Sequence[ModelIdentity] = (), told: Asked | None = None
 ) -> dict[str, Any]:
@@ -102,18 +109,8 @@ def made_to_dict(
     """
     runs = list(captures)
     every = list(dict.fromkeys([*(run.model for run in runs), *models]))
-    told = told or (runs[0].asked if runs else Asked())
-    versions = dict(runs[0].versions) if runs and runs[0].versions else versions_now()
-    return {
-        "models": [model_to_dict(model) for model in every],
-        "runs": [
-            {"text": r.text, "target": r.target, "bos": r.bos, "model": every.index(r.model)}
-            for r in runs
-        ],
-        "versions": dict(sorted(versions.items())),
-        "seed": told.seed,
-        "options": dict(told.options),
-    }
+    versions = runs[0].versions if runs and runs[0].versions else versions_now()
+    return MADE.row(HowMade(runs, every, versions, told or (runs[0].asked if runs else Asked())))
 
 
 def versions_now() -> dict[str, str]:
@@ -127,19 +124,340 @@ def versions_now() -> dict[str, str]:
     return found
 
 
-def token_to_dict(token: Token) -> dict[str, Any]:
-    """A token, as written to JSON; `label` is how a person reads it."""
-    return {
-        "index": token.index,
-        "id": token.id,
-        "text": token.text,
-        "exact": token.exact,
-        "label": token.label,
-        "start": token.start,
-        "end": token.end,
-        "special": token.special,
-        "part": None if token.part is None else list(token.part),
-    }
+# A field, declared once: rows, columns, JSON and JSON Schema are made of it.
+
+
+RecordT = TypeVar("RecordT")
+Row: TypeAlias = Mapping[str, object]
+Column: TypeAlias = NDArray[Any]
+ABSENT: Final = object()
+"""The value of an optional field that is left out."""
+JSON_TYPES: Mapping[Any, str] = MappingProxyType(
+    {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+)
+
+
+@dataclass(frozen=True)
+class Field(Generic[RecordT]):
+    """One value of a row: its name, type and meaning, and how a record gives it.
+
+    `type`: a Python type, as `int | None`; `Fields`, for an object; `list_of` and `dict_of` such
+    types; a tuple, for one of several types; a function that returns `Fields` declared later.
+    `of`: takes the value from a record; None: the attribute of the same name. An `optional` field
+    is left out where that is `ABSENT`.
+    """
+
+    name: str
+    type: Any
+    about: str = ""
+    of: Callable[[RecordT], Any] | None = None
+    optional: bool = False
+
+    def within(self, part: Callable[[Any], RecordT]) -> "Field[Any]":
+        """The same of a record that has this one as a part."""
+        of = self.of or attrgetter(self.name)
+        return replace(self, of=lambda whole: of(part(whole)))
+
+    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        """The JSON Schema of the value; what it refers to is added to the definitions."""
+        schema = schema_of(self.type, definitions)
+        return {**schema, "description": self.about} if self.about else schema
+
+
+@dataclass(frozen=True)
+class Fields(Generic[RecordT]):
+    """The fields of a row or of a JSON object, in the order in which they are written.
+
+    `more`: a row has others, too, whose names depend on what was asked for.
+    """
+
+    name: str
+    about: str
+    all: Sequence[Field[RecordT]]
+    more: bool = False
+
+    @cached_property
+    def _makers(self) -> list[tuple[str, Callable[[RecordT], Any], Callable[[Any], Any] | None]]:
+        return [(f.name, f.of or attrgetter(f.name), _writer(f.type)) for f in self.all]
+
+    def row(self, record: RecordT) -> dict[str, Any]:
+        """The values of a record by name, as JSON has them."""
+        row = {}
+        for name, of, write in self._makers:
+            value = of(record)
+            if value is not ABSENT:
+                row[name] = value if write is None or value is None else write(value)
+        return row
+
+    def within(self, part: Callable[[Any], RecordT]) -> "list[Field[Any]]":
+        """The same fields of a record that has this one as a part."""
+        return [field.within(part) for field in self.all]
+
+    def columns(self, rows: Sequence[Row]) -> dict[str, Column]:
+        """Rows by column, each in the type that its field has.
+
+        Returns:
+            arrays (n_rows,): truth; numbers, NaN where one is missing; else texts, as in csv.
+        """
+        types = {field.name: field.type for field in self.all}
+        names = list(rows[0]) if rows else list(types)
+        return {name: _column([row[name] for row in rows], types[name]) for name in names}
+
+    def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        """The JSON Schema of a row; what it refers to is added to the definitions."""
+        schema = {
+            "type": "object",
+            "description": self.about,
+            "properties": {field.name: field.schema(definitions) for field in self.all},
+            "required": [field.name for field in self.all if not field.optional],
+        }
+        return schema if self.more else {**schema, "additionalProperties": False}
+
+
+@dataclass(frozen=True)
+class JsonOutput:
+    """What a command writes as JSON: rows, and objects that are no lists of rows.
+
+    `rows_as_json`: with `-f json` it writes rows, too.
+    """
+
+    rows: Sequence[Fields[Any]] = ()
+    objects: Sequence[Fields[Any]] = ()
+    rows_as_json: bool = True
+
+    def schema(self, command: str) -> dict[str, Any]:
+        """The JSON Schema of all of it; `$defs/row` is that of a row."""
+        definitions: dict[str, Any] = {}
+        rows = [schema_of(row, definitions) for row in self.rows]
+        choices = [schema_of(each, definitions) for each in self.objects]
+        about = f"What attnviz {command} -f json writes."
+        if rows:
+            about += " A line of jsonl is a $defs/row; csv and tsv have its columns, in order."
+            definitions["row"] = rows[0] if len(rows) == 1 else {"anyOf": rows}
+        if rows and self.rows_as_json:
+            choices.append({"$ref": "#/$defs/rows"})
+            definitions["rows"] = {
+                "type": "object",
+                "description": f"attnviz {command} -f json, where it writes rows.",
+                "properties": {
+                    "schema": {"const": SCHEMA},
+                    "command": {"const": command},
+                    "made": schema_of(MADE, definitions),
+                    "rows": {"type": "array", "items": {"$ref": "#/$defs/row"}},
+                },
+                "required": ["schema", "command", "made", "rows"],
+                "additionalProperties": False,
+            }
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": f"urn:{SCHEMA.replace('/', ':')}:{command}",
+            "title": f"attnviz {command}",
+            "description": about,
+            **(choices[0] if len(choices) == 1 else {"anyOf": choices}),
+            "$defs": dict(sorted(definitions.items())),
+        }
+
+
+def list_of(kind: Any) -> Any:
+    """The type of a list of these."""
+    return GenericAlias(list, (kind,))
+
+
+def dict_of(kind: Any) -> Any:
+    """The type of an object whose names are data, and whose values are these."""
+    return GenericAlias(dict, (str, kind))
+
+
+def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a type; what it refers to is added to the definitions."""
+    kinds, origin, arguments = _kinds(kind), get_origin(kind), get_args(kind)
+    if len(kinds) > 1:
+        return {"anyOf": [schema_of(each, definitions) for each in kinds]}
+    if isinstance(kind, FunctionType):
+        kind = kind()
+    if isinstance(kind, Fields):
+        if kind.name not in definitions:
+            definitions[kind.name] = {}  # it may refer to itself
+            definitions[kind.name] = kind.schema(definitions)
+        return {"$ref": f"#/$defs/{kind.name}"}
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin is list:
+        return {"type": "array", "items": schema_of(arguments[0], definitions)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": schema_of(arguments[1], definitions)}
+    return {} if kind is Any else {"type": JSON_TYPES[kind]}
+
+
+def _kinds(kind: Any) -> tuple[Any, ...]:
+    """The types that a value may have."""
+    if isinstance(kind, tuple):
+        return kind
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _writer(kind: Any) -> Callable[[Any], Any] | None:
+    """What makes JSON of a value; None: nothing needs to."""
+    kind = _kinds(kind)[0]
+    if isinstance(kind, FunctionType):
+        return lambda value: kind().row(value)
+    if isinstance(kind, Fields):
+        return kind.row
+    if get_origin(kind) not in (list, dict):
+        return None
+    write = _writer(get_args(kind)[-1]) or (lambda value: value)
+    if get_origin(kind) is dict:
+        return lambda values: {name: write(value) for name, value in values.items()}
+    return lambda values: [
+        write(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)
+    ]
+
+
+def _column(values: Sequence[object], kind: Any) -> Column:
+    kinds = set(_kinds(kind))
+    if kinds == {bool}:
+        return np.array(values, dtype=np.bool_)
+    if kinds <= {int, float, NoneType}:
+        whole = float not in kinds and None not in values
+        return np.array(values, dtype=np.int64 if whole else np.float64)
+    texts = (joined(value) if isinstance(value, list) else value for value in values)
+    column = np.empty(len(values), dtype=object)
+    column[:] = ["" if text is None else text for text in texts]
+    return column
+
+
+def joined(values: Sequence[object]) -> str:
+    """A list in one cell: numbers and texts joined by spaces, objects as JSON."""
+    plain = all(isinstance(each, str | int | float) for each in values)
+    return " ".join(map(str, shortest(values))) if plain else to_json(values)
+
+
+# Fields that several commands write.
+
+
+LAYER = "The layer, counted from 0."
+HEAD = "The head's number in its layer, counted from 0."
+EXACT = "The token's own text with its leading space; empty: none."
+ERROR = "Standard error; null where there is none."
+LINE_ABOUT = "The number of the input line; 1 for a single text."
+LINE: Field[Any] = Field("line", int, LINE_ABOUT)
+LINE_OR_MEAN: Field[Any] = Field(
+    "line", int | None, f"{LINE_ABOUT.rstrip('.')}; null: the mean over all lines."
+)
+
+
+def model_name(of: Callable[[Any], str]) -> Field[Any]:
+    """The name of the model."""
+    return Field("model", str, "The name that the model was loaded by.", of)
+
+
+def head_fields(of: Callable[[Any], Head], prefix: str = "") -> tuple[Field[Any], Field[Any]]:
+    """The layer and the number of a head."""
+    return (
+        Field(f"{prefix}layer", int, LAYER, lambda record: of(record).layer),
+        Field(f"{prefix}head", int, HEAD, lambda record: of(record).head),
+    )
+
+
+def measured(value: float | None) -> float | None:
+    """A number, or None where nothing could be measured."""
+    return None if value is None or isnan(value) else value
+
+
+MODEL = Fields[ModelIdentity](
+    "ModelObject",
+    "A model, and how it was run.",
+    (
+        Field("name", str),
+        Field("architecture", str),
+        Field("revision", str | None),
+        Field("engine", MadeBy, "What ran it; none where it was not run."),
+        Field("dtype", str),
+        Field("parameters", int, "0 where nobody counted them."),
+        Field("heads_per_layer", list[int]),
+        Field(
+            "fingerprint",
+            str | None,
+            "Of samples of the weights; behind a - of all of them, if they were verified.",
+        ),
+    ),
+)
+VERSIONS: Field[Any] = Field(
+    "versions",
+    dict[str, str],
+    "The libraries that computed it, by name.",
+    lambda run: dict(sorted(run.versions.items())),
+)
+
+
+@dataclass(frozen=True)
+class HowMade:
+    """How a result was made: by which runs of which models, and what was asked for."""
+
+    runs: Sequence[Capture]
+    models: Sequence[ModelIdentity]
+    versions: Mapping[str, str]
+    asked: Asked
+
+
+RUN = Fields[tuple[Capture, HowMade]](
+    "RunObject",
+    "A run of a model over a text.",
+    (
+        Field("text", str, "", lambda run: run[0].text),
+        Field(
+            "target",
+            str,
+            "What an encoder-decoder wrote, or was to write.",
+            lambda run: run[0].target,
+        ),
+        Field("bos", bool, "Whether a beginning token was put in front.", lambda run: run[0].bos),
+        Field(
+            "model",
+            int,
+            "Which of the models, from 0.",
+            lambda run: run[1].models.index(run[0].model),
+        ),
+    ),
+)
+MADE = Fields[HowMade](
+    "MadeObject",
+    "How a result was made.",
+    (
+        Field("models", list_of(MODEL)),
+        Field(
+            "runs", list_of(RUN), "Of each text.", lambda made: [(run, made) for run in made.runs]
+        ),
+        VERSIONS,
+        Field(
+            "seed",
+            int | None,
+            "The seed, where the command takes one.",
+            lambda made: made.asked.seed,
+        ),
+        Field(
+            "options",
+            dict[str, Any],
+            "The options that the user gave, as given.",
+            lambda made: made.asked.options,
+        ),
+    ),
+)
+TOKEN = Fields[Token](
+    "TokenObject",
+    "A token of a text.",
+    (
+        Field("index", int, "Its position."),
+        Field("id", int),
+        Field("text", str, "The exact slice of the text."),
+        Field("exact", str, EXACT),
+        Field("label", str, "As a person reads it."),
+        Field("start", int, "Its first character in the text."),
+        Field("end", int, "The character behind its last."),
+        Field("special", bool, "Whether it is a special token, which has no slice."),
+        Field("part", list[int] | None, "[1, 3]: the first of three that share a character."),
+    ),
+)
 
 
 def loss_to_dict(loss: TextLoss) -> dict[str, Any]:
@@ -175,7 +493,7 @@ def embedding_trace_to_dict(trace: EmbeddingTrace) -> dict[str, Any]:
     return {
         **run_to_dict("explain", trace),
         "subject": "embeddings",
-        "tokens": [token_to_dict(token) for token in trace.tokens],
+        "tokens": [TOKEN.row(token) for token in trace.tokens],
         "query": trace.query,
         "causal": trace.causal,
     }
@@ -186,7 +504,7 @@ def run_to_dict(command: str, trace: Calculated) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "command": command,
-        "model": model_to_dict(trace.model),
+        "model": MODEL.row(trace.model),
         "versions": dict(sorted(trace.versions.items())),
         "text": trace.text,
     }
@@ -195,8 +513,7 @@ def run_to_dict(command: str, trace: Calculated) -> dict[str, Any]:
 def _tokens_to_dict(trace: HeadTrace) -> dict[str, Any]:
     """One list where queries and keys are the same tokens, else two."""
     queries, keys = (
-        [token_to_dict(token) for token in tokens]
-        for tokens in (trace.query_tokens, trace.key_tokens)
+        [TOKEN.row(token) for token in tokens] for tokens in (trace.query_tokens, trace.key_tokens)
     )
     if trace.kind in ("cross", "decoder"):
         return {"query_tokens": queries, "key_tokens": keys}
@@ -233,7 +550,7 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
     segments = [{"name": s.name, "slices": list(map(list, s.slices))} for s in capture.segments]
     return {
         "schema": f"{CAPTURE_SCHEMA}/{CAPTURE_VERSION}",
-        "model": model_to_dict(capture.model),
+        "model": MODEL.row(capture.model),
         "versions": dict(sorted(capture.versions.items())),
         "text": capture.text,
         "bos": capture.bos,
@@ -243,22 +560,14 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
         "causal": capture.causal,
         "sinks": capture.sinks,
         "transforms": [transform_to_dict(transform) for transform in capture.transforms],
-        "query_tokens": [token_to_dict(token) for token in capture.query_tokens],
-        "key_tokens": None if shared else [token_to_dict(token) for token in capture.key_tokens],
+        "query_tokens": [TOKEN.row(token) for token in capture.query_tokens],
+        "key_tokens": None if shared else [TOKEN.row(token) for token in capture.key_tokens],
         "layers": [{"layer": layer.layer, "heads": list(layer.heads)} for layer in capture.layers],
         "extras": list(capture.extras),
         "seed": capture.asked.seed,
         "options": dict(capture.asked.options),
         "loss": None if capture.loss is None else loss_to_dict(capture.loss),
-        "named_heads": [
-            {
-                "behaviour": named.behaviour,
-                "layer": named.head.layer,
-                "head": named.head.head,
-                "title": named.title,
-            }
-            for named in capture.named_heads
-        ],
+        "named_heads": [NAMED_HEAD.row(named) for named in capture.named_heads],
         **unknown_to_dict(capture.unknown_words),
         **({"segments": segments} if segments else {}),
     }
@@ -277,7 +586,7 @@ def why_to_dict(why: Why) -> dict[str, Any]:
     row = why.row
     return {
         **run_to_dict("why", why),
-        "tokens": [token_to_dict(token) for token in why.tokens],
+        "tokens": [TOKEN.row(token) for token in why.tokens],
         "layer": why.head.layer,
         "head": why.head.head,
         "query": why.query,
@@ -334,7 +643,7 @@ def write_to_dict(write: Write) -> dict[str, Any]:
     """What a head writes, with every reader."""
     return {
         **run_to_dict("why", write),
-        "tokens": [token_to_dict(token) for token in write.tokens],
+        "tokens": [TOKEN.row(token) for token in write.tokens],
         "layer": write.head.layer,
         "head": write.head.head,
         "query": write.query,
@@ -356,88 +665,35 @@ def write_to_dict(write: Write) -> dict[str, Any]:
     }
 
 
-# Types of values and objects that several commands write.
+NAMED_HEAD = Fields[NamedHead](
+    "NamedHeadRow",
+    "A head that is known for a behaviour.",
+    (
+        Field("behaviour", str),
+        *head_fields(lambda named: named.head),
+        Field("title", str, "What it is known for, for a person."),
+    ),
+)
 
 
-Versions: TypeAlias = Annotated[dict[str, str], "The libraries that computed it, by name."]
+# The older declarations: TypedDicts.
+
+
+LayerNumber: TypeAlias = Annotated[int, LAYER]
+HeadNumber: TypeAlias = Annotated[int, HEAD]
+LineNumber: TypeAlias = Annotated[int, LINE.about]
+LineOrMean: TypeAlias = Annotated[int | None, LINE_OR_MEAN.about]
+ModelName: TypeAlias = Annotated[str, "The name that the model was loaded by."]
+Error: TypeAlias = Annotated[float | None, ERROR]
+Exact: TypeAlias = Annotated[str, EXACT]
+Versions: TypeAlias = Annotated[dict[str, str], VERSIONS.about]
 Arrays: TypeAlias = Annotated[
     dict[str, Any], "Every array as nested lists, by name; null stands for −∞."
 ]
 Unknown: TypeAlias = Annotated[list[str], "Words that the built-in translator was not trained on."]
-LayerNumber: TypeAlias = Annotated[int, "The layer, counted from 0."]
-HeadNumber: TypeAlias = Annotated[int, "The head's number in its layer, counted from 0."]
-LineNumber: TypeAlias = Annotated[int, "The number of the input line; 1 for a single text."]
-LineOrMean: TypeAlias = Annotated[
-    int | None, "The number of the input line; 1 for a single text; null: the mean over all lines."
-]
-ModelName: TypeAlias = Annotated[str, "The name that the model was loaded by."]
-Error: TypeAlias = Annotated[float | None, "Standard error; null where there is none."]
-Exact: TypeAlias = Annotated[str, "The token's own text with its leading space; empty: none."]
-
-
-class HeadName(TypedDict):
-    """A head among others."""
-
-    layer: LayerNumber
-    head: HeadNumber
-
-
-def head_name(head: Head) -> HeadName:
-    """A head as rows name it."""
-    return {"layer": head.layer, "head": head.head}
-
-
-def measured(value: float | None) -> float | None:
-    """A number, or None where nothing could be measured."""
-    return None if value is None or isnan(value) else value
-
-
-class ModelObject(TypedDict):
-    """A model, and how it was run."""
-
-    name: str
-    architecture: str
-    revision: str | None
-    engine: Annotated[MadeBy, "What ran it; none where it was not run."]
-    dtype: str
-    parameters: Annotated[int, "0 where nobody counted them."]
-    heads_per_layer: list[int]
-    fingerprint: Annotated[
-        str | None, "Of samples of the weights; behind a - of all of them, if they were verified."
-    ]
-
-
-class RunObject(TypedDict):
-    """A run of a model over a text."""
-
-    text: str
-    target: Annotated[str, "What an encoder-decoder wrote, or was to write."]
-    bos: Annotated[bool, "Whether a beginning token was put in front."]
-    model: Annotated[int, "Which of the models, from 0."]
-
-
-class MadeObject(TypedDict):
-    """How a result was made."""
-
-    models: list[ModelObject]
-    runs: Annotated[list[RunObject], "Of each text."]
-    versions: Versions
-    seed: Annotated[int | None, "The seed, where the command takes one."]
-    options: Annotated[dict[str, Any], "The options that the user gave, as given."]
-
-
-class TokenObject(TypedDict):
-    """A token of a text."""
-
-    index: Annotated[int, "Its position."]
-    id: int
-    text: Annotated[str, "The exact slice of the text."]
-    exact: Exact
-    label: Annotated[str, "As a person reads it."]
-    start: Annotated[int, "Its first character in the text."]
-    end: Annotated[int, "The character behind its last."]
-    special: Annotated[bool, "Whether it is a special token, which has no slice."]
-    part: Annotated[list[int] | None, "[1, 3]: the first of three that share a character."]
+MadeObject: TypeAlias = Annotated[dict[str, Any], MADE]
+ModelObject: TypeAlias = Annotated[dict[str, Any], MODEL]
+TokenObject: TypeAlias = Annotated[dict[str, Any], TOKEN]
 
 
 class LossObject(TypedDict):
@@ -448,3 +704,45 @@ class LossObject(TypedDict):
     limit: float
     nats_per_character: float
     strange: Annotated[bool, "Whether the text is not of the model's world."]
+
+
+class _Ready(Fields[Row]):
+    """The fields of a TypedDict, whose records are rows already."""
+
+    def row(self, record: Row) -> dict[str, Any]:
+        return dict(record)
+
+
+@cache
+def declared(kind: Any, *, more: bool = False) -> Fields[Any]:
+    """The fields that a TypedDict declares."""
+    fields = [
+        _declared(name, hint, name not in kind.__required_keys__)
+        for name, hint in get_type_hints(kind, include_extras=True).items()
+    ]
+    return _Ready(kind.__name__, " ".join((kind.__doc__ or "").split()), fields, more)
+
+
+def _declared(name: str, hint: Any, optional: bool) -> Field[Any]:
+    if get_origin(hint) is NotRequired:
+        (hint,) = get_args(hint)
+    about = ""
+    if get_origin(hint) is Annotated:
+        hint, about = get_args(hint)
+    if isinstance(about, Fields):
+        return Field(name, about, optional=optional)
+    return Field(name, _type(hint), about, optional=optional)
+
+
+def _type(hint: Any) -> Any:
+    if is_typeddict(hint):
+        return lambda: declared(hint)
+    if get_origin(hint) is Annotated:
+        return get_args(hint)[1]
+    if get_origin(hint) is list:
+        return list_of(_type(get_args(hint)[0]))
+    if get_origin(hint) is dict:
+        return dict_of(_type(get_args(hint)[1]))
+    if get_origin(hint) in (Union, UnionType):
+        return tuple(map(_type, get_args(hint)))
+    return hint

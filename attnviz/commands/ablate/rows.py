@@ -7,10 +7,10 @@ from attnviz.commands.ablate.record import AblationReport, BeforeAfter, Effect, 
 from attnviz.console import Display
 from attnviz.draw.outcome import AnswerName, Exact, OwnChanges, Unit, VersusName, exact, own_changes
 from attnviz.draw.titles import facts
-from attnviz.kit.result import Result
+from attnviz.kit.result import Result, result_of
 from attnviz.records.interventions import Candidate, Replacement
 from attnviz.records.predict import NextTokens
-from attnviz.records.rows import Error, LineOrMean, ModelName
+from attnviz.records.rows import Error, JsonOutput, LineOrMean, ModelName, declared
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -177,7 +177,7 @@ def of_ablation(
         return picture.draw(report, **look)
 
     about = facts(report.capture)
-    return Result(
+    return result_of(
         "ablate",
         report,
         about,
@@ -198,7 +198,7 @@ def of_together(both: BeforeAfter, line: int | None = 1) -> Result[BeforeAfter]:
         return table.render_together(both, display)
 
     about = facts(both.report.capture)
-    return Result(
+    return result_of(
         "ablate",
         both,
         about,
@@ -223,3 +223,12 @@ def of_mean(found: Sequence[Found], top: int | None = None) -> Result[Any]:
         nothing = NextTokens(0, None, ())
         return of_together(BeforeAfter(report, nothing, nothing), None)
     return of_ablation(report, top, None)
+
+
+JSON = JsonOutput(
+    (
+        declared(EffectRow),
+        declared(TogetherRow),
+    ),
+    (),
+)

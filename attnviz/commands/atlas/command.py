@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from attnviz.commands.atlas import terminal as table
 from attnviz.commands.atlas.development import develop
 from attnviz.commands.atlas.headlines import one_head, scatter_of, two_scores
-from attnviz.commands.atlas.record import SCORES, Atlas
+from attnviz.commands.atlas.record import SCORES, Atlas, ScoreName
 from attnviz.commands.atlas.rows import AtlasRow, DevelopmentRow, HeadPartRow, ScatterRow
 from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads
 from attnviz.draw.titles import amount, model_notes
@@ -19,7 +19,7 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver, deliver_result, destination_of
 from attnviz.kit.lines import say
 from attnviz.kit.option import command, option_field
-from attnviz.kit.result import Result
+from attnviz.kit.result import result_of
 from attnviz.kit.session import Session
 from attnviz.records.call import Asked, asked
 from attnviz.records.rows import made_to_dict
@@ -118,7 +118,7 @@ def show_head(session: Session, to: Destination, folder: str, name: str, top: in
     if to.format.name == "json":
         deliver(session, to, [(None, head_chunks(found, made_of_scans([whole]), top))])
         return
-    result = Result(
+    result = result_of(
         "atlas",
         found,
         str(found.head),
@@ -147,7 +147,7 @@ def show_plot(
 
         return picture.draw(whole, scatter, top=top, **look)
 
-    result = Result(
+    result = result_of(
         "atlas",
         scatter,
         f"{scatter.x} and {scatter.y}",
@@ -182,14 +182,14 @@ def show_development(
     atlases = [read_scan(session, folder) for folder in folders]
     found = develop(folders, atlases)
     heads = found.heads if head is None else (one_head(atlases[0], head),)
-    found = found.only(heads, SCORES if score is None else (score,))
+    found = found.only(heads, [*SCORES] if score is None else (score,))
 
     def draw(**look: Any) -> "Drawn":
         from attnviz.commands.atlas import development_shown as picture
 
         return picture.draw(found, top=top, **look)
 
-    result = Result(
+    result = result_of(
         "atlas",
         found,
         amount(len(folders), "scan"),
@@ -243,24 +243,13 @@ attnviz atlas scanned --export headvis -o tree
 """
 COMMON = "head sort top plot format output quiet".split()
 """The options that the short help lists."""
-Score: TypeAlias = Literal[
-    "entropy",
-    "normalised",
-    "distance",
-    "distance_variance",
-    "previous",
-    "first",
-    "self",
-    "duplicate",
-    "induction",
-]
 
 
 @dataclass(frozen=True)
 class Listed:
     """Which heads are listed, and in which order."""
 
-    sort: Score | None = option_field(
+    sort: ScoreName | None = option_field(
         g.LOOK,
         None,
         "--sort",
@@ -331,7 +320,7 @@ def _show_scores(
 
         return picture.draw(whole, **look)
 
-    result = Result(
+    result = result_of(
         "atlas",
         found,
         whole.model,

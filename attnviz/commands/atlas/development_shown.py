@@ -14,7 +14,6 @@ from attnviz.commands.atlas.development import Change, Development
 from attnviz.commands.atlas.headlines import development_title
 from attnviz.commands.atlas.record import SCORES
 from attnviz.commands.atlas.terminal import letters, score_number
-from attnviz.commands.heads.terminal import SHORT
 from attnviz.console import Display
 from attnviz.draw.labels import LAYERS, ascii_only, fenced
 from attnviz.draw.picture.canvas import Drawn, place
@@ -112,9 +111,7 @@ def _score_header(development: Development, display: Display) -> str:
 
 
 def _score(name: str, display: Display) -> str:
-    if display.width >= ROOMY:
-        return name.replace("_", " ")
-    return SHORT.get(name, "dist var")
+    return SCORES[name].label if display.width >= ROOMY else SCORES[name].short
 
 
 def _column(name: str, cells: Sequence[str]) -> list[str]:
@@ -283,7 +280,7 @@ def _draw_lines(
         LineCollection(lines, colors=colors, linewidths=width, alpha=alpha, zorder=2)
     )
     axes.autoscale()
-    axes.set_title(axis_label(score), fontsize=9, loc="left")
+    axes.set_title(axis_label(SCORES[score]), fontsize=9, loc="left")
     axes.set_xticks(
         ticks.places,
         ticks.names,

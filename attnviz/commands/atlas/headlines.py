@@ -114,7 +114,7 @@ def two_scores(names: str) -> tuple[str, str]:
         return given[0], given[1]
     said = f"{option('plot', repr(names))} does not name two scores"
     if wrong and wrong[0]:
-        near = get_close_matches(wrong[0], SCORES, 1)
+        near = get_close_matches(wrong[0], [*SCORES], 1)
         meant = f" (did you mean {near[0]}?)" if near else ""
         said = f"{option('plot', repr(names))}: there is no score {wrong[0]!r}{meant}"
     raise UsageError(said, f"name two of {', '.join(SCORES)}, as in previous,induction")
@@ -183,7 +183,7 @@ def development_title(development: Development) -> str:
 def scatter_title(atlas: Atlas, scatter: Scatter) -> str:
     """Which scores of how many heads."""
     heads = amount(len(scatter.points), "head")
-    x, y = (name.replace("_", " ") for name in (scatter.x, scatter.y))
+    x, y = SCORES[scatter.x].label, SCORES[scatter.y].label
     return f"{readable(atlas.model)}, {y} by {x}, {heads}: means over documents"
 
 

@@ -18,7 +18,7 @@ def draw(atlas: Atlas, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
     """
-    found = (score_pane(name, by_head(_values(atlas, name))) for name in SCORES)
+    found = (score_pane(SCORES[name], by_head(_values(atlas, name))) for name in SCORES)
     panes = [pane for pane in found if pane is not None]
     return draw_panes(atlas_title(atlas), panes, dpi=dpi, cmap=cmap)
 

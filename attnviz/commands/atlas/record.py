@@ -13,16 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from math import nan, sqrt
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.records.capture import FloatArray, IntArray, ModelIdentity
 from attnviz.records.heads import Head
-from attnviz.records.metrics import BINS, METRICS, Estimate
+from attnviz.records.metrics import BINS, METRICS, Estimate, Score
 from attnviz.records.restore import model_of_dict
-from attnviz.records.rows import model_to_dict, to_json
+from attnviz.records.rows import MODEL, to_json
 
 FloatArray64: TypeAlias = NDArray[np.float64]
 SCALE = 1 << 30
@@ -157,8 +157,8 @@ def units(length: int) -> FloatArray64:
 
     `length`: the most tokens of a window. Entropy, in nats, is less than 16.
     """
-    of = {"entropy": 16.0, "distance": float(length), "distance_variance": float(length) ** 2}
-    return np.array([of.get(score, 1.0) for score in SCORES])
+    of = {"": 1.0, "nats": 16.0, "tokens": float(length), "tokens²": float(length) ** 2}
+    return np.array([of[score.unit] for score in SCORES.values()])
 
 
 def in_fixed_point(values: FloatArray64) -> IntArray:
@@ -202,7 +202,21 @@ def arrays_of(record: Record) -> dict[str, IntArray]:
 # FOLDER/examples.parquet      HeadAtlas.examples
 
 
-SCORES = (*METRICS, "distance_variance")
+SCORES: Mapping[str, Score] = {
+    **METRICS,
+    "distance_variance": Score(
+        "distance_variance",
+        "dist var",
+        "variance of the distance from a query to its keys",
+        "qk_distance_variance",
+        unit="tokens²",
+    ),
+}
+"""The scores of a head over a corpus, in the order of columns."""
+if TYPE_CHECKING:
+    ScoreName: TypeAlias = str
+else:
+    ScoreName = Literal[tuple(SCORES)]
 Histogram: TypeAlias = Literal["distance", "position", "largest"]
 """`distance`, `position`: the mean mass per query on keys so far away, or at this position;
 `largest`: how many windows have their largest weight there."""
@@ -416,7 +430,7 @@ def record_to_bytes(record: Record, skipped: Sequence[Skipped] = (), shard: int 
     rest = {
         "shard": shard,
         "heads": record.heads,
-        "origin": {**vars(record.origin), "model": None if model is None else model_to_dict(model)},
+        "origin": {**vars(record.origin), "model": None if model is None else MODEL.row(model)},
         **{name: getattr(record, name) for name in NUMBERS},
         "skipped": [vars(each) for each in skipped],
     }

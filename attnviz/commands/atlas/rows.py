@@ -4,7 +4,16 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypedDict
 
 from attnviz.commands.atlas.record import SCORES, Example, HeadAtlas, Histogram, Side
-from attnviz.records.rows import SCHEMA, Error, HeadNumber, LayerNumber, MadeObject, to_json
+from attnviz.records.rows import (
+    SCHEMA,
+    Error,
+    HeadNumber,
+    JsonOutput,
+    LayerNumber,
+    MadeObject,
+    declared,
+    to_json,
+)
 
 COLUMNS = (
     "layer",
@@ -263,3 +272,14 @@ class HeadAtlasObject(TypedDict):
     histograms: dict[Histogram, list[BinObject]]
     tokens: dict[Side, list[MassObject]]
     examples: list[ExampleObject]
+
+
+JSON = JsonOutput(
+    (
+        declared(AtlasRow),
+        declared(HeadPartRow),
+        declared(ScatterRow, more=True),
+        declared(DevelopmentRow),
+    ),
+    (declared(HeadAtlasObject),),
+)

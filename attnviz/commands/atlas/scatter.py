@@ -9,7 +9,7 @@ import numpy as np
 from rich.text import Text
 
 from attnviz.commands.atlas.headlines import HeadPoint, Scatter, outliers_said, scatter_title
-from attnviz.commands.atlas.record import Atlas
+from attnviz.commands.atlas.record import SCORES, Atlas
 from attnviz.commands.atlas.terminal import letters, score_number
 from attnviz.console import Display
 from attnviz.draw.labels import LAYERS
@@ -45,7 +45,7 @@ def render(atlas: Atlas, scatter: Scatter, top: int | None, display: Display) ->
     if shown:
         columns = [Column("head")]
         for name in (scatter.x, scatter.y):
-            columns += [Column(name.replace("_", " "), right=True)]
+            columns += [Column(SCORES[name].label, right=True)]
             columns += [Column(letters("± error", display), right=True)]
         columns.append(Column("distance", right=True))
         rows = [
@@ -151,8 +151,8 @@ def _draw_points(
     axes.margins(0.07)
     axes.set_xlim(axes.get_xlim())
     axes.set_ylim(axes.get_ylim())
-    axes.set_xlabel(axis_label(scatter.x), fontsize=9)
-    axes.set_ylabel(axis_label(scatter.y), fontsize=9)
+    axes.set_xlabel(axis_label(SCORES[scatter.x]), fontsize=9)
+    axes.set_ylabel(axis_label(SCORES[scatter.y]), fontsize=9)
     axes.tick_params(labelsize=7.5, width=0.6, length=3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#eeeeee", linewidth=0.6)

@@ -18,7 +18,6 @@ from attnviz.commands.atlas.record import (
     Side,
     TokenMass,
 )
-from attnviz.commands.heads.terminal import SHORT
 from attnviz.console import Display
 from attnviz.draw.labels import ascii_only, fenced, name_of, names_of_texts, told_apart
 from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, ramp, widest
@@ -26,27 +25,25 @@ from attnviz.draw.terminal.listing import Column, listing, side_by_side
 from attnviz.draw.terminal.text import LEAST, TextPiece, piece_of, shaded
 from attnviz.draw.titles import amount, bar_of
 from attnviz.errors import readable
+from attnviz.records.metrics import METRICS
 from attnviz.records.tokens import SPECIAL_LABEL
-
-SMALL = ("distance", "distance_variance")
 
 
 def render_atlas(atlas: Atlas, display: Display) -> Iterator[Text]:
     """The table, and the largest standard error."""
     yield from folded(Text(atlas_title(atlas), "dim"), display.width)
     yield Text()
-    names = [name for name in SCORES if name != "distance_variance"]
-    columns = [Column("head"), *(Column(SHORT[name], right=True) for name in names)]
+    columns = [Column("head"), *(Column(each.short, right=True) for each in METRICS.values())]
     rows = [
-        [str(head), *(_number(name, row[name]) for name in names)]
+        [str(head), *(_number(name, row[name]) for name in METRICS)]
         for head, row in zip(atlas.heads, atlas.rows, strict=True)
     ]
     yield from listing(columns, rows, display.width)
     errors = [
         row[f"{name}_error"]
         for row in atlas.rows
-        for name in names
-        if name not in SMALL and row[f"{name}_error"] is not None
+        for name, metric in METRICS.items()
+        if not metric.of_distances and row[f"{name}_error"] is not None
     ]
     if errors:
         yield Text()
@@ -58,7 +55,7 @@ def render_atlas(atlas: Atlas, display: Display) -> Iterator[Text]:
 def _number(name: str, value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:.1f}" if name in SMALL else f"{value:.2f}"
+    return f"{value:.1f}" if METRICS[name].of_distances else f"{value:.2f}"
 
 
 # All that a scan found of one head: scores, histograms, tokens and its strongest windows.
@@ -123,7 +120,7 @@ def score_number(score: str, value: float | None, *, signed: bool = False) -> st
     """A score, or a difference of it, with the decimals that it deserves; `–` where it is none."""
     if value is None:
         return "–"
-    return f"{value:{'+' if signed else ''},.{2 if score.startswith('distance') else 3}f}"
+    return f"{value:{'+' if signed else ''},.{2 if SCORES[score].of_distances else 3}f}"
 
 
 def _scores(head: HeadAtlas, display: Display) -> list[Text]:
@@ -135,12 +132,12 @@ def _scores(head: HeadAtlas, display: Display) -> list[Text]:
     columns += [Column("documents", right=True)] if part else []
     rows = [
         [
-            name.replace("_", " "),
+            score.label,
             letters(score_number(name, row[name]), display),
             letters(score_number(name, row[f"{name}_error"]), display),
             *([f"{row[f'{name}_documents']:,}"] if part else []),
         ]
-        for name in SCORES
+        for name, score in SCORES.items()
     ]
     return list(listing(columns, rows, display.width))
 

@@ -16,16 +16,17 @@ from attnviz.commands.compare.run import models_beside, texts_beside
 from attnviz.commands.compare.titles import about_models, about_texts, texts_title
 from attnviz.console import Display
 from attnviz.draw.titles import amount
-from attnviz.kit.result import Result
+from attnviz.kit.result import Result, result_of
 from attnviz.records.capture import Capture
 from attnviz.records.rows import (
+    MODEL,
     SCHEMA,
     HeadNumber,
+    JsonOutput,
     LayerNumber,
     ModelName,
-    head_name,
+    declared,
     measured,
-    model_to_dict,
 )
 from attnviz.records.transforms import transform_to_dict
 
@@ -190,13 +191,13 @@ def comparison_facts(comparison: ModelComparison) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "command": "compare",
-        "model": model_to_dict(ours.model),
-        "against": model_to_dict(theirs.model),
+        "model": MODEL.row(ours.model),
+        "against": MODEL.row(theirs.model),
         "text": ours.text,
         "over": "words" if comparison.words else "tokens",
         "pair": comparison.pair,
-        "heads": [head_name(head) for head in comparison.heads],
-        "against_heads": [head_name(head) for head in comparison.others],
+        "heads": [head._asdict() for head in comparison.heads],
+        "against_heads": [head._asdict() for head in comparison.others],
         "transforms": _transforms(ours),
         "against_transforms": _transforms(theirs),
     }
@@ -233,7 +234,7 @@ def of_texts(comparison: TextComparison, top: int | None = None) -> Result[TextC
 
     model = comparison.captures[0].model.name
     about = f"{model}, {amount(len(comparison.captures), 'text')}"
-    return Result(
+    return result_of(
         "compare",
         comparison,
         about,
@@ -266,7 +267,7 @@ def of_models(comparison: ModelComparison, top: int | None = None) -> Result[Mod
         return draw_beside(models_beside(comparison, best), title, about_models(comparison), **look)
 
     ours, theirs = (captured.model.name for captured in comparison.captures)
-    return Result(
+    return result_of(
         "compare",
         comparison,
         f"{ours} and {theirs}",
@@ -274,6 +275,16 @@ def of_models(comparison: ModelComparison, top: int | None = None) -> Result[Mod
         lambda: match_rows(comparison, comparison.matches[:top]),
         shown,
         draw,
-        _archive=lambda: (comparison_facts(comparison), {"similarity": comparison.similarity}),
+        archive=lambda: (comparison_facts(comparison), {"similarity": comparison.similarity}),
         captures=comparison.captures,
     )
+
+
+JSON = JsonOutput(
+    (
+        declared(DifferenceRow),
+        declared(SightRow),
+        declared(MatchRow),
+    ),
+    (),
+)

@@ -9,15 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from attnviz.commands.explain.examples import Example, read_matrices
+from attnviz.commands.explain.rows import Telling, of_embeddings, of_example, of_head, of_matrices
 from attnviz.commands.explain.run import (
     RandomInit,
     Subject,
-    Telling,
     explain_embeddings,
-    of_embeddings,
-    of_example,
-    of_head,
-    of_matrices,
     work_example,
     work_matrices,
 )

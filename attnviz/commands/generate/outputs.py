@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from attnviz.commands.generate.answer import Shares, Unit, View
+from attnviz.commands.generate.rows import share_rows
 from attnviz.commands.generate.run import Answering, NewToken, streamed
-from attnviz.commands.generate.shown import by_segment, share_rows
+from attnviz.commands.generate.shown import by_segment
 from attnviz.console import Display
 from attnviz.kit.formats import PICTURES, Piece
 from attnviz.records.apply import whole_exhibit

@@ -5,15 +5,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from attnviz.commands.generate.answer import Answer, Check, Unit
+from attnviz.commands.generate.rows import ShareRow, share_rows
 from attnviz.commands.generate.run import Answering, Writing, answering, chat_prompt
-from attnviz.commands.generate.shown import ShareRow, by_segment, share_rows
+from attnviz.commands.generate.shown import by_segment
 from attnviz.commands.show.capture import AttentionCapture
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError
 from attnviz.inputs.prompts import By, Document, Prompt, cut_prompt, with_documents
 from attnviz.kit.model import AnyModel, loaded, text_options
 from attnviz.kit.prepare import Truncation
-from attnviz.kit.result import Column, Row, columns_of, notes_of
+from attnviz.kit.result import notes_of
 from attnviz.kit.values import (
     HeadNames,
     Messages,
@@ -31,7 +32,7 @@ from attnviz.kit.values import (
 from attnviz.records.exhibit import PictureLook
 from attnviz.records.heads import listed
 from attnviz.records.prompt import Chat, Sampling
-from attnviz.records.rows import shortest
+from attnviz.records.rows import Column, Row, declared, shortest
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import How
 
@@ -90,7 +91,7 @@ class AttentionAnswer:
 
     def to_columns(self, rows: Unit = "sentence") -> dict[str, Column]:
         """The same by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""
-        return columns_of(self.shares(rows), (ShareRow,))
+        return declared(ShareRow).columns(self.shares(rows))
 
     def figure(self, rows: Unit = "sentence", **look: Any) -> "Figure":
         """The shares as a picture.

@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Annotated, NotRequired, TypedDict
 
 import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.generate.answer import Check, Column, Part, Shares, View
+from attnviz.commands.generate.answer import Check, Column, Shares, View
 from attnviz.console import Display
 from attnviz.draw.labels import fenced
 from attnviz.draw.terminal import heatmap as terminal_heatmap
@@ -22,7 +21,6 @@ from attnviz.errors import readable
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, HeadMap, Sides
 from attnviz.records.heads import listed
-from attnviz.records.rows import LineNumber, measured
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import How
 
@@ -275,55 +273,3 @@ def _table(shares: Shares, display: Display) -> Iterator[Text]:
         cells_of = [[*cells, ratio] for cells, ratio in zip(cells_of, ratios, strict=True)]
     lines = [[fenced(name), *cells] for name, cells in zip(rows, cells_of, strict=True)]
     yield from listing.listing(columns, lines, display.width)
-
-
-# The shares of a prompt's segments in what an answer attended to, as rows.
-
-
-class ShareRow(TypedDict):
-    """The share of a segment in what a part of the answer attended to."""
-
-    line: LineNumber
-    row: Annotated[int, "The number of the part of the answer, or of the head, from 1."]
-    text: Annotated[str, "The part of the answer; empty: the whole answer in one head."]
-    segment: Annotated[str, "The name of the segment."]
-    part: Annotated[Part, "What the segment is; sink: the first token."]
-    share: Annotated[float, "The mean weight on it; the shares of a row sum to 1."]
-    layer: NotRequired[Annotated[int, "With --rows head: the head's layer."]]
-    head: NotRequired[Annotated[int, "With --rows head: its number in the layer."]]
-    change: NotRequired[
-        Annotated[
-            float | None,
-            "With --check: the change of this part's log-probability (nats) without the segment.",
-        ]
-    ]
-    lookback: NotRequired[Annotated[float | None, "With --rows head: the head's lookback ratio."]]
-
-
-def share_rows(
-    shares: Shares, line: int = 1, check: Check | None = None, first: int = 0
-) -> Iterator[ShareRow]:
-    """A row for each part of the answer and each column.
-
-    `first`: how many parts of the answer went out before.
-    """
-    changes = {each.segment: each.changes for each in check.effects} if check else {}
-    for n, part in enumerate(shares.rows):
-        for column, share in zip(shares.columns, shares.shares[n], strict=True):
-            row: ShareRow = {
-                "line": line,
-                "row": first + n + 1,
-                "text": "" if part.head else part.text,
-                "segment": column.name,
-                "part": column.part,
-                "share": float(share),
-            }
-            if part.head is not None:
-                row |= {"layer": part.head.layer, "head": part.head.head}
-            if check is not None:
-                deleted = column.part == "segment" and column.name in changes
-                of_part = changes[column.name][part.first : part.after] if deleted else ()
-                row |= {"change": sum(of_part) if deleted else None}
-            if shares.lookback is not None:
-                row |= {"lookback": measured(float(shares.lookback[n]))}
-            yield row

@@ -61,12 +61,8 @@ def circuits_of(model: "LoadedModel") -> Circuits:
 # Circuits that were read off the weights, as a person reads them.
 
 
-SHOWN = 10
-
-
-def render(circuits: Circuits, top: int | None, display: Display) -> Iterator[Text]:
+def render(circuits: Circuits, display: Display, top: int) -> Iterator[Text]:
     """The heads that copy most, and the pairs that compose most."""
-    most = top or SHOWN
     yield from folded(Text(circuits_title(circuits), "dim"), display.width)
     if circuits.copying:
         yield Text()
@@ -78,7 +74,7 @@ def render(circuits: Circuits, top: int | None, display: Display) -> Iterator[Te
         columns = [Column("head"), Column("eigenvalues", right=True), Column("top-1", right=True)]
         rows = [
             (str(each.head), _number(each.eigenvalues, "+.2f"), _number(each.top, ".2f"))
-            for each in circuits.copying[:most]
+            for each in circuits.copying[:top]
         ]
         yield from listing(columns, rows, display.width)
     if circuits.composed:
@@ -93,7 +89,7 @@ def render(circuits: Circuits, top: int | None, display: Display) -> Iterator[Te
                 _number(each.score, ".3f"),
                 f"{circuits.expected[each.through]:.3f}",
             )
-            for each in circuits.compositions[:most]
+            for each in circuits.compositions[:top]
         ]
         columns = [
             Column("writer"),

@@ -251,15 +251,18 @@ def label_scores(texts: Sequence[Mapping[Head, NDArray[np.float64]]]) -> list[La
 # How much of each head's attention goes to the keys that are labelled as true.
 
 
-def render(report: LabelReport, scores: Sequence[LabelScore], display: Display) -> Iterator[Text]:
-    """These heads as a table, and what its columns are."""
+def render(report: LabelReport, display: Display, top: int) -> Iterator[Text]:
+    """The best heads as a table, and what its columns are."""
     yield from folded(Text(labels_title(report), "dim"), display.width)
     yield Text()
     errors = report.texts > 1
     names = ["mass", *(["± s.e."] if errors else [])]
     names += ["strongest", *(["± s.e."] if errors else [])]
     columns = [Column("head"), *(Column(name, right=True) for name in names)]
-    rows = [[str(score.head), *_cells(score.mass), *_cells(score.strongest)] for score in scores]
+    rows = [
+        [str(score.head), *_cells(score.mass), *_cells(score.strongest)]
+        for score in report.scores[:top]
+    ]
     yield from listing(columns, rows, display.width)
     yield Text()
     said = "mass: weight on the true keys; strongest: share of rows whose strongest key is true"

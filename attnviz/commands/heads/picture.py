@@ -22,11 +22,11 @@ def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn
     """
     found = (
         score_pane(
-            name,
+            metric,
             by_head((each.head, each.metrics[name].mean) for each in report.heads),
             [each.head for each in report.heads if each.role and each.role.metric == name],
         )
-        for name in METRICS
+        for name, metric in METRICS.items()
     )
     panes = [pane for pane in found if pane is not None]
     title = f"Scores of {amount(len(report.heads), 'head')}"

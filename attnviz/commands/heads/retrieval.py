@@ -20,7 +20,7 @@ from attnviz.kit.prepare import TextOptions, prepare_tokens
 from attnviz.kit.write import make_folder, write_bytes
 from attnviz.records.capture import ModelIdentity, PatternBlock
 from attnviz.records.heads import Head, every_head, listed
-from attnviz.records.rows import model_to_dict, to_json
+from attnviz.records.rows import MODEL, to_json
 from attnviz.records.tokens import Token, numbered
 
 if TYPE_CHECKING:
@@ -155,9 +155,7 @@ def _haystack(first: list[int], needle: list[int], filler: list[int], depth: flo
 BAR = 20
 
 
-def render(
-    retrieval: Retrieval, scores: Sequence[tuple[Head, float]], display: Display
-) -> Iterator[Text]:
+def render(retrieval: Retrieval, display: Display, top: int) -> Iterator[Text]:
     """What was measured, the heads with a score, and which of them retrieve."""
     needles = retrieval.needles
     runs = len(needles.depths) * needles.samples
@@ -168,7 +166,7 @@ def render(
     )
     yield from folded(Text(said, "dim"), display.width)
     yield Text()
-    for head, score in scores:
+    for head, score in retrieval.ranked[:top]:
         if score > 0:
             line = Text(f"{head!s:<8}{score:.2f} ")
             line.append(bar_of(score, BAR, display.unicode), bar_style(score, display))
@@ -204,7 +202,7 @@ def kept_in(model: "LoadedModel") -> Path:
     folder = model.tokenizer.folder
     files = sorted(folder.iterdir()) if folder else []
     states = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()]
-    about = json.dumps([SCHEMA, model_to_dict(model.identity), str(folder), states])
+    about = json.dumps([SCHEMA, MODEL.row(model.identity), str(folder), states])
     return cache_folder() / f"retrieval-{hashlib.sha256(about.encode()).hexdigest()[:32]}.json"
 
 
@@ -213,7 +211,7 @@ def keep(model: "LoadedModel", retrieval: Retrieval) -> Path | None:
     path = kept_in(model)
     content = {
         "schema": SCHEMA,
-        "model": model_to_dict(retrieval.model),
+        "model": MODEL.row(retrieval.model),
         "needles": asdict(retrieval.needles),
         "scores": {str(head): score for head, score in retrieval.scores},
     }

@@ -8,9 +8,9 @@ from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.outcome import AnswerName, Exact, OwnChanges, VersusName, exact, own_changes
 from attnviz.draw.titles import facts
-from attnviz.kit.result import Result
+from attnviz.kit.result import Result, result_of
 from attnviz.records.interventions import Outcome, SiteKind
-from attnviz.records.rows import Error, LayerNumber, LineOrMean, ModelName
+from attnviz.records.rows import Error, JsonOutput, LayerNumber, LineOrMean, ModelName, declared
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -135,7 +135,7 @@ def of_patching(
 
         return webpage.page(report)
 
-    return Result(
+    return result_of(
         "patch",
         report,
         facts(report.capture),
@@ -143,7 +143,7 @@ def of_patching(
         lambda: patch_rows(report, report.strongest[:top], line),
         shown,
         draw,
-        _page=page,
+        page=page,
         captures=(report.capture, report.source),
     )
 
@@ -155,3 +155,9 @@ def of_mean(reports: Sequence[PatchReport], top: int | None = None) -> Result[Pa
         InputError: their positions have no mean.
     """
     return of_patching(mean_of(reports), top, None)
+
+
+JSON = JsonOutput(
+    (declared(PatchRow),),
+    (),
+)

@@ -8,11 +8,11 @@ from attnviz.draw.labels import distinct_labels
 from attnviz.draw.outcome import Exact, Unit, exact
 from attnviz.draw.parts import part_name
 from attnviz.draw.titles import amount, facts
-from attnviz.kit.result import Result, Row
+from attnviz.kit.result import Result, result_of
 from attnviz.records.interventions import PredictedAnswer, Question
 from attnviz.records.metrics import Estimate
 from attnviz.records.predict import Attribution, NextTokens, Prediction, PredictionMean
-from attnviz.records.rows import LineNumber, LineOrMean, measured
+from attnviz.records.rows import JsonOutput, LineNumber, LineOrMean, Row, declared, measured
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -231,7 +231,9 @@ def of_prediction(
 
     kinds = LogitPartRow, AnswerRow, CandidateRow
     captured = prediction.capture
-    return Result("predict", prediction, facts(captured), kinds, made, shown, captures=(captured,))
+    return result_of(
+        "predict", prediction, facts(captured), kinds, made, shown, captures=(captured,)
+    )
 
 
 def of_mean(mean: PredictionMean) -> Result[PredictionMean]:
@@ -244,4 +246,14 @@ def of_mean(mean: PredictionMean) -> Result[PredictionMean]:
 
     about = f"{mean.model}, mean of {amount(mean.texts, 'text')}"
     kinds = AnswerRow, CandidateRow
-    return Result("predict", mean, about, kinds, lambda: mean_rows(mean), shown)
+    return result_of("predict", mean, about, kinds, lambda: mean_rows(mean), shown)
+
+
+JSON = JsonOutput(
+    (
+        declared(CandidateRow),
+        declared(AnswerRow),
+        declared(LogitPartRow),
+    ),
+    (),
+)

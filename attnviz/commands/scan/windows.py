@@ -32,7 +32,7 @@ from attnviz.commands.atlas.record import (
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.records.capture import IntArray
 from attnviz.records.heads import Head, by_layer
-from attnviz.records.metrics import BINS, SUMS, WindowSums
+from attnviz.records.metrics import BINS, METRICS, SUMS, WindowSums
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -285,18 +285,13 @@ def together(first: Sums | None, then: Sums) -> Sums:
 
 
 def rows_of(ids: Sequence[int], *, causal: bool) -> list[float]:
-    """How many rows of a window can show each of SCORES; a distance is told by mass instead."""
+    """How many rows of a window can show each metric; a distance is told by mass instead."""
+    from attnviz.models.reducing import FAST_SUMS
+
     tokens = np.array(ids)
-    n = len(tokens)
     _, first, which = np.unique(tokens, return_index=True, return_inverse=True)
-    before = np.arange(n) - first[which]  # how far back its first copy stands
-    of = {
-        "normalised": n - 1 if causal else n * (n > 1),
-        "previous": n - 1,
-        "duplicate": int((before > 0).sum()),
-        "induction": int((before > 1).sum()),  # what followed a copy comes before the query
-    }
-    return [float(of.get(score, n)) for score in SCORES]
+    before = np.arange(len(tokens)) - first[which]
+    return [float(FAST_SUMS[name].rows(before, causal)) for name in METRICS]
 
 
 def record_of_documents(like: Record, sums: Sums, unit: FloatArray64) -> Record:
@@ -317,7 +312,7 @@ def record_of_documents(like: Record, sums: Sums, unit: FloatArray64) -> Record:
     values = np.stack(means, axis=-1)  # (D, H, M)
     values[~np.isfinite(values)] = np.nan
     totals, squares, counts = moments(values / unit)
-    queries = sums.rows[:, SCORES.index("entropy"), None, None]
+    queries = sums.rows[:, [*METRICS].index("entropy"), None, None]
     distances, positions = (
         in_fixed_point(sums.values[..., part] / queries).sum(axis=0)
         for part in (DISTANCES, POSITIONS)

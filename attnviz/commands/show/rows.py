@@ -11,9 +11,12 @@ from attnviz.kit.formats import SEPARATORS, cell, printable_cell
 from attnviz.records.capture import Capture, Kind
 from attnviz.records.exhibit import Exhibit, Finding, Links, Map, links_of, whole_map
 from attnviz.records.rows import (
+    MODEL,
     SCHEMA,
+    TOKEN,
     Exact,
     HeadNumber,
+    JsonOutput,
     LayerNumber,
     LineNumber,
     LossObject,
@@ -22,11 +25,10 @@ from attnviz.records.rows import (
     TokenObject,
     Unknown,
     Versions,
+    declared,
     loss_to_dict,
     made_to_dict,
-    model_to_dict,
     to_json,
-    token_to_dict,
     unknown_to_dict,
 )
 from attnviz.records.transforms import transform_to_dict
@@ -296,7 +298,7 @@ def _fields(exhibit: Exhibit, about: str, notes: Sequence[str], line: int | None
         "schema": SCHEMA,
         "command": "show",
         **({} if line is None else {"line": line}),
-        "model": model_to_dict(capture.model),
+        "model": MODEL.row(capture.model),
         "versions": dict(sorted(capture.versions.items())),
         "made": made_to_dict([capture]),
         "text": capture.text,
@@ -324,10 +326,10 @@ def _fields(exhibit: Exhibit, about: str, notes: Sequence[str], line: int | None
 
 def _tokens(capture: Capture) -> dict[str, Any]:
     """One list where queries and keys are the same tokens, else two."""
-    queries = [token_to_dict(token) for token in capture.query_tokens]
+    queries = [TOKEN.row(token) for token in capture.query_tokens]
     if capture.kind != "cross" and capture.key_tokens == capture.query_tokens:
         return {"tokens": queries}
-    keys = [token_to_dict(token) for token in capture.key_tokens]
+    keys = [TOKEN.row(token) for token in capture.key_tokens]
     return {"query_tokens": queries, "key_tokens": keys}
 
 
@@ -396,3 +398,13 @@ def _among_links(exhibit: Exhibit, head_map: Map) -> NDArray[np.bool_]:
     passed = np.zeros(whole_map(head_map).weights.shape, dtype=np.bool_)
     passed[links.query, links.key] = True
     return passed[np.ix_(list(exhibit.queries), list(exhibit.keys))]
+
+
+JSON = JsonOutput(
+    (
+        declared(LinkRow),
+        declared(ScoreRow),
+    ),
+    (declared(ShowObject),),
+    rows_as_json=False,
+)

@@ -13,7 +13,6 @@ from attnviz.console import Display, plain_text
 from attnviz.draw.titles import text_notes
 from attnviz.errors import UsageError, as_argument, option, spelled
 from attnviz.kit.formats import VIEWS, Piece, choose_format
-from attnviz.kit.result import Column
 from attnviz.kit.values import (
     HeadNames,
     Names,
@@ -26,6 +25,7 @@ from attnviz.kit.values import (
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import ColorScale, Exhibit, Filters, Look, Orient
+from attnviz.records.rows import Column
 from attnviz.records.transforms import How, Over, Transforms
 
 if TYPE_CHECKING:

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDic
 from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.parts import part_name
-from attnviz.kit.result import Result
+from attnviz.kit.result import Result, result_of
 from attnviz.records.parts import Group, Pair, PartKind, Side, Why, Write
 from attnviz.records.rows import (
     HeadNumber,
+    JsonOutput,
     LayerNumber,
     MadeObject,
     ModelName,
     ModelObject,
     TokenObject,
     Versions,
+    declared,
     why_to_dict,
     write_to_dict,
 )
@@ -255,7 +257,7 @@ def of_why(why: Why, top: int) -> Result[Why]:
 
         return picture.draw(why, **look)
 
-    return Result(
+    return result_of(
         "why",
         why,
         why.about,
@@ -276,7 +278,7 @@ def of_write(write: Write) -> Result[Write]:
 
         return table.render_write(write, display)
 
-    return Result(
+    return result_of(
         "why",
         write,
         write.about,
@@ -287,3 +289,15 @@ def of_write(write: Write) -> Result[Write]:
         lambda: write_to_dict(write),
         captures=(write.capture,),
     )
+
+
+JSON = JsonOutput(
+    (
+        declared(PairRow),
+        declared(ReaderRow),
+    ),
+    (
+        declared(WhyObject),
+        declared(WriteObject),
+    ),
+)

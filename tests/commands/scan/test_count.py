@@ -44,7 +44,7 @@ from attnviz.models.huggingface.load import wrap_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.reducing import _entropies
 from attnviz.records.heads import Head, every_head
-from attnviz.records.metrics import EDGES, HeadLinks
+from attnviz.records.metrics import EDGES, METRICS, HeadLinks
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.commands.scan.oracle import Matrix, apart, histogram, largest, metrics_of, strongest
 from tests.conftest import Run
@@ -181,7 +181,7 @@ def test_scores_are_those_of_heads_averaged_by_hand(run: Run) -> None:
         by_text.append({head_of(row): row for row in map(json.loads, out.splitlines())})
     unit = units(LENGTH)
     for place, head in enumerate(record.heads):
-        for metric, name in enumerate(SCORES[:-1]):
+        for metric, name in enumerate(METRICS):
             values = [t[head][name] for t in by_text if t[head][name] is not None]
             assert record.counts[place, metric] == len(values)
             mean = estimate(record, place, metric, unit[metric]).mean
