@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from attnviz.commands.explain.python import explain
     from attnviz.commands.generate.python import AttentionAnswer, generate
     from attnviz.commands.heads.python import heads
-    from attnviz.commands.patch.python import patch
+    from attnviz.commands.patch.command import patch
     from attnviz.commands.predict.python import predict
     from attnviz.commands.scan.python import ScanAtlas, atlas, scan
     from attnviz.commands.show.capture import AttentionCapture, Link, capture, from_attention, load
@@ -82,7 +82,7 @@ _HOME = {
     "attnviz.commands.generate.python": ("AttentionAnswer", "generate"),
     "attnviz.commands.heads.python": ("heads",),
     "attnviz.api": ("Model", "load_model"),
-    "attnviz.commands.patch.python": ("patch",),
+    "attnviz.commands.patch.command": ("patch",),
     "attnviz.commands.predict.python": ("predict",),
     "attnviz.commands.scan.python": ("ScanAtlas", "atlas", "scan"),
     "attnviz.commands.show.python": ("show",),

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import UsageError, option
 from attnviz.kit.model import Loaded, check_as_it_is, placement_of
+from attnviz.kit.option import check_word
 from attnviz.kit.prepare import load_model as run_load_model
-from attnviz.kit.values import check_choices, check_word
+from attnviz.kit.values import check_choices
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN, Device, DType, Engine
 from attnviz.records.capture import Kind, PairKind
@@ -71,7 +72,7 @@ class Model(Loaded):
         self, text: "str | Sequence[str]", source: "str | Sequence[str]", **options: Any
     ) -> "Result[Any]":
         """`attnviz.patch` with this model."""
-        from attnviz.commands.patch.python import patch
+        from attnviz.commands.patch.command import patch
 
         return patch(text, source, self, **options)
 

@@ -16,7 +16,7 @@ from attnviz.draw.titles import model_notes
 from attnviz.errors import ExitStatus, UsageError, option, readable, shortened, spelled
 from attnviz.inputs.text import Stdin
 from attnviz.kit.defaults import Configuration
-from attnviz.kit.intervene import Progress
+from attnviz.kit.intervene import watched
 from attnviz.kit.prepare import load_model
 from attnviz.kit.write import as_stdout_error
 from attnviz.models.catalog import Source
@@ -229,16 +229,17 @@ def session_of(context: typer.Context) -> Session:
 
 
 @contextmanager
-def progress(session: Session, doing: str) -> Iterator[Progress | None]:
-    """A bar on stderr, where that is a terminal; None where nobody would see it."""
+def progress(session: Session, doing: str) -> Iterator[None]:
+    """While a text is run many times, a bar on stderr, where that is a terminal."""
     if session.quiet or not session.environment.stderr.isatty():
-        yield None
+        yield
         return
     from rich.progress import Progress as Bar
 
     with Bar(console=session.consoles.err, transient=True) as bar:
         task = bar.add_task(doing, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        with watched(lambda done, total: bar.update(task, completed=done, total=total)):
+            yield
 
 
 # How the command line spells a parameter.

@@ -1,14 +1,14 @@
 """`attnviz ablate`: does a part matter? The model's predictions without it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from attnviz.commands.ablate.record import Found, LinkNames, link_named
 from attnviz.commands.ablate.rows import of_found, of_mean
 from attnviz.commands.ablate.run import Ablating, Targets, ablate_each, ablate_together
 from attnviz.errors import IdleOption, option
+from attnviz.inputs.prompts import PromptLine
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver_result, destination_of
-from attnviz.kit.intervene import Progress
 from attnviz.kit.lines import (
     OF_A_TEXT,
     Answered,
@@ -25,7 +25,7 @@ from attnviz.kit.lines import (
 )
 from attnviz.kit.option import command, option_field
 from attnviz.kit.session import Session, progress
-from attnviz.records.interventions import Replacement
+from attnviz.records.interventions import Measure, Replacement
 
 EPILOG = r"""
 Examples
@@ -157,22 +157,30 @@ def ablate(
     loaded = session.load(g.source_of(session, model, run))
     options, every = tokens.options(run), list[Found]()
 
-    def found(text: str, own: Ablating, number: int, tell: Progress | None = None) -> Answered:
+    def found(text: str, own: Ablating, number: int) -> Answered:
         asked = loaded, text, options, targets, own
-        one = ablate_together(*asked, how.top, tell) if how.together else ablate_each(*asked, tell)
+        one = ablate_together(*asked, how.top) if how.together else ablate_each(*asked)
         every.append(one)
         return number, of_found(one, top, number)
 
     if alone:
-        with progress(session, "ablating") as tell:
-            _, result = found(given, how.record, 1, tell)
+        with progress(session, "ablating"):
+            _, result = found(given, how.record, 1)
         note_texts(session, result.captures)
         deliver_result(session, to, result, canvas)
         return
+
+    def of_pair(pair: PromptLine, number: int) -> Answered:
+        own = replace(how.record, answer=pair.answer, versus=pair.versus)
+        return found(pair.text, own, number)
+
+    def measure_of(answer: str | None, versus: str | None) -> Measure:
+        return Ablating(answer=answer, versus=versus).measure
+
     answers = (
         each_line(session, text, lambda line, n: found(line, how.record, n), captured, OF_A_TEXT)
         if pairs is None
-        else each_pair(session, pairs, how.record, lambda pair, own, n: found(pair.text, own, n))
+        else each_pair(session, pairs, how.answer, how.versus, measure_of, of_pair)
     )
     mean_alone = pairs is not None
     deliver_lines(session, to, answers, lambda: of_mean(every, top), canvas, mean_alone=mean_alone)

@@ -8,20 +8,11 @@ from attnviz.commands.ablate.rows import SHOWN, of_found, of_mean
 from attnviz.commands.ablate.run import Ablating, Targets, ablate_each, ablate_together
 from attnviz.errors import UsageError
 from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.option import check_count, check_one_of, check_word
+from attnviz.kit.options import HeadNames, LayerNames
 from attnviz.kit.prepare import Truncation
 from attnviz.kit.result import Result
-from attnviz.kit.values import (
-    HeadNames,
-    LayerNames,
-    check_count,
-    check_one_of,
-    check_word,
-    layer_names,
-    recorded,
-    texts_of,
-    which_heads,
-    words_of,
-)
+from attnviz.kit.values import layer_names, recorded, texts_of, which_heads, words_of
 from attnviz.records.interventions import Replacement
 
 

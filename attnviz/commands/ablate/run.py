@@ -20,7 +20,7 @@ from attnviz.commands.ablate.record import (
     effect_on_tokens,
 )
 from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.intervene import Progress, intervene, likely, question_of
+from attnviz.kit.intervene import intervene, likely, question_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.models.loaded import predicting
 from attnviz.records.capture import FloatArray
@@ -88,7 +88,6 @@ def ablate_each(
     options: TextOptions,
     targets: Targets,
     how: Ablating,
-    progress: Progress | None = None,
 ) -> AblationReport:
     """Ablate one part at a time.
 
@@ -100,7 +99,7 @@ def ablate_each(
     predicting(model)
     prepared = prepare(model, text, options)
     parts = [(part,) for part in _chosen(prepared, targets, how)]
-    return _Measuring(prepared, options, how).report([(), *parts], progress)
+    return _Measuring(prepared, options, how).report([(), *parts])
 
 
 def ablate_together(
@@ -110,14 +109,13 @@ def ablate_together(
     targets: Targets,
     how: Ablating,
     top: int,
-    progress: Progress | None = None,
 ) -> BeforeAfter:
     """Ablate some parts at once; raises what `ablate_each` raises."""
     predicting(model)
     prepared = prepare(model, text, options)
     next_tokens = _KeepLast(prepared, top, runs=2)
     ablations = [(), tuple(_chosen(prepared, targets, how))]
-    report = _Measuring(prepared, options, how).report(ablations, progress, also=next_tokens)
+    report = _Measuring(prepared, options, how).report(ablations, also=next_tokens)
     probabilities = None
     if report.answer is not None and report.versus is None:
         after = report.baseline + report.effects[0].change
@@ -163,7 +161,6 @@ class _Measuring:
     def report(
         self,
         ablations: Ablations,
-        progress: Progress | None = None,
         also: RunConsumer | None = None,
     ) -> AblationReport:
         """Run the text once for each ablation, of which the first is none."""
@@ -175,15 +172,13 @@ class _Measuring:
         question = question_of(self.prepared, self.options, how.answer, how.versus)
         consumers = [also] if also else []
         if question is None:
-            return self._of_tokens(ablations, progress, consumers)
-        return self._of_answer(question, ablations, progress, consumers)
+            return self._of_tokens(ablations, consumers)
+        return self._of_answer(question, ablations, consumers)
 
-    def _of_tokens(
-        self, ablations: Ablations, progress: Progress | None, also: Sequence[RunConsumer]
-    ) -> AblationReport:
+    def _of_tokens(self, ablations: Ablations, also: Sequence[RunConsumer]) -> AblationReport:
         """The effects on all tokens that followed."""
         keep = KeepFollowed()
-        self._run(ablations, [keep, *also], progress, whole=True)
+        self._run(ablations, [keep, *also], whole=True)
         before = keep.kept[0]
         effects = [
             effect_on_tokens(parts, before, keep.kept[i])
@@ -198,12 +193,11 @@ class _Measuring:
         self,
         question: Question,
         ablations: Ablations,
-        progress: Progress | None,
         also: Sequence[RunConsumer],
     ) -> AblationReport:
         """The effects on an answer, alone or rather than another token."""
         keep, ends = KeepOutcomes(question.ids), _KeepLast(self.prepared, 1)
-        self._run(ablations, [keep, ends, *also], progress, whole=False)
+        self._run(ablations, [keep, ends, *also], whole=False)
         last, before = ends.last[0], keep.kept[0]
         asked = likely(question, last)
         effects = [
@@ -236,13 +230,12 @@ class _Measuring:
         self,
         ablations: Ablations,
         consumers: Sequence[RunConsumer],
-        progress: Progress | None,
         *,
         whole: bool,
     ) -> None:
         """Hand each run to all consumers."""
         changes = [_changes(parts, self.how, self._links) for parts in ablations]
-        intervene(self.prepared, changes, consumers, progress, whole=whole)
+        intervene(self.prepared, changes, consumers, whole=whole)
 
 
 def _changes(

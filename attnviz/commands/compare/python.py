@@ -7,13 +7,12 @@ from attnviz.commands.compare.rows import of_models, of_texts
 from attnviz.commands.compare.run import compare_models, compare_texts
 from attnviz.errors import UsageError
 from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.option import check_count
+from attnviz.kit.options import HeadNames, Names
 from attnviz.kit.prepare import Truncation
 from attnviz.kit.result import Result
 from attnviz.kit.values import (
-    HeadNames,
-    Names,
     check_choices,
-    check_count,
     check_text,
     one_name,
     recorded,

@@ -20,20 +20,11 @@ from attnviz.commands.explain.run import (
 from attnviz.commands.explain.run import explain as trace_head
 from attnviz.errors import UsageError
 from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.option import check_count, check_one_of, check_word
+from attnviz.kit.options import HeadName
 from attnviz.kit.prepare import Truncation
 from attnviz.kit.result import Calculation
-from attnviz.kit.values import (
-    HeadName,
-    check_choices,
-    check_count,
-    check_one_of,
-    check_text,
-    check_word,
-    head_names,
-    one_name,
-    path_of,
-    recorded,
-)
+from attnviz.kit.values import check_choices, check_text, head_names, one_name, path_of, recorded
 from attnviz.models.placement import EMBEDDINGS
 from attnviz.records.trace import Initialisation, Similarity, Way
 

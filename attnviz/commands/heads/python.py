@@ -12,20 +12,12 @@ from attnviz.commands.heads.rows import of_circuits, of_labels, of_report, of_re
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.text import Stdin
 from attnviz.kit.model import AnyModel, Loaded, loaded, text_options
+from attnviz.kit.option import check_count, check_one_of
+from attnviz.kit.options import HeadNames, Names
 from attnviz.kit.prepare import HeadOptions, TextOptions, Truncation
 from attnviz.kit.result import Result
 from attnviz.kit.scores import Probe, narrow, score_capture, score_probe, score_text
-from attnviz.kit.values import (
-    FilePath,
-    HeadNames,
-    Names,
-    check_count,
-    check_one_of,
-    check_text,
-    recorded,
-    transforms,
-    which_heads,
-)
+from attnviz.kit.values import FilePath, check_text, recorded, transforms, which_heads
 from attnviz.records.metrics import HeadReport, Metric, RoleName
 from attnviz.records.transforms import Transforms
 

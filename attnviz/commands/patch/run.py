@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attnviz.commands.patch.record import PatchReport, effect_of
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.intervene import Progress, candidate, check_memory, intervene, likely, question_of
+from attnviz.kit.intervene import candidate, check_memory, intervene, likely, question_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.models.loaded import predicting
 from attnviz.records.capture import Capture, FloatArray
@@ -65,7 +65,6 @@ def patch_text(
     options: TextOptions,
     heads: HeadOptions,
     how: Patching,
-    progress: Progress | None = None,
 ) -> PatchReport:
     """Run a text once for each site, with the vectors that the site has in the source.
 
@@ -94,7 +93,7 @@ def patch_text(
     ]
     keep = KeepOutcomes(question.ids)
     taken = SourceRun(theirs.ids, [place or 0 for place in places])
-    intervene(ours, interventions, [keep], progress, source=taken)
+    intervene(ours, interventions, [keep], source=taken)
     effects = [effect_of(*where, before, ends, keep.kept[i]) for i, where in enumerate(at)]
     asked = likely(question, last[0])
     return PatchReport(

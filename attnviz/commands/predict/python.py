@@ -7,9 +7,10 @@ from attnviz.commands.predict.rows import of_mean, of_prediction
 from attnviz.commands.predict.run import Reading, predict_text
 from attnviz.errors import UsageError
 from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.option import check_count, check_word
 from attnviz.kit.prepare import Truncation
 from attnviz.kit.result import Result
-from attnviz.kit.values import check_count, check_word, recorded, texts_of
+from attnviz.kit.values import recorded, texts_of
 from attnviz.records.predict import mean_of
 
 

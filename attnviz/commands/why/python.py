@@ -3,9 +3,11 @@
 from attnviz.commands.why.rows import of_why, of_write
 from attnviz.commands.why.run import Question, ask_why, what_it_writes
 from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.option import check_one_of
+from attnviz.kit.options import HeadName
 from attnviz.kit.prepare import Truncation
 from attnviz.kit.result import Result
-from attnviz.kit.values import HeadName, check_one_of, check_text, head_names, one_name, recorded
+from attnviz.kit.values import check_text, head_names, one_name, recorded
 from attnviz.records.parts import Group, Why, Write
 
 
