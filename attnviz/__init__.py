@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from attnviz.commands.generate.python import AttentionAnswer, generate
     from attnviz.commands.heads.python import heads
     from attnviz.commands.patch.command import patch
-    from attnviz.commands.predict.python import predict
+    from attnviz.commands.predict.command import predict
     from attnviz.commands.scan.python import ScanAtlas, atlas, scan
     from attnviz.commands.show.capture import AttentionCapture, Link, capture, from_attention, load
     from attnviz.commands.show.python import show
@@ -83,7 +83,7 @@ _HOME = {
     "attnviz.commands.heads.python": ("heads",),
     "attnviz.api": ("Model", "load_model"),
     "attnviz.commands.patch.command": ("patch",),
-    "attnviz.commands.predict.python": ("predict",),
+    "attnviz.commands.predict.command": ("predict",),
     "attnviz.commands.scan.python": ("ScanAtlas", "atlas", "scan"),
     "attnviz.commands.show.python": ("show",),
     "attnviz.commands.show.shown": ("ShowOptions", "Shown"),

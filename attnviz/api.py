@@ -58,7 +58,7 @@ class Model(Loaded):
 
     def predict(self, text: "str | Sequence[str]", **options: Any) -> "Result[Any]":
         """`attnviz.predict` with this model."""
-        from attnviz.commands.predict.python import predict
+        from attnviz.commands.predict.command import predict
 
         return predict(text, self, **options)
 
