@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from attnviz.commands.show.python import show
     from attnviz.commands.show.shown import Shown, ShowOptions
     from attnviz.commands.verify import verify
-    from attnviz.commands.why.python import why, writes
+    from attnviz.commands.why.command import why, writes
     from attnviz.errors import AttnvizError
     from attnviz.kit.result import Calculation, Result
     from attnviz.records.tokens import Token
@@ -88,7 +88,7 @@ _HOME = {
     "attnviz.commands.show.python": ("show",),
     "attnviz.commands.show.shown": ("ShowOptions", "Shown"),
     "attnviz.commands.verify": ("verify",),
-    "attnviz.commands.why.python": ("why", "writes"),
+    "attnviz.commands.why.command": ("why", "writes"),
     "attnviz.records.tokens": ("Token",),
     "attnviz.records.trace": ("Verified",),
     "attnviz.errors": ("AttnvizError",),

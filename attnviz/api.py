@@ -96,7 +96,7 @@ class Model(Loaded):
 
     def why(self, text: str, **options: Any) -> "Result[Why]":
         """`attnviz.why` with this model."""
-        from attnviz.commands.why.python import why
+        from attnviz.commands.why.command import why
 
         return why(text, self, **options)
 
@@ -108,7 +108,7 @@ class Model(Loaded):
 
     def writes(self, text: str, **options: Any) -> "Result[Write]":
         """`attnviz.writes` with this model."""
-        from attnviz.commands.why.python import writes
+        from attnviz.commands.why.command import writes
 
         return writes(text, self, **options)
 

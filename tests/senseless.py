@@ -380,7 +380,7 @@ CALLS = (
     # nothing is followed back
     call("why TEXT --depth 0", "depth", depth=0),
     # no model is as deep
-    call("why TEXT --depth 65", "depth", ACCEPTED, depth=65),
+    call("why TEXT --depth 65", "depth", depth=65),
     # no such group
     call("why TEXT --group nonsense", "group", group="nonsense"),
     # two heads

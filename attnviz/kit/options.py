@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias, get_args
 
 import typer
 from typer.models import OptionInfo
@@ -112,6 +112,32 @@ VERSUS = panel_option(
 VersusWord: TypeAlias = Annotated[str | None, VERSUS]
 VersusWords: TypeAlias = Annotated[str | Sequence[str] | None, Cli(str | None), VERSUS]
 
+OneHead: TypeAlias = Annotated[
+    HeadName | None,
+    Cli(str | None),
+    panel_option(
+        HEADS,
+        "--head",
+        "-H",
+        metavar="HEAD",
+        autocompletion=completion.heads,
+        help="The head: L1H2 or 1.2. Default: the one that show picks.",
+    ),
+]
+OneToken: TypeAlias = str | int
+"""A token: `"creature"`, `"creature#2"`, `4`, `-1`."""
+OneQuery: TypeAlias = Annotated[
+    OneToken | None,
+    Cli(str | None),
+    panel_option(
+        TOKENS,
+        "--query",
+        metavar="TOKEN",
+        help="The query: a token, creature#2, or an index (-1 is the last one). Default: the "
+        "first one that show names, or the last word.",
+    ),
+]
+
 # Options: which heads, which tokens, and what is done to patterns.
 
 
@@ -132,21 +158,8 @@ class WhichHeads:
 class OneRow:
     """One head and one query."""
 
-    head: str | None = of_heads(
-        None,
-        "--head",
-        "-H",
-        metavar="HEAD",
-        autocompletion=completion.heads,
-        help="The head: L1H2 or 1.2. Default: the one that show picks.",
-    )
-    query: str | None = of_tokens(
-        None,
-        "--query",
-        metavar="TOKEN",
-        help="The query: a token, creature#2, or an index (-1 is the last one). Default: the "
-        "first one that show names, or the last word.",
-    )
+    head: str | None = declared(None, get_args(OneHead)[-1])
+    query: str | None = declared(None, get_args(OneQuery)[-1])
 
 
 @dataclass(frozen=True)

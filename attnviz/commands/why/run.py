@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from attnviz.models.frozen.contrast import Contrast
     from attnviz.models.loaded import LoadedModel
 
-MOST = 1_000
-"""The most parts, or heads one behind the other, that are told."""
 SIDES: tuple[Side, ...] = ("query", "key")
 
 
@@ -31,9 +29,6 @@ class Question:
     the row's scores by its own weights. `group`: how parts are summed up. `top`: how many of them
     are told apart. `depth`: how many heads a tree follows back, one behind the other; None: no
     tree. `check`: also take the strongest part of each side away, and compute anew.
-
-    Raises:
-        UsageError: a number that is none, or too large.
     """
 
     head: str | None = None
@@ -44,12 +39,6 @@ class Question:
     top: int = 8
     depth: int | None = None
     check: bool = False
-
-    def __post_init__(self) -> None:
-        for name, number in (("top", self.top), ("depth", self.depth)):
-            whole = number is None or (type(number) is int and 1 <= number <= MOST)
-            if not whole:
-                raise UsageError(f"{option(name, number)} is out of range", f"give 1 to {MOST:,}")
 
 
 def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Why:
