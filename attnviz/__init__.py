@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from attnviz.api import Model, load_model
-    from attnviz.commands.ablate.python import ablate
+    from attnviz.commands.ablate.command import ablate
     from attnviz.commands.compare.python import compare
     from attnviz.commands.explain.python import explain
     from attnviz.commands.generate.python import AttentionAnswer, generate
@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "attnviz.commands.ablate.python": ("ablate",),
+    "attnviz.commands.ablate.command": ("ablate",),
     "attnviz.commands.show.capture": (
         "AttentionCapture",
         "Link",

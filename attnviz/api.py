@@ -64,7 +64,7 @@ class Model(Loaded):
 
     def ablate(self, text: "str | Sequence[str]", **options: Any) -> "Result[Any]":
         """`attnviz.ablate` with this model."""
-        from attnviz.commands.ablate.python import ablate
+        from attnviz.commands.ablate.command import ablate
 
         return ablate(text, self, **options)
 

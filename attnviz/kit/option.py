@@ -67,12 +67,18 @@ class Arguments:
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
 
+    def any_of(self, names: str) -> bool:
+        """Whether the caller chose any of these."""
+        return not self.chosen.isdisjoint(names.split())
+
 
 Rule: TypeAlias = Callable[[Arguments], None]
 """Raises an `IdleOption` where an option means nothing beside the others."""
 
 
-def only(names: str, when: Callable[[Arguments], object], wrong: str, hint: str) -> Rule:
+def only(
+    names: str, when: Callable[[Arguments], object], wrong: str, hint: str = "leave it out"
+) -> Rule:
     """These options have a meaning only where `when` holds; elsewhere they are refused."""
 
     def check(arguments: Arguments) -> None:
@@ -291,7 +297,8 @@ def command_of(
         def call(session: Session, packed: dict[str, Any]) -> None:
             single = {name: value for name, value in packed.items() if name not in own}
             chosen = {name: single[name] for name in single if session.chosen(name)}
-            arguments = Arguments({**defaults, **chosen}, frozenset(chosen))
+            told = (name for name in chosen if _is_chosen(chosen[name], defaults[name]))
+            arguments = Arguments({**defaults, **chosen}, frozenset(told))
             for rule in function._rules:  # type: ignore[attr-defined]
                 rule(arguments)
             groups = {name: value for name, value in packed.items() if name in own}
