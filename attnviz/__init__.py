@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from attnviz.api import Model, load_model
     from attnviz.commands.ablate.command import ablate
-    from attnviz.commands.compare.python import compare
+    from attnviz.commands.compare.command import compare
     from attnviz.commands.explain.python import explain
     from attnviz.commands.generate.python import AttentionAnswer, generate
     from attnviz.commands.heads.python import heads
@@ -77,7 +77,7 @@ _HOME = {
         "from_attention",
         "load",
     ),
-    "attnviz.commands.compare.python": ("compare",),
+    "attnviz.commands.compare.command": ("compare",),
     "attnviz.commands.explain.python": ("explain",),
     "attnviz.commands.generate.python": ("AttentionAnswer", "generate"),
     "attnviz.commands.heads.python": ("heads",),

@@ -78,7 +78,7 @@ class Model(Loaded):
 
     def compare(self, *texts: str, **options: Any) -> "Result[Any]":
         """`attnviz.compare` with this model."""
-        from attnviz.commands.compare.python import compare
+        from attnviz.commands.compare.command import compare
 
         return compare(*texts, model=self, **options)
 

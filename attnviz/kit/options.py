@@ -138,6 +138,53 @@ OneQuery: TypeAlias = Annotated[
     ),
 ]
 
+Weighted: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        HEADS,
+        "--weighted",
+        help="Norm-based attention: each weight times the norm of the vector that its key "
+        "contributes.",
+    ),
+]
+Chars: TypeAlias = Annotated[
+    bool | None,
+    panel_option(
+        TOKENS,
+        "--chars/--no-chars",
+        help="Merge tokens that are parts of one character. Default: only show merges them, in the "
+        "terminal and in pictures.",
+        show_default=False,
+    ),
+]
+Words: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        TOKENS,
+        "--words",
+        help="Merge the pieces of each word; a Chinese character counts as a word.",
+    ),
+]
+DropSink: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        TOKENS,
+        "--drop-sink",
+        help="Remove the first token (BOS, if there is one) from the keys and rescale each row to "
+        "sum to 1.",
+    ),
+]
+DropKey: TypeAlias = Annotated[
+    Names,
+    Cli(list[str] | None),
+    panel_option(
+        TOKENS,
+        "--drop-key",
+        metavar="TOKEN",
+        help="Remove these keys in the same way. Given as for --query.",
+    ),
+]
+
 # Options: which heads, which tokens, and what is done to patterns.
 
 
@@ -193,36 +240,11 @@ class Joining:
 class HeadTransforms:
     """Transforms that keep heads apart."""
 
-    weighted: bool = of_heads(
-        False,
-        "--weighted",
-        help="Norm-based attention: each weight times the norm of the vector that its key "
-        "contributes.",
-    )
-    chars: bool | None = of_tokens(
-        None,
-        "--chars/--no-chars",
-        help="Merge tokens that are parts of one character. Default: only show merges them, in the "
-        "terminal and in pictures.",
-        show_default=False,
-    )
-    words: bool = of_tokens(
-        False,
-        "--words",
-        help="Merge the pieces of each word; a Chinese character counts as a word.",
-    )
-    drop_sink: bool = of_tokens(
-        False,
-        "--drop-sink",
-        help="Remove the first token (BOS, if there is one) from the keys and rescale each row to "
-        "sum to 1.",
-    )
-    drop_keys: list[str] | None = of_tokens(
-        None,
-        "--drop-key",
-        metavar="TOKEN",
-        help="Remove these keys in the same way. Given as for --query.",
-    )
+    weighted: Weighted = False
+    chars: Chars = None
+    words: Words = False
+    drop_sink: DropSink = False
+    drop_keys: list[str] | None = declared(None, get_args(DropKey)[-1])
 
     def transforms(self, joining: Joining | None = None) -> Transforms:
         """The record that runs take."""
