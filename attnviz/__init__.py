@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from attnviz.api import Model, load_model
     from attnviz.commands.ablate.command import ablate
     from attnviz.commands.compare.command import compare
-    from attnviz.commands.explain.python import explain
+    from attnviz.commands.explain.command import explain
     from attnviz.commands.generate.python import AttentionAnswer, generate
     from attnviz.commands.heads.python import heads
     from attnviz.commands.patch.command import patch
@@ -78,7 +78,7 @@ _HOME = {
         "load",
     ),
     "attnviz.commands.compare.command": ("compare",),
-    "attnviz.commands.explain.python": ("explain",),
+    "attnviz.commands.explain.command": ("explain",),
     "attnviz.commands.generate.python": ("AttentionAnswer", "generate"),
     "attnviz.commands.heads.python": ("heads",),
     "attnviz.api": ("Model", "load_model"),

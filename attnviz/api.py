@@ -84,7 +84,7 @@ class Model(Loaded):
 
     def explain(self, text: str, **options: Any) -> "Calculation[Any]":
         """`attnviz.explain` with this model."""
-        from attnviz.commands.explain.python import explain
+        from attnviz.commands.explain.command import explain
 
         return explain(text, self, **options)
 

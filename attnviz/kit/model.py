@@ -86,10 +86,11 @@ def model_of(
     which: g.WhichModel,
     run: g.ModelRun,
     kind: g.Kind | None = None,
-    causal: g.Causal | None = None,
+    *,
+    causal: bool = False,
 ) -> Loaded:
     """The model as functions of Python take it."""
-    source = g.source_of(session, which, run, kind, causal)
+    source = g.source_of(session, which, run, kind, causal=causal)
     return Loaded(session.load(source), source.placement.max_memory, source)
 
 

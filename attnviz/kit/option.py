@@ -59,13 +59,26 @@ class Cli:
 
 @dataclass(frozen=True)
 class Arguments:
-    """The values of all parameters of a call, and the names of those that the caller chose."""
+    """The values of all parameters of a call, and the names of those that the caller chose.
+
+    For a call of the command line, what only it has is among them.
+    """
 
     values: Mapping[str, Any]
     chosen: frozenset[str]
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
+
+    def refuse(self, names: str, wrong: str, hint: str = "leave it out") -> None:
+        """See that the caller chose none of these, as it would do nothing.
+
+        Raises:
+            IdleOption: naming the first that was chosen.
+        """
+        for name in names.split():
+            if name in self.chosen:
+                raise IdleOption(f"{option(name)} {wrong}", hint)
 
     def any_of(self, names: str) -> bool:
         """Whether the caller chose any of these."""
@@ -82,9 +95,8 @@ def only(
     """These options have a meaning only where `when` holds; elsewhere they are refused."""
 
     def check(arguments: Arguments) -> None:
-        for name in names.split():
-            if name in arguments.chosen and not when(arguments):
-                raise IdleOption(f"{option(name)} {wrong}", hint)
+        if not when(arguments):
+            arguments.refuse(names, wrong, hint)
 
     return check
 
@@ -272,7 +284,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     out; commands check their options before they read or run anything.
     """
     own = list(inspect.signature(function).parameters.values())[1:]
-    return _command(function, own, lambda session, packed: function(session, **packed))
+    return _command(function, own, lambda session, packed, _: function(session, **packed))
 
 
 def command_of(
@@ -294,15 +306,19 @@ def command_of(
         missing = {*own} - {each.name for each in listed}
         assert len(missing) == 2, missing  # the session and the call
 
-        def call(session: Session, packed: dict[str, Any]) -> None:
-            single = {name: value for name, value in packed.items() if name not in own}
-            chosen = {name: single[name] for name in single if session.chosen(name)}
-            told = (name for name in chosen if _is_chosen(chosen[name], defaults[name]))
-            arguments = Arguments({**defaults, **chosen}, frozenset(told))
+        def call(session: Session, packed: dict[str, Any], values: dict[str, Any]) -> None:
+            chosen = {name: values[name] for name in values if session.chosen(name)}
+            named = {name: value for name, value in values.items() if name not in options}
+            told = (name for name in chosen if _is_chosen(chosen[name], defaults.get(name)))
+            arguments = Arguments({**defaults, **named, **chosen}, frozenset(told))
             for rule in function._rules:  # type: ignore[attr-defined]
                 rule(arguments)
-            groups = {name: value for name, value in packed.items() if name in own}
-            run(session, Call(function, chosen), **groups)
+            picked = {name: value for name, value in chosen.items() if name in options}
+            run(
+                session,
+                Call(function, picked),
+                **{name: packed[name] for name in packed if name in own},
+            )
 
         return _command(run, listed, call)
 
@@ -321,9 +337,9 @@ def _typed(parameter: inspect.Parameter, info: OptionInfo) -> inspect.Parameter:
 def _command(
     function: Callable[..., None],
     parameters: list[inspect.Parameter],
-    run: Callable[[Session, dict[str, Any]], None],
+    run: Callable[[Session, dict[str, Any], dict[str, Any]], None],
 ) -> Callable[..., None]:
-    """The typer command of these parameters; `run` gets them with their groups packed."""
+    """The typer command of these parameters; `run` gets them with their groups packed, and all."""
     groups: dict[str, type[Any]] = {
         p.name: p.annotation
         for p in parameters
@@ -332,12 +348,13 @@ def _command(
 
     def begun(session: Session, context: typer.Context, values: dict[str, Any]) -> None:
         packed = {
-            name: group(**{each.name: values.pop(each.name) for each in fields(group)})
+            name: group(**{each.name: values[each.name] for each in fields(group)})
             for name, group in groups.items()
         }
         screens = (vars(each) for each in packed.values() if hasattr(each, "no_color"))
         session.begin(context, **next(screens, {}))
-        run(session, {**packed, **values})
+        single = {each.name: values[each.name] for each in parameters if each.name not in groups}
+        run(session, {**packed, **single}, values)
 
     @functools.wraps(function)
     def typed(context: typer.Context, **values: Any) -> None:

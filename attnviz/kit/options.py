@@ -26,8 +26,6 @@ from attnviz.records.capture import PairKind
 from attnviz.records.exhibit import ColorScale, Filters, Look, Orient
 from attnviz.records.transforms import How, Over, Transforms
 
-LARGEST_SEED = (1 << 32) - 1
-
 # The headings of help, and what declares an option under each.
 TEXT, MODEL, HEADS, TOKENS = "The text", "The model", "Which heads", "Which tokens"
 LOOK, OUTPUT = "How it is shown", "Where it goes"
@@ -185,6 +183,25 @@ DropKey: TypeAlias = Annotated[
     ),
 ]
 
+TargetText: TypeAlias = Annotated[
+    str | None,
+    panel_option(
+        MODEL,
+        "--target",
+        metavar="TEXT",
+        help="The output to assume for an encoder-decoder. Default: the output it generates.",
+    ),
+]
+MaskLater: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        MODEL,
+        "--causal",
+        help="Mask later tokens in --model embeddings and in examples, which otherwise have none.",
+    ),
+]
+LARGEST_SEED = (1 << 32) - 1
+
 # Options: which heads, which tokens, and what is done to patterns.
 
 
@@ -199,14 +216,6 @@ class WhichHeads:
     def options(self) -> HeadOptions:
         """The record that runs take."""
         return HeadOptions(self.layers, self.heads)
-
-
-@dataclass(frozen=True)
-class OneRow:
-    """One head and one query."""
-
-    head: str | None = declared(None, get_args(OneHead)[-1])
-    query: str | None = declared(None, get_args(OneQuery)[-1])
 
 
 @dataclass(frozen=True)
@@ -535,12 +544,7 @@ class Verify:
 class Target:
     """What an encoder-decoder is to have written."""
 
-    target: str | None = of_model(
-        None,
-        "--target",
-        metavar="TEXT",
-        help="The output to assume for an encoder-decoder. Default: the output it generates.",
-    )
+    target: TargetText = None
 
 
 @dataclass(frozen=True)
@@ -559,11 +563,7 @@ class Kind:
 class Causal:
     """Whether later tokens are masked."""
 
-    causal: bool = of_model(
-        False,
-        "--causal",
-        help="Mask later tokens in --model embeddings and in examples, which otherwise have none.",
-    )
+    causal: MaskLater = False
 
 
 RUN = (WhichModel, ModelRun, Verify, Target, Kind, Causal, Tokens)
@@ -575,7 +575,8 @@ def source_of(
     which: WhichModel,
     run: ModelRun | None = None,
     kind: Kind | None = None,
-    causal: Causal | None = None,
+    *,
+    causal: bool = False,
 ) -> Source:
     """Which model, and how it is had and run."""
     return Source(
@@ -584,7 +585,7 @@ def source_of(
         offline=which.offline,
         quiet=session.quiet,
         kind=kind.kind if kind else None,
-        causal=causal.causal if causal else False,
+        causal=causal,
         engine=run.engine if run else "auto",
         placement=(run or ModelRun()).placement,
     )
