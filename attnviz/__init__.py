@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from attnviz.commands.compare.command import compare
     from attnviz.commands.explain.command import explain
     from attnviz.commands.generate.python import AttentionAnswer, generate
-    from attnviz.commands.heads.python import heads
+    from attnviz.commands.heads.command import heads
     from attnviz.commands.patch.command import patch
     from attnviz.commands.predict.command import predict
     from attnviz.commands.scan.python import ScanAtlas, atlas, scan
@@ -80,7 +80,7 @@ _HOME = {
     "attnviz.commands.compare.command": ("compare",),
     "attnviz.commands.explain.command": ("explain",),
     "attnviz.commands.generate.python": ("AttentionAnswer", "generate"),
-    "attnviz.commands.heads.python": ("heads",),
+    "attnviz.commands.heads.command": ("heads",),
     "attnviz.api": ("Model", "load_model"),
     "attnviz.commands.patch.command": ("patch",),
     "attnviz.commands.predict.command": ("predict",),

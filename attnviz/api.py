@@ -52,7 +52,7 @@ class Model(Loaded):
 
     def heads(self, text: str | None = None, **options: Any) -> "Result[Any]":
         """`attnviz.heads` with this model."""
-        from attnviz.commands.heads.python import heads
+        from attnviz.commands.heads.command import heads
 
         return heads(text, self, **options)
 

@@ -16,7 +16,7 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, deliver_result
 from attnviz.kit.formats import Piece, record_chunks
 from attnviz.kit.option import panel_option
-from attnviz.kit.options import RUN, TextIn
+from attnviz.kit.options import RUN, TextIn, check_run_already
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session, as_flag
 from attnviz.models.folder.files import CONFIG
@@ -173,9 +173,7 @@ def text_or_capture(session: Session, given: TextIn) -> str | Capture:
     """
     read = _read(session, given)
     if isinstance(read, SavedCapture):
-        refused = session.spelled(*RUN)
-        if refused:
-            raise UsageError("a saved capture was run already", f"leave {refused} out")
+        check_run_already(session.given(*RUN))
         captured = load_capture(read.path)
         say(session, model_notes(captured.model))
         return captured

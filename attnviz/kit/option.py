@@ -270,6 +270,11 @@ class Call(Generic[R]):
     function: Callable[..., R]
     options: Mapping[str, Any]
 
+    def __getitem__(self, name: str) -> Any:
+        """The value of an option: the chosen one, or Python's default."""
+        default = inspect.signature(self.function).parameters[name].default
+        return self.options.get(name, default)
+
     def __call__(self, *args: Any, **more: Any) -> R:
         """Call it with these options and more; they are checked, and recorded, already."""
         result: R = inspect.unwrap(self.function)(*args, **{**self.options, **more})

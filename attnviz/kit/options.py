@@ -3,7 +3,7 @@
 `option.py` tells how commands and functions take them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import completion
 from attnviz.kit.defaults import NOT_HERE, bare
 from attnviz.kit.formats import PICTURES, ROWS, VIEWS
-from attnviz.kit.option import Cli, declared, info_of, option_field, panel_option
+from attnviz.kit.option import Arguments, Cli, declared, info_of, option_field, panel_option
 from attnviz.kit.prepare import HeadOptions, TextOptions, Truncation
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source
@@ -566,8 +566,28 @@ class Causal:
     causal: MaskLater = False
 
 
-RUN = (WhichModel, ModelRun, Verify, Target, Kind, Causal, Tokens)
-"""The groups that concern the run of a model, which a saved capture has behind it."""
+RUN = (
+    "model revision offline engine device dtype max_memory verify target kind causal truncate bos "
+    "special"
+).split()
+"""The options that concern the run of a model, which a saved capture has behind it."""
+
+
+def check_capture(call: Arguments) -> None:
+    """A rule: with a capture in the text's place, no option that concerns the run."""
+    if hasattr(call["text"], "record"):
+        check_run_already([name for name in RUN if name in call.chosen])
+
+
+def check_run_already(names: Iterable[str]) -> None:
+    """See that no option is given that concerns the run of a saved capture.
+
+    Raises:
+        UsageError: one is.
+    """
+    refused = ", ".join(map(option, names))
+    if refused:
+        raise UsageError("a saved capture was run already", f"leave {refused} out")
 
 
 def source_of(

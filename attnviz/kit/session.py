@@ -124,10 +124,6 @@ class Session:
         source = self.context.get_parameter_source(name)
         return source.name if source else ""
 
-    def spelled(self, *options: str | type[Any]) -> str:
-        """The parameters that the user gave among these, as they are typed."""
-        return ", ".join(map(option, self.given(*options)))
-
     def refuse(self, *options: str | type[Any], wrong: str, hint: str = "leave it out") -> None:
         """See that none of these was given, as it would do nothing.
 
