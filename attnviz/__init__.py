@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from attnviz.api import Model, load_model
-    from attnviz.commands.ablate.python import ablate
-    from attnviz.commands.compare.python import compare
-    from attnviz.commands.explain.python import explain
+    from attnviz.commands.ablate.command import ablate
+    from attnviz.commands.compare.command import compare
+    from attnviz.commands.explain.command import explain
     from attnviz.commands.generate.python import AttentionAnswer, generate
-    from attnviz.commands.heads.python import heads
-    from attnviz.commands.patch.python import patch
-    from attnviz.commands.predict.python import predict
+    from attnviz.commands.heads.command import heads
+    from attnviz.commands.patch.command import patch
+    from attnviz.commands.predict.command import predict
     from attnviz.commands.scan.python import ScanAtlas, atlas, scan
     from attnviz.commands.show.capture import AttentionCapture, Link, capture, from_attention, load
     from attnviz.commands.show.python import show
     from attnviz.commands.show.shown import Shown, ShowOptions
     from attnviz.commands.verify import verify
-    from attnviz.commands.why.python import why, writes
+    from attnviz.commands.why.command import why, writes
     from attnviz.errors import AttnvizError
     from attnviz.kit.result import Calculation, Result
     from attnviz.records.tokens import Token
@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "attnviz.commands.ablate.python": ("ablate",),
+    "attnviz.commands.ablate.command": ("ablate",),
     "attnviz.commands.show.capture": (
         "AttentionCapture",
         "Link",
@@ -77,18 +77,18 @@ _HOME = {
         "from_attention",
         "load",
     ),
-    "attnviz.commands.compare.python": ("compare",),
-    "attnviz.commands.explain.python": ("explain",),
+    "attnviz.commands.compare.command": ("compare",),
+    "attnviz.commands.explain.command": ("explain",),
     "attnviz.commands.generate.python": ("AttentionAnswer", "generate"),
-    "attnviz.commands.heads.python": ("heads",),
+    "attnviz.commands.heads.command": ("heads",),
     "attnviz.api": ("Model", "load_model"),
-    "attnviz.commands.patch.python": ("patch",),
-    "attnviz.commands.predict.python": ("predict",),
+    "attnviz.commands.patch.command": ("patch",),
+    "attnviz.commands.predict.command": ("predict",),
     "attnviz.commands.scan.python": ("ScanAtlas", "atlas", "scan"),
     "attnviz.commands.show.python": ("show",),
     "attnviz.commands.show.shown": ("ShowOptions", "Shown"),
     "attnviz.commands.verify": ("verify",),
-    "attnviz.commands.why.python": ("why", "writes"),
+    "attnviz.commands.why.command": ("why", "writes"),
     "attnviz.records.tokens": ("Token",),
     "attnviz.records.trace": ("Verified",),
     "attnviz.errors": ("AttnvizError",),

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import UsageError, option
 from attnviz.kit.model import Loaded, check_as_it_is, placement_of
+from attnviz.kit.option import check_word
 from attnviz.kit.prepare import load_model as run_load_model
-from attnviz.kit.values import check_choices, check_word
+from attnviz.kit.values import check_choices
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN, Device, DType, Engine
 from attnviz.records.capture import Kind, PairKind
@@ -51,19 +52,19 @@ class Model(Loaded):
 
     def heads(self, text: str | None = None, **options: Any) -> "Result[Any]":
         """`attnviz.heads` with this model."""
-        from attnviz.commands.heads.python import heads
+        from attnviz.commands.heads.command import heads
 
         return heads(text, self, **options)
 
     def predict(self, text: "str | Sequence[str]", **options: Any) -> "Result[Any]":
         """`attnviz.predict` with this model."""
-        from attnviz.commands.predict.python import predict
+        from attnviz.commands.predict.command import predict
 
         return predict(text, self, **options)
 
     def ablate(self, text: "str | Sequence[str]", **options: Any) -> "Result[Any]":
         """`attnviz.ablate` with this model."""
-        from attnviz.commands.ablate.python import ablate
+        from attnviz.commands.ablate.command import ablate
 
         return ablate(text, self, **options)
 
@@ -71,19 +72,19 @@ class Model(Loaded):
         self, text: "str | Sequence[str]", source: "str | Sequence[str]", **options: Any
     ) -> "Result[Any]":
         """`attnviz.patch` with this model."""
-        from attnviz.commands.patch.python import patch
+        from attnviz.commands.patch.command import patch
 
         return patch(text, source, self, **options)
 
     def compare(self, *texts: str, **options: Any) -> "Result[Any]":
         """`attnviz.compare` with this model."""
-        from attnviz.commands.compare.python import compare
+        from attnviz.commands.compare.command import compare
 
         return compare(*texts, model=self, **options)
 
     def explain(self, text: str, **options: Any) -> "Calculation[Any]":
         """`attnviz.explain` with this model."""
-        from attnviz.commands.explain.python import explain
+        from attnviz.commands.explain.command import explain
 
         return explain(text, self, **options)
 
@@ -95,7 +96,7 @@ class Model(Loaded):
 
     def why(self, text: str, **options: Any) -> "Result[Why]":
         """`attnviz.why` with this model."""
-        from attnviz.commands.why.python import why
+        from attnviz.commands.why.command import why
 
         return why(text, self, **options)
 
@@ -107,7 +108,7 @@ class Model(Loaded):
 
     def writes(self, text: str, **options: Any) -> "Result[Write]":
         """`attnviz.writes` with this model."""
-        from attnviz.commands.why.python import writes
+        from attnviz.commands.why.command import writes
 
         return writes(text, self, **options)
 

@@ -1,9 +1,10 @@
 """`attnviz.verify`: how exact a capture is."""
 
 from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.option import check_word
 from attnviz.kit.prepare import Truncation
 from attnviz.kit.prepare import verify as run_verify
-from attnviz.kit.values import check_text, check_word
+from attnviz.kit.values import check_text
 from attnviz.records.trace import Verified
 
 

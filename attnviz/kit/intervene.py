@@ -1,6 +1,8 @@
 """The tokens that are measured after a text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from math import exp
 from typing import TypeAlias
@@ -101,13 +103,23 @@ def keep_next_tokens(prepared: Prepared, top: int, *, follow: bool = True) -> Ke
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Is told how many runs are done, of how many."""
+_WATCHING: ContextVar[Progress | None] = ContextVar("watching", default=None)
+
+
+@contextmanager
+def watched(progress: Progress) -> Iterator[None]:
+    """Tell this of all runs until the end: a bar, or somebody who may raise to stop them."""
+    before = _WATCHING.set(progress)
+    try:
+        yield
+    finally:
+        _WATCHING.reset(before)
 
 
 def intervene(
     prepared: Prepared,
     interventions: Sequence[Intervention],
     consumers: Sequence[RunConsumer],
-    progress: Progress | None = None,
     *,
     whole: bool = False,
     source: SourceRun | None = None,
@@ -121,14 +133,14 @@ def intervene(
         UsageError: the model predicts no next token.
     """
     check_memory(prepared)
-    done = 0
+    done, progress = 0, _WATCHING.get()
 
     def consume(run: ChangedRun) -> None:
         nonlocal done
         for take in consumers:
             take(run)
         done += 1
-        if progress:
+        if progress and len(interventions) > 1:
             progress(done, len(interventions))
 
     prepared.model.intervene(prepared.ids, interventions, consume, whole=whole, source=source)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from attnviz.draw.titles import model_notes, run_notes, strange_note
 from attnviz.errors import ExitStatus, InputError, UsageError, option
@@ -13,7 +13,7 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, deliver_result
 from attnviz.kit.formats import Piece, record_chunks
 from attnviz.kit.option import panel_option
-from attnviz.kit.options import RUN, TextIn
+from attnviz.kit.options import RUN, TextIn, check_run_already
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session, as_flag
 from attnviz.models.folder.files import CONFIG
@@ -177,9 +177,7 @@ def text_or_capture(session: Session, given: TextIn) -> str | Capture:
     if isinstance(read, SavedCapture):
         from attnviz.inputs.captures import load_capture
 
-        refused = session.spelled(*RUN)
-        if refused:
-            raise UsageError("a saved capture was run already", f"leave {refused} out")
+        check_run_already(session.given(*RUN))
         captured = load_capture(read.path)
         say(session, model_notes(captured.model))
         return captured
@@ -242,26 +240,6 @@ def note_strange(session: Session, strange: Sequence[bool], what: str) -> None:
 # A file of prompts, each with an answer of its own.
 
 
-class Measuring(Protocol):
-    """How a command measures something after a text: a record, as `replace` takes one."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def answer(self) -> str | None:
-        """The word whose prediction is measured; None: as the command does without one."""
-
-    @property
-    def versus(self) -> str | None:
-        """The word that it is told from, if any."""
-
-    @property
-    def measure(self) -> Measure:
-        """The unit of effects."""
-
-
-How = TypeVar("How", bound=Measuring)
-
 Pairs: TypeAlias = Annotated[
     Path | None,
     panel_option(
@@ -286,14 +264,20 @@ def check_pairs(session: Session, to: Destination, *, lines: bool = False) -> No
 
 
 def each_pair(
-    session: Session, file: Path, how: How, found: Callable[["PromptLine", How, int], Answered]
+    session: Session,
+    file: Path,
+    answer: str | None,
+    versus: str | None,
+    measure_of: Callable[[str | None, str | None], Measure],
+    found: Callable[["PromptLine", int], Answered],
 ) -> Iterator[Answered]:
     """What is found of each prompt; a bad line is reported on stderr and left out.
 
     Args:
         session: the session.
         file: of JSON lines.
-        how: what is measured, where a line does not say it.
+        answer, versus: what is measured, where a line does not say it.
+        measure_of: the unit of effects for an answer and a versus.
         found: runs a prompt, with what is measured after it and the number of its line.
 
     Raises:
@@ -305,15 +289,15 @@ def each_pair(
 
     def run(line: str, number: int) -> Answered:
         prompt = read_prompt(line)
-        answer, versus = prompt.asked(how.answer, how.versus)
-        own = replace(how, answer=answer, versus=versus)
-        if measures - {own.measure}:
+        word, other = prompt.asked(answer, versus)
+        measure = measure_of(word, other)
+        if measures - {measure}:
             raise InputError(
                 "this line asks for another measurement than the lines before it",
                 "give an answer and a versus on every line, or on none",
             )
-        answered = found(prompt, own, number)
-        measures.add(own.measure)
+        answered = found(replace(prompt, answer=word, versus=other), number)
+        measures.add(measure)
         return answered
 
     return each_line(session, g.TextIn(None, file), run, captured, OF_A_TEXT)

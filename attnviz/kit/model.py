@@ -6,9 +6,12 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from attnviz.errors import UsageError, option
+from attnviz.kit import options as g
+from attnviz.kit.option import check_count, check_one_of, check_word
 from attnviz.kit.prepare import TextOptions, Truncation
 from attnviz.kit.prepare import load_model as run_load_model
-from attnviz.kit.values import check_count, check_one_of, check_word, is_torch_module
+from attnviz.kit.session import Session
+from attnviz.kit.values import is_torch_module
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement
 from attnviz.records.heads import NamedHead
@@ -76,6 +79,19 @@ def loaded(model: AnyModel, name: str = "model", *, causal: bool = False) -> Loa
     if is_torch_module(model):
         hint = "give attnviz.load_model(model, tokenizer)"
     raise UsageError(f"{option(name)} is of type {type(model).__name__}", hint)
+
+
+def model_of(
+    session: Session,
+    which: g.WhichModel,
+    run: g.ModelRun,
+    kind: g.Kind | None = None,
+    *,
+    causal: bool = False,
+) -> Loaded:
+    """The model as functions of Python take it."""
+    source = g.source_of(session, which, run, kind, causal=causal)
+    return Loaded(session.load(source), source.placement.max_memory, source)
 
 
 def placement_of(engine: Engine, device: Device, dtype: DType, max_memory: int | None) -> Placement:

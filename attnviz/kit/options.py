@@ -1,34 +1,23 @@
 """Options that commands share, in groups: one spelling, one meaning, one definition.
 
-`grouping.py` tells how a command takes them.
+`option.py` tells how commands and functions take them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias, get_args
 
 import typer
+from typer.models import OptionInfo
 
 from attnviz.console import ColorMode
 from attnviz.errors import UsageError, option
 from attnviz.kit import completion
 from attnviz.kit.defaults import NOT_HERE, bare
 from attnviz.kit.formats import PICTURES, ROWS, VIEWS
-from attnviz.kit.option import (
-    HEADS,
-    LOOK,
-    MODEL,
-    OUTPUT,
-    TEXT,
-    TOKENS,
-    of_heads,
-    of_look,
-    of_model,
-    of_output,
-    of_text,
-    of_tokens,
-)
+from attnviz.kit.option import Arguments, Cli, declared, info_of, option_field, panel_option
 from attnviz.kit.prepare import HeadOptions, TextOptions, Truncation
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source
@@ -37,60 +26,181 @@ from attnviz.records.capture import PairKind
 from attnviz.records.exhibit import ColorScale, Filters, Look, Orient
 from attnviz.records.transforms import How, Over, Transforms
 
-LARGEST_SEED = (1 << 32) - 1
-
-__all__ = [
-    "HEADS",
-    "LARGEST_SEED",
-    "LOOK",
-    "MODEL",
-    "OUTPUT",
-    "RECORDS",
-    "RUN",
-    "TEXT",
-    "TOKENS",
-    "CalculationOutput",
-    "Canvas",
-    "Causal",
-    "Color",
-    "ComparisonOutput",
-    "Fetched",
-    "Filtering",
-    "HeadTransforms",
-    "Joining",
-    "Kind",
-    "Looks",
-    "Measured",
-    "ModelRun",
-    "Named",
-    "Noise",
-    "ObjectOutput",
-    "OneRow",
-    "OutputOptions",
-    "PageOutput",
-    "RecordOutput",
-    "ReportOutput",
-    "Screen",
-    "Target",
-    "TextIn",
-    "Tokens",
-    "Verify",
-    "Views",
-    "WhichHeads",
-    "WhichModel",
-    "shared_keys",
-    "source_of",
-]
+# The headings of help, and what declares an option under each.
+TEXT, MODEL, HEADS, TOKENS = "The text", "The model", "Which heads", "Which tokens"
+LOOK, OUTPUT = "How it is shown", "Where it goes"
+of_text, of_model, of_heads, of_tokens, of_look, of_output = (
+    partial(option_field, panel) for panel in (TEXT, MODEL, HEADS, TOKENS, LOOK, OUTPUT)
+)
 
 
 def shared_keys() -> list[str]:
     """The options that commands share, by their names in the user's file of defaults."""
     records = (each for each in globals().values() if isinstance(each, type))
-    found = (one for record in records if is_dataclass(record) for one in fields(record))
-    options = (one.metadata["flags"] for one in found if "flags" in one.metadata)
-    keys = {bare(max((each.partition("/")[0] for each in flags), key=len)) for flags in options}
+    found = (info_of(one) for each in records if is_dataclass(each) for one in fields(each))
+    options = [each for each in found if isinstance(each, OptionInfo)]
+    flags = ((str(each.default).partition("/")[0], *(each.param_decls or ())) for each in options)
+    keys = {bare(max(each, key=len)) for each in flags}
     return sorted(keys.difference(NOT_HERE))
 
+
+# What Python takes where the command line takes a text.
+
+Names: TypeAlias = str | int | Sequence[str | int]
+"""One token or several: `"creature"`, `"creature#2"`, `4`, `-1`, `"/^c/"`."""
+HeadName: TypeAlias = str | tuple[int, int]
+"""One head: `"L1H2"`, `"1.2"`, `(1, 2)`."""
+HeadNames: TypeAlias = str | int | tuple[int, int] | Sequence[str | int | tuple[int, int]]
+"""Heads: `"L1H2,L2H0"`, `"0-3"`, `"all"`, `2`, `(1, 2)`, or a list of these; layers likewise."""
+LayerNames: TypeAlias = str | int | Sequence[str | int]
+"""Layers: `"0-3"`, `"all"`, `2`, or a list of these."""
+
+# Options that functions of Python take, too.
+
+LAYER = panel_option(
+    HEADS,
+    "--layer",
+    "-l",
+    metavar="LAYERS",
+    help="Layers, counted from 0: 1, 0-3, 0,2 or all. Without --head: every head of these layers.",
+)
+LayersNamed: TypeAlias = Annotated[HeadNames | None, Cli(str | None), LAYER]
+HEAD = panel_option(
+    HEADS,
+    "--head",
+    "-H",
+    metavar="HEADS",
+    autocompletion=completion.heads,
+    help="Heads, counted from 0: L1H2 or 1.2; 2 (head 2 of every chosen layer); 0-3; 0,2; or all.",
+)
+HeadsNamed: TypeAlias = Annotated[HeadNames | None, Cli(str | None), HEAD]
+Truncate: TypeAlias = Annotated[
+    Truncation | None,
+    panel_option(
+        TEXT, "--truncate", help="Cut a text that is too long for the model, on this side."
+    ),
+]
+Bos: TypeAlias = Annotated[
+    bool | None,
+    panel_option(
+        TEXT,
+        "--bos/--no-bos",
+        help="Put a beginning token (BOS) before the text. Default: as the model was trained.",
+        show_default=False,
+    ),
+]
+Special: TypeAlias = Annotated[
+    bool,
+    panel_option(TEXT, "--special", help="Read <|endoftext|> in the text as the special token."),
+]
+ANSWER = panel_option(
+    TEXT,
+    "--answer",
+    metavar="TOKEN",
+    help="Measure the log-probability of this token after the text.",
+)
+AnswerWord: TypeAlias = Annotated[str | None, ANSWER]
+AnswerWords: TypeAlias = Annotated[str | Sequence[str] | None, Cli(str | None), ANSWER]
+VERSUS = panel_option(
+    TEXT,
+    "--versus",
+    metavar="TOKEN",
+    help="With --answer, measure by how much its logit exceeds this token's.",
+)
+VersusWord: TypeAlias = Annotated[str | None, VERSUS]
+VersusWords: TypeAlias = Annotated[str | Sequence[str] | None, Cli(str | None), VERSUS]
+
+OneHead: TypeAlias = Annotated[
+    HeadName | None,
+    Cli(str | None),
+    panel_option(
+        HEADS,
+        "--head",
+        "-H",
+        metavar="HEAD",
+        autocompletion=completion.heads,
+        help="The head: L1H2 or 1.2. Default: the one that show picks.",
+    ),
+]
+OneToken: TypeAlias = str | int
+"""A token: `"creature"`, `"creature#2"`, `4`, `-1`."""
+OneQuery: TypeAlias = Annotated[
+    OneToken | None,
+    Cli(str | None),
+    panel_option(
+        TOKENS,
+        "--query",
+        metavar="TOKEN",
+        help="The query: a token, creature#2, or an index (-1 is the last one). Default: the "
+        "first one that show names, or the last word.",
+    ),
+]
+
+Weighted: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        HEADS,
+        "--weighted",
+        help="Norm-based attention: each weight times the norm of the vector that its key "
+        "contributes.",
+    ),
+]
+Chars: TypeAlias = Annotated[
+    bool | None,
+    panel_option(
+        TOKENS,
+        "--chars/--no-chars",
+        help="Merge tokens that are parts of one character. Default: only show merges them, in the "
+        "terminal and in pictures.",
+        show_default=False,
+    ),
+]
+Words: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        TOKENS,
+        "--words",
+        help="Merge the pieces of each word; a Chinese character counts as a word.",
+    ),
+]
+DropSink: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        TOKENS,
+        "--drop-sink",
+        help="Remove the first token (BOS, if there is one) from the keys and rescale each row to "
+        "sum to 1.",
+    ),
+]
+DropKey: TypeAlias = Annotated[
+    Names,
+    Cli(list[str] | None),
+    panel_option(
+        TOKENS,
+        "--drop-key",
+        metavar="TOKEN",
+        help="Remove these keys in the same way. Given as for --query.",
+    ),
+]
+
+TargetText: TypeAlias = Annotated[
+    str | None,
+    panel_option(
+        MODEL,
+        "--target",
+        metavar="TEXT",
+        help="The output to assume for an encoder-decoder. Default: the output it generates.",
+    ),
+]
+MaskLater: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        MODEL,
+        "--causal",
+        help="Mask later tokens in --model embeddings and in examples, which otherwise have none.",
+    ),
+]
+LARGEST_SEED = (1 << 32) - 1
 
 # Options: which heads, which tokens, and what is done to patterns.
 
@@ -99,49 +209,13 @@ def shared_keys() -> list[str]:
 class WhichHeads:
     """Which heads: all that are named."""
 
-    layers: str | None = of_heads(
-        None,
-        "--layer",
-        "-l",
-        metavar="LAYERS",
-        help="Layers, counted from 0: 1, 0-3, 0,2 or all. Without --head: every head of these "
-        "layers.",
-    )
-    heads: str | None = of_heads(
-        None,
-        "--head",
-        "-H",
-        metavar="HEADS",
-        autocompletion=completion.heads,
-        help="Heads, counted from 0: L1H2 or 1.2; 2 (head 2 of every chosen layer); 0-3; 0,2; "
-        "or all.",
-    )
+    layers: str | None = declared(None, LAYER)
+    heads: str | None = declared(None, HEAD)
 
     @property
     def options(self) -> HeadOptions:
         """The record that runs take."""
         return HeadOptions(self.layers, self.heads)
-
-
-@dataclass(frozen=True)
-class OneRow:
-    """One head and one query."""
-
-    head: str | None = of_heads(
-        None,
-        "--head",
-        "-H",
-        metavar="HEAD",
-        autocompletion=completion.heads,
-        help="The head: L1H2 or 1.2. Default: the one that show picks.",
-    )
-    query: str | None = of_tokens(
-        None,
-        "--query",
-        metavar="TOKEN",
-        help="The query: a token, creature#2, or an index (-1 is the last one). Default: the "
-        "first one that show names, or the last word.",
-    )
 
 
 @dataclass(frozen=True)
@@ -175,36 +249,11 @@ class Joining:
 class HeadTransforms:
     """Transforms that keep heads apart."""
 
-    weighted: bool = of_heads(
-        False,
-        "--weighted",
-        help="Norm-based attention: each weight times the norm of the vector that its key "
-        "contributes.",
-    )
-    chars: bool | None = of_tokens(
-        None,
-        "--chars/--no-chars",
-        help="Merge tokens that are parts of one character. Default: only show merges them, in the "
-        "terminal and in pictures.",
-        show_default=False,
-    )
-    words: bool = of_tokens(
-        False,
-        "--words",
-        help="Merge the pieces of each word; a Chinese character counts as a word.",
-    )
-    drop_sink: bool = of_tokens(
-        False,
-        "--drop-sink",
-        help="Remove the first token (BOS, if there is one) from the keys and rescale each row to "
-        "sum to 1.",
-    )
-    drop_keys: list[str] | None = of_tokens(
-        None,
-        "--drop-key",
-        metavar="TOKEN",
-        help="Remove these keys in the same way. Given as for --query.",
-    )
+    weighted: Weighted = False
+    chars: Chars = None
+    words: Words = False
+    drop_sink: DropSink = False
+    drop_keys: list[str] | None = declared(None, get_args(DropKey)[-1])
 
     def transforms(self, joining: Joining | None = None) -> Transforms:
         """The record that runs take."""
@@ -380,18 +429,9 @@ class TextIn:
 class Tokens:
     """How a text becomes tokens."""
 
-    truncate: Truncation | None = of_text(
-        None, "--truncate", help="Cut a text that is too long for the model, on this side."
-    )
-    bos: bool | None = of_text(
-        None,
-        "--bos/--no-bos",
-        help="Put a beginning token (BOS) before the text. Default: as the model was trained.",
-        show_default=False,
-    )
-    special: bool = of_text(
-        False, "--special", help="Read <|endoftext|> in the text as the special token."
-    )
+    truncate: Truncate = None
+    bos: Bos = None
+    special: Special = False
 
     def options(self, run: "ModelRun | None" = None, target: str | None = None) -> TextOptions:
         """The record that runs take."""
@@ -403,18 +443,8 @@ class Tokens:
 class Measured:
     """What is measured after a text."""
 
-    answer: str | None = of_text(
-        None,
-        "--answer",
-        metavar="TOKEN",
-        help="Measure the log-probability of this token after the text.",
-    )
-    versus: str | None = of_text(
-        None,
-        "--versus",
-        metavar="TOKEN",
-        help="With --answer, measure by how much its logit exceeds this token's.",
-    )
+    answer: str | None = declared(None, ANSWER)
+    versus: str | None = declared(None, VERSUS)
 
 
 # Options: the model, and how it runs.
@@ -514,12 +544,7 @@ class Verify:
 class Target:
     """What an encoder-decoder is to have written."""
 
-    target: str | None = of_model(
-        None,
-        "--target",
-        metavar="TEXT",
-        help="The output to assume for an encoder-decoder. Default: the output it generates.",
-    )
+    target: TargetText = None
 
 
 @dataclass(frozen=True)
@@ -538,15 +563,31 @@ class Kind:
 class Causal:
     """Whether later tokens are masked."""
 
-    causal: bool = of_model(
-        False,
-        "--causal",
-        help="Mask later tokens in --model embeddings and in examples, which otherwise have none.",
-    )
+    causal: MaskLater = False
 
 
-RUN = (WhichModel, ModelRun, Verify, Target, Kind, Causal, Tokens)
-"""The groups that concern the run of a model, which a saved capture has behind it."""
+RUN = (
+    "model revision offline engine device dtype max_memory verify target kind causal truncate bos "
+    "special"
+).split()
+"""The options that concern the run of a model, which a saved capture has behind it."""
+
+
+def check_capture(call: Arguments) -> None:
+    """A rule: with a capture in the text's place, no option that concerns the run."""
+    if hasattr(call["text"], "record"):
+        check_run_already([name for name in RUN if name in call.chosen])
+
+
+def check_run_already(names: Iterable[str]) -> None:
+    """See that no option is given that concerns the run of a saved capture.
+
+    Raises:
+        UsageError: one is.
+    """
+    refused = ", ".join(map(option, names))
+    if refused:
+        raise UsageError("a saved capture was run already", f"leave {refused} out")
 
 
 def source_of(
@@ -554,7 +595,8 @@ def source_of(
     which: WhichModel,
     run: ModelRun | None = None,
     kind: Kind | None = None,
-    causal: Causal | None = None,
+    *,
+    causal: bool = False,
 ) -> Source:
     """Which model, and how it is had and run."""
     return Source(
@@ -563,7 +605,7 @@ def source_of(
         offline=which.offline,
         quiet=session.quiet,
         kind=kind.kind if kind else None,
-        causal=causal.causal if causal else False,
+        causal=causal,
         engine=run.engine if run else "auto",
         placement=(run or ModelRun()).placement,
     )

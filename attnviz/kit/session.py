@@ -16,13 +16,13 @@ from attnviz.draw.titles import model_notes
 from attnviz.errors import ExitStatus, UsageError, option, readable, shortened, spelled
 from attnviz.inputs.text import Stdin
 from attnviz.kit.defaults import Configuration
+from attnviz.kit.intervene import watched
 from attnviz.kit.prepare import load_model
 from attnviz.kit.write import as_stdout_error
 from attnviz.models.catalog import Source
 from attnviz.records.call import ELSEWHERE, begin
 
 if TYPE_CHECKING:
-    from attnviz.kit.intervene import Progress
     from attnviz.models.loaded import LoadedModel
 
 
@@ -124,10 +124,6 @@ class Session:
         source = self.context.get_parameter_source(name)
         return source.name if source else ""
 
-    def spelled(self, *options: str | type[Any]) -> str:
-        """The parameters that the user gave among these, as they are typed."""
-        return ", ".join(map(option, self.given(*options)))
-
     def refuse(self, *options: str | type[Any], wrong: str, hint: str = "leave it out") -> None:
         """See that none of these was given, as it would do nothing.
 
@@ -224,16 +220,17 @@ def session_of(context: typer.Context) -> Session:
 
 
 @contextmanager
-def progress(session: Session, doing: str) -> Iterator["Progress | None"]:
-    """A bar on stderr, where that is a terminal; None where nobody would see it."""
+def progress(session: Session, doing: str) -> Iterator[None]:
+    """While a text is run many times, a bar on stderr, where that is a terminal."""
     if session.quiet or not session.environment.stderr.isatty():
-        yield None
+        yield
         return
     from rich.progress import Progress as Bar
 
     with Bar(console=session.consoles.err, transient=True) as bar:
         task = bar.add_task(doing, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        with watched(lambda done, total: bar.update(task, completed=done, total=total)):
+            yield
 
 
 # How the command line spells a parameter.

@@ -3,12 +3,14 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from os import PathLike, fspath
-from typing import Any, ParamSpec, TypeAlias, TypeVar, get_args
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from attnviz.errors import UsageError, option
 from attnviz.inputs.prompts import chat_of
+from attnviz.kit.option import check_one_of
+from attnviz.kit.options import HeadNames, LayerNames, Names
 from attnviz.kit.prepare import HeadOptions
 from attnviz.records.call import asking
 from attnviz.records.heads import Head
@@ -17,17 +19,6 @@ from attnviz.records.transforms import Transforms
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Names: TypeAlias = str | int | Sequence[str | int]
-"""One token or several: `"creature"`, `"creature#2"`, `4`, `-1`, `"/^c/"`."""
-HeadName: TypeAlias = str | tuple[int, int]
-"""One head: `"L1H2"`, `"1.2"`, `(1, 2)`."""
-HeadNames: TypeAlias = str | int | tuple[int, int] | Sequence[str | int | tuple[int, int]]
-"""Heads: `"L1H2,L2H0"`, `"0-3"`, `"all"`, `2`, `(1, 2)`, or a list of these; layers likewise."""
-
-LayerNames: TypeAlias = str | int | Sequence[str | int]
-"""Layers: `"0-3"`, `"all"`, `2`, or a list of these."""
-
-
 FilePath: TypeAlias = str | PathLike[str]
 Messages: TypeAlias = Iterable[Mapping[str, Any]] | Mapping[str, Any]
 """A chat: its messages, or an object with these as `messages`, and perhaps `documents`, `tools`."""
@@ -171,16 +162,6 @@ def words_of(name: str, given: str | Sequence[str] | None, texts: int) -> list[s
     return list(words)
 
 
-def check_word(name: str, value: object) -> None:
-    """Check a text that an option takes; None, for none, passes.
-
-    Raises:
-        UsageError: it is something else.
-    """
-    if not isinstance(value, str | None):
-        raise UsageError(f"{option(name)} is of type {type(value).__name__}", "give a str")
-
-
 def words(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
     """One text or several that an option takes; None: none.
 
@@ -194,17 +175,6 @@ def words(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if wrong else tuple(several)
 
 
-def check_one_of(name: str, value: object, choices: Any) -> None:
-    """Check a value that is one of several words.
-
-    Raises:
-        UsageError: the value is none of these literals.
-    """
-    if not isinstance(value, str) or value not in get_args(choices):
-        known = ", ".join(map(repr, get_args(choices)))
-        raise UsageError(f"{option(name, repr(value))} is not known", f"give one of {known}")
-
-
 def check_choices(**given: tuple[object, Any]) -> None:
     """Check values that are each one of several words: each with its literals; None passes.
 
@@ -214,31 +184,6 @@ def check_choices(**given: tuple[object, Any]) -> None:
     for name, (value, choices) in given.items():
         if value is not None:
             check_one_of(name, value, choices)
-
-
-def check_count(name: str, value: object, least: float = 1, *, every: bool = False) -> None:
-    """Check a whole number; with `every`, None stands for all and passes.
-
-    Raises:
-        UsageError: it is none, or under `least`.
-    """
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not (every and value is None) and not (whole and value >= least):  # type: ignore[operator]
-        raise UsageError(
-            f"{option(name, repr(value))} is not a valid number", f"give {least} or more"
-        )
-
-
-def check_number(name: str, value: object, least: float, most: float) -> None:
-    """Check a number.
-
-    Raises:
-        UsageError: it is none, or out of range.
-    """
-    if not isinstance(value, Real) or not least <= float(value) <= most:
-        raise UsageError(
-            f"{option(name, repr(value))} is out of range", f"give {least:g} to {most:g}"
-        )
 
 
 def token_names(name: str, given: Names | None) -> tuple[str, ...]:

@@ -1,14 +1,15 @@
 """`attnviz ablate`: does a part matter? The model's predictions without it."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeAlias
 
-from attnviz.commands.ablate.record import Found, LinkNames, link_named
-from attnviz.commands.ablate.rows import of_found, of_mean
+from attnviz.commands.ablate.record import Found, link_named
+from attnviz.commands.ablate.rows import SHOWN, of_found, of_mean
 from attnviz.commands.ablate.run import Ablating, Targets, ablate_each, ablate_together
 from attnviz.errors import IdleOption, option
+from attnviz.inputs.prompts import PromptLine
 from attnviz.kit import options as g
-from attnviz.kit.deliver import Destination, deliver_result, destination_of
-from attnviz.kit.intervene import Progress
+from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import (
     OF_A_TEXT,
     Answered,
@@ -23,9 +24,155 @@ from attnviz.kit.lines import (
     note_texts,
     text_alone,
 )
-from attnviz.kit.option import command, option_field
+from attnviz.kit.model import AnyModel, loaded, model_of, text_options
+from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
+from attnviz.kit.result import Result
 from attnviz.kit.session import Session, progress
-from attnviz.records.interventions import Replacement
+from attnviz.kit.values import layer_names, texts_of, which_heads, words_of
+from attnviz.records.interventions import Measure, Replacement
+
+Mlps: TypeAlias = Annotated[
+    g.LayerNames | None,
+    Cli(str | None),
+    panel_option(
+        g.HEADS,
+        "--mlp",
+        metavar="LAYERS",
+        help="Ablate the MLPs of these layers: 1, 0-3, 0,2 or all. Heads only if they are named, "
+        "too.",
+    ),
+]
+WholeLayers: TypeAlias = Annotated[
+    g.LayerNames | None,
+    Cli(str | None),
+    panel_option(
+        g.HEADS,
+        "--whole-layer",
+        metavar="LAYERS",
+        help="Ablate these layers, attention and MLP together. Given as for --mlp.",
+    ),
+]
+ReplacedWith: TypeAlias = Annotated[
+    Replacement,
+    panel_option(
+        g.HEADS,
+        "--with",
+        help="What replaces an output: zero, or its mean over the text's positions.",
+    ),
+]
+Cut: TypeAlias = Annotated[
+    str | None,
+    panel_option(
+        g.HEADS,
+        "--cut",
+        metavar="QUERY:KEY",
+        help="Remove the heads' links between these tokens, in place of their outputs. Tokens are "
+        "given as for show --query.",
+    ),
+]
+Renormalise: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        g.HEADS,
+        "--renormalise",
+        help="With --cut, rescale the other weights of the row to sum to 1.",
+    ),
+]
+Together: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        g.HEADS,
+        "--together",
+        help="Ablate the chosen parts at once, and show the next tokens before and after.",
+    ),
+]
+TopParts: TypeAlias = Annotated[
+    int | None,
+    Cli(int, default=SHOWN),
+    panel_option(
+        g.LOOK,
+        "--top",
+        metavar="K",
+        min=1,
+        help="Show the K parts that matter most; with --together, K candidates.",
+    ),
+]
+
+
+@feature(
+    only(
+        "together",
+        lambda call: call.any_of("heads layers mlps whole_layers cut"),
+        "needs heads or other parts",
+        f"name them, as in {option('heads', 'L1H2,L3H0')} or {option('mlps', 'all')}",
+    ),
+    only(
+        "renormalise",
+        lambda call: call["cut"] is not None,
+        f"is for {option('cut')}",
+        f"add {option('cut', 'QUERY:KEY')}",
+    ),
+    only(
+        "replacement", lambda call: call["cut"] is None, "does nothing for a link, which is removed"
+    ),
+)
+def ablate(
+    text: str | Sequence[str],
+    model: AnyModel = "builtin",
+    *,
+    heads: g.HeadsNamed = None,
+    layers: g.LayersNamed = None,
+    mlps: Mlps = None,
+    whole_layers: WholeLayers = None,
+    answer: g.AnswerWords = None,
+    versus: g.VersusWords = None,
+    replacement: ReplacedWith = "zero",
+    cut: Cut = None,
+    renormalise: Renormalise = False,
+    together: Together = False,
+    top: TopParts = None,
+    bos: g.Bos = None,
+    special: g.Special = False,
+    truncate: g.Truncate = None,
+) -> Result[Any]:
+    """Ablate parts of a model one at a time, or several at once, and measure the effect.
+
+    >>> text = "a fluffy blue creature roamed the forest . the creature was"
+    >>> attnviz.ablate(text, answer="blue", top=1).rows[0]["head"]
+    0
+
+    Of several texts, each is measured, and then their mean; the answer and the versus are one for
+    all of them, or one for each.
+
+    Args:
+        text: a text, or several.
+        model: a name as for `load_model`, or a loaded model.
+
+    Returns:
+        a result whose record is an `AblationReport`; with `together` a `BeforeAfter`.
+
+    Raises:
+        AttnvizError: the text, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    texts = texts_of(text)
+    answers = words_of("answer", answer, len(texts))
+    others = words_of("versus", versus, len(texts))
+    link = None if cut is None else link_named(cut, renormalise=renormalise)
+    model = loaded(model)
+    options, which = text_options(model, bos, special, truncate), which_heads(layers, heads)
+    targets = Targets(which, layer_names("mlps", mlps), layer_names("whole_layers", whole_layers))
+    found = list[Found]()
+    for one, word, other in zip(texts, answers, others, strict=True):
+        how = Ablating(replacement, word, other, link)
+        found.append(
+            ablate_together(model._loaded, one, options, targets, how, top or SHOWN)
+            if together
+            else ablate_each(model._loaded, one, options, targets, how)
+        )
+    results = [of_found(one, top, number) for number, one in enumerate(found, start=1)]
+    return results[0] if isinstance(text, str) else of_mean(found, top).after(results)
+
 
 EPILOG = r"""
 Examples
@@ -46,93 +193,20 @@ COMMON = ("file pairs answer versus model heads mlps cut together top format out
 """The options that the short help lists."""
 
 
-@dataclass(frozen=True)
-class OtherParts:
-    """Parts other than heads."""
-
-    mlps: str | None = option_field(
-        g.HEADS,
-        None,
-        "--mlp",
-        metavar="LAYERS",
-        help="Ablate the MLPs of these layers: 1, 0-3, 0,2 or all. Heads only if they are named, "
-        "too.",
-    )
-    whole_layers: str | None = option_field(
-        g.HEADS,
-        None,
-        "--whole-layer",
-        metavar="LAYERS",
-        help="Ablate these layers, attention and MLP together. Given as for --mlp.",
-    )
-
-
-@dataclass(frozen=True)
-class HowAblated(g.Measured):
-    """What is done to the parts."""
-
-    replacement: Replacement = option_field(
-        g.HEADS,
-        "zero",
-        "--with",
-        help="What replaces an output: zero, or its mean over the text's positions.",
-    )
-    cut: str | None = option_field(
-        g.HEADS,
-        None,
-        "--cut",
-        metavar="QUERY:KEY",
-        help="Remove the heads' links between these tokens, in place of their outputs. Tokens are "
-        "given as for show --query.",
-    )
-    renormalise: bool = option_field(
-        g.HEADS,
-        False,
-        "--renormalise",
-        help="With --cut, rescale the other weights of the row to sum to 1.",
-    )
-    together: bool = option_field(
-        g.HEADS,
-        False,
-        "--together",
-        help="Ablate the chosen parts at once, and show the next tokens before and after.",
-    )
-    top: int = option_field(
-        g.LOOK,
-        10,
-        "--top",
-        metavar="K",
-        min=1,
-        help="Show the K parts that matter most; with --together, K candidates.",
-    )
-
-    @property
-    def record(self) -> Ablating:
-        """The record that runs take.
-
-        Raises:
-            UsageError: the link cannot be read.
-        """
-        return Ablating(self.replacement, self.answer, self.versus, self._link)
-
-    @property
-    def _link(self) -> LinkNames | None:
-        return None if self.cut is None else link_named(self.cut, renormalise=self.renormalise)
-
-
-@command
-def ablate(
+@command_of(
+    ablate,
+    "text lines pairs truncate bos special model run layers heads mlps whole_layers answer versus "
+    "replacement cut renormalise together top canvas screen output noise",
+)
+def command_line(
     session: Session,
+    call: Call[Result[Any]],
     *,
     text: g.TextIn,
     lines: Lines = False,
     pairs: Pairs = None,
-    tokens: g.Tokens,
     model: g.WhichModel,
     run: g.ModelRun,
-    heads: g.WhichHeads,
-    others: OtherParts,
-    how: HowAblated,
     canvas: g.Canvas,
     screen: g.Screen,
     output: g.ReportOutput,
@@ -145,51 +219,41 @@ def ablate(
     that the part helps.
     """
     to = destination_of(session, output)
-    targets = Targets(heads.options, others.mlps, others.whole_layers)
-    _check(session, targets, how, to)
-    top = how.top if session.chosen("top") else None
+    if to.format.picture:
+        session.refuse("top", wrong="does nothing for a picture, which shows every part")
+        if call.options.get("together"):
+            wrong = f"{option('together')} gives one number, not a picture"
+            raise IdleOption(wrong, "leave one of them out")
     if pairs is not None:
         check_pairs(session, to, lines=lines)
     else:
         check_one_file(to, lines=lines)
     alone = pairs is None and not lines
-    given = text_alone(session, text, "a saved capture cannot be run again") if alone else ""
-    loaded = session.load(g.source_of(session, model, run))
-    options, every = tokens.options(run), list[Found]()
-
-    def found(text: str, own: Ablating, number: int, tell: Progress | None = None) -> Answered:
-        asked = loaded, text, options, targets, own
-        one = ablate_together(*asked, how.top, tell) if how.together else ablate_each(*asked, tell)
-        every.append(one)
-        return number, of_found(one, top, number)
-
+    words = text_alone(session, text, "a saved capture cannot be run again") if alone else ""
+    ready = model_of(session, model, run)
     if alone:
-        with progress(session, "ablating") as tell:
-            _, result = found(given, how.record, 1, tell)
+        with progress(session, "ablating"):
+            result = call(text=words, model=ready)
         note_texts(session, result.captures)
         deliver_result(session, to, result, canvas)
         return
+    found, top = list[Found](), call.options.get("top")
+
+    def of_line(text: str, number: int, **more: Any) -> Answered:
+        found.append(call(text=text, model=ready, **more).record)
+        return number, of_found(found[-1], top, number)
+
+    def of_pair(pair: PromptLine, number: int) -> Answered:
+        return of_line(pair.text, number, answer=pair.answer, versus=pair.versus)
+
+    def measure(answer: str | None, versus: str | None) -> Measure:
+        return Ablating(answer=answer, versus=versus).measure
+
+    answer, versus = call.options.get("answer"), call.options.get("versus")
     answers = (
-        each_line(session, text, lambda line, n: found(line, how.record, n), captured, OF_A_TEXT)
+        each_line(session, text, of_line, captured, OF_A_TEXT)
         if pairs is None
-        else each_pair(session, pairs, how.record, lambda pair, own, n: found(pair.text, own, n))
+        else each_pair(session, pairs, answer, versus, measure, of_pair)
     )
     mean_alone = pairs is not None
-    deliver_lines(session, to, answers, lambda: of_mean(every, top), canvas, mean_alone=mean_alone)
-
-
-def _check(session: Session, targets: Targets, how: HowAblated, to: Destination) -> None:
-    """Only options that mean something together."""
-    together = option("together")
-    if to.format.picture:
-        session.refuse("top", wrong="does nothing for a picture, which shows every part")
-        if how.together:
-            raise IdleOption(f"{together} gives one number, not a picture", "leave one of them out")
-    if how.together and not (targets.named or how.cut):
-        hint = f"name them, as in {option('heads', 'L1H2,L3H0')} or {option('mlps', 'all')}"
-        raise IdleOption(f"{together} needs heads or other parts", hint)
-    if how.cut is None and how.renormalise:
-        cut = option("cut", "QUERY:KEY")
-        raise IdleOption(f"{option('renormalise')} is for {option('cut')}", f"add {cut}")
-    if how.cut is not None:
-        session.refuse("replacement", wrong="does nothing for a link, which is removed")
+    deliver_lines(session, to, answers, lambda: of_mean(found, top), canvas, mean_alone=mean_alone)

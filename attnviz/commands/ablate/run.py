@@ -19,7 +19,7 @@ from attnviz.commands.ablate.record import (
     effect_on_tokens,
 )
 from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.intervene import Progress, intervene, keep_next_tokens, likely, question_of
+from attnviz.kit.intervene import intervene, keep_next_tokens, likely, question_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head, choose_heads, choose_layers
@@ -85,13 +85,12 @@ def ablate_each(
     options: TextOptions,
     targets: Targets,
     how: Ablating,
-    progress: Progress | None = None,
 ) -> AblationReport:
     """Ablate one part at a time."""
     model.require("predict")
     prepared = prepare(model, text, options)
     ablations = [(part,) for part in _chosen(prepared, targets, how)]
-    return _report(prepared, options, how, ablations, progress)
+    return _report(prepared, options, how, ablations)
 
 
 def ablate_together(
@@ -101,14 +100,13 @@ def ablate_together(
     targets: Targets,
     how: Ablating,
     top: int,
-    progress: Progress | None = None,
 ) -> BeforeAfter:
     """Ablate some parts at once."""
     model.require("predict")
     prepared = prepare(model, text, options)
     ends = _KeepEnds(runs=2)
     parts = tuple(_chosen(prepared, targets, how))
-    report = _report(prepared, options, how, [parts], progress, also=[ends])
+    report = _report(prepared, options, how, [parts], also=[ends])
     probabilities = None
     if report.answer is not None and report.versus is None:
         without = report.baseline + report.effects[0].change
@@ -141,7 +139,6 @@ def _report(
     options: TextOptions,
     how: Ablating,
     ablations: Sequence[tuple[Part, ...]],
-    progress: Progress | None,
     also: Sequence[RunConsumer] = (),
 ) -> AblationReport:
     """Run the text as it is, then once for each ablation, and compare."""
@@ -160,7 +157,7 @@ def _report(
         def keep(run: ChangedRun) -> None:
             followed[run.index] = run.followed.astype(np.float64)
 
-        intervene(prepared, changes, [keep, *also], progress, whole=True)
+        intervene(prepared, changes, [keep, *also], whole=True)
         before = followed[0]
         effects = [
             effect_on_tokens(parts, before, followed[i])
@@ -168,7 +165,7 @@ def _report(
         ]
         return replace(report, baseline=float(before.mean()), tokens=len(before), effects=effects)
     outcomes, ends = KeepOutcomes(question.ids), _KeepEnds()
-    intervene(prepared, changes, [outcomes, ends, *also], progress)
+    intervene(prepared, changes, [outcomes, ends, *also])
     last = ends.logits[0]
     question = likely(question, last)
     return replace(

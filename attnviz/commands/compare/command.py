@@ -1,7 +1,8 @@
 """`attnviz compare`: one word in several texts, or one text in two models."""
 
-from dataclasses import dataclass, replace
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -11,10 +12,128 @@ from attnviz.commands.compare.run import compare_models, compare_texts
 from attnviz.errors import UsageError, option
 from attnviz.kit import completion
 from attnviz.kit import options as g
-from attnviz.kit.deliver import Destination, deliver_result, destination_of
+from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import note_strange, note_texts, text_alone
-from attnviz.kit.option import command, option_field
+from attnviz.kit.model import AnyModel, loaded, model_of, text_options
+from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
+from attnviz.kit.result import Result
 from attnviz.kit.session import Session
+from attnviz.kit.values import check_text, one_name, transforms, which_heads
+
+ComparedWord: TypeAlias = Annotated[
+    g.OneToken | None,
+    Cli(str | None),
+    panel_option(
+        g.TOKENS,
+        "--query",
+        metavar="TOKEN",
+        help="The word to compare; mole#2 is its second occurrence in each text.",
+    ),
+]
+Against: TypeAlias = Annotated[
+    AnyModel | None,
+    Cli(str | None),
+    panel_option(
+        g.MODEL,
+        "--against",
+        metavar="NAME",
+        help="Another model to run on the same text, given as for --model.",
+        autocompletion=completion.models,
+    ),
+]
+PairedHeads: TypeAlias = Annotated[
+    Pairing | None,
+    Cli(Pairing, default="best"),
+    panel_option(
+        g.HEADS,
+        "--pair",
+        help="With --against, compare each head with the head of the same name, the largest change "
+        "first; or with the most similar one.",
+    ),
+]
+TopHeads: TypeAlias = Annotated[
+    int | None,
+    panel_option(
+        g.LOOK,
+        "--top",
+        metavar="K",
+        min=1,
+        help="Show the K heads that differ most, or are most alike.",
+        show_default=f"{SHOWN}; all as rows",
+    ),
+]
+
+
+@feature(
+    only(
+        "pair",
+        lambda call: call["against"] is not None,
+        "is for two models",
+        f"add {option('against')}",
+    )
+)
+def compare(
+    *texts: str,
+    model: AnyModel = "builtin",
+    against: Against = None,
+    pair: PairedHeads = None,
+    query: ComparedWord = None,
+    heads: g.HeadsNamed = None,
+    layers: g.LayersNamed = None,
+    weighted: g.Weighted = False,
+    chars: g.Chars = None,
+    words: g.Words = False,
+    drop_sink: g.DropSink = False,
+    drop_key: g.DropKey = (),
+    top: TopHeads = None,
+    bos: g.Bos = None,
+    special: g.Special = False,
+    truncate: g.Truncate = None,
+) -> Result[Any]:
+    """Compare what a word attends to in several texts, or two models on one text.
+
+    >>> moles = "American shrew mole", "one mole of carbon dioxide"
+    >>> attnviz.compare(*moles, query="mole")
+    <Result of compare: builtin, 2 texts>
+
+    Args:
+        texts: two or more; one with `against`.
+        model: a name as for `load_model`, or a loaded model.
+
+    Returns:
+        a result whose record is a `TextComparison`, or a `ModelComparison`.
+
+    Raises:
+        AttnvizError: a text, a model or an option cannot be used; the message says
+            what to do instead.
+    """
+    for text in texts:
+        check_text(text)
+    if against is not None:
+        _check_one_text(texts, query)
+    model = loaded(model)
+    options, which = text_options(model, bos, special, truncate), which_heads(layers, heads)
+    done = transforms(
+        weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
+    )
+    if against is None:
+        return of_texts(
+            compare_texts(model._loaded, texts, one_name(query), options, which, done), top
+        )
+    other = loaded(against, "against")
+    compared = compare_models(
+        model._loaded, other._loaded, texts[0], options, which, done, pair or "best"
+    )
+    return of_models(compared, top)
+
+
+def _check_one_text(texts: Sequence[str], query: g.OneToken | None) -> None:
+    if len(texts) != 1 or query is not None:
+        raise UsageError(
+            f"{option('against')} compares two models over one text, row by row",
+            f"give one text, and no {option('query')}",
+        )
+
 
 EPILOG = """
 Examples
@@ -33,46 +152,14 @@ COMMON = "query against pair model heads top words drop_sink format output quiet
 """The options that the short help lists."""
 
 
-@dataclass(frozen=True)
-class WhatCompared:
-    """What is compared."""
-
-    query: str | None = option_field(
-        g.TOKENS,
-        None,
-        "--query",
-        metavar="TOKEN",
-        help="The word to compare; mole#2 is its second occurrence in each text.",
-    )
-    against: str | None = option_field(
-        g.MODEL,
-        None,
-        "--against",
-        metavar="NAME",
-        help="Another model to run on the same text, given as for --model.",
-        autocompletion=completion.models,
-    )
-    pair: Pairing = option_field(
-        g.HEADS,
-        "best",
-        "--pair",
-        help="With --against, compare each head with the head of the same name, the largest change "
-        "first; or with the most similar one.",
-    )
-    top: int | None = option_field(
-        g.LOOK,
-        None,
-        "--top",
-        metavar="K",
-        min=1,
-        help="Show the K heads that differ most, or are most alike.",
-        show_default=f"{SHOWN}; all as rows",
-    )
-
-
-@command
-def compare(
+@command_of(
+    compare,
+    "texts query against pair top truncate bos special model run kind layers heads weighted chars "
+    "words drop_sink drop_key canvas screen output noise",
+)
+def command_line(
     session: Session,
+    call: Call[Result[Any]],
     *,
     texts: Annotated[
         list[str] | None,
@@ -82,13 +169,9 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    compared: WhatCompared,
-    tokens: g.Tokens,
     model: g.WhichModel,
     run: g.ModelRun,
     kind: g.Kind,
-    heads: g.WhichHeads,
-    transforms: g.HeadTransforms,
     canvas: g.Canvas,
     screen: g.Screen,
     output: g.ComparisonOutput,
@@ -105,36 +188,25 @@ def compare(
         session.refuse("top", wrong=f"does nothing for {to.format.name}")
     refusal = "saved captures are not compared"
     hint = "give the texts again"
-    given = [
+    words = [
         text_alone(session, g.TextIn(text), refusal, hint, alone=False) for text in texts or ()
     ]
-    source = g.source_of(session, model, run, kind)
-    how = tokens.options(run), heads.options, transforms.transforms()
-    if compared.against is None:
-        _check_texts(session, to)
+    against = call.options.get("against")
+    if against is not None:
+        _check_one_text(words, call.options.get("query"))
+        other = replace(model, model=against, revision=None)
+        ready = model_of(session, model, run, kind)
+        result = call(*words, model=ready, against=model_of(session, other, run, kind))
+        strange = any(captured.strange for captured in result.record.captures)
+        note_strange(session, [strange], "text")
+    else:
+        if to.format.name == "npz":
+            raise UsageError("several texts have no matrix of heads", "write another format")
         try:
-            by_text = compare_texts(session.load(source), given, compared.query, *how)
+            result = call(*words, model=model_of(session, model, run, kind))
         except UsageError as error:
-            if any(len(text.split()) > 1 for text in given):
+            if any(len(text.split()) > 1 for text in words):
                 raise
             raise UsageError(error.wrong, f"put each text in quotes; {error.hint}") from None
-        note_texts(session, by_text.captures)
-        deliver_result(session, to, of_texts(by_text, compared.top), canvas)
-        return
-    if len(given) != 1 or compared.query is not None:
-        raise UsageError(
-            f"{option('against')} compares two models over one text, row by row",
-            f"give one text, and no {option('query')}",
-        )
-    other = replace(source, name=compared.against, revision=None)
-    first, second = session.load(source), session.load(other)
-    by_model = compare_models(first, second, given[0], *how, compared.pair)
-    note_strange(session, [any(captured.strange for captured in by_model.captures)], "text")
-    deliver_result(session, to, of_models(by_model, compared.top), canvas)
-
-
-def _check_texts(session: Session, to: Destination) -> None:
-    """Only what means something for several texts."""
-    session.refuse("pair", wrong="is for two models", hint=f"add {option('against')}")
-    if to.format.name == "npz":
-        raise UsageError("several texts have no matrix of heads", "write another format")
+        note_texts(session, result.record.captures)
+    deliver_result(session, to, result, canvas)

@@ -1,35 +1,212 @@
-"""`attnviz explain`: one head's calculation, number by number.
+"""`attnviz explain`: one head's calculation, number by number."""
 
-The file is long because it has three subjects (a head, bare embeddings, an example), and the
-options of each.
-"""
-
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 from attnviz.commands.explain.examples import Example, read_matrices
 from attnviz.commands.explain.rows import Telling, of_embeddings, of_example, of_head, of_matrices
 from attnviz.commands.explain.run import (
     RandomInit,
     Subject,
+    Traced,
     explain_embeddings,
     work_example,
     work_matrices,
 )
 from attnviz.commands.explain.run import explain as trace_head
-from attnviz.errors import UsageError, option
+from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver, destination_of
 from attnviz.kit.lines import note_texts, text_alone
-from attnviz.kit.option import command, option_field
+from attnviz.kit.model import AnyModel, loaded, model_of, text_options
+from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, panel_option
 from attnviz.kit.result import Calculation
 from attnviz.kit.session import Session, as_flag
+from attnviz.kit.values import FilePath, check_text, head_names, one_name, path_of
 from attnviz.models.placement import EMBEDDINGS
-from attnviz.records.trace import HeadTrace, Initialisation, Similarity, Way, Worked
+from attnviz.records.trace import HeadTrace, Initialisation, Similarity, Way
 
 if TYPE_CHECKING:
     from attnviz.models.scratch.lessons import EmbeddingModel
+
+STEPS, EXAMPLES = "The steps", "Examples without a model"
+OnlySteps: TypeAlias = Annotated[
+    str | None,
+    panel_option(STEPS, "--only", metavar="STEPS", help="Show only these steps: 3, 2,3 or 2-4."),
+]
+Digits: TypeAlias = Annotated[
+    int | None,
+    panel_option(
+        STEPS,
+        "--digits",
+        metavar="N",
+        min=0,
+        max=9,
+        help="Decimals to show. The calculation itself is not rounded.",
+        show_default="4",
+    ),
+]
+Columns: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        STEPS, "--columns", help="Also show tokens as columns (Wᵀ·xᵀ), as some lessons do."
+    ),
+]
+AsLookup: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        STEPS, "--as-lookup", help="Show the row as a look-up in a database: query, keys, values."
+    ),
+]
+ComparedBy: TypeAlias = Annotated[
+    Similarity | None,
+    panel_option(
+        STEPS,
+        "--similarity",
+        help="How query and key are compared: q·k, q·k/√d_k, x·(W_Q·W_Kᵀ)·xᵀ, or a kernel of "
+        "their distance. For a model, x is taken after its norm, without biases or scaling.",
+    ),
+]
+WorkedExample: TypeAlias = Annotated[
+    Example | None,
+    panel_option(
+        EXAMPLES,
+        "--example",
+        help="three-inputs: attention by hand, in whole numbers. multi-head: 楚留香 through "
+        "three heads with random weights.",
+    ),
+]
+Matrices: TypeAlias = Annotated[
+    FilePath | None,
+    Cli(Path | None),
+    panel_option(
+        EXAMPLES,
+        "--matrices",
+        metavar="FILE.json",
+        help="Your own x, w_query, w_key and w_value; optionally w_output, heads and labels "
+        "(docs/lessons.md has an example).",
+    ),
+]
+Init: TypeAlias = Annotated[
+    Initialisation,
+    panel_option(EXAMPLES, "--init", help="The distribution of multi-head's random weights."),
+]
+Seed: TypeAlias = Annotated[
+    int,
+    panel_option(
+        EXAMPLES,
+        "--seed",
+        metavar="N",
+        min=0,
+        max=g.LARGEST_SEED,
+        help="The seed of multi-head's random numbers.",
+    ),
+]
+Rounded: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        EXAMPLES, "--rounded", help="Round the softmax to one decimal, as one does on paper."
+    ),
+]
+
+
+def _with_a_model(call: Arguments) -> None:
+    """What does nothing for a text."""
+    if call["example"] is not None or call["matrices"] is not None:
+        return
+    hint = f"add {option('example')} or {option('matrices')}"
+    call.refuse("rounded init seed", "is for the examples", hint)
+    if getattr(call["model"], "name", call["model"]) == EMBEDDINGS:
+        wrong = f"does nothing for {option('model', EMBEDDINGS)}"
+        call.refuse("head similarity as_lookup", wrong)
+    if call["as_lookup"]:
+        call.refuse("only similarity columns", f"does nothing with {option('as_lookup')}")
+
+
+def _without_a_model(call: Arguments) -> None:
+    """No text and no model, and only options that mean something here."""
+    if call["example"] is None and call["matrices"] is None:
+        return
+    if call["example"] is not None and call["matrices"] is not None:
+        both = f"{option('example')} and {option('matrices')} are two calculations"
+        raise IdleOption(both, "give one of them")
+    what = option("matrices" if call["example"] is None else "example")
+    if call["text"] is not None:
+        raise IdleOption(f"{what} needs no text", "leave the text out")
+    wrong = f"does nothing for {what}"
+    call.refuse("file head query as_lookup target kind truncate bos special", wrong)
+    if call["example"] != "multi-head":
+        hint = f"it is for {option('example', 'multi-head')}"
+        call.refuse("init seed", "does nothing here", hint)
+    call.refuse("model revision offline", wrong)
+
+
+@feature(_without_a_model, _with_a_model)
+def explain(
+    text: str | None = None,
+    model: AnyModel = "builtin",
+    *,
+    head: g.OneHead = None,
+    query: g.OneQuery = None,
+    similarity: ComparedBy = None,
+    example: WorkedExample = None,
+    matrices: Matrices = None,
+    causal: g.MaskLater = False,
+    rounded: Rounded = False,
+    init: Init = "normal",
+    seed: Seed = 0,
+    only: OnlySteps = None,
+    digits: Digits = None,
+    columns: Columns = False,
+    as_lookup: AsLookup = False,
+    bos: g.Bos = None,
+    special: g.Special = False,
+    truncate: g.Truncate = None,
+    target: g.TargetText = None,
+) -> Calculation[Any]:
+    """Follow one head's calculation for one query, step by step.
+
+    >>> steps = attnviz.explain("a fluffy blue creature", head="L3H2", query="creature")
+    >>> steps.arrays["pattern"].shape
+    (5, 5)
+    >>> print(attnviz.explain(example="three-inputs", only="1"))  # doctest: +ELLIPSIS
+    Self-attention by hand: three inputs of four numbers
+    ...
+
+    Args:
+        text: the text; None with `example` and `matrices`.
+        model: a name as for `load_model`, or a loaded model; "embeddings" compares bare embeddings.
+
+    Returns:
+        a calculation whose record is a `Traced`, an `EmbeddingTrace` or a `Worked`.
+
+    Raises:
+        AttnvizError: the text, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    telling = Telling(only, digits, columns, as_lookup)
+    if example is not None:
+        like = similarity or ("dot" if example == "three-inputs" else "scaled-dot")
+        worked = work_example(example, Way(like, causal, rounded), RandomInit(init, seed))
+        return of_example(worked, example, telling)
+    if matrices is not None:
+        way = Way(similarity or "scaled-dot", causal, rounded)
+        worked = work_matrices(read_matrices(Path(path_of("matrices", matrices))), way)
+        return of_matrices(worked, str(matrices), telling)
+    if text is None:
+        raise UsageError("explain takes exactly one thing", "give a text, an example or matrices")
+    check_text(text)
+    model = loaded(model, causal=causal and model == EMBEDDINGS)
+    options = text_options(model, bos, special, truncate, target)
+    if causal and model.name != EMBEDDINGS:
+        raise UsageError(f"{option('causal')} is for embeddings and for examples", "leave it out")
+    if model.name == EMBEDDINGS:
+        embeddings = cast("EmbeddingModel", model._loaded)
+        trace, run = explain_embeddings(embeddings, text, one_name(query), options)
+        return of_embeddings(trace, run, telling)
+    subject = Subject(head_names(head), one_name(query), similarity)
+    return of_head(trace_head(model._loaded, text, subject, options), telling)
+
 
 EPILOG = """
 Examples
@@ -46,122 +223,18 @@ COMMON = "file model head query only digits example matrices format output quiet
 """The options that the short help lists."""
 
 
-STEPS, EXAMPLES = "The steps", "Examples without a model"
-
-
-@dataclass(frozen=True)
-class HowTold:
-    """What of a calculation is told, and how, to a person."""
-
-    only: str | None = option_field(
-        STEPS, None, "--only", metavar="STEPS", help="Show only these steps: 3, 2,3 or 2-4."
-    )
-    digits: int | None = option_field(
-        STEPS,
-        None,
-        "--digits",
-        metavar="N",
-        min=0,
-        max=9,
-        help="Decimals to show. The calculation itself is not rounded.",
-        show_default="4",
-    )
-    columns: bool = option_field(
-        STEPS,
-        False,
-        "--columns",
-        help="Also show tokens as columns (Wᵀ·xᵀ), as some lessons do.",
-    )
-    as_lookup: bool = option_field(
-        STEPS,
-        False,
-        "--as-lookup",
-        help="Show the row as a look-up in a database: query, keys, values.",
-    )
-
-    @property
-    def record(self) -> Telling:
-        """The record that runs take."""
-        return Telling(**vars(self))
-
-
-@dataclass(frozen=True)
-class Likeness:
-    """How query and key are compared."""
-
-    similarity: Similarity | None = option_field(
-        STEPS,
-        None,
-        "--similarity",
-        help="How query and key are compared: q·k, q·k/√d_k, x·(W_Q·W_Kᵀ)·xᵀ, or a kernel of "
-        "their distance. For a model, x is taken after its norm, without biases or scaling.",
-    )
-
-
-@dataclass(frozen=True)
-class WhichExample:
-    """A calculation that needs no model."""
-
-    example: Example | None = option_field(
-        EXAMPLES,
-        None,
-        "--example",
-        help="three-inputs: attention by hand, in whole numbers. multi-head: 楚留香 through "
-        "three heads with random weights.",
-    )
-    matrices: Path | None = option_field(
-        EXAMPLES,
-        None,
-        "--matrices",
-        metavar="FILE.json",
-        help="Your own x, w_query, w_key and w_value; optionally w_output, heads and labels "
-        "(docs/lessons.md has an example).",
-    )
-
-
-@dataclass(frozen=True)
-class RandomWeights:
-    """How the multi-head example draws its numbers."""
-
-    init: Initialisation = option_field(
-        EXAMPLES, "normal", "--init", help="The distribution of multi-head's random weights."
-    )
-    seed: int = option_field(
-        EXAMPLES,
-        0,
-        "--seed",
-        metavar="N",
-        min=0,
-        max=g.LARGEST_SEED,
-        help="The seed of multi-head's random numbers.",
-    )
-
-
-@dataclass(frozen=True)
-class Rounding:
-    """Whether the example rounds as one does on paper."""
-
-    rounded: bool = option_field(
-        EXAMPLES, False, "--rounded", help="Round the softmax to one decimal, as one does on paper."
-    )
-
-
-@command
-def explain(
+@command_of(
+    explain,
+    "text truncate bos special model target kind causal head query only digits columns as_lookup "
+    "similarity example matrices rounded init seed screen output noise",
+)
+def command_line(
     session: Session,
+    call: Call[Calculation[Any]],
     *,
     text: g.TextIn,
-    tokens: g.Tokens,
     model: g.WhichModel,
-    target: g.Target,
     kind: g.Kind,
-    causal: g.Causal,
-    followed: g.OneRow,
-    reading: HowTold,
-    likeness: Likeness,
-    which: WhichExample,
-    rounding: Rounding,
-    drawn: RandomWeights,
     screen: g.Screen,
     output: g.CalculationOutput,
     noise: g.Noise,
@@ -174,31 +247,18 @@ def explain(
     to = destination_of(session, output)
     if to.format.name != "txt":
         hint = f"leave it out: {to.format.name} holds all numbers of every step"
-        session.refuse(HowTold, wrong="applies only to text output", hint=hint)
-    if which.example is not None or which.matrices is not None:
-        _check_without_a_model(session, text, which)
-        plain: Similarity = "dot" if which.example == "three-inputs" else "scaled-dot"
-        way = Way(likeness.similarity or plain, causal.causal, rounding.rounded)
-        calculation: Calculation[Any] = _worked(which, way, drawn, reading.record)
+        told = "only", "digits", "columns", "as_lookup"
+        session.refuse(*told, wrong="applies only to text output", hint=hint)
+    if call.options.get("example") or call.options.get("matrices"):
+        calculation = call()
     else:
-        _check_with_a_model(session, model, reading)
-        refusal = "a saved capture holds no queries, keys and values"
-        given = text_alone(session, text, refusal)
+        words = text_alone(session, text, "a saved capture holds no queries, keys and values")
         # on the processor: here every intermediate number is looked at
-        source = g.source_of(session, model, g.ModelRun(device="cpu"), kind, causal)
-        loaded = session.load(source)
-        if model.model == EMBEDDINGS:
-            embeddings = cast("EmbeddingModel", loaded)
-            options = tokens.options(target=target.target)
-            trace, run = explain_embeddings(embeddings, given, followed.query, options)
-            note_texts(session, [run])
-            calculation = of_embeddings(trace, run, reading.record)
-        else:
-            subject = Subject(followed.head, followed.query, likeness.similarity)
-            traced = trace_head(loaded, given, subject, tokens.options(target=target.target))
-            note_texts(session, [traced.capture])
-            _note_a_piece(session, traced.trace)
-            calculation = of_head(traced, reading.record)
+        on, causal = g.ModelRun(device="cpu"), bool(call.options.get("causal"))
+        calculation = call(text=words, model=model_of(session, model, on, kind, causal=causal))
+        note_texts(session, calculation.captures)
+        if isinstance(calculation.record, Traced):
+            _note_a_piece(session, calculation.record.trace)
     deliver(session, to, [(None, calculation.pieces(to.format.name, to.display(session)))])
 
 
@@ -210,43 +270,3 @@ def _note_a_piece(session: Session, trace: HeadTrace) -> None:
             f"“{token.label}” is a part of the character {token.text.strip()}, and explain follows "
             f"one token; attnviz show {as_flag('chars')} merges the parts"
         )
-
-
-def _worked(
-    which: WhichExample, way: Way, drawn: RandomWeights, telling: Telling
-) -> Calculation[Worked]:
-    """One of the examples, or a user's own matrices."""
-    if which.example is not None:
-        random = RandomInit(drawn.init, drawn.seed)
-        return of_example(work_example(which.example, way, random), which.example, telling)
-    assert which.matrices is not None
-    worked = work_matrices(read_matrices(which.matrices), way)
-    return of_matrices(worked, str(which.matrices), telling)
-
-
-def _check_with_a_model(session: Session, model: g.WhichModel, reading: HowTold) -> None:
-    hint = f"add {option('example')} or {option('matrices')}"
-    session.refuse(Rounding, RandomWeights, wrong="is for the examples", hint=hint)
-    if model.model == EMBEDDINGS:
-        wrong = f"does nothing for {option('model', EMBEDDINGS)}"
-        session.refuse("head", Likeness, "as_lookup", wrong=wrong)
-    if reading.as_lookup:
-        wrong = f"does nothing with {option('as_lookup')}"
-        session.refuse("only", Likeness, "columns", wrong=wrong)
-
-
-def _check_without_a_model(session: Session, text: g.TextIn, which: WhichExample) -> None:
-    """No text and no model, and only options that mean something here."""
-    what = option("matrices" if which.example is None else "example")
-    if which.example is not None and which.matrices is not None:
-        both = f"{option('example')} and {option('matrices')} are two calculations"
-        raise UsageError(both, "give one of them")
-    if text.text is not None:
-        raise UsageError(f"{what} needs no text", "leave the text out")
-    wrong = f"does nothing for {what}"
-    session.refuse(
-        "file", g.OneRow, "as_lookup", g.WhichModel, g.Target, g.Kind, g.Tokens, wrong=wrong
-    )
-    if which.example != "multi-head":
-        hint = f"it is for {option('example', 'multi-head')}"
-        session.refuse(RandomWeights, wrong="does nothing here", hint=hint)

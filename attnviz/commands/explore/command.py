@@ -59,7 +59,7 @@ def explore(
     if isinstance(given, Capture):
         begin = opened(capture=_weights(given))
     else:
-        loaded = session.load(g.source_of(session, model, run, kind, causal))
+        loaded = session.load(g.source_of(session, model, run, kind, causal=causal.causal))
         begin = opened.of_text(given, loaded, tokens.options(run, target.target))
     if not session.stdin.is_terminal:
         _take_keys_from_the_terminal(session)

@@ -25,6 +25,7 @@ from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.commands.ablate.run import Ablating, Targets, ablate_together
 from attnviz.commands.explore.scene import Scene, Slot, Toggles, scene_of
 from attnviz.errors import AttnvizError, Speller, spelled
+from attnviz.kit.intervene import watched
 from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
 from attnviz.records.capture import Capture, KeepEverything, LayerPattern, PatternBlock
 from attnviz.records.heads import Head, every_head
@@ -82,13 +83,10 @@ class Runs:
         with self._one:
             check(cancelled)
             targets = Targets(HeadOptions(heads=str(head)))
-
-            def progress(done: int, of: int) -> None:
-                check(cancelled)
-
-            return ablate_together(
-                self.model, text, self.options, targets, Ablating(), CANDIDATES, progress
-            )
+            with watched(lambda _done, _of: check(cancelled)):
+                return ablate_together(
+                    self.model, text, self.options, targets, Ablating(), CANDIDATES
+                )
 
 
 def _with_layers(empty: Capture, layers: tuple[LayerPattern, ...]) -> Capture:

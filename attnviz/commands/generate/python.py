@@ -13,16 +13,13 @@ from attnviz.draw.titles import amount
 from attnviz.errors import UsageError
 from attnviz.inputs.prompts import By, Document, Prompt, cut_prompt, with_documents
 from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.option import check_count, check_number, check_one_of, check_word
+from attnviz.kit.options import HeadNames
 from attnviz.kit.prepare import Truncation
 from attnviz.kit.result import notes_of
 from attnviz.kit.values import (
-    HeadNames,
     Messages,
     check_choices,
-    check_count,
-    check_number,
-    check_one_of,
-    check_word,
     documents_of,
     prompt_of,
     recorded,

@@ -1,24 +1,238 @@
 """`attnviz heads`: each head in numbers, and the role that follows."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from os import PathLike
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from attnviz.commands.heads import measured
-from attnviz.commands.heads.labels import LabelRun
-from attnviz.commands.heads.rows import of_report
-from attnviz.errors import UsageError, option
+from attnviz.commands.heads.circuits import circuits_of
+from attnviz.commands.heads.labels import LabelledText, LabelRun, labelled, read_labels
+from attnviz.commands.heads.retrieval import Needles, keep, measure_retrieval
+from attnviz.commands.heads.rows import of_circuits, of_labels, of_report, of_retrieval
+from attnviz.errors import ExitStatus, IdleOption, InputError, UsageError, option
+from attnviz.inputs.text import Stdin
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import note_texts, text_or_capture
-from attnviz.kit.option import command, option_field, panel_option
-from attnviz.kit.prepare import TextOptions
+from attnviz.kit.model import AnyModel, loaded, model_of, text_options
+from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, panel_option
+from attnviz.kit.result import Result
 from attnviz.kit.scores import Probe, narrow, score_capture, score_probe, score_text
-from attnviz.kit.session import Session
-from attnviz.models.catalog import Source
+from attnviz.kit.session import Session, as_flag
+from attnviz.kit.values import FilePath, check_text, transforms, which_heads
 from attnviz.records.capture import Capture
-from attnviz.records.metrics import HeadReport, MetricName, RoleName
-from attnviz.records.transforms import Transforms
+from attnviz.records.metrics import MetricName, RoleName
+
+if TYPE_CHECKING:
+    from attnviz.commands.show.capture import AttentionCapture
+
+PROBE = "The probe"
+OnProbe: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        PROBE,
+        "--probe",
+        help="Measure on a random sequence, repeated. This is the default without a text.",
+    ),
+]
+OfRetrieval: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        PROBE,
+        "--retrieval",
+        help="Measure which heads copy from a long text (a needle in a haystack of random "
+        "tokens), and remember them for attnviz generate.",
+    ),
+]
+OfCircuits: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        PROBE,
+        "--circuits",
+        help="From the weights alone: which heads copy (OV circuit), and which compose.",
+    ),
+]
+Labels: TypeAlias = Annotated[
+    FilePath | Iterable[Mapping[str, Any]] | None,
+    Cli(Path | None),
+    panel_option(
+        g.TEXT,
+        "--labels",
+        metavar="FILE",
+        help="Score the heads on labelled links: JSON lines with a text and the keys that its "
+        "queries are to attend to.",
+    ),
+]
+ProbeConvention: TypeAlias = Annotated[
+    Literal["second", "whole"],
+    panel_option(
+        PROBE,
+        "--convention",
+        help="second: means over the rows of the second copy. whole: means over whole diagonals, "
+        "as in TransformerLens.",
+    ),
+]
+ProbeLength: TypeAlias = Annotated[
+    int,
+    panel_option(
+        PROBE, "--length", metavar="N", min=2, help="The number of tokens in the sequence."
+    ),
+]
+Samples: TypeAlias = Annotated[
+    int,
+    panel_option(
+        PROBE, "--samples", metavar="N", min=1, max=10_000, help="The number of sequences."
+    ),
+]
+ProbeSeed: TypeAlias = Annotated[
+    int,
+    panel_option(PROBE, "--seed", metavar="N", min=0, max=g.LARGEST_SEED, help="The random seed."),
+]
+SortBy: TypeAlias = Annotated[
+    MetricName | None,
+    panel_option(
+        g.LOOK,
+        "--sort",
+        help="Sort by this metric, largest first. Default: by layer and head.",
+    ),
+]
+TopHeads: TypeAlias = Annotated[
+    int | None,
+    panel_option(g.LOOK, "--top", metavar="K", min=1, help="Show only the first K heads."),
+]
+OfRole: TypeAlias = Annotated[
+    RoleName | None, panel_option(g.LOOK, "--role", help="Show only heads with this role.")
+]
+
+DRAWN = "convention length samples seed"
+TRANSFORMS = "weighted chars words drop_sink drop_key"
+
+
+def _measured_alone(call: Arguments) -> None:
+    """What does nothing for retrieval, circuits or labelled links."""
+    useless = f"file probe sort role {DRAWN} {TRANSFORMS}"
+    if call["retrieval"]:
+        wrong = "does nothing for the measurement of retrieval"
+        useless += " circuits labels special truncate target kind layers heads cmap dpi"
+    elif call["circuits"]:
+        wrong = "does nothing for circuits, which are read off the weights"
+        useless += " labels target layers heads truncate bos special"
+    elif call["labels"] is not None:
+        wrong = "does nothing for labelled links"
+    else:
+        return
+    if call["text"] is not None:
+        raise UsageError("this is measured without a text of yours", "leave the text out")
+    call.refuse(useless, wrong)
+
+
+def _probe_or_text(call: Arguments) -> None:
+    """What does nothing for the probe, or for a text."""
+    if call["retrieval"] or call["circuits"] or call["labels"] is not None:
+        return
+    if not call["probe"] and (call["text"] is not None or "file" in call.chosen):
+        call.refuse(DRAWN, "is for the probe", "leave it out, or leave the text out")
+        return
+    if call["text"] is not None:
+        wrong = "the probe has its own text"
+        raise IdleOption(wrong, f"leave {option('probe')} or the text out")
+    call.refuse(f"file special truncate target {TRANSFORMS}", "does nothing for the probe")
+
+
+@feature(_measured_alone, _probe_or_text, g.check_capture)
+def heads(
+    text: "str | AttentionCapture | None" = None,
+    model: AnyModel = "builtin",
+    *,
+    probe: OnProbe = False,
+    retrieval: OfRetrieval = False,
+    circuits: OfCircuits = False,
+    labels: Labels = None,
+    convention: ProbeConvention = "second",
+    length: ProbeLength = Probe.length,
+    samples: Samples = Probe.samples,
+    seed: ProbeSeed = Probe.seed,
+    heads: g.HeadsNamed = None,
+    layers: g.LayersNamed = None,
+    weighted: g.Weighted = False,
+    chars: g.Chars = None,
+    words: g.Words = False,
+    drop_sink: g.DropSink = False,
+    drop_key: g.DropKey = (),
+    sort: SortBy = None,
+    role: OfRole = None,
+    top: TopHeads = None,
+    bos: g.Bos = None,
+    special: g.Special = False,
+    truncate: g.Truncate = None,
+    target: g.TargetText = None,
+) -> Result[Any]:
+    """Score every head on a text or on the standard probe, and name its role.
+
+    >>> attnviz.heads(sort="induction", top=1).rows[0]["role"]
+    'induction'
+    >>> links = [{"text": "a fluffy blue creature", "links": [["creature", ["fluffy", "blue"]]]}]
+    >>> best = attnviz.heads(labels=links, heads="L3H2,L0H0").rows[0]
+    >>> best["layer"], best["head"], round(best["mass"], 2)
+    (3, 2, 0.85)
+
+    `labels` takes objects with a `text` and its `links`, `[[query, [keys]], …]`, too.
+
+    Args:
+        text: a text or a capture; None measures on the probe, a random sequence, repeated.
+        model: a name as for `load_model`, or a loaded model.
+
+    Returns:
+        a result whose record is a `HeadReport`, `Retrieval`, `Circuits` or `LabelReport`.
+
+    Raises:
+        AttnvizError: the text, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    which = which_heads(layers, heads)
+    captured = getattr(text, "record", text)
+    if isinstance(captured, Capture):
+        done = transforms(
+            weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
+        )
+        return of_report(narrow(score_capture(captured, which, done), sort, role, top))
+    model = loaded(model)
+    options = text_options(model, bos, special, truncate, target)
+    if retrieval:
+        return of_retrieval(measure_retrieval(model._loaded, Needles(), options), top)
+    if circuits:
+        return of_circuits(circuits_of(model._loaded), top)
+    if labels is not None:
+        run = LabelRun(model._loaded, options, which)
+        for labelled_text in _labelled(labels):
+            run.add(labelled_text)
+        return of_labels(run.report(), top)
+    if text is None:
+        drawn = Probe(length, samples, seed, whole=convention == "whole")
+        report = score_probe(model._loaded, drawn, options, which)
+    else:
+        check_text(text)
+        done = transforms(
+            weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
+        )
+        report = score_text(model._loaded, str(text), options, which, done)
+    return of_report(narrow(report, sort, role, top))
+
+
+def _labelled(labels: "FilePath | Iterable[Mapping[str, Any]]") -> Iterable[LabelledText]:
+    """The labelled texts, the first wrong one of which is an error."""
+    if isinstance(labels, str | PathLike):
+        for each in read_labels(Path(labels), Stdin(None, False)):
+            if isinstance(each, InputError):
+                raise each
+            yield each
+    elif not isinstance(labels, Iterable):
+        hint = "give a file, or objects with a text and its links"
+        raise UsageError(f"{option('labels')} is of type {type(labels).__name__}", hint)
+    else:
+        for number, content in enumerate(labels, start=1):
+            yield labelled(number, content)
+
 
 EPILOG = """
 Examples
@@ -34,121 +248,21 @@ attnviz heads -o heads.png
 COMMON = "file probe labels model heads sort top role format output quiet".split()
 """The options that the short help lists."""
 
-Convention: TypeAlias = Literal["second", "whole"]
-PROBE = "The probe"
 
-
-@dataclass(frozen=True)
-class HowProbed:
-    """How the probe is made."""
-
-    convention: Convention = option_field(
-        PROBE,
-        "second",
-        "--convention",
-        help="second: means over the rows of the second copy. whole: means over whole diagonals, "
-        "as in TransformerLens.",
-    )
-    length: int = option_field(
-        PROBE,
-        Probe.length,
-        "--length",
-        metavar="N",
-        min=2,
-        help="The number of tokens in the sequence.",
-    )
-    samples: int = option_field(
-        PROBE,
-        Probe.samples,
-        "--samples",
-        metavar="N",
-        min=1,
-        max=10_000,
-        help="The number of sequences.",
-    )
-    seed: int = option_field(
-        PROBE,
-        Probe.seed,
-        "--seed",
-        metavar="N",
-        min=0,
-        max=g.LARGEST_SEED,
-        help="The random seed.",
-    )
-
-    @property
-    def record(self) -> Probe:
-        """The record that runs take."""
-        return Probe(self.length, self.samples, self.seed, whole=self.convention == "whole")
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Which heads are listed, and in which order."""
-
-    sort: MetricName | None = option_field(
-        g.LOOK,
-        None,
-        "--sort",
-        help="Sort by this metric, largest first. Default: by layer and head.",
-    )
-    top: int | None = option_field(
-        g.LOOK, None, "--top", metavar="K", min=1, help="Show only the first K heads."
-    )
-    role: RoleName | None = option_field(
-        g.LOOK, None, "--role", help="Show only heads with this role."
-    )
-
-
-@command
-def heads(
+@command_of(
+    heads,
+    "text probe retrieval circuits labels convention length samples seed truncate bos special "
+    "model run target kind layers heads weighted chars words drop_sink drop_key sort top role "
+    "canvas screen output noise",
+)
+def command_line(
     session: Session,
+    call: Call[Result[Any]],
     *,
     text: g.TextIn,
-    probe: Annotated[
-        bool,
-        panel_option(
-            PROBE,
-            "--probe",
-            help="Measure on a random sequence, repeated. This is the default without a text.",
-        ),
-    ] = False,
-    retrieval: Annotated[
-        bool,
-        panel_option(
-            PROBE,
-            "--retrieval",
-            help="Measure which heads copy from a long text (a needle in a haystack of random "
-            "tokens), and remember them for attnviz generate.",
-        ),
-    ] = False,
-    circuits: Annotated[
-        bool,
-        panel_option(
-            PROBE,
-            "--circuits",
-            help="From the weights alone: which heads copy (OV circuit), and which compose.",
-        ),
-    ] = False,
-    labels: Annotated[
-        Path | None,
-        panel_option(
-            g.TEXT,
-            "--labels",
-            metavar="FILE",
-            help="Score the heads on labelled links: JSON lines with a text and the keys that its "
-            "queries are to attend to.",
-        ),
-    ] = None,
-    probed: HowProbed,
-    tokens: g.Tokens,
     model: g.WhichModel,
     run: g.ModelRun,
-    target: g.Target,
     kind: g.Kind,
-    heads: g.WhichHeads,
-    transforms: g.HeadTransforms,
-    rows: Rows,
     canvas: g.Canvas,
     screen: g.Screen,
     output: g.ReportOutput,
@@ -161,60 +275,42 @@ def heads(
     (induction).
     """
     to = destination_of(session, output)
-    if retrieval:
-        measured.check_retrieval(session, HowProbed)
-        source = g.source_of(session, model, run)
-        measured.retrieve(session, to, source, tokens.options(run), rows.top)
+    texts = text.text is not None or text.file is not None
+    words = text_or_capture(session, text) if texts else None
+    if isinstance(words, Capture):
+        deliver_result(session, to, call(text=words), canvas)
         return
-    if circuits:
-        measured.check_circuits(session, HowProbed)
-        source = g.source_of(session, model, run, kind)
-        measured.read_circuits(session, to, source, rows.top, canvas)
-        return
-    if labels is not None:
-        measured.check_labels(session, HowProbed)
-        with_labels = LabelRun(
-            session.load(g.source_of(session, model, run, kind)),
-            tokens.options(run, target.target),
-            heads.options,
+    ready = model_of(session, model, run, kind)
+    if call["labels"] is not None:
+        options = text_options(
+            ready, call["bos"], call["special"], call["truncate"], call["target"]
         )
-        measured.score_labels(session, to, labels, with_labels, rows.top, canvas)
-        return
-    on_probe = probe or (text.text is None and text.file is None)
-    _check(session, text, on_probe=on_probe)
-    source = g.source_of(session, model, run, kind)
-    options = tokens.options(run, target.target)
-    if on_probe:
-        report = score_probe(session.load(source), probed.record, options, heads.options)
+        run_labels = LabelRun(ready._loaded, options, which_heads(call["layers"], call["heads"]))
+        _add_each(session, call["labels"], run_labels)
+        result: Result[Any] = of_labels(run_labels.report(), call["top"])
     else:
-        report = _over_text(session, text, source, options, heads, transforms.transforms())
-    narrowed = narrow(report, rows.sort, rows.role, rows.top)
-    deliver_result(session, to, of_report(narrowed), canvas)
+        result = call(text=words, model=ready)
+    if call["retrieval"] and keep(ready._loaded, result.record) is None:
+        session.note("the scores are not remembered, as the cache folder cannot be written")
+    if texts:
+        note_texts(session, [result.record.capture])
+    deliver_result(session, to, result, canvas)
 
 
-def _check(session: Session, text: g.TextIn, *, on_probe: bool) -> None:
-    """Only options that mean something here."""
-    if on_probe and text.text is not None:
-        raise UsageError("the probe has its own text", f"leave {option('probe')} or the text out")
-    if on_probe:
-        wrong = "does nothing for the probe"
-        session.refuse("file", "special", "truncate", g.Target, g.HeadTransforms, wrong=wrong)
-    else:
-        hint = "leave it out, or leave the text out"
-        session.refuse(HowProbed, wrong="is for the probe", hint=hint)
+def _add_each(session: Session, file: Path, run: LabelRun) -> None:
+    """Run each text of the file; a bad line is left out.
 
-
-def _over_text(
-    session: Session,
-    given: g.TextIn,
-    source: Source,
-    options: TextOptions,
-    heads: g.WhichHeads,
-    transforms: Transforms,
-) -> HeadReport:
-    text = text_or_capture(session, given)
-    if isinstance(text, Capture):
-        return score_capture(text, heads.options, transforms)
-    report = score_text(session.load(source), text, options, heads.options, transforms)
-    note_texts(session, [report.capture])
-    return report
+    Raises:
+        InputError: there is no line.
+    """
+    text = None
+    for text in session.progress(read_labels(file, session.stdin), "text"):
+        try:
+            if isinstance(text, InputError):
+                raise text
+            run.add(text)
+        except InputError as error:
+            session.complain(error.spelled(as_flag))
+            session.status = ExitStatus.INPUT
+    if text is None:
+        raise InputError(f"{str(file)!r} is empty", "give an object on each line")

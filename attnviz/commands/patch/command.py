@@ -1,19 +1,18 @@
 """`attnviz patch`: which parts carry the difference between two texts?"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
-from attnviz.commands.patch.record import PatchReport
+from attnviz.commands.patch.record import PatchReport, check_positions
 from attnviz.commands.patch.rows import of_mean, of_patching
 from attnviz.commands.patch.run import Patching, patch_text
+from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.prompts import PromptLine
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver_result, destination_of
 from attnviz.kit.formats import ROWS
-from attnviz.kit.intervene import Progress
 from attnviz.kit.lines import (
     Answered,
     Pairs,
@@ -23,10 +22,121 @@ from attnviz.kit.lines import (
     note_texts,
     text_alone,
 )
-from attnviz.kit.option import command, option_field, panel_option
+from attnviz.kit.model import AnyModel, loaded, model_of, text_options
+from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session, as_flag, progress
-from attnviz.records.interventions import SiteKind
+from attnviz.kit.values import texts_of, token_names, which_heads, words, words_of
+from attnviz.records.interventions import Measure, SiteKind
+
+SourceText: TypeAlias = Annotated[
+    str | Sequence[str],
+    Cli(str | None),
+    panel_option(g.TEXT, "--from", metavar="SOURCE", help="The text that vectors are taken from."),
+]
+PatchedPart: TypeAlias = Annotated[
+    SiteKind,
+    panel_option(
+        g.HEADS,
+        "--part",
+        help="The vectors to take from the source. head: each head's output, at all positions. "
+        "attention, mlp: what a layer's adds, residual: the stream that arrives at it; each at one "
+        "position after the other.",
+    ),
+]
+PatchedAt: TypeAlias = Annotated[
+    g.Names,
+    Cli(list[str] | None),
+    panel_option(
+        g.TOKENS,
+        "--query",
+        metavar="TOKEN",
+        help="Patch at these positions of the text only. Given as for show --query. Repeatable.",
+    ),
+]
+AlignedWords: TypeAlias = Annotated[
+    str | Sequence[str],
+    Cli(list[str] | None),
+    panel_option(
+        g.TOKENS,
+        "--align",
+        metavar="WORD=WORD",
+        help="A word of the text, and the word of the source that stands for it; for texts of "
+        "different lengths. Repeatable.",
+    ),
+]
+TopParts: TypeAlias = Annotated[
+    int | None,
+    Cli(int, default=10),
+    panel_option(g.LOOK, "--top", metavar="K", min=1, help="Show the K parts that change most."),
+]
+
+
+@feature(
+    only(
+        "heads",
+        lambda call: call["part"] == "head",
+        f"is for {option('part', 'head')}",
+        f"choose layers with {option('layers')}",
+    )
+)
+def patch(
+    text: str | Sequence[str],
+    source: SourceText,
+    model: AnyModel = "builtin",
+    *,
+    answer: g.AnswerWords = None,
+    versus: g.VersusWords = None,
+    part: PatchedPart = "head",
+    heads: g.HeadsNamed = None,
+    layers: g.LayersNamed = None,
+    query: PatchedAt = (),
+    align: AlignedWords = (),
+    top: TopParts = None,
+    bos: g.Bos = None,
+    special: g.Special = False,
+    truncate: g.Truncate = None,
+) -> Result[Any]:
+    """Replace activations of a run with those from another text (activation patching).
+
+    >>> blue, red = (f"a {color} creature slept . the creature was" for color in ("blue", "red"))
+    >>> found = attnviz.patch(blue, red, answer="red", versus="blue")
+    >>> found.rows[0]["kind"], found.record.before.measured < 0 < found.record.ends.measured
+    ('head', True)
+
+    Of several texts, each is patched, and their mean comes last; the source, the answer and the
+    versus are one for all of them, or one for each. By default, the likeliest token after the
+    source is measured against that after the text.
+
+    Args:
+        text: a text, or several.
+        model: a name as for `load_model`, or a loaded model.
+
+    Returns:
+        a result whose record is a `PatchReport`.
+
+    Raises:
+        AttnvizError: a text, the model or an option cannot be used; the message says what to do
+            instead.
+    """
+    texts = texts_of(text)
+    sources = [source] * len(texts) if isinstance(source, str) else texts_of(source)
+    if len(sources) != len(texts):
+        wrong = f"there are {amount(len(texts), 'text')} and {amount(len(sources), 'source')}"
+        raise UsageError(wrong, "give one source, or one for each text")
+    answers = words_of("answer", answer, len(texts))
+    others = words_of("versus", versus, len(texts))
+    model = loaded(model)
+    options, which = text_options(model, bos, special, truncate), which_heads(layers, heads)
+    positions, pairs = token_names("queries", query), words("align", align)
+    reports = list[PatchReport]()
+    for ours, theirs, word, other in zip(texts, sources, answers, others, strict=True):
+        how = Patching(part, word, other, positions, pairs)
+        reports.append(patch_text(model._loaded, ours, theirs, options, which, how))
+        check_positions([reports[0], reports[-1]])  # before all others are run
+    results = [of_patching(report, top, line) for line, report in enumerate(reports, start=1)]
+    return results[0] if isinstance(text, str) else of_mean(reports, top).after(results)
+
 
 EPILOG = r"""
 Examples
@@ -39,65 +149,23 @@ attnviz patch --pairs sample_texts/colors.jsonl -o heads.png
 
 attnviz patch --pairs sample_texts/colors.jsonl -f csv | grep '^,'
 """
-COMMON = "file source pairs answer versus part queries model heads top format output quiet".split()
+COMMON = "file source pairs answer versus part query model heads top format output quiet".split()
 """The options that the short help lists."""
 
 
-@dataclass(frozen=True)
-class HowPatched(g.Measured):
-    """What is taken from the source, and where."""
-
-    part: SiteKind = option_field(
-        g.HEADS,
-        "head",
-        "--part",
-        help="The vectors to take from the source. head: each head's output, at all positions. "
-        "attention, mlp: what a layer's adds, residual: the stream that arrives at it; each at one "
-        "position after the other.",
-    )
-    queries: list[str] | None = option_field(
-        g.TOKENS,
-        None,
-        "--query",
-        metavar="TOKEN",
-        help="Patch at these positions of the text only. Given as for show --query. Repeatable.",
-    )
-    align: list[str] | None = option_field(
-        g.TOKENS,
-        None,
-        "--align",
-        metavar="WORD=WORD",
-        help="A word of the text, and the word of the source that stands for it; for texts of "
-        "different lengths. Repeatable.",
-    )
-    top: int = option_field(
-        g.LOOK, 10, "--top", metavar="K", min=1, help="Show the K parts that change most."
-    )
-
-    @property
-    def record(self) -> Patching:
-        """The record that runs take."""
-        named = tuple(self.queries or ()), tuple(self.align or ())
-        return Patching(self.part, self.answer, self.versus, *named)
-
-
-@command
-def patch(
+@command_of(
+    patch,
+    "text source pairs truncate bos special model run layers heads answer versus part query align "
+    "top canvas screen output noise",
+)
+def command_line(
     session: Session,
+    call: Call[Result[Any]],
     *,
     text: g.TextIn,
-    source: Annotated[
-        str | None,
-        panel_option(
-            g.TEXT, "--from", metavar="SOURCE", help="The text that vectors are taken from."
-        ),
-    ] = None,
     pairs: Pairs = None,
-    tokens: g.Tokens,
     model: g.WhichModel,
     run: g.ModelRun,
-    heads: g.WhichHeads,
-    how: HowPatched,
     canvas: g.Canvas,
     screen: g.Screen,
     output: g.PageOutput,
@@ -109,58 +177,41 @@ def patch(
     default, the likeliest token after the source is measured against that after the text.
     """
     to = destination_of(session, output)
-    _check(session, source, pairs is not None, how, to)
+    if to.format.picture or to.format.name == "html":
+        session.refuse("top", wrong="does nothing here, as every part is shown")
+    source, answer, versus, top = map(call.options.get, ("source", "answer", "versus", "top"))
+    _check_source(source, pairs=pairs is not None)
     if pairs is not None:
         check_pairs(session, to)
     refusal = "a saved capture cannot be run again"
-    given = text_alone(session, text, refusal) if pairs is None else ""
-    loaded = session.load(g.source_of(session, model, run))
-    options, every = tokens.options(run), list[PatchReport]()
-    top = how.top if session.chosen("top") else None
-
-    def found(
-        pair: PromptLine, own: Patching, number: int, tell: Progress | None = None
-    ) -> Answered:
-        if pair.source is None:
-            raise InputError("there is no source", 'add "source" to the line')
-        asked = loaded, pair.text, pair.source, options, heads.options, own
-        every.append(patch_text(*asked, tell))
-        return number, of_patching(every[-1], top, number)
-
+    alone = text_alone(session, text, refusal) if pairs is None else ""
+    ready = model_of(session, model, run)
     if pairs is None:
-        with progress(session, "patching") as tell:
-            _, result = found(PromptLine(given, source=source), how.record, 1, tell)
+        with progress(session, "patching"):
+            result = call(text=alone, model=ready)
         note_texts(session, result.captures)
         deliver_result(session, to, result, canvas)
         return
-    answers = each_pair(session, pairs, how.record, found)
-    mean = partial(_mean, session, to, every, top)
+    reports = list[PatchReport]()
+
+    def answered(pair: PromptLine, number: int) -> Answered:
+        if pair.source is None:
+            raise InputError("there is no source", 'add "source" to the line')
+        texts = {"text": pair.text, "source": pair.source}
+        found = call(**texts, model=ready, answer=pair.answer, versus=pair.versus)
+        reports.append(found.record)
+        return number, of_patching(found.record, top, number)
+
+    def measure(answer: str | None, versus: str | None) -> Measure:
+        return Patching(answer=answer, versus=versus).measure
+
+    answers = each_pair(session, pairs, answer, versus, measure, answered)
+    mean = partial(_mean, session, to, reports, top)
     deliver_lines(session, to, answers, mean, canvas, mean_alone=True)
 
 
-def _mean(
-    session: Session, to: Destination, every: Sequence[PatchReport], top: int | None
-) -> Result[Any] | None:
-    """The mean over the pairs; None where there is none, and rows of each pair went out.
-
-    Raises:
-        InputError: there is none, and nothing else was asked for.
-    """
-    try:
-        return of_mean(every, top)
-    except InputError as error:
-        if to.format.name not in ("json", *ROWS):
-            raise
-        session.complain(error.spelled(as_flag))
-        return None
-
-
-def _check(
-    session: Session, source: str | None, pairs: bool, how: HowPatched, to: Destination
-) -> None:
-    """Only options that mean something together."""
-    if to.format.picture or to.format.name == "html":
-        session.refuse("top", wrong="does nothing here, as every part is shown")
+def _check_source(source: str | None, *, pairs: bool) -> None:
+    """See that there is one source: in the file of pairs, or beside the text."""
     if pairs and source is not None:
         raise UsageError(
             f"the sources are those of {option('pairs')}", f"leave {option('source')} out"
@@ -169,9 +220,20 @@ def _check(
         raise UsageError(
             "there is no text to take vectors from", f"add {option('source', 'SOURCE')}"
         )
-    if how.part != "head":
-        session.refuse(
-            "heads",
-            wrong=f"is for {option('part', 'head')}",
-            hint=f"choose layers with {option('layers')}",
-        )
+
+
+def _mean(
+    session: Session, to: Destination, reports: Sequence[PatchReport], top: int | None
+) -> Result[Any] | None:
+    """The mean over the pairs; None where there is none, and rows of each pair went out.
+
+    Raises:
+        InputError: there is none, and nothing else was asked for.
+    """
+    try:
+        return of_mean(reports, top)
+    except InputError as error:
+        if to.format.name not in ("json", *ROWS):
+            raise
+        session.complain(error.spelled(as_flag))
+        return None

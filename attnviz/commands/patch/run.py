@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attnviz.commands.patch.record import PatchReport, effect_of
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.intervene import Progress, candidate, check_memory, intervene, likely, question_of
+from attnviz.kit.intervene import candidate, check_memory, intervene, likely, question_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
@@ -63,7 +63,6 @@ def patch_text(
     options: TextOptions,
     heads: HeadOptions,
     how: Patching,
-    progress: Progress | None = None,
 ) -> PatchReport:
     """Run a text once for each site, with the vectors that the site has in the source.
 
@@ -90,7 +89,7 @@ def patch_text(
     ]
     keep = KeepOutcomes(question.ids)
     source_run = SourceRun(theirs.ids, [place or 0 for place in places])
-    intervene(ours, interventions, [keep], progress, source=source_run)
+    intervene(ours, interventions, [keep], source=source_run)
     return PatchReport(
         capture=ours.empty,
         source=theirs.empty,

@@ -1,25 +1,118 @@
 """`attnviz predict`: which token comes next, and what the model attended to for it."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.predict.rows import of_mean, of_prediction
 from attnviz.commands.predict.run import Reading, predict_text
-from attnviz.errors import IdleOption, option
+from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import (
     OF_A_TEXT,
+    Answered,
     Lines,
+    captured,
     check_one_file,
     deliver_lines,
     each_line,
     note_texts,
     text_alone,
 )
-from attnviz.kit.option import command, option_field
+from attnviz.kit.model import AnyModel, loaded, model_of, text_options
+from attnviz.kit.option import Arguments, Call, command_of, feature, only, panel_option
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
+from attnviz.kit.values import texts_of
 from attnviz.records.predict import Prediction, mean_of
+
+EachPosition: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        g.LOOK,
+        "--each",
+        help="For every position, also show the token that followed, its probability and rank.",
+    ),
+]
+Lens: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        g.LOOK,
+        "--lens",
+        help="Show the prediction after each layer, as if the model ended there (the logit lens).",
+    ),
+]
+Attribute: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        g.LOOK,
+        "--attribute",
+        help="Also show the logit of the --answer (by default the likeliest token) as a sum over "
+        "embeddings, heads and MLPs; as rows, these alone.",
+    ),
+]
+TopCandidates: TypeAlias = Annotated[
+    int, panel_option(g.LOOK, "--top", metavar="K", min=1, help="Number of candidates.")
+]
+
+
+def _one_reading(call: Arguments) -> None:
+    if call["attribute"] and (call["each"] or call["lens"]):
+        other = option("each" if call["each"] else "lens")
+        raise IdleOption(f"{option('attribute')} and {other} are two readings", "leave one out")
+
+
+@feature(
+    only(
+        "versus",
+        lambda call: call["attribute"] or call["answer"] is not None,
+        f"is for an {option('answer')} or {option('attribute')}",
+        f"add {option('answer', 'TOKEN')}",
+    ),
+    _one_reading,
+)
+def predict(
+    text: str | Sequence[str],
+    model: AnyModel = "builtin",
+    *,
+    top: TopCandidates = Reading.top,
+    each: EachPosition = False,
+    lens: Lens = False,
+    answer: g.AnswerWord = None,
+    versus: g.VersusWord = None,
+    attribute: Attribute = False,
+    bos: g.Bos = None,
+    special: g.Special = False,
+    truncate: g.Truncate = None,
+) -> Result[Any]:
+    """Predict the next tokens, with their probabilities.
+
+    >>> found = attnviz.predict("Bark is very cute and he is a", top=3)
+    >>> found.rows[0]["token"]
+    'Bark'
+
+    Args:
+        text: a text; or several, each of which is read, and then their mean.
+        model: a name as for `load_model`, or a loaded model.
+
+    Returns:
+        a result whose record is a `Prediction`; of several texts a `PredictionMean`.
+
+    Raises:
+        AttnvizError: the text, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    if attribute and not isinstance(text, str):
+        raise UsageError("parts of logits of several texts have no mean", "give one text")
+    texts = texts_of(text)
+    model = loaded(model)
+    reading = Reading(top, each, lens, attribute, answer, versus)
+    options = text_options(model, bos, special, truncate)
+    found = [predict_text(model._loaded, one, options, reading) for one in texts]
+    parts = top if attribute else None
+    results = [of_prediction(one, parts, line) for line, one in enumerate(found, start=1)]
+    return results[0] if isinstance(text, str) else of_mean(mean_of(found)).after(results)
+
 
 EPILOG = """
 Examples
@@ -38,42 +131,17 @@ COMMON = "file lines answer versus each lens attribute top model format output q
 """The options that the short help lists."""
 
 
-@dataclass(frozen=True)
-class Candidates(g.Measured):
-    """Which predictions are listed."""
-
-    each: bool = option_field(
-        g.LOOK,
-        False,
-        "--each",
-        help="For every position, also show the token that followed, its probability and rank.",
-    )
-    lens: bool = option_field(
-        g.LOOK,
-        False,
-        "--lens",
-        help="Show the prediction after each layer, as if the model ended there (the logit lens).",
-    )
-    attribute: bool = option_field(
-        g.LOOK,
-        False,
-        "--attribute",
-        help="Also show the logit of the --answer (by default the likeliest token) as a sum over "
-        "embeddings, heads and MLPs; as rows, these alone.",
-    )
-    top: int = option_field(
-        g.LOOK, Reading.top, "--top", metavar="K", min=1, help="Number of candidates."
-    )
-
-
-@command
-def predict(
+@command_of(
+    predict,
+    "text lines answer versus each lens attribute top truncate bos special model run screen output "
+    "noise",
+)
+def command_line(
     session: Session,
+    call: Call[Result[Any]],
     *,
     text: g.TextIn,
     lines: Lines = False,
-    candidates: Candidates,
-    tokens: g.Tokens,
     model: g.WhichModel,
     run: g.ModelRun,
     screen: g.Screen,
@@ -86,37 +154,22 @@ def predict(
     """
     to = destination_of(session, output)
     check_one_file(to, lines=lines)
-    _check(candidates)
     refusal = "a saved capture holds no predictions"
-    given = None if lines else text_alone(session, text, refusal)
-    loaded = session.load(g.source_of(session, model, run))
-    reading, options = Reading(**vars(candidates)), tokens.options(run)
-    most = candidates.top if session.chosen("top") else None
-    if given is not None:
-        prediction = predict_text(loaded, given, options, reading)
-        note_texts(session, [prediction.capture])
-        deliver_result(session, to, of_prediction(prediction, most))
+    alone = None if lines else text_alone(session, text, refusal)
+    ready = model_of(session, model, run)
+    predictions = list[Prediction]()
+
+    def answered(text: str, number: int) -> Answered:
+        predictions.append(call(text=text, model=ready).record)
+        return number, of_prediction(predictions[-1], call.options.get("top"), number)
+
+    if alone is not None:
+        _, result = answered(alone, 1)
+        note_texts(session, result.captures)
+        deliver_result(session, to, result)
         return
-    found = list[Prediction]()
-
-    def predicted(line: str, number: int) -> tuple[int, Result[Prediction]]:
-        found.append(predict_text(loaded, line, options, reading))
-        return number, of_prediction(found[-1], most, number)
-
-    answers = each_line(session, text, predicted, lambda _: found[-1].capture, OF_A_TEXT)
+    answers = each_line(session, text, answered, captured, OF_A_TEXT)
     # parts of logits of different tokens have no mean
-    apart = candidates.attribute
-    mean = (lambda: None) if apart else lambda: of_mean(mean_of(found))
+    apart = "attribute" in call.options
+    mean = (lambda: None) if apart else lambda: of_mean(mean_of(predictions))
     deliver_lines(session, to, answers, mean)
-
-
-def _check(candidates: Candidates) -> None:
-    """Only readings that go together."""
-    if candidates.versus is not None and not (candidates.attribute or candidates.answer):
-        raise IdleOption(
-            f"{option('versus')} is for an {option('answer')} or {option('attribute')}",
-            f"add {option('answer', 'TOKEN')}",
-        )
-    if candidates.attribute and (candidates.each or candidates.lens):
-        other = option("each" if candidates.each else "lens")
-        raise IdleOption(f"{option('attribute')} and {other} are two readings", "leave one out")

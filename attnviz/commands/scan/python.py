@@ -15,7 +15,8 @@ from attnviz.commands.scan.run import run_scan
 from attnviz.commands.scan.tasks import Done
 from attnviz.draw.titles import amount, model_notes
 from attnviz.kit.model import AnyModel, check_as_it_is, loaded, placement_of
-from attnviz.kit.values import FilePath, HeadNames, path_of, which_heads
+from attnviz.kit.options import HeadNames
+from attnviz.kit.values import FilePath, path_of, which_heads
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine
 from attnviz.records.capture import Kind

@@ -14,8 +14,9 @@ from attnviz.inputs.captures import load_capture
 from attnviz.kit.choose import plan_heads
 from attnviz.kit.formats import choose_format
 from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.options import HeadNames
 from attnviz.kit.prepare import Truncation, prepare
-from attnviz.kit.values import FilePath, HeadNames, check_text, path_of, recorded, which_heads
+from attnviz.kit.values import FilePath, check_text, path_of, recorded, which_heads
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture, FloatArray

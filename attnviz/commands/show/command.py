@@ -89,7 +89,7 @@ def show(
     if request.transforms.scores and check.verify:
         raise UsageError("scores are shown unchanged", f"leave {option('verify')} out")
     check_lines(to, alone=chosen.alone, lines=lines)
-    source = g.source_of(session, model, run, kind, causal)
+    source = g.source_of(session, model, run, kind, causal=causal.causal)
     options = tokens.options(run, target.target)
     asked = _Asked(session, source, options, request, chosen, verify=check.verify)
     deliver(session, to, _of_lines(asked, text) if lines else _of_text(asked, text))

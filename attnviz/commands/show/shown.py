@@ -13,15 +13,9 @@ from attnviz.console import Display, plain_text
 from attnviz.draw.titles import text_notes
 from attnviz.errors import UsageError, as_argument, option, spelled
 from attnviz.kit.formats import VIEWS, Piece, choose_format
-from attnviz.kit.values import (
-    HeadNames,
-    Names,
-    check_choices,
-    check_count,
-    check_number,
-    token_names,
-    which_heads,
-)
+from attnviz.kit.option import check_count, check_number
+from attnviz.kit.options import HeadNames, Names
+from attnviz.kit.values import check_choices, token_names, which_heads
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import ColorScale, Exhibit, Filters, Look, Orient

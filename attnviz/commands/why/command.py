@@ -1,16 +1,151 @@
 """`attnviz why`: why a head attends where it does, and what it does with what it finds."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.why.rows import of_why, of_write
 from attnviz.commands.why.run import Question, ask_why, what_it_writes
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
-from attnviz.kit.deliver import Destination, deliver_result, destination_of
+from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import note_texts, text_alone
-from attnviz.kit.option import command, option_field
+from attnviz.kit.model import AnyModel, Loaded, loaded, model_of, text_options
+from attnviz.kit.option import Call, Cli, command_of, feature, panel_option
+from attnviz.kit.result import Result
 from attnviz.kit.session import Session
-from attnviz.records.parts import Group
+from attnviz.kit.values import check_text, head_names, one_name
+from attnviz.records.parts import Group, Why, Write
+
+ASKED = "What is asked"
+OF_WHY = "key", "versus", "group", "depth", "check", "top"
+"""Options that mean nothing to what a head writes."""
+Key: TypeAlias = Annotated[
+    g.OneToken | None,
+    Cli(str | None),
+    panel_option(g.TOKENS, "--key", metavar="TOKEN", help="The key. Default: the strongest one."),
+]
+OtherKey: TypeAlias = Annotated[
+    g.OneToken | None,
+    Cli(str | None),
+    panel_option(
+        g.TOKENS,
+        "--versus",
+        metavar="TOKEN",
+        help="The key to contrast it with. Default: the mean of the row's scores by its weights.",
+    ),
+]
+GroupBy: TypeAlias = Annotated[
+    Group,
+    panel_option(
+        ASKED,
+        "--group",
+        help="Sum up the parts by head and MLP, also by the token that they are from (part), by "
+        "layer, or by that token alone (source).",
+    ),
+]
+Depth: TypeAlias = Annotated[
+    int | None,
+    panel_option(
+        ASKED,
+        "--depth",
+        metavar="N",
+        min=1,
+        max=64,
+        help="Also show what the strongest parts are made of, through up to N heads.",
+    ),
+]
+Check: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        ASKED,
+        "--check",
+        help="Also remove the strongest part of each side, and recompute the score.",
+    ),
+]
+TopParts: TypeAlias = Annotated[
+    int, panel_option(g.LOOK, "--top", metavar="K", min=1, max=1000, help="Number of parts.")
+]
+InsteadWrites: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        ASKED,
+        "--writes",
+        help="Show instead what the head writes: from which token, what it does to the "
+        "prediction, and which later heads read it.",
+    ),
+]
+
+
+@feature()
+def why(
+    text: str,
+    model: AnyModel = "builtin",
+    *,
+    head: g.OneHead = None,
+    query: g.OneQuery = None,
+    key: Key = None,
+    versus: OtherKey = None,
+    group: GroupBy = Question.group,
+    top: TopParts = Question.top,
+    depth: Depth = None,
+    check: Check = False,
+    bos: g.Bos = None,
+    special: g.Special = False,
+    truncate: g.Truncate = None,
+) -> Result[Why]:
+    """Say why a head's query attends to a key: its score as a sum over the parts of the model.
+
+    >>> found = attnviz.why("a fluffy blue creature", head="L3H2", query="creature", key="blue")
+    >>> found
+    <Result of why: builtin, L3H2, creature → blue, +0.073>
+    >>> bool(abs(found.record.query_shares.values.sum() - found.record.contrast) < 1e-4)
+    True
+
+    Args:
+        text: the text.
+        model: a name as for `load_model`, or a loaded model.
+
+    Raises:
+        AttnvizError: the text, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    check_text(text)
+    model = loaded(model)
+    named = one_name(query), one_name(key), one_name(versus)
+    question = Question(head_names(head), *named, group, top, depth, check)
+    found = ask_why(model._loaded, text, question, text_options(model, bos, special, truncate))
+    return of_why(found, top)
+
+
+@feature()
+def writes(
+    text: str,
+    model: AnyModel = "builtin",
+    *,
+    head: g.OneHead = None,
+    query: g.OneQuery = None,
+    bos: g.Bos = None,
+    special: g.Special = False,
+    truncate: g.Truncate = None,
+) -> Result[Write]:
+    """Say what a head writes at a query, what it does to the logits, and which heads read it.
+
+    >>> attnviz.writes("a fluffy blue creature", head="L3H2", query="creature")
+    <Result of why: builtin, L3H2 at creature>
+
+    Args:
+        text: the text.
+        model: a name as for `load_model`, or a loaded model.
+
+    Raises:
+        AttnvizError: as `why`.
+    """
+    check_text(text)
+    model = loaded(model)
+    question = Question(head_names(head), one_name(query))
+    options = text_options(model, bos, special, truncate)
+    return of_write(what_it_writes(model._loaded, text, question, options))
+
 
 EPILOG = """
 Examples
@@ -25,82 +160,22 @@ attnviz why "a fluffy blue creature roamed . the creature was" --head L4H0 --wri
 """
 COMMON = "file model head query key versus top check format output quiet".split()
 """The options that the short help lists."""
-ASKED = "What is asked"
 
 
-@dataclass(frozen=True)
-class Keys:
-    """Which keys are contrasted, and how the contrast is taken apart."""
-
-    key: str | None = option_field(
-        g.TOKENS, None, "--key", metavar="TOKEN", help="The key. Default: the strongest one."
-    )
-    versus: str | None = option_field(
-        g.TOKENS,
-        None,
-        "--versus",
-        metavar="TOKEN",
-        help="The key to contrast it with. Default: the mean of the row's scores by its weights.",
-    )
-    group: Group = option_field(
-        ASKED,
-        Question.group,
-        "--group",
-        help="Sum up the parts by head and MLP, also by the token that they are from (part), by "
-        "layer, or by that token alone (source).",
-    )
-    depth: int | None = option_field(
-        ASKED,
-        None,
-        "--depth",
-        metavar="N",
-        min=1,
-        max=64,
-        help="Also show what the strongest parts are made of, through up to N heads.",
-    )
-    check: bool = option_field(
-        ASKED,
-        False,
-        "--check",
-        help="Also remove the strongest part of each side, and recompute the score.",
-    )
-
-
-@dataclass(frozen=True)
-class Written:
-    """What is asked instead."""
-
-    writes: bool = option_field(
-        ASKED,
-        False,
-        "--writes",
-        help="Show instead what the head writes: from which token, what it does to the "
-        "prediction, and which later heads read it.",
-    )
-
-
-@dataclass(frozen=True)
-class HowMany:
-    """How many parts are told apart."""
-
-    top: int = option_field(
-        g.LOOK, Question.top, "--top", metavar="K", min=1, max=1000, help="Number of parts."
-    )
-
-
-@command
-def why(
+@command_of(
+    why,
+    "text truncate bos special model run kind head query key versus group depth check "
+    "writes top canvas screen output noise",
+)
+def command_line(
     session: Session,
+    call: Call[Result[Why]],
     *,
     text: g.TextIn,
-    tokens: g.Tokens,
     model: g.WhichModel,
     run: g.ModelRun,
     kind: g.Kind,
-    asked: g.OneRow,
-    keys: Keys,
-    instead: Written,
-    many: HowMany,
+    writes: InsteadWrites = False,
     canvas: g.Canvas,
     screen: g.Screen,
     output: g.ReportOutput,
@@ -112,33 +187,8 @@ def why(
     a part at the key: embeddings, earlier heads, MLPs.
     """
     to = destination_of(session, output)
-    _check(session, to, instead)
-    given = text_alone(session, text, "a saved capture cannot be run again")
-    loaded = session.load(g.source_of(session, model, run, kind))
-    question = Question(
-        asked.head,
-        asked.query,
-        keys.key,
-        keys.versus,
-        keys.group,
-        many.top,
-        keys.depth,
-        keys.check,
-    )
-    options = tokens.options(run)
-    if instead.writes:
-        write = what_it_writes(loaded, given, question, options)
-        note_texts(session, [write.capture])
-        deliver_result(session, to, of_write(write))
-        return
-    found = ask_why(loaded, given, question, options)
-    note_texts(session, [found.capture])
-    deliver_result(session, to, of_why(found, many.top), canvas)
-
-
-def _check(session: Session, to: Destination, instead: Written) -> None:
-    if instead.writes:
-        session.refuse(Keys, HowMany, wrong=f"does nothing with {option('writes')}")
+    if writes:
+        session.refuse(*OF_WHY, wrong=f"does nothing with {option('writes')}")
         if to.format.picture:
             raise UsageError(
                 f"{option('writes')} is a table, not a picture", "leave one of them out"
@@ -146,3 +196,16 @@ def _check(session: Session, to: Destination, instead: Written) -> None:
     if to.format.name not in ("txt", "json") and not to.format.picture:
         hint = f"leave it out, or take {option('format', 'json')}"
         session.refuse("depth", "check", wrong="is not in the rows", hint=hint)
+    alone = text_alone(session, text, "a saved capture cannot be run again")
+    ready = model_of(session, model, run, kind)
+    if writes:
+        result: Result[Write] | Result[Why] = _what_it_writes(call.options, alone, ready)
+    else:
+        result = call(text=alone, model=ready)
+    note_texts(session, [result.record.capture])
+    deliver_result(session, to, result, canvas)
+
+
+def _what_it_writes(options: Mapping[str, Any], text: str, model: Loaded) -> Result[Write]:
+    shared = {name: value for name, value in options.items() if name not in OF_WHY}
+    return Call(writes, shared)(text=text, model=model)

@@ -37,9 +37,6 @@ class Question:
     row's scores by its own weights. `group`: how parts are summed up. `top`: how many parts to
     list. `depth`: how many heads a tree follows back, one behind the other; None: no tree. `check`:
     also take the strongest part of each side away, and compute anew.
-
-    Raises:
-        UsageError: a number that is not a whole one, or out of range.
     """
 
     head: str | None = None
@@ -50,12 +47,6 @@ class Question:
     top: int = 8
     depth: int | None = None
     check: bool = False
-
-    def __post_init__(self) -> None:
-        for name, number in (("top", self.top), ("depth", self.depth)):
-            whole = number is None or (type(number) is int and 1 <= number <= MOST)
-            if not whole:
-                raise UsageError(f"{option(name, number)} is out of range", f"give 1 to {MOST:,}")
 
 
 def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Why:

@@ -84,7 +84,7 @@ def _texts(artist: Any) -> bool:
         (lambda: attnviz.ablate(BLUE, renormalise=True), "renormalise is for cut"),
         (lambda: attnviz.ablate(BLUE, cut="bird#2:a", replacement="mean"), "does nothing"),
         (lambda: attnviz.predict(BLUE, answer=["blue"]), "answer is of type list"),
-        (lambda: attnviz.predict(BLUE, versus="blue"), "versus is for answer"),
+        (lambda: attnviz.predict(BLUE, versus="blue"), "versus is for an answer"),
     ],
 )
 def test_what_is_wrong_is_a_sentence(call: Callable[[], Any], said: str) -> None:
