@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 from attnviz.records.call import Asked
 from attnviz.records.capture import Capture, MadeBy, ModelIdentity, TextLoss
 from attnviz.records.heads import Head, NamedHead
-from attnviz.records.parts import Node, Part, Removal, Shares, Why, Write
 from attnviz.records.tokens import Token
 from attnviz.records.trace import EmbeddingTrace, HeadTrace, Worked
 from attnviz.records.transforms import transform_to_dict
@@ -578,91 +577,29 @@ def unknown_to_dict(words: Sequence[str]) -> dict[str, Any]:
     return {"unknown_words": list(words)} if words else {}
 
 
-# Why a head attends where it does, as JSON.
+ADDED: Field[Any] = Field("made", MADE, "", lambda record: ABSENT)
+"""How an object was made; whoever writes it adds this at its end."""
 
 
-def why_to_dict(why: Why) -> dict[str, Any]:
-    """A contrast with all of its parts, the strongest first."""
-    row = why.row
-    return {
-        **run_to_dict("why", why),
-        "tokens": [TOKEN.row(token) for token in why.tokens],
-        "layer": why.head.layer,
-        "head": why.head.head,
-        "query": why.query,
-        "key": why.key,
-        "versus": why.versus,
-        "group": why.group,
-        "raw": row.raw.tolist(),
-        "scores": row.scores.tolist(),
-        "weights": row.weights.tolist(),
-        "sink_score": row.sink,
-        "entropy": row.entropy,
-        "contrast": why.contrast,
-        "added": why.added,
-        "error": why.error,
-        "query_parts": _shares(why.query_shares),
-        "key_parts": _shares(why.key_shares),
-        "pairs": [
-            {"query": _part(pair.query), "key": _part(pair.key), "value": pair.value}
-            for pair in why.pairs
-        ],
-        **({"trees": {side: _nodes(nodes) for side, nodes in why.trees}} if why.trees else {}),
-        **({"without": [_removal(each) for each in why.removals]} if why.removals else {}),
-    }
+def object_fields(command: str, *, subject: str = "") -> tuple[Field[Any], ...]:
+    """The first fields of a JSON object that is no list of rows."""
+    kind = (Field[Any]("subject", Literal[subject], "", lambda record: subject),) if subject else ()
+    return (
+        Field("schema", str, "", lambda record: SCHEMA),
+        Field("command", Literal[command], "", lambda record: command),
+        ADDED,
+        *kind,
+    )
 
 
-def _part(part: Part | None) -> dict[str, Any] | None:
-    """None stands for all other parts."""
-    return None if part is None else part._asdict()
-
-
-def _shares(shares: Shares) -> list[dict[str, Any]]:
-    order = shares.strongest(len(shares.parts))
-    return [{**shares.parts[i]._asdict(), "value": float(shares.values[0, i])} for i in order]
-
-
-def _nodes(nodes: tuple[Node, ...]) -> list[dict[str, Any]]:
-    return [
-        {
-            "part": _part(node.part),
-            "value": node.value,
-            "query": node.query,
-            "key": node.key,
-            "parts": _nodes(node.children),
-        }
-        for node in nodes
-    ]
-
-
-def _removal(removal: Removal) -> dict[str, Any]:
-    return {**vars(removal), "part": removal.part._asdict()}
-
-
-def write_to_dict(write: Write) -> dict[str, Any]:
-    """What a head writes, with every reader."""
-    return {
-        **run_to_dict("why", write),
-        "tokens": [TOKEN.row(token) for token in write.tokens],
-        "layer": write.head.layer,
-        "head": write.head.head,
-        "query": write.query,
-        "weights": write.weights.tolist(),
-        "lengths": write.lengths.tolist(),
-        "logits": [
-            {
-                "token": label,
-                "id": moved.id,
-                "effect": moved.effect,
-                "by_source": list(moved.by_source),
-            }
-            for label, moved in write.moved
-        ],
-        "readers": [
-            {**vars(reader), "layer": reader.head.layer, "head": reader.head.head}
-            for reader in write.readers
-        ],
-    }
+def run_fields(command: str, *, subject: str = "") -> tuple[Field[Any], ...]:
+    """The first fields of an object about a run: the model and the text, without tokens."""
+    return (
+        *object_fields(command, subject=subject),
+        Field("model", MODEL),
+        VERSIONS,
+        Field("text", str),
+    )
 
 
 NAMED_HEAD = Fields[NamedHead](

@@ -20,17 +20,15 @@ from attnviz.errors import readable
 from attnviz.records.interventions import Candidate
 
 
-def render(
-    report: AblationReport, effects: Sequence[Effect], display: Display
-) -> Iterator[RenderableType]:
-    """All parts as a grid, and a table of these effects."""
+def render(report: AblationReport, display: Display, top: int) -> Iterator[RenderableType]:
+    """All parts as a grid, and a table of the `top` strongest effects."""
     yield from folded(Text("\n".join(ablate_heading(report)), "dim"), display.width)
     yield Text()
     values, columns = by_part((each.parts[0], each.change) for each in report.effects)
     layers = [f"L{layer}" for layer in range(len(values))]
     yield from value_grid(values, layers, columns, largest(values), signed_style, display)
     yield Text()
-    yield from _table(report, effects, display)
+    yield from _table(report, report.strongest[:top], display)
 
 
 def _table(

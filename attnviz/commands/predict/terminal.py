@@ -20,7 +20,7 @@ from attnviz.records.predict import Attribution, LastLink, NextTokens, Predictio
 BAR = 24  # cells at most
 
 
-def render(prediction: Prediction, display: Display, top: int = 10) -> Iterator[RenderableType]:
+def render(prediction: Prediction, display: Display, top: int) -> Iterator[RenderableType]:
     """The tokens that may follow the text; then what else the prediction holds.
 
     `top`: the number of parts of a logit to list.

@@ -17,8 +17,6 @@ from attnviz.records.tokens import Token
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
-MOST = 1_000
-"""The most parts to list, and the most heads for a tree to follow."""
 MOVED = 5
 """How many tokens to list that a head raises, and how many that it lowers."""
 WRONG = 1e-3

@@ -28,7 +28,7 @@ SIDE = {"query": "query", "key": "keys"}
 READ_BY = {"query": "its query", "key": "its keys", "value": "its values"}
 
 
-def render(why: Why, top: int, display: Display) -> Iterator[RenderableType]:
+def render(why: Why, display: Display, top: int) -> Iterator[RenderableType]:
     """The contrast, its parts on both sides, the strongest pairs, the trees and the removals."""
 
     def bold(sentence: str) -> list[Text]:
