@@ -39,11 +39,7 @@ class Placement:
         return int(SHARE * free_bytes()) if self.max_memory is None else self.max_memory
 
     def torch_device(self) -> "torch.device":
-        """The device; `auto` is a graphics processor if there is one.
-
-        Raises:
-            ModelError: this machine has no such device.
-        """
+        """The device; `auto` is a graphics processor if there is one."""
         import torch
 
         there = ["cpu"]
@@ -77,11 +73,7 @@ def check_weights(folder: Path, placement: Placement) -> None:
 
 
 def check_room(needed: int, room: int, what: str, instead: str) -> None:
-    """Check that `needed` bytes fit into `room`.
-
-    Raises:
-        ModelError: `what` needs more; `instead` says what would fit.
-    """
+    """Check that `needed` bytes fit into `room`."""
     if needed > room:
         raise ModelError(
             f"{what} needs about {written(needed)} of memory, and {written(room)} may be used",

@@ -52,9 +52,6 @@ def verify(
     of all bytes. `source`: where it came from; None: it was in memory. `shape`: (queries, keys) of
     its patterns. `check_room`: raises a ModelError where this many more bytes do not fit into
     memory.
-
-    Raises:
-        UsageError: transformers does not have this model.
     """
     if not isinstance(model, NativeModel | HuggingFaceModel):
         raise UsageError(

@@ -213,11 +213,7 @@ class AttentionCall:
         return torch.softmax(scores if mask is None else scores + mask[0], dim=-1)
 
     def scores(self, queries: Tensor) -> Tensor:
-        """The scores of query rows before the mask, as softmax is given them: (h, rows, n).
-
-        Raises:
-            ModelError: their softmax is not the pattern, so the model does more to them.
-        """
+        """The scores of query rows before the mask, as softmax is given them: (h, rows, n)."""
         n, group = self._seen(queries), self.q.size(0) // self.k.size(0)
         k = _precise(self.k[:, :n]).repeat_interleave(group, dim=0)  # (h, n, d_k)
         scores = _precise(self.q[:, queries]) @ k.transpose(1, 2) * self.scaling

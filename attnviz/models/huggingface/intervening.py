@@ -119,11 +119,7 @@ def _two(seen: Seen) -> tuple[nn.Module, nn.Module | None]:
 
 @contextmanager
 def passing(place: SitePlace, change: Callable[[Tensor], Tensor | None]) -> Iterator[None]:
-    """Give the vectors that pass at a place to a function, which may replace them.
-
-    Raises:
-        ModelError: at the end, if nothing passed there.
-    """
+    """Give the vectors that pass at a place to a function, which may replace them."""
     calls = 0
 
     def changed(vectors: Tensor) -> Tensor | None:

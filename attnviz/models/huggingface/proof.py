@@ -54,10 +54,6 @@ class ProvenRows:
         """What gives the rows of a call that are shown: all, or these `queries`, of these heads.
 
         `scores`: they are shown, so that they have to be what the weights are made of.
-
-        Raises:
-            ModelError: neither the weights that attnviz computes, nor those that the function
-                returned, are those of its output; from the rows that are asked for later, too.
         """
         checked = self._some(call, queries)
         ways = [self._computed] if scores else [self._computed, _returned]
