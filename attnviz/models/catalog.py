@@ -54,12 +54,7 @@ class Source:
 
 
 def load(source: Source) -> "LoadedModel":
-    """Load a model, ready to run.
-
-    Raises:
-        ModelError: it cannot be found, fetched or loaded.
-        UsageError: this model cannot take an option.
-    """
+    """Load a model, ready to run."""
     if source.name == EMBEDDINGS:
         from attnviz.models.scratch.lessons import load_embeddings
 
@@ -143,9 +138,6 @@ def locate(source: Source) -> tuple[Path, str | None]:
 
     A name that is both a folder here and a known hub model (`gpt2`) is the hub model;
     written as a path (`./gpt2`) it is the folder.
-
-    Raises:
-        ModelError: it cannot be found or fetched.
     """
     name = source.name
     if not name.strip():
@@ -171,11 +163,7 @@ def known_models() -> tuple[ModelFacts, ...]:
 
 
 def describe(name: str) -> tuple[ModelFacts, ModelCard]:
-    """A model's sizes and card; nothing is fetched.
-
-    Raises:
-        ModelError: no known model, cached model or folder has this name, or it is damaged.
-    """
+    """A model's sizes and card; nothing is fetched."""
     from attnviz.models.folder.hub import cached
 
     folder = _local_folder(name) if _is_local(name) else cached(name)
@@ -193,12 +181,7 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
 
 
 def parameters_of(source: Source) -> "ParameterCount":
-    """A model's parameters, from its sizes alone; only config.json is fetched from the hub.
-
-    Raises:
-        ModelError: it cannot be found or fetched, is damaged, or transformers does not know it.
-        UsageError: the model is embeddings, which has no matrices of its own.
-    """
+    """A model's parameters, from its sizes alone; only config.json is fetched from the hub."""
     from attnviz.models.folder.hub import fetch_config
     from attnviz.models.folder.params import GPT_SIZES, config_count, folder_count, known_count
 

@@ -54,11 +54,7 @@ class Rendered:
 
 
 def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
-    """The template that transformers takes for a chat, if the model's folder has one.
-
-    Raises:
-        ModelError: it cannot be read, or the folder has several and none for this chat.
-    """
+    """The template that transformers takes for a chat, if the model's folder has one."""
     files = [path for path in (folder / FILE, *(folder / OTHERS).glob("*.jinja")) if path.is_file()]
     if not files and not tokenizer_settings(folder).get("chat_template"):
         return None
@@ -90,11 +86,7 @@ def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
 
 
 def rendered(template: ChatTemplate, chat: Chat) -> Rendered:
-    """The prompt, and the segments of the parts, as far as the template writes them.
-
-    Raises:
-        ModelError: the template refuses the chat, takes too long, or makes too much of it.
-    """
+    """The prompt, and the segments of the parts, as far as the template writes them."""
     used = f"the chat went through the model's template {template.name!r}"
     lists = any(isinstance(m.get("content"), list) for m in chat.content["messages"])
     try:

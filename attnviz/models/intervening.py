@@ -34,8 +34,8 @@ class ChangedBatch:
 
     def edits(self, kind: str, layer: int) -> list[tuple[int, Edit]]:
         """The edits of one kind of site in a layer, each with the place of its run."""
-        found = self._of(Edit)
-        return [(i, e) for i, e in found if e.site.kind == kind and e.site.layer == layer]
+        at = (kind, layer)
+        return [(i, e) for i, e in self._of(Edit) if (e.site.kind, e.site.layer) == at]
 
     def cuts(self, layer: int) -> dict[tuple[int, int], list[CutLink]]:
         """The links that are removed in a layer, by (place of the run, query)."""
@@ -69,13 +69,10 @@ class ChangedBatch:
 
 
 class TakeFrom(Protocol):
-    """Runs a text once, unchanged, and gives what sites are there at its places (places, width).
-
-    `mean`: the mean over all positions (1, width), in place of that.
-    """
+    """Runs a text once, unchanged, and gives what sites are there at its places (places, width)."""
 
     def __call__(self, source: SourceRun, sites: set[Site], *, mean: bool) -> dict[Site, Tensor]:
-        """The vectors by site."""
+        """The vectors by site; or their mean over all positions (1, width)."""
 
 
 def take(
@@ -89,18 +86,14 @@ def take(
     A mean is that of the unchanged run, also where an earlier edit of the same intervention changes
     what arrives there.
     """
-    every = (change for changes in interventions for change in changes)
-    sites: dict[str, set[Site]] = {"mean": set(), "source": set()}
-    for edit in every:
-        if isinstance(edit, Edit) and edit.by in sites:
-            sites[edit.by].add(edit.site)
-    runs = {"mean": SourceRun(ids, (0,)), "source": source}
-    return {
-        (by, site): vectors
-        for by, run in runs.items()
-        if run is not None and sites[by]
-        for site, vectors in from_run(run, sites[by], mean=by == "mean").items()
-    }
+    edits = [e for changes in interventions for e in changes if isinstance(e, Edit)]
+    taken: Taken = {}
+    for by, run in {"mean": SourceRun(ids, (0,)), "source": source}.items():
+        sites = {edit.site for edit in edits if edit.by == by}
+        if run is not None and sites:
+            vectors = from_run(run, sites, mean=by == "mean")
+            taken |= {(by, site): of_site for site, of_site in vectors.items()}
+    return taken
 
 
 def batches(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:

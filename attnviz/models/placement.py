@@ -39,11 +39,7 @@ class Placement:
         return int(SHARE * free_bytes()) if self.max_memory is None else self.max_memory
 
     def torch_device(self) -> "torch.device":
-        """The device; `auto` is a graphics processor if there is one.
-
-        Raises:
-            ModelError: this machine has no such device.
-        """
+        """The device; `auto` is a graphics processor if there is one."""
         import torch
 
         there = ["cpu"]
@@ -77,11 +73,7 @@ def check_weights(folder: Path, placement: Placement) -> None:
 
 
 def check_room(needed: int, room: int, what: str, instead: str) -> None:
-    """Check that `needed` bytes fit into `room`.
-
-    Raises:
-        ModelError: `what` needs more; `instead` says what would fit.
-    """
+    """Check that `needed` bytes fit into `room`."""
     if needed > room:
         raise ModelError(
             f"{what} needs about {written(needed)} of memory, and {written(room)} may be used",
@@ -99,21 +91,11 @@ ANYWHERE = Placement()
 
 # The models that are known by name, with their sizes, without a file or a request.
 
-
 BUILTIN, TRANSLATOR, EMBEDDINGS = "builtin", "translator", "embeddings"
 BUNDLED = (BUILTIN, TRANSLATOR)
-
-
 HUB_MODELS = tuple(
-    ModelFacts(
-        name,
-        sizes.n_layer,
-        sizes.n_head,
-        known_total(name),
-        sizes.n_positions,
-        "from the hub, once",
-    )
-    for name, sizes in GPT_SIZES.items()
+    ModelFacts(name, s.n_layer, s.n_head, known_total(name), s.n_positions, "from the hub, once")
+    for name, s in GPT_SIZES.items()
     if name not in UNPUBLISHED
 )
 KNOWN_MODELS = (*BUNDLED, EMBEDDINGS, *(model.name for model in HUB_MODELS))
@@ -131,7 +113,6 @@ def nearest(name: str, names: Sequence[str] = KNOWN_MODELS) -> str:
 
 
 # How much memory there is, and a size as a person writes it; nothing heavy is imported.
-
 
 SHARE = 0.8
 """The share of free memory that is used unless the user sets a limit."""
@@ -166,14 +147,13 @@ def _left_to_groups() -> Iterator[int]:
                 if controller in controllers.split(","):
                     inside = GROUPS / controller / path.lstrip("/")
                     for group in (inside, *inside.parents):
-                        yield from _left_to(group, limit, used, cached)
-
-
-def _left_to(group: Path, limit: str, used: str, cached: str) -> Iterator[int]:
-    with suppress(OSError, ValueError):  # no limit, or none of this version
-        most, now = int((group / limit).read_text()), int((group / used).read_text())
-        files = re.search(rf"^{cached} (\d+)", (group / "memory.stat").read_text(), re.MULTILINE)
-        yield most - now + (int(files[1]) if files else 0)
+                        with suppress(OSError, ValueError):  # no limit, or none of this version
+                            left = int((group / limit).read_text()) - int(
+                                (group / used).read_text()
+                            )
+                            stat = (group / "memory.stat").read_text()
+                            files = re.search(rf"^{cached} (\d+)", stat, re.MULTILINE)
+                            yield left + (int(files[1]) if files else 0)
 
 
 def size_of(text: str) -> int:

@@ -271,8 +271,7 @@ class StrongestLinks:
             links = (query + rows.first, kept.indices[query, rank], kept.values[query, rank])
             inner = weights[(1 if rows.first == 0 else 0) :, 1:]
             most = inner.max() if inner.numel() else weights.new_zeros(())
-            parts = self._parts.setdefault((window, head), [])
-            parts.append((*links, most[None]))
+            self._parts.setdefault((window, head), []).append((*links, most[None]))
             if rows.first + r == self.n:
                 self._finish(window, rows.layer, head)
 
@@ -292,9 +291,6 @@ class StrongestLinks:
         )
 
 
-# What a worker of a scan takes of its machine: one thread, and one device.
-
-
 def use_threads(threads: int) -> None:
     """Let every run of this process take so many threads, on which the last bits depend."""
     torch.set_num_threads(threads)
@@ -312,8 +308,8 @@ def same_threads_after() -> Iterator[None]:
 
 def use_device(worker: int) -> None:
     """Give each worker one of the graphics processors, in turn, where there are any."""
-    if torch.cuda.is_available():
-        torch.cuda.set_device(worker % torch.cuda.device_count())
+    if devices():
+        torch.cuda.set_device(worker % devices())
 
 
 def device_name(model: LoadedModel) -> str:

@@ -52,17 +52,18 @@ def verify(
     of all bytes. `source`: where it came from; None: it was in memory. `shape`: (queries, keys) of
     its patterns. `check_room`: raises a ModelError where this many more bytes do not fit into
     memory.
-
-    Raises:
-        UsageError: transformers does not have this model.
     """
     if not isinstance(model, NativeModel | HuggingFaceModel):
+        name, verifying = model.identity.name, option("verify")
         raise UsageError(
-            f"{option('verify')} compares with transformers, which does not have "
-            f"{model.identity.name}",
-            "leave it out",
+            f"{verifying} compares with transformers, which does not have {name}", "leave it out"
         )
-    theirs = _in_transformers(model, source)
+    if isinstance(model, HuggingFaceModel):
+        theirs = model
+    else:
+        assert source is not None  # those of attnviz's own are loaded by a name
+        folder, revision = locate(source)
+        theirs = load_huggingface(folder, source.name, revision, placement=source.placement)
     own = not theirs.model._can_set_attn_implementation() or not foreign(theirs.model)
     expected = eager_weights(theirs, ids, target) if own else {}
     heads = {n: tuple(range(h)) for n, h in enumerate(model.identity.heads_per_layer) if h}
@@ -73,7 +74,7 @@ def verify(
         captured = model.output(ids, target, Wanted(heads), keep, **proven)
     ours = {layer.layer: torch.tensor(layer.weights) for layer in keep.layers()}
     by_layer = _by_layer(ours, expected) if own else {}
-    found = Verified(
+    verified = Verified(
         output=_apart({0: captured}, {0: without}),
         weights=_largest(by_layer) if own else None,
         dtype=model.identity.dtype,
@@ -81,19 +82,19 @@ def verify(
         products=products,
         fingerprint=model.identity.fingerprint,
     )
-    if found.exact or not math.isfinite(found.output + (found.weights or 0)):
-        return found
+    if verified.exact or not math.isfinite(verified.output + (verified.weights or 0)):
+        return verified
     check_room(8 * model.identity.parameters)
-    if found.output > EXACT:
+    if verified.output > EXACT:
         with torch.inference_mode():
             true = {0: in_float64(model).output(ids, target)}
         compared = FromExact(_apart({0: captured}, true), _apart({0: without}, true))
-        found = replace(found, exact_output=compared)
-    if found.weights is not None and found.weights > EXACT:
+        verified = replace(verified, exact_output=compared)
+    if verified.weights is not None and verified.weights > EXACT:
         true = eager_weights(in_float64(theirs), ids, target)
         compared = FromExact(_apart(ours, true), _apart(expected, true))
-        found = replace(found, exact_weights=compared)
-    return found
+        verified = replace(verified, exact_weights=compared)
+    return verified
 
 
 def in_float64(model: Verifiable) -> Verifiable:
@@ -108,29 +109,15 @@ def _apart(ours: Mapping[int, Tensor], theirs: Mapping[int, Tensor]) -> float:
 
 def _by_layer(ours: Mapping[int, Tensor], theirs: Mapping[int, Tensor]) -> dict[int, float]:
     """The largest difference in each layer; infinite where one side does not have it."""
-    both = ours.keys() & theirs.keys()
-    return {
-        n: float((ours[n].cpu().double() - theirs[n].cpu().double()).abs().max())
-        if n in both
-        else math.inf
-        for n in sorted(ours.keys() | theirs.keys())
-    }
+    apart = dict.fromkeys(sorted(ours.keys() | theirs.keys()), math.inf)
+    for n in ours.keys() & theirs.keys():
+        apart[n] = float((ours[n].cpu().double() - theirs[n].cpu().double()).abs().max())
+    return apart
 
 
 def _largest(by_layer: Mapping[int, float]) -> float:
-    return float(
-        torch.tensor([*by_layer.values()], dtype=torch.float64).max()
-    )  # NaN where one of them is
-
-
-def _in_transformers(
-    model: NativeModel | HuggingFaceModel, source: Source | None
-) -> HuggingFaceModel:
-    if isinstance(model, HuggingFaceModel):
-        return model
-    assert source is not None  # those of attnviz's own are loaded by a name
-    folder, revision = locate(source)
-    return load_huggingface(folder, source.name, revision, placement=source.placement)
+    """The largest; NaN where one of them is."""
+    return float(torch.tensor([*by_layer.values()], dtype=torch.float64).max())
 
 
 def eager_weights(
@@ -150,12 +137,12 @@ def eager_weights(
         for config, implementation in before:  # parts of a model may differ in it
             config._attn_implementation = implementation
     attending = [n for n, heads in enumerate(model.identity.heads_per_layer) if heads]
-    given = output[THEIRS[model.kind]]
-    patterns = [w for w in given if isinstance(w, Tensor) and w.dim() == 4]
+    weights = output[THEIRS[model.kind]]
+    patterns = [w for w in weights if isinstance(w, Tensor) and w.dim() == 4]
     if len(patterns) != len(attending):
         raise ModelError(
             f"transformers' eager mode returns {len(patterns)} patterns of this model, which has "
             f"{len(attending)} layers with attention",
             f"leave {option('verify')} out",
         )
-    return {n: weights[0] for n, weights in zip(attending, patterns, strict=True)}
+    return {n: pattern[0] for n, pattern in zip(attending, patterns, strict=True)}

@@ -42,11 +42,7 @@ def _of_pair(kind: Kind | None) -> Kind:
 
 
 def check_kind(kind: Kind | None) -> None:
-    """Check the kind of attention of a model that is no encoder-decoder.
-
-    Raises:
-        UsageError: it is not "self".
-    """
+    """Check the kind of attention of a model that is no encoder-decoder."""
     if kind not in (None, "self"):
         raise UsageError(
             f"{option('kind', kind)} is for encoder-decoders, which this model is not",
@@ -132,11 +128,7 @@ SEQ2SEQ = "attnviz-seq2seq"
 
 
 def seq2seq_config(folder: Path) -> Seq2SeqConfig:
-    """Read and check the configuration of a from-scratch encoder-decoder.
-
-    Raises:
-        ModelError: the file is missing or damaged.
-    """
+    """Read and check the configuration of a from-scratch encoder-decoder."""
     raw = read_config(folder)
     sizes: dict[str, Any] = {item.name: raw.get(item.name) for item in fields(Seq2SeqConfig)}
     _check_sizes(folder, sizes)
@@ -159,12 +151,7 @@ def folder_sizes(folder: Path, kind: Kind | None = None) -> ModelSizes:
 
 
 def gpt2_config(folder: Path) -> FolderConfig:
-    """Read and check the configuration of a GPT-2 folder.
-
-    Raises:
-        ModelError: the file is missing or damaged, or it has another architecture or
-            impossible sizes.
-    """
+    """Read and check the configuration of a GPT-2 folder."""
     raw = read_config(folder)
     architecture = raw.get("model_type")
     if architecture != "gpt2":
@@ -197,11 +184,7 @@ def _check_sizes(folder: Path, sizes: Mapping[str, Any]) -> None:
 
 
 def check_computable(config: FolderConfig, folder: Path) -> None:
-    """Check that the from-scratch model computes exactly this kind of GPT-2.
-
-    Raises:
-        ModelError: it does not compute a setting, which is named.
-    """
+    """Check that the from-scratch model computes exactly this kind of GPT-2."""
     for name, values in COMPUTED.items():
         value = config.raw.get(name, values[0])
         if value not in values:
@@ -231,11 +214,7 @@ BEHIND_PADDING = (
 
 
 def transformers_config(folder: Path) -> Any:
-    """config.json through transformers; nothing is fetched and no remote code is run.
-
-    Raises:
-        ModelError: transformers does not know the architecture, or does not take its settings.
-    """
+    """config.json through transformers; nothing is fetched and no remote code is run."""
     from transformers import AutoConfig
     from transformers.utils import logging
 
@@ -285,12 +264,7 @@ def _check_known(raw: Mapping[str, Any], folder: Path) -> None:
 
 
 def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
-    """The sizes of a folder's model, for one kind of attention if it has several.
-
-    Raises:
-        ModelError: as `transformers_config`; or the model has no attention heads.
-        UsageError: the model does not have this kind of attention.
-    """
+    """The sizes of a folder's model, for one kind of attention if it has several."""
     config = transformers_config(folder)
     text = config.get_text_config()
     if config.is_encoder_decoder:

@@ -48,12 +48,7 @@ def is_folder(path: Path) -> bool:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The folder's config.json, unchanged.
-
-    Raises:
-        ModelError: the folder or the file is missing, the file is no JSON object, or it asks for
-            an impossible model.
-    """
+    """The folder's config.json, unchanged."""
     if not is_folder(folder):
         raise ModelError(f"there is no model folder {str(folder)!r}", "check the path")
     path = folder / CONFIG
@@ -85,11 +80,7 @@ def _no_config(folder: Path) -> ModelError:
 
 
 def read_object(path: Path, *, most: int = MOST_ITEMS) -> dict[str, Any]:
-    """The object in a JSON file; arguments as in `read_json`.
-
-    Raises:
-        ModelError: the file cannot be read, or holds no object.
-    """
+    """The object in a JSON file; arguments as in `read_json`."""
     read = read_json(path, most=most)
     if not isinstance(read, dict):
         raise ModelError(f"{str(path)!r} is no JSON object", "save it again")
@@ -97,11 +88,7 @@ def read_object(path: Path, *, most: int = MOST_ITEMS) -> dict[str, Any]:
 
 
 def read_words(folder: Path) -> frozenset[str]:
-    """The words of the folder's words.txt; none where it has no such file.
-
-    Raises:
-        ModelError: it cannot be read.
-    """
+    """The words of the folder's words.txt; none where it has no such file."""
     path = folder / WORDS
     try:
         content = read_bytes(path, LARGEST_OBJECT) if path.is_file() else b""
@@ -111,11 +98,7 @@ def read_words(folder: Path) -> frozenset[str]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files that hold the weights: one, or the several that an index names.
-
-    Raises:
-        ModelError: there is none, or one of several is missing.
-    """
+    """The files that hold the weights: one, or the several that an index names."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if (folder / INDEX).is_file():
@@ -146,11 +129,7 @@ def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
 
 
 def unpickled(path: Path) -> "dict[str, torch.Tensor]":
-    """The tensors of a pickled checkpoint; nothing but tensors is ever unpickled.
-
-    Raises:
-        ModelError: the file is damaged, or holds anything else, which could run code.
-    """
+    """The tensors of a pickled checkpoint; nothing but tensors is ever unpickled."""
     import torch
 
     try:

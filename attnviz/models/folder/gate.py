@@ -1,7 +1,8 @@
 """The gate: what every file of a model's folder must be before anything is built from it.
 
 A model's folder is a download from a stranger. Sizes are checked against the files that are there,
-because a few bytes of configuration can ask for any amount of memory or time.
+because a few bytes of configuration can ask for any amount of memory or time. Whatever fails a
+check, here or where a folder is read, is a `ModelError` that names it.
 """
 
 import json
@@ -175,9 +176,6 @@ def check_settings(raw: Mapping[str, Any], where: Path) -> None:
     Settings may be given for each layer, as a list, and for parts of the model, as objects. One
     that is not in `LIMITS` may be a count by its name, or the epsilon of a norm. What is too small,
     or no number, makes no model large: whoever reads it refuses it, or does without.
-
-    Raises:
-        ModelError: one is out of its range.
     """
     for name, value in raw.items():
         if isinstance(value, dict):
@@ -208,9 +206,6 @@ def check_asked(asked: int, held: int, folder: Path) -> None:
     """Check that a model has no more numbers (`asked`) than its files can give it (`held`).
 
     Tied matrices are saved once.
-
-    Raises:
-        ModelError: it has more.
     """
     if asked > 2 * held + ROOM:
         raise ModelError(
@@ -225,9 +220,6 @@ def foreign(folder: Path | None) -> Iterator[None]:
     """Turn whatever a library raises over a model's files into one error.
 
     What the library writes to stderr by itself is dropped.
-
-    Raises:
-        ModelError: something was raised; it quotes the first line.
     """
     with _silent():
         try:

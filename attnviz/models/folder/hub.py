@@ -34,9 +34,6 @@ def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Pat
     """The local folder of a hub model.
 
     A complete folder in the cache is used as it is, without a request.
-
-    Raises:
-        ModelError: the model is not in the cache, and cannot be fetched.
     """
     folder = cached(name, revision)
     if folder is not None:
@@ -53,11 +50,7 @@ def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Pat
 
 
 def cached(name: str, revision: str | None = None) -> Path | None:
-    """The cached folder, if it holds the configuration, the tokenizer and all weights.
-
-    Raises:
-        ModelError: no hub model can have this name.
-    """
+    """The cached folder, if it holds the configuration, the tokenizer and all weights."""
     import huggingface_hub as hub
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -86,11 +79,7 @@ def cached_names() -> list[str]:
 
 
 def fetch_config(name: str, revision: str | None, *, offline: bool) -> Path:
-    """The folder in the cache that holds a hub model's config.json, and perhaps nothing else.
-
-    Raises:
-        ModelError: the model is not in the cache, and cannot be fetched.
-    """
+    """The folder in the cache that holds a hub model's config.json, and perhaps nothing else."""
     import huggingface_hub as hub
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -181,12 +170,7 @@ TYPE_NAMES = {bool: "true or false", int: "whole number", str: "text", list: "li
 
 
 def read_card(folder: Path, name: str, heads_per_layer: Sequence[int]) -> ModelCard:
-    """The card of a model folder; an empty one where the folder has no card of this program.
-
-    Raises:
-        ModelError: the card is there but cannot be read, or names a head that the model
-            does not have.
-    """
+    """The card of a model folder; an empty one where the folder has no card of this program."""
     path = folder / CARD
     raw = read_object(path) if path.is_file() else {}
     schema = raw.get("schema")

@@ -53,11 +53,7 @@ def gpt2_shapes(sizes: GPTConfig) -> Shapes:
 
 
 def built_shapes(folder: Path) -> Shapes:
-    """The tensors that transformers builds from config.json, on the meta device.
-
-    Raises:
-        ModelError: transformers has no such architecture.
-    """
+    """The tensors that transformers builds from config.json, on the meta device."""
     import torch
     import transformers
 

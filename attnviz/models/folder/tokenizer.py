@@ -8,7 +8,6 @@ import re
 from base64 import b64decode
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
-from math import prod
 from typing import Any
 
 from attnviz.models.folder.gate import cut, is_size
@@ -71,7 +70,12 @@ def _check_model(model: Mapping[str, Any]) -> None:
     longest = model.get("max_input_chars_per_word")
     if longest is not None and not is_size(longest, LONGEST_WORD):
         raise ValueError(f"max_input_chars_per_word is {cut(repr(longest))}")
-    _check_unknown(model, words)
+    unknown, at = model.get("unk_token"), model.get("unk_id")
+    needed = unknown is not None or model.get("type") in ("WordPiece", "WordLevel")
+    if needed and unknown not in words:
+        raise ValueError(f"the vocabulary lacks its token for unknown words, {cut(repr(unknown))}")
+    if at is not None and not is_size(at, len(words) - 1):
+        raise ValueError(f"unk_id {cut(at)} is outside the vocabulary")
     _check_merges(model.get("merges") or [])
 
 
@@ -86,28 +90,15 @@ def _check_words(words: Collection[object], where: str) -> None:
             raise ValueError(f"{where} holds {cut(repr(word))}")
 
 
-def _check_unknown(model: Mapping[str, Any], words: Collection[Any]) -> None:
-    """Check that the token for unknown words is there, where one is named or needed."""
-    unknown, at = model.get("unk_token"), model.get("unk_id")
-    needed = model.get("type") in ("WordPiece", "WordLevel")
-    if (needed or unknown is not None) and unknown not in words:
-        raise ValueError(f"the vocabulary lacks its token for unknown words, {cut(repr(unknown))}")
-    if at is not None and not is_size(at, len(words) - 1):
-        raise ValueError(f"unk_id {cut(at)} is outside the vocabulary")
-
-
 def _check_merges(merges: object) -> None:
     """Check that every merge is of two tokens: a list, or two words with a space between."""
     if not isinstance(merges, list) or len(merges) > MOST_TOKENS:
         raise ValueError("the merges are no list of pairs")
     for merge in merges:
         pair = merge.split(" ") if isinstance(merge, str) else merge
-        if not isinstance(pair, list) or len(pair) != 2 or not all(map(_is_token, pair)):
+        two = isinstance(pair, list) and len(pair) == 2
+        if not two or not all(isinstance(token, str) and token for token in pair):
             raise ValueError(f"{cut(repr(merge))} is no pair of tokens to merge")
-
-
-def _is_token(value: object) -> bool:
-    return isinstance(value, str) and value != ""
 
 
 def check_added(added: object, growth: int = LARGEST_GROWTH) -> None:
@@ -147,9 +138,12 @@ def _check_steps(part: str, steps: list[Mapping[str, Any]]) -> None:
     if len(steps) > MOST_STEPS:
         raise ValueError(f"the {part} has {len(steps):,} steps")
     for step in steps:
-        _check_pattern(step.get("pattern"))
+        pattern, charsmap = step.get("pattern"), step.get("precompiled_charsmap")
+        if isinstance(pattern, dict) and pattern.get("Regex") is not None:
+            _check_regex(pattern["Regex"])
         _check_template(step)
-        _check_charsmap(step.get("precompiled_charsmap"))
+        if charsmap is not None:
+            _check_charsmap(charsmap)
     _grown(part, steps)
 
 
@@ -158,8 +152,6 @@ def _check_charsmap(charsmap: object) -> None:
 
     The texts that are put end in a zero byte.
     """
-    if charsmap is None:
-        return
     if not isinstance(charsmap, str) or len(charsmap) > LONGEST_CHARSMAP:
         raise ValueError("the map of characters is too long")
     content = b64decode(charsmap)
@@ -170,16 +162,13 @@ def _check_charsmap(charsmap: object) -> None:
 
 def _grown(what: str, steps: Sequence[Mapping[str, Any]]) -> int:
     """How many characters may stand for one after these steps."""
-    growth = prod(map(_growth, steps))
+    growth = 1
+    for step in steps:
+        put = [step.get(name) for name in ("content", "prepend", "prefix", "suffix", "replacement")]
+        growth *= max((len(text) for text in put if isinstance(text, str) and text), default=1)
     if growth > LARGEST_GROWTH:
         raise ValueError(f"its steps make a {what} more than {LARGEST_GROWTH} times as long")
     return growth
-
-
-def _growth(step: Mapping[str, Any]) -> int:
-    """How many characters may stand for one after this step."""
-    put = [step.get(name) for name in ("content", "prepend", "prefix", "suffix", "replacement")]
-    return max((len(text) for text in put if isinstance(text, str) and text), default=1)
 
 
 def _check_template(step: Mapping[str, Any]) -> None:
@@ -194,11 +183,8 @@ def _check_template(step: Mapping[str, Any]) -> None:
             raise ValueError("a special token stands for too many")
 
 
-def _check_pattern(pattern: object) -> None:
+def _check_regex(regex: object) -> None:
     """Check that a regular expression cannot take exponential time, or a high power of it."""
-    regex = pattern.get("Regex") if isinstance(pattern, dict) else None
-    if regex is None:
-        return
     if not isinstance(regex, str) or len(regex) > LONGEST_REGEX:
         raise ValueError("a regular expression is too long")
     if is_costly(regex):

@@ -19,11 +19,7 @@ the output is checked."""
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of model.safetensors, or of its several files, by name.
-
-    Raises:
-        ModelError: a file is missing or truncated, or a pickled one holds more than tensors.
-    """
+    """The tensors of model.safetensors, or of its several files, by name."""
     tensors: dict[str, Tensor] = {}
     try:
         for path in weight_files(folder):
@@ -41,11 +37,7 @@ def check_parameters(asked: int, folder: Path) -> None:
 def check_shapes(
     expected: Mapping[str, tuple[int, ...]], tensors: Mapping[str, Tensor], folder: Path
 ) -> None:
-    """Check that every expected tensor is there, with the shape that the configuration says.
-
-    Raises:
-        ModelError: a tensor is missing or has another shape; the first one is named.
-    """
+    """Check that every expected tensor is there, with the shape that the configuration says."""
     for name, shape in expected.items():
         if name not in tensors:
             raise lacks(folder, name)
@@ -73,11 +65,7 @@ def other_shape(
 
 
 def check_finite(parameters: Mapping[str, Tensor], folder: Path) -> None:
-    """Check that no weight is NaN or infinite, unless the model is too large for a search.
-
-    Raises:
-        ModelError: a tensor holds such a number; the first one is named.
-    """
+    """Check that no weight is NaN or infinite, unless the model is too large for a search."""
     if sum(parameter.numel() for parameter in parameters.values()) > SEARCHED:
         return
     for name, parameter in parameters.items():

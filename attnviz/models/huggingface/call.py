@@ -59,15 +59,9 @@ class AttentionCall:
         """The call for another text of the batch."""
         q, k, v = (tensor[text] for tensor in self._texts)
         bias, mask = self._more.get("position_bias"), self._mask
-        return replace(
-            self,
-            q=q,
-            k=k,
-            v=v,
-            bias=None if bias is None else bias[text % len(bias)],
-            _mask=None if mask is None else mask[text % len(mask)][None],
-            _text=text,
-        )
+        bias = None if bias is None else bias[text % len(bias)]
+        mask = None if mask is None else mask[text % len(mask)][None]
+        return replace(self, q=q, k=k, v=v, bias=bias, _mask=mask, _text=text)
 
     @property
     def output(self) -> Tensor:
@@ -85,7 +79,7 @@ class AttentionCall:
 
     @property
     def foreign(self) -> bool:
-        """Whether the model's attention function is none of transformers' own."""
+        """Whether its function is none of transformers' own."""
         return is_foreign(self._function)
 
     def on(self, values: Tensor) -> "AttentionCall":
@@ -108,7 +102,7 @@ class AttentionCall:
 
         The position bias, and what a mask holds beside what it hides (ALiBi, Doge).
         """
-        mask = self._additive(torch.arange(self.q.size(1)), self.k.size(1))
+        mask = self._whole_mask
         more = torch.zeros(()) if mask is None else mask[0]
         seen = more.masked_fill(more <= torch.finfo(torch.float32).min / 2, 0)
         if self.bias is None and not seen.any():
@@ -128,8 +122,12 @@ class AttentionCall:
     @property
     def mask(self) -> Tensor | None:
         """The addend to the scores (n_q, n_k), lowest where a key is hidden; None: nothing."""
-        mask = self._additive(torch.arange(self.q.size(1)), self.k.size(1))
+        mask = self._whole_mask
         return None if mask is None else mask[0, 0]
+
+    @property
+    def _whole_mask(self) -> Tensor | None:
+        return self._additive(torch.arange(self.q.size(1)), self.k.size(1))
 
     def weights(
         self, queries: Tensor | None = None, hidden: Sequence[Sequence[int]] = ()
@@ -208,19 +206,14 @@ class AttentionCall:
 
     def pattern(self) -> Tensor:
         """The whole pattern (h, n_q, n_k); in float64 where the queries are."""
-        queries = torch.arange(self.q.size(1))
-        scores = self.scores(queries)
+        scores = self.scores(torch.arange(self.q.size(1)))
         if scores.dtype is not torch.float64:
             return self.weights()
-        mask = self._additive(queries, self.k.size(1))  # eager functions compute in float32
+        mask = self._whole_mask  # eager functions compute in float32
         return torch.softmax(scores if mask is None else scores + mask[0], dim=-1)
 
     def scores(self, queries: Tensor) -> Tensor:
-        """The scores of query rows before the mask, as softmax is given them: (h, rows, n).
-
-        Raises:
-            ModelError: their softmax is not the pattern, so the model does more to them.
-        """
+        """The scores of query rows before the mask, as softmax is given them: (h, rows, n)."""
         n, group = self._seen(queries), self.q.size(0) // self.k.size(0)
         k = _precise(self.k[:, :n]).repeat_interleave(group, dim=0)  # (h, n, d_k)
         scores = _precise(self.q[:, queries]) @ k.transpose(1, 2) * self.scaling
@@ -287,11 +280,10 @@ def eager_of(module: Any) -> Callable[..., tuple[Tensor, Tensor]]:
     """
     from transformers.models.llama import modeling_llama  # the plain formula
 
+    name, plain = "eager_attention_forward", modeling_llama.eager_attention_forward
     files = (sys.modules.get(kind.__module__) for kind in type(module).__mro__)
-    found = (getattr(file, "eager_attention_forward", None) for file in files)
-    eager: Callable[..., tuple[Tensor, Tensor]] = next(
-        filter(None, found), modeling_llama.eager_attention_forward
-    )
+    eager: Callable[..., tuple[Tensor, Tensor]]
+    eager = next(filter(None, (getattr(file, name, None) for file in files)), plain)
     return eager
 
 
@@ -335,24 +327,3 @@ class Room:
         if kept is None or len(kept) < size:
             kept = self._kept[name, device] = torch.empty(room, dtype=torch.float32, device=device)
         return kept[:size].view(shape)
-
-
-class PlainModules:
-    """The rows of calls, computed plainly where that is what their modules do.
-
-    Those of one block are good until the next one's are asked for.
-    """
-
-    def __init__(self) -> None:
-        self._seen: dict[Any, bool] = {}
-        self._room = Room()
-
-    def rows(self, call: AttentionCall, queries: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The weights of query rows (h, rows, n), and their scores where those are known."""
-        if call.module not in self._seen:
-            self._seen[call.module] = call.is_plain()
-        return (
-            call.plain_rows(queries, self._room)
-            if self._seen[call.module]
-            else (call.weights(queries), None)
-        )

@@ -84,11 +84,7 @@ def _hand_over(call: AttentionCall, layer: int, handover: Handover, proven: Prov
 
 
 def reduce_windows(model: Any, inputs: Mapping[str, Any], wanted: Wanted, take: TakeRows) -> None:
-    """Run windows of text at once, and give the wanted heads' rows to a reduction.
-
-    Raises:
-        ModelError: it cannot run them, or computes attention in its modules.
-    """
+    """Run windows of text at once, and give the wanted heads' rows to a reduction."""
     layers, proven = Layers(model, "self"), ProvenRows()
 
     def on_call(call: AttentionCall) -> None:
@@ -134,12 +130,7 @@ class ModelAttention:
 
 
 def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind) -> ModelAttention:
-    """The attention that a model has, seen at work on a few tokens.
-
-    Raises:
-        ModelError: it has none, or none that is a matrix of the tokens; or some layer's cannot
-            be recorded.
-    """
+    """The attention that a model has, seen at work on a few tokens."""
     heads, looks_ahead, sinks, numbering = [0] * layers, False, False, Layers(model, kind)
     attending = set[nn.Module]()
 

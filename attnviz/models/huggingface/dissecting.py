@@ -51,10 +51,6 @@ def dissected_as(
     `inputs`: the arguments of its forward pass; of a pair with `decoder_input_ids` (1, n_t).
     `kind`: "cross", "decoder", or "self" for a layer with one attention. `query`: the row for which
     the rest of the layer is recorded.
-
-    Raises:
-        ModelError: the projections of this architecture cannot be found or told apart, or its
-            decoder adds attention to the stream in a way that is not known.
     """
     check_recordable(model)
     with torch.inference_mode():

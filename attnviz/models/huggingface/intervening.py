@@ -49,12 +49,7 @@ class SitePlace:
 def places_of(
     model: Any, ids: Tensor, heads_per_layer: Sequence[int], sites: Iterable[tuple[SiteKind, int]]
 ) -> dict[tuple[SiteKind, int], SitePlace]:
-    """The places of these kinds of sites and layers, in a model of one sequence that can run ids
-    (1, n).
-
-    Raises:
-        ModelError: they cannot be found in this architecture.
-    """
+    """The places of these kinds of sites and layers, in a model that can run ids (1, n)."""
     wanted, layers = sorted(set(sites)), layers_of(model)
     own_module = len(layers) == len(heads_per_layer)  # else layers share theirs (ALBERT)
     around = {layer for kind, layer in wanted if kind != "residual" or not own_module}
@@ -75,7 +70,7 @@ def places_of(
             raise unknown(f"what the MLPs of {type(model).__name__} add cannot be told apart")
         return SitePlace(module, incoming=False, turn=own.turn)
 
-    return {at: place(*at) for at in wanted}
+    return {(kind, layer): place(kind, layer) for kind, layer in wanted}
 
 
 def _adding(
@@ -115,50 +110,40 @@ def _two(seen: Seen) -> tuple[nn.Module, nn.Module | None]:
     f, g = added.factors
 
     def module_of(addition: Tensor, factor: float) -> nn.Module | None:
-        same = (module for module, out in once if addition.equal(factor * out))
-        return next(same, None)
+        return next((module for module, out in once if addition.equal(factor * out)), None)
 
     plain = added.attention.equal(f * seen.attention_out)
     attention = output if plain else module_of(added.attention, f)
-    mlp = module_of(added.mlp, g)
-    return (output, None) if attention is None else (attention, mlp)
+    return (output, None) if attention is None else (attention, module_of(added.mlp, g))
 
 
 @contextmanager
 def passing(place: SitePlace, change: Callable[[Tensor], Tensor | None]) -> Iterator[None]:
-    """Give the vectors that pass at a place to a function, which may replace them.
-
-    Raises:
-        ModelError: at the end, if nothing passed there.
-    """
+    """Give the vectors that pass at a place to a function, which may replace them."""
     calls = 0
 
-    def now() -> bool:
+    def changed(vectors: Tensor) -> Tensor | None:
         nonlocal calls
         calls += 1
-        return calls == place.turn
+        return change(vectors) if calls == place.turn else None
 
     def before(_module: nn.Module, args: Any, named: Mapping[str, Any]) -> Any:
-        if not now():
+        made = changed(args[0] if args else named["hidden_states"])
+        if made is None:
             return None
-        if args:
-            made = change(args[0])
-            return None if made is None else ((made, *args[1:]), named)
-        made = change(named["hidden_states"])
-        return None if made is None else (args, {**named, "hidden_states": made})
+        return ((made, *args[1:]), named) if args else (args, {**named, "hidden_states": made})
 
     def after(_module: nn.Module, _args: Any, output: Any) -> Any:
-        made = change(first_of(output)) if now() else None
+        made = changed(first_of(output))
         if made is None:
             return None
         return (made, *output[1:]) if isinstance(output, tuple) else made
 
     module = place.module
-    handle = (
-        module.register_forward_pre_hook(before, with_kwargs=True)
-        if place.incoming
-        else module.register_forward_hook(after)
-    )
+    if place.incoming:
+        handle = module.register_forward_pre_hook(before, with_kwargs=True)
+    else:
+        handle = module.register_forward_hook(after)
     try:
         yield
     finally:
@@ -256,10 +241,9 @@ class _Places:
         self, batch: ChangedBatch, edits: Sequence[tuple[int, Edit]], kind: SiteKind, layer: int
     ) -> Callable[[Tensor], Tensor]:
         """What makes edits in vectors (B, n, width), or (B·n, width) as some modules have them."""
-        runs = len(batch.interventions)
 
         def edit(values: Tensor) -> Tensor:
-            rows = _rows(values, runs, batch.tokens)
+            rows = _rows(values, len(batch.interventions), batch.tokens)
             if kind != "head":
                 return batch.changed(rows, edits).view(values.shape)
             z = rows.view(*rows.shape[:2], self._heads[layer], -1).transpose(1, 2)  # (B, h, n, d_v)
@@ -286,15 +270,13 @@ def _cutting(model: Any, batch: ChangedBatch) -> Iterator[None]:
             return output
         left.remove(layer)
         changed = output.clone()
-        of_runs: dict[int, dict[int, list[CutLink]]] = {}
-        for (run, query), cuts in batch.cuts(layer).items():
-            of_runs.setdefault(run, {})[query] = cuts
+        cuts = batch.cuts(layer)
         size = rows_at_a_time(call.k.size(1), call.q.size(0))
-        for run, of_queries in of_runs.items():
+        for run in dict.fromkeys(run for run, _ in cuts):
             of_run = call.of(run)
-            for block in batches(sorted(of_queries), size):
-                cuts = [cut for query in block for cut in of_queries[query]]
-                _cut_rows(of_run, cuts, changed[run])
+            for block in batches(sorted(query for r, query in cuts if r == run), size):
+                links = [link for query in block for link in cuts[run, query]]
+                _cut_rows(of_run, links, changed[run])
         return changed
 
     with corrected(model, cut):

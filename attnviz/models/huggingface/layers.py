@@ -62,11 +62,7 @@ class Layers:
         self._at_work: dict[int, Any] = {}
 
     def at_work(self, module: Any) -> int | None:
-        """The layer of this call; None where the module is another model's, or of another kind.
-
-        Raises:
-            ModelError: two modules are at work for one layer, which could not be told apart.
-        """
+        """The layer of this call; None where the module is another model's, or of another kind."""
         own = self._own.get(module)
         if own is None:
             return None
@@ -167,9 +163,8 @@ def _parts(
     numbers = [number for number, *_ in calls]
     if layer not in numbers:
         raise unknown(f"layer {layer} of {type(model).__name__} calls no attention")
-    before = calls[: numbers.index(layer) + 1]
-    _, attention, width = before[-1]
-    turn = sum(module is attention for _, module, _ in before)
+    *before, (_, attention, width) = calls[: numbers.index(layer) + 1]
+    turn = 1 + sum(module is attention for _, module, _ in before)
     path = names[attention].split(".")
     depth = next(i for i, part in enumerate(path) if part.isdigit()) + 1
     block = model.get_submodule(".".join(path[:depth]))
@@ -221,11 +216,7 @@ def check_recordable(model: Any) -> None:
 def check_outputs(
     attention: nn.Module, attended: Tensor, made: Tensor, matrix: tuple[Tensor, Tensor | None]
 ) -> None:
-    """See that what attention gives is its heads' outputs (n, h·d_v) times W_O.
-
-    Raises:
-        ModelError: something else is done to them.
-    """
+    """See that what attention gives is its heads' outputs (n, h·d_v) times W_O."""
     expected = projected(attended, matrix)
     rounding = max(NEAR, 4 * torch.finfo(made.dtype).eps)
     if not agrees(expected, made.reshape(expected.shape), rounding):
@@ -237,18 +228,12 @@ def projections_of(module: nn.Module) -> dict[str, nn.Module]:
     """The query, key, value and output projections below a module, by role."""
     roles: dict[str, nn.Module] = {}
     for name, child in module.named_modules():
-        role = ROLES.get(name.rsplit(".", 1)[-1])
-        if role and _may_project(child):
+        role, weight = ROLES.get(name.rsplit(".", 1)[-1]), getattr(child, "weight", None)
+        # a wrapper has no weight of its own, but holds something
+        held = any(True for held in (child.parameters(), child.buffers()) for _ in held)
+        if role and (weight.dim() == 2 if isinstance(weight, Tensor) else held):
             roles.setdefault(role, child)
     return roles
-
-
-def _may_project(module: nn.Module) -> bool:
-    """Whether its weight is a matrix; a wrapper has none of its own, but holds something."""
-    weight = getattr(module, "weight", None)
-    if isinstance(weight, Tensor):
-        return weight.dim() == 2
-    return any(True for held in (module.parameters(), module.buffers()) for _ in held)
 
 
 def weights_of_head(
@@ -265,11 +250,11 @@ def weights_of_head(
     (heads, _, d_k), kv_heads, d_v = call.q.shape, call.k.size(0), call.v.size(-1)
     at = {"Q": (head, d_k), "K": (kv, d_k), "V": (kv, d_v)}
     if "QKV" not in projections:
-        apart = {letter: matrix_of(projections[letter], read[letter]) for letter in "QKV"}
-        return {
-            f"w_{letter.lower()}": _columns(apart[letter], range(n * wide, (n + 1) * wide))
-            for letter, (n, wide) in at.items()
-        }
+        apart = dict[str, tuple[Tensor, Tensor | None]]()
+        for letter, (n, wide) in at.items():
+            matrix = matrix_of(projections[letter], read[letter])
+            apart[f"w_{letter.lower()}"] = _columns(matrix, n * wide, wide)
+        return apart
     joined = matrix_of(projections["QKV"], read["V"])
     side_by_side = {"Q": 0, "K": heads * d_k, "V": (heads + kv_heads) * d_k}
     by_head = {"Q": 0, "K": d_k, "V": 2 * d_k}  # head after head: q k v q k v
@@ -277,7 +262,7 @@ def weights_of_head(
         split = {}
         for letter, (n, wide) in at.items():
             start = starts[letter] + n * (stride or wide)
-            split[f"w_{letter.lower()}"] = _columns(joined, range(start, start + wide))
+            split[f"w_{letter.lower()}"] = _columns(joined, start, wide)
         if agrees(projected(read["V"], split["w_v"]), call.v[kv]):
             return split
     raise unknown(f"queries, keys and values of {type(call.module).__name__} cannot be told apart")
@@ -309,7 +294,6 @@ def is_plain(module: nn.Module) -> bool:
 
 
 PLAIN = (nn.Linear, NonDynamicallyQuantizableLinear, Conv1D, nn.Embedding)
-AT_ONCE = 512  # directions that a projection is asked about
 
 
 @torch.no_grad()
@@ -321,7 +305,7 @@ def _asked(module: nn.Module, reads: Tensor) -> tuple[Tensor, Tensor]:
     some = torch.randn((8, width), generator=draw, dtype=torch.float32).to(every)
     try:
         bias = module(torch.zeros_like(every[None, :1]))[0, 0]
-        weight = torch.cat([module(rows[None])[0] for rows in torch.split(every, AT_ONCE)]) - bias
+        weight = torch.cat([module(rows[None])[0] for rows in torch.split(every, 512)]) - bias
         made = module(some[None])[0]
     except (RuntimeError, TypeError, ValueError, IndexError):
         raise unknown(f"{type(module).__name__} cannot be asked what it projects") from None
@@ -337,9 +321,10 @@ def projected(x: Tensor, matrix: tuple[Tensor, Tensor | None]) -> Tensor:
     return x @ weight if bias is None else x @ weight + bias
 
 
-def _columns(matrix: tuple[Tensor, Tensor | None], span: range) -> tuple[Tensor, Tensor | None]:
-    weight, bias = matrix
-    cut = slice(span.start, span.stop)
+def _columns(
+    matrix: tuple[Tensor, Tensor | None], first: int, wide: int
+) -> tuple[Tensor, Tensor | None]:
+    (weight, bias), cut = matrix, slice(first, first + wide)
     return weight[:, cut], None if bias is None else bias[cut]
 
 

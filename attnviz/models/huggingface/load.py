@@ -64,10 +64,6 @@ def wrap_huggingface(
     """A transformers model that is in memory already, wrapped by PEFT or not; it stays as it is.
 
     `name`: what to call it; None: what transformers calls it.
-
-    Raises:
-        ModelError: it is no transformers model, in training, or cannot be recorded.
-        UsageError: the model does not have this kind of attention.
     """
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 

@@ -203,9 +203,8 @@ class EncoderDecoder(HuggingFaceModel):
 
     def _check_output(self) -> None:
         if not hasattr(self.model, "generate"):
-            raise UsageError(
-                f"{self.identity.name} has no output layer", f"give a {option('target')}"
-            )
+            name = self.identity.name
+            raise UsageError(f"{name} has no output layer", f"give a {option('target')}")
 
     def read_target(self, text: str) -> tuple[Token, ...]:
         return self.tokenizer.encode(text, bos=False, special=False)

@@ -74,37 +74,30 @@ def _streams(model: Any, ids: Tensor, layers: Sequence[nn.Module]) -> list[Tenso
     return streams
 
 
-class LastRows:
+@contextmanager
+def _last_rows(model: Any, kind: Kind, wanted: Wanted) -> Iterator[dict[int, Tensor]]:
     """The last row of every wanted layer's attention in the forward pass at work."""
+    layers, proven, rows = Layers(model, kind), ProvenRows(), dict[int, Tensor]()
 
-    def __init__(self, model: Any, kind: Kind, wanted: Wanted) -> None:
-        self._model, self._wanted, self._layers = model, wanted, Layers(model, kind)
-        self._proven = ProvenRows()
-        self.rows: dict[int, Tensor] = {}
+    def begin(*_: Any) -> None:
+        layers.begin()
+        rows.clear()
 
-    def _begin(self, *_: Any) -> None:
-        self._layers.begin()
-        self.rows.clear()
-
-    @contextmanager
-    def recorded(self) -> Iterator[None]:
-        """Record every pass of the model until the end."""
-        with ExitStack() as stack:
-            stack.callback(self._model.register_forward_pre_hook(self._begin).remove)
-            stack.enter_context(watching(self._model, self._on_call, self._on_output))
-            yield
-
-    def _on_call(self, call: AttentionCall) -> None:
-        layer = self._layers.at_work(call.module)
-        if layer is not None and layer in self._wanted.heads:
+    def on_call(call: AttentionCall) -> None:
+        layer = layers.at_work(call.module)
+        if layer is not None and layer in wanted.heads:
             last = torch.tensor([call.q.size(1) - 1])
-            rows = self._proven.of(call, layer, self._wanted.heads[layer], last)
-            self.rows[layer] = rows(last)[0].clone()
+            rows[layer] = proven.of(call, layer, wanted.heads[layer], last)(last)[0].clone()
 
-    def _on_output(self, module: nn.Module, pattern: Tensor) -> None:
-        layer = self._layers.at_work(module)
-        if layer is not None and layer in self._wanted.heads:
-            self.rows[layer] = pattern[:, -1:].clone()
+    def on_output(module: nn.Module, pattern: Tensor) -> None:
+        layer = layers.at_work(module)
+        if layer is not None and layer in wanted.heads:
+            rows[layer] = pattern[:, -1:].clone()
+
+    with ExitStack() as stack:
+        stack.callback(model.register_forward_pre_hook(begin).remove)
+        stack.enter_context(watching(model, on_call, on_output))
+        yield rows
 
 
 def generate(
@@ -122,7 +115,6 @@ def generate(
     `inputs`: what its own `generate` reads: `inputs` (1, n), of an encoder-decoder also the token
     to begin with.
     """
-    last = LastRows(model, kind, wanted)
     handover, step = Handover(wanted, consume), 0
     read: int = inputs["inputs"].size(1)
 
@@ -134,26 +126,24 @@ def generate(
         id_ = int(ids[0, -1])
         if id_ in ends:
             return torch.tensor([True], device=ids.device)
-        for layer, row in last.rows.items():
+        for layer, row in rows.items():
             if row.size(2) < keys():  # a window's cache has forgotten the first ones
                 row = torch.nn.functional.pad(row, (keys() - row.size(2), 0))
             handover.take(layer, torch.tensor([step]), row)
         step += 1
         return torch.tensor([not go_on(id_)], device=ids.device)
 
-    chosen = (
-        {"do_sample": False, "temperature": None, "top_p": None}
-        if sampling.greedy
-        else {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p}
-    )
-    with torch.inference_mode(), torch.random.fork_rng(), last.recorded():
+    greedy = sampling.greedy
+    with torch.inference_mode(), torch.random.fork_rng(), _last_rows(model, kind, wanted) as rows:
         torch.manual_seed(sampling.seed)
         forward(
             model,
             through=model.generate,
             **inputs,
-            **chosen,
-            top_k=None if sampling.greedy else 0,
+            do_sample=not greedy,
+            temperature=None if greedy else sampling.temperature,
+            top_p=None if greedy else sampling.top_p,
+            top_k=None if greedy else 0,
             num_beams=1,
             max_new_tokens=sampling.most,
             stopping_criteria=[ended],

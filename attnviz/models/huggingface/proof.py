@@ -7,13 +7,13 @@ function itself returned; where neither gives its output, it is refused.
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from attnviz.errors import ModelError, option
-from attnviz.models.huggingface.call import AttentionCall, PlainModules
+from attnviz.models.huggingface.call import AttentionCall, Room
 
 EXACT, HALF = 1e-4, 2e-2
 """How far weights times values may be from an output, as a share of what is added up, in float32
@@ -38,7 +38,9 @@ class ProvenRows:
 
     def __init__(self, errors: dict[int, float] | None = None) -> None:
         """`errors`: if given, every row is checked, and each layer's largest error is put here."""
-        self._plain, self._draw, self._errors = PlainModules(), Random(0), errors
+        self._draw, self._errors, self._room = Random(0), errors, Room()
+        self._plain: dict[Any, bool] = {}
+        """Modules whose attention is computed plainly, where that is what they do."""
 
     def of(
         self,
@@ -52,10 +54,6 @@ class ProvenRows:
         """What gives the rows of a call that are shown: all, or these `queries`, of these heads.
 
         `scores`: they are shown, so that they have to be what the weights are made of.
-
-        Raises:
-            ModelError: neither the weights that attnviz computes, nor those that the function
-                returned, are those of its output; from the rows that are asked for later, too.
         """
         checked = self._some(call, queries)
         ways = [self._computed] if scores else [self._computed, _returned]
@@ -78,7 +76,11 @@ class ProvenRows:
 
     def _computed(self, call: AttentionCall, queries: Tensor) -> WeightRows | None:
         try:
-            return self._plain.rows(call, queries)
+            if call.module not in self._plain:
+                self._plain[call.module] = call.is_plain()
+            if self._plain[call.module]:
+                return call.plain_rows(queries, self._room)
+            return call.weights(queries), None
         except torch.OutOfMemoryError:
             raise
         except CannotCompute:
@@ -178,7 +180,7 @@ def errors(
 
 
 def unproven(call: AttentionCall, layer: int, *, scores: bool = False) -> ModelError:
-    """What is said of a call whose weights are not known."""
+    """The error for a call whose weights are not known."""
     wrong = (
         f"what the attention function {call.function} returns in layer {layer} is not the "
         "weights that attnviz computes times the values"
@@ -200,7 +202,6 @@ def unproven(call: AttentionCall, layer: int, *, scores: bool = False) -> ModelE
 
 
 def _returned(call: AttentionCall, queries: Tensor) -> WeightRows | None:
-    """The weights that the model's function itself returned."""
     weights = call.returned
     return None if weights is None else (weights[:, queries].float(), None)
 

@@ -228,8 +228,8 @@ def _cross(seen: Seen) -> Sublayer | None:
     """The stream arrives behind self-attention: before the norm, or as the queries read it."""
     norm = _norm_before(seen)
     after = seen.outputs[seen.own_at :]  # before it, among others, is what the queries read
-    candidates = [] if norm is None else [(seen.reads[norm], norm)]
-    for x, before in [*candidates, (seen.normed, None)]:
+    before_norm = [] if norm is None else [(seen.reads[norm], norm)]
+    for x, before in [*before_norm, (seen.normed, None)]:
         added = what_is_added(x, seen.x_after, seen.attention_out, after)
         if added.how != "mixed":
             return Sublayer(x, before, added)

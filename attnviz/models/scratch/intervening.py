@@ -12,7 +12,7 @@ from torch import Tensor
 from attnviz.models.attention import Hook, attached, kept
 from attnviz.models.intervening import ChangedBatch, batches, take
 from attnviz.models.placement import BATCH_TOKENS
-from attnviz.models.sampling import LOGIT_ROWS, log_probability, rows_at_a_time
+from attnviz.models.sampling import LOGIT_ROWS, log_probability, numbers, rows_at_a_time
 from attnviz.models.scratch.gpt import GPT
 from attnviz.records.interventions import (
     ChangedRun,
@@ -53,9 +53,10 @@ def intervene_native(
     def hand_over(index: int, stream: Tensor) -> None:
         consume(_result(model, ids[0], index, model.ln_f(stream), whole=whole))
 
+    first = [min((change.layer for change in each), default=None) for each in interventions]
     stream = model.embed(ids)  # (1, n, d)
     for layer in layers:
-        first_here = [i for i, each in enumerate(interventions) if _first_layer(each) == layer]
+        first_here = [i for i, at in enumerate(first) if at == layer]
         for batch in batches(first_here, max(1, BATCH_TOKENS // n)):
             hooks = _hooks(ChangedBatch([interventions[i] for i in batch], n, taken), layers)
             with attached(model, hooks):
@@ -67,10 +68,6 @@ def intervene_native(
     for i, changes in enumerate(interventions):
         if not changes:
             hand_over(i, stream[0])
-
-
-def _first_layer(changes: Intervention) -> int | None:
-    return min((change.layer for change in changes), default=None)
 
 
 def _hooks(batch: ChangedBatch, layers: range) -> Mapping[str, Hook]:
@@ -85,9 +82,11 @@ def _hooks(batch: ChangedBatch, layers: range) -> Mapping[str, Hook]:
         for kind in POINTS
         if batch.edits(kind, layer)
     }
-    cuts = {layer: batch.cuts(layer) for layer in batch.layers_of_cuts()}
-    scores = {f"h.{at}.attn.scores": _cutting(of, hide=True) for at, of in cuts.items()}
-    return edits | scores | {f"h.{at}.attn.pattern": _cutting(of) for at, of in cuts.items()}
+    hooks = dict(edits)
+    for layer in batch.layers_of_cuts():
+        hooks[f"h.{layer}.attn.scores"] = _cutting(batch.cuts(layer), hide=True)
+        hooks[f"h.{layer}.attn.pattern"] = _cutting(batch.cuts(layer))
+    return hooks
 
 
 def _cutting(rows: Mapping[tuple[int, int], Sequence[CutLink]], *, hide: bool = False) -> Hook:
@@ -131,10 +130,6 @@ def _taken(model: GPT, source: SourceRun, sites: set[Site], *, mean: bool) -> di
 
 def _result(model: GPT, ids: Tensor, index: int, normed: Tensor, *, whole: bool) -> ChangedRun:
     """A run, from the output of the last norm (n, d); logits are computed in blocks."""
-    followed = [
-        log_probability(model.logits(normed[part]), ids[part + 1])
-        for part in torch.split(torch.arange(len(ids) - 1), LOGIT_ROWS)
-        if whole
-    ]
-    after = torch.cat(followed) if followed else torch.empty(0)
-    return ChangedRun(index, after.cpu().numpy(), model.logits(normed[-1]).float().cpu().numpy())
+    parts = torch.split(torch.arange(len(ids) - 1 if whole else 0), LOGIT_ROWS)
+    followed = [log_probability(model.logits(normed[part]), ids[part + 1]) for part in parts]
+    return ChangedRun(index, numbers(torch.cat(followed)), numbers(model.logits(normed[-1])))

@@ -103,11 +103,8 @@ def load_embeddings(folder: Path, *, causal: bool) -> EmbeddingModel:
     )
 
 
-# Small matrices through the code that runs the models: `attention.py`, in float64.
-
-
 def work_out(matrices: Matrices, way: Way) -> Worked:
-    """Every step of attention on these matrices, whose shapes must fit each other."""
+    """Every step of attention on these matrices, by the code that runs models, in float64."""
     m = matrices
     x, w_q, w_k, w_v = map(_tensor, (m.x, m.w_query, m.w_key, m.w_value))
     whole = [x @ w for w in (w_q, w_k, w_v)]  # (n, h·d_k or h·d_v)
@@ -219,12 +216,8 @@ def general_scores(x_q: Tensor, w_q: Tensor, w_k: Tensor, x_k: Tensor) -> Tensor
 
 
 def other_row(trace: HeadTrace, kind: Similarity) -> OtherRow:
-    """The trace's query row by another similarity of the same vectors, under the same mask.
-
-    Raises:
-        UsageError: `general` where queries and keys are changed after their projections.
-    """
-    mask = torch.as_tensor(np.isfinite(trace.scores[trace.query]))
+    """The trace's query row by another similarity of the same vectors, under the same mask."""
+    row = slice(trace.query, trace.query + 1)
     if kind == "general":
         if trace.kinds.changed:
             raise UsageError(
@@ -234,10 +227,9 @@ def other_row(trace: HeadTrace, kind: Similarity) -> OtherRow:
             )
         w_q, w_k = torch.as_tensor(trace.w_q.weight), torch.as_tensor(trace.w_k.weight)
         x_q, x_k = torch.as_tensor(trace.normed), torch.as_tensor(trace.read)
-        scores = general_scores(x_q[trace.query : trace.query + 1], w_q, w_k, x_k)[0]
+        scores = general_scores(x_q[row], w_q, w_k, x_k)[0]
     else:
         q, k = torch.as_tensor(trace.q), torch.as_tensor(trace.k)
-        scores = similarity_scores(kind, q[trace.query : trace.query + 1], k)[0]
-    scores = masked(scores, mask)
-    weights = attention_pattern(scores)
-    return OtherRow(kind, np.asarray(scores.numpy()), np.asarray(weights.numpy()))
+        scores = similarity_scores(kind, q[row], k)[0]
+    scores = masked(scores, torch.as_tensor(np.isfinite(trace.scores[trace.query])))
+    return OtherRow(kind, numbers(scores), numbers(attention_pattern(scores)))
