@@ -95,15 +95,14 @@ def fenced(text: str) -> str:
     """
     if text.isascii():
         return text
-    return "\n".join(_fenced_line(line.replace(MARK, "")) for line in text.split("\n"))
-
-
-def _fenced_line(text: str) -> str:
-    parts, end = [], 0
-    for start, stop in runs(text):
-        parts += [text[end:start], MARK, text[start:stop], MARK]
-        end = stop
-    return "".join([*parts, text[end:]])
+    lines = []
+    for line in text.replace(MARK, "").split("\n"):
+        parts, end = [], 0
+        for start, stop in runs(line):
+            parts += [line[end:start], MARK, line[start:stop], MARK]
+            end = stop
+        lines.append("".join([*parts, line[end:]]))
+    return "\n".join(lines)
 
 
 def runs(text: str) -> list[tuple[int, int]]:

@@ -1,7 +1,5 @@
 """Sentences that several media show: what records, choices and transforms are called."""
 
-from collections.abc import Sequence
-
 from attnviz.errors import option, readable
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.exhibit import Exhibit, Map
@@ -39,18 +37,12 @@ def transform_title(transform: Transform) -> str:
             )
         case KeysDropped(keys, share, empty):
             dropped = f"{share:.0%} of the weight was on {' and '.join(keys)}, which is left out"
-            return f"{dropped}, {_silent(empty)}" if empty else dropped
+            named = f"{len(empty)} queries" if len(empty) > 4 else " and ".join(empty)
+            return f"{dropped}, {named} attended to nothing else" if empty else dropped
         case SpecialDropped(share):
             return f"{share:.0%} of the weight was on special tokens or blanks, which are left out"
         case Reduced(how, over):
             return f"{how} over {'all of these' if over == 'all' else over}"
-
-
-def _silent(queries: Sequence[str]) -> str:
-    """The queries that attended to nothing but the keys left out."""
-    if len(queries) > 4:
-        return f"{len(queries)} queries attended to nothing else"
-    return f"{' and '.join(queries)} attended to nothing else"
 
 
 def left_out(exhibit: Exhibit) -> str:
@@ -187,8 +179,12 @@ MERGED = (
 
 def run_notes(capture: Capture) -> tuple[str, ...]:
     """What was cut off, the words that the model does not know, and names that are pieces."""
-    cut = left_out_note(capture.left_out)
-    return (*((cut,) if cut else ()), *unknown_notes(capture), *piece_notes(capture))
+    before, after = capture.left_out
+    notes = []
+    if count := before or after:
+        cut = f"{'first' if before else 'last'} {amount(count, 'token')}"
+        notes = [f"the {cut} {'is' if count == 1 else 'are'} left out to fit the model's context"]
+    return (*notes, *unknown_notes(capture), *piece_notes(capture))
 
 
 def piece_notes(capture: Capture) -> tuple[str, ...]:
@@ -274,17 +270,6 @@ def strange_note(strange: int, texts: int, what: str) -> str:
     where = f"{strange:,} of {amount(texts, what)}: " if texts > 1 else ""
     other = f"try {option('model', 'gpt2')}"
     return f"{where}the built-in model is small and has not seen text like this; {other}"
-
-
-def left_out_note(left_out: tuple[int, int]) -> str:
-    """How many tokens were cut off; empty where all are there."""
-    before, after = left_out
-    count = before or after
-    if not count:
-        return ""
-    verb = "is" if count == 1 else "are"
-    cut = f"{'first' if before else 'last'} {amount(count, 'token')}"
-    return f"the {cut} {verb} left out to fit the model's context"
 
 
 # A weight as a bar of cells.

@@ -64,7 +64,11 @@ def plan_heads(
     every = every_head(identity.heads_per_layer) if held is None else tuple(held)
     if options.named:
         heads = choose_heads(identity.heads_per_layer, options.layers, options.heads)
-        _check_held(heads, every)
+        if missing := [str(head) for head in heads if head not in every]:
+            raise UsageError(
+                f"the capture does not hold {', '.join(missing[:8])}",
+                f"it holds {listed(every)}; capture the text again with {option('heads', 'all')}",
+            )
         return HeadPlan(heads, Choice(heads))
     if options.everything:
         return HeadPlan(every, Choice(every))
@@ -101,15 +105,6 @@ def found(exhibit: Exhibit, head: Head) -> Exhibit:
 def told_query(finding: Finding | None) -> int | None:
     """The first query whose row is told of a head; None where none is."""
     return finding.links[0].query if finding is not None and finding.links else None
-
-
-def _check_held(heads: Sequence[Head], held: Sequence[Head]) -> None:
-    missing = [str(head) for head in heads if head not in held]
-    if missing:
-        raise UsageError(
-            f"the capture does not hold {', '.join(missing[:8])}",
-            f"it holds {listed(held)}; capture the text again with {option('heads', 'all')}",
-        )
 
 
 # The head to show when the user chose none: a head that the model's card names, where the words

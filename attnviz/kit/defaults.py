@@ -47,10 +47,7 @@ class Configuration:
         known = {key_of(each): each for each in options}
         own = self.values.get(name, {})
         for key in own:
-            if key in NOT_HERE:
-                raise self._wrong(
-                    f"{key!r} has no default of your own", "give it where you need it"
-                )
+            self._check_here(key)
             if key not in known:
                 hint = _nearest(key, known) or f"attnviz {name} --help-all lists its options"
                 raise self._wrong(f"{key!r} in [{name}] is not an option of attnviz {name}", hint)
@@ -72,10 +69,7 @@ class Configuration:
             names = [*commands] if isinstance(value, dict) else [*shared]
             if key in names:
                 continue
-            if key in NOT_HERE:
-                raise self._wrong(
-                    f"{key!r} has no default of your own", "give it where you need it"
-                )
+            self._check_here(key)
             what = "a command" if isinstance(value, dict) else "an option that commands share"
             hint = _nearest(key, names) or (
                 f"commands are {', '.join(names)}"
@@ -85,11 +79,7 @@ class Configuration:
             raise self._wrong(f"{key!r} is not {what}", hint)
 
     def _value(self, key: str, value: Any, option: TyperOption) -> Any:
-        """A value as typer takes a default: text, as it would be typed, or whether a flag is set.
-
-        Raises:
-            UsageError: it is of no such kind.
-        """
+        """A value as typer takes a default: as it would be typed, or whether a flag is set."""
         if option.is_flag:
             if isinstance(value, bool):
                 return value
@@ -105,6 +95,10 @@ class Configuration:
                 f"{key!r} cannot be {_shown(value)}", "write a text in quotes or a number"
             )
         return str(value)
+
+    def _check_here(self, key: str) -> None:
+        if key in NOT_HERE:
+            raise self._wrong(f"{key!r} has no default of your own", "give it where you need it")
 
     def _wrong(self, wrong: str, hint: str) -> UsageError:
         return UsageError(f"{str(self.path)!r}: {wrong}", hint)

@@ -5,7 +5,7 @@ option has two: how it is typed, and what it does.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -19,10 +19,6 @@ WIDEST_NAME = 24
 """Cells for how an option is typed; a longer one has a line of its own."""
 MOST_CHOICES = 40
 """Cells for choices beside an option; more stand in what is said of it."""
-HelpRow: TypeAlias = tuple[Text, Text]
-"""How something is typed, and what it does."""
-
-
 ONCE = {
     **dict.fromkeys(("heads", "layers", "mlps", "whole_layers"), "give a list, such as 0,2"),
     "cut": "give one whose tokens are a /regular expression/",
@@ -117,8 +113,8 @@ def _lines(
         yield from _wrapped(console, Text(note))
 
 
-def _panel(console: Console, title: str, rows: list[HelpRow]) -> Iterator[Text]:
-    """A title and its rows in two columns."""
+def _panel(console: Console, title: str, rows: list[tuple[Text, Text]]) -> Iterator[Text]:
+    """A title and its rows in two columns: how something is typed, and what it does."""
     if not rows:
         return
     most = min(WIDEST_NAME, console.width // 2)

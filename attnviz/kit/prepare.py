@@ -102,7 +102,12 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     """
     check_not_blank(text, "the text")
     check_encodable(text)
-    _check_length(tokenizer, text)
+    if len(text) > ALWAYS_ENCODED and len(text) > tokenizer.context * tokenizer.longest:
+        raise InputError(
+            f"the text has {len(text):,} characters, but the model takes at most "
+            f"{tokenizer.context:,} tokens",
+            "give a part of it",
+        )
     if options.bos and tokenizer.bos_id is None and not tokenizer.adds_special:
         raise UsageError("this model has no beginning token", f"leave {option('bos')} out")
     bos = tokenizer.bos if options.bos is None else options.bos
@@ -110,15 +115,6 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     if not tokens or (not options.special and all(token.special for token in tokens)):
         raise InputError("this model's tokenizer makes no token of the text", "give another text")
     return tokens
-
-
-def _check_length(tokenizer: "TextTokenizer", text: str) -> None:
-    if len(text) > ALWAYS_ENCODED and len(text) > tokenizer.context * tokenizer.longest:
-        raise InputError(
-            f"the text has {len(text):,} characters, but the model takes at most "
-            f"{tokenizer.context:,} tokens",
-            "give a part of it",
-        )
 
 
 @dataclass(frozen=True)

@@ -259,12 +259,12 @@ class KeepLinks:
             rows.totals[block.queries] = block.sums[i]
 
     def maps(self) -> tuple[LinkMap, ...]:
-        return tuple(self._map(head, rows) for head, rows in sorted(self._kept.items()))
-
-    def _map(self, head: Head, rows: _Rows) -> LinkMap:
-        query, rank = np.nonzero((rows.weights >= 0) & (rows.weights >= self.least))
-        links = Links(query, rows.keys[query, rank], rows.weights[query, rank])
-        return LinkMap(head.layer, head.head, links=links, totals=rows.totals)
+        made = []
+        for head, rows in sorted(self._kept.items()):
+            query, rank = np.nonzero((rows.weights >= 0) & (rows.weights >= self.least))
+            links = Links(query, rows.keys[query, rank], rows.weights[query, rank])
+            made.append(LinkMap(head.layer, head.head, links=links, totals=rows.totals))
+        return tuple(made)
 
 
 def _strongest(

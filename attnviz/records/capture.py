@@ -131,7 +131,9 @@ class Checked:
                 "the checkpoint may be damaged; in half precision try "
                 f"{option('dtype', 'float32')}",
             )
-        if not self._over_all_keys(block):
+        n, keys = block.weights.shape[2], len(self.empty.key_tokens)
+        # causal blocks may end behind the last key that their queries see
+        if n != keys and not (self.empty.causal and int(block.queries[-1]) < n < keys):
             raise self._no_pattern(block.layer, "does not attend to each of the tokens")
         if self.empty.signed:  # nothing more can be said of scores
             self.consume(block)
@@ -165,11 +167,6 @@ class Checked:
         for layer, rows in self._rows.items():
             if rows != queries:
                 raise self._no_pattern(layer, f"has {rows} rows for {queries} tokens")
-
-    def _over_all_keys(self, block: PatternBlock) -> bool:
-        """Causal blocks may end behind the last key that their queries see."""
-        n, keys = block.weights.shape[2], len(self.empty.key_tokens)
-        return n == keys or (self.empty.causal and int(block.queries[-1]) < n < keys)
 
     @property
     def _architecture(self) -> str:

@@ -175,17 +175,13 @@ def _spelled(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
             spelled += " " * (tokens[last].start - end)  # blanks that no token holds
             spelled += tokens[last].text[max(0, end - tokens[last].start) :]
             end = max(end, tokens[last].end)
-            if spelled.strip() == bare and not _splits_character(tokens, last):
+            part = tokens[last].part
+            if spelled.strip() == bare and (part is None or part[0] == part[1]):
                 runs.append(tuple(range(first, last + 1)))
                 break
             if len(spelled.strip()) > len(bare):
                 break
     return runs
-
-
-def _splits_character(tokens: Sequence[Token], last: int) -> bool:
-    part = tokens[last].part
-    return part is not None and part[0] < part[1]
 
 
 def _not_there(tokens: Sequence[Token], name: str, parameter: str) -> UsageError:

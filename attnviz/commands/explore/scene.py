@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from attnviz.draw.labels import distinct_labels
+from attnviz.draw.labels import distinct_labels, fenced
 from attnviz.draw.matrix import Grid, grid_of, shown, strongest
 from attnviz.errors import UsageError
 from attnviz.kit.choose import finding_of, start_choice
@@ -138,6 +138,14 @@ class Scene:
 
     def weight(self, query: int, key: int) -> float:
         return float(self.map.weights[query, key])
+
+    @property
+    def reading(self) -> str:
+        """The chosen link: `creature → blue 0.48`."""
+        if self.waits:
+            return "not computed yet"
+        query, key = fenced(self.queries[self.query]), fenced(self.keys[self.key])
+        return f"{query} → {key} {self.weight(self.query, self.key):.2f}"
 
     def looks_at(self) -> list[tuple[int, float]]:
         """The keys that the query attends to, with their weights, strongest first."""

@@ -1,6 +1,7 @@
 """The documents that begin in a piece of a file."""
 
 import contextlib
+import filecmp
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -176,7 +177,10 @@ def _no_text(path: str, form: Form) -> str | None:
 def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[Document | Skipped]:
     with decompressed(piece.path, form) as stream:
         if form.kind == "text" and split == "file":
-            yield from _of_file(stream, piece.path)
+            whole = TextUnit(0, LONGEST)
+            with reading(piece.path):
+                whole.add(stream.read(LONGEST + 1))
+            yield from _of_unit(piece.path, whole, None)
             return
         end = inf if form.compression else piece.end
         paragraphs = form.kind == "text" and split == "paragraph"
@@ -187,13 +191,6 @@ def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[D
                 yield from _of_unit(piece.path, unit, field if form.kind == "json" else None)
         except InputError as error:
             yield Skipped(shown(piece.path), units.at, error.wrong)
-
-
-def _of_file(stream: BinaryIO, path: str) -> Iterator[Document | Skipped]:
-    unit = TextUnit(0, LONGEST)
-    with reading(path):
-        unit.add(stream.read(LONGEST + 1))
-    yield from _of_unit(path, unit, None)
 
 
 def _of_unit(path: str, unit: TextUnit, field: str | None) -> Iterator[Document | Skipped]:
@@ -317,7 +314,10 @@ def _group(file: Any, path: str, group: int, at: int, column: str) -> Iterator[D
 
     try:
         with reading(path):
-            rows = 1 if _size(file, group, column) > LONGEST else ROWS
+            content = file.metadata.row_group(group)
+            columns = map(content.column, range(content.num_columns))
+            sizes = (c.total_uncompressed_size for c in columns if c.path_in_schema == column)
+            rows = 1 if sum(sizes) > LONGEST else ROWS
             batches = file.iter_batches(
                 rows, row_groups=[group], columns=[column], use_threads=False
             )
@@ -340,13 +340,6 @@ def _group(file: Any, path: str, group: int, at: int, column: str) -> Iterator[D
                 at += 1
     except InputError as error:
         yield Skipped(shown(path), at, error.wrong)
-
-
-def _size(file: Any, group: int, column: str) -> int:
-    """The bytes of a column in a row group, when they are decompressed."""
-    content = file.metadata.row_group(group)
-    columns = map(content.column, range(content.num_columns))
-    return sum(c.total_uncompressed_size for c in columns if c.path_in_schema == column)
 
 
 def too_long(path: str, start: int, most: int = LONGEST) -> Skipped:
@@ -392,11 +385,14 @@ def spool(stdin: Stdin, path: Path) -> Path:
         with _writing(path):
             partial.unlink(missing_ok=True)  # a pipe of this name would be waited for
             with partial.open("xb") as file:
-                _copy(stdin.stream, file)
+                while data := _read(stdin.stream):
+                    file.write(data)
         with _writing(path):
             target = path.with_name(path.name + (".jsonl" if _is_json(partial) else ".txt"))
             for old in (path.with_name(path.name + suffix) for suffix in (".jsonl", ".txt")):
-                if old.exists() and not (old == target and _same(old, partial)):
+                if old.exists() and not (
+                    old == target and filecmp.cmp(old, partial, shallow=False)
+                ):
                     raise UsageError(
                         f"{str(old)!r} holds what another scan read from standard input",
                         f"give another folder with {option('output')}",
@@ -409,13 +405,9 @@ def spool(stdin: Stdin, path: Path) -> Path:
     return target
 
 
-def _copy(stream: BinaryIO, file: BinaryIO) -> None:
-    while True:
-        with as_input_error(None):
-            data = stream.read(PART)
-        if not data:
-            return
-        file.write(data)
+def _read(stream: BinaryIO) -> bytes:
+    with as_input_error(None):
+        return stream.read(PART)
 
 
 def _is_json(path: Path) -> bool:
@@ -428,16 +420,6 @@ def _is_json(path: Path) -> bool:
                 except (ValueError, RecursionError):
                     return False
     return False
-
-
-def _same(one: Path, other: Path) -> bool:
-    if one.stat().st_size != other.stat().st_size:
-        return False
-    with one.open("rb") as first, other.open("rb") as second:
-        while data := first.read(PART):
-            if data != second.read(PART):
-                return False
-    return True
 
 
 @contextlib.contextmanager

@@ -50,7 +50,8 @@ class HowRun:
     def processes(self, device: Device) -> int:
         """How many workers there are on this machine: one for each GPU, or each core."""
         gpus = 0 if self.workers or device == "cpu" else _devices()
-        return self.workers or gpus or _cores()
+        cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+        return self.workers or gpus or cores or 1
 
 
 class Executor(Protocol):
@@ -106,12 +107,6 @@ def _here(job: Job, how: HowRun) -> Iterator[OneWorker]:
         )
     with same_threads_after():
         yield OneWorker(Worker(job))
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _devices() -> int:

@@ -1,4 +1,8 @@
-"""The files of a corpus: named, in folders, or matched by a pattern; none is opened."""
+"""The files of a corpus (named, in folders, or matched by a pattern), cut into shards.
+
+A document belongs to the shard in which it begins, so that shards can be read in any order, by any
+number of processes. Nothing that is read grows with the corpus but the list of its files.
+"""
 
 import glob
 import os
@@ -11,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.commands.atlas.record import CorpusFile, Piece, Shard, Split
-from attnviz.commands.scan.corpus import LONGEST, READ, cuts_of, documents_of, longest_texts, spool
+from attnviz.commands.scan.corpus import cuts_of
 from attnviz.errors import InputError, option
 from attnviz.inputs.places import (
     PLAIN,
@@ -25,9 +29,6 @@ from attnviz.inputs.places import (
     reading,
     shown,
 )
-
-# A corpus cut into shards.
-
 
 SHARD = 1 << 18
 """About so many bytes make a shard."""
@@ -143,7 +144,7 @@ def _change_of(file: CorpusFile, here: bool) -> str | None:
     return "was replaced" if here and inode != file.inode else None
 
 
-# ---- this computer ----
+# The files of this computer.
 
 
 def _local(path: str, avoid: str | None) -> Iterator[tuple[object, CorpusFile]]:
@@ -215,7 +216,9 @@ def _matched(pattern: str, avoid: str | None) -> Iterator[tuple[object, CorpusFi
         matches = [
             (path, state)
             for path, state in states
-            if state and stat.S_ISREG(state.st_mode) and not _within(path, avoid)
+            if state
+            and stat.S_ISREG(state.st_mode)
+            and not (avoid and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(avoid)))
         ]
     if not matches:
         raise InputError(f"no file matches {shown(pattern)!r}", "check the name")
@@ -233,12 +236,6 @@ def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     if pattern[0] == "**":
         return _fits(parts[1:], pattern)
     return fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
-
-
-def _within(path: str, avoid: str | None) -> bool:
-    if avoid is None:
-        return False
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(avoid))
 
 
 def _keys_of(avoid: str | None) -> set[object]:
@@ -327,23 +324,3 @@ def _marks(info: Mapping[str, Any]) -> Iterator[str]:
     for value in (info[name] for name in MARKS if info.get(name)):
         # a listing may tell seconds where the file itself tells a date
         yield str(value.timestamp() if isinstance(value, datetime) else value)
-
-
-# A corpus: files of text, JSON lines and Parquet, here or behind a URL, read in shards.
-#
-# A document belongs to the shard in which it begins, so that shards can be read in any order, by
-# any number of processes. Nothing that is read grows with the corpus but the list of its files.
-
-
-__all__ = [
-    "LONGEST",
-    "READ",
-    "SHARD",
-    "check_field",
-    "check_unchanged",
-    "corpus_files",
-    "documents_of",
-    "longest_texts",
-    "shards_of",
-    "spool",
-]

@@ -59,7 +59,9 @@ def render(
         for head_map in exhibit.maps
     ]
     most = strongest([cells.values for cells in small])
-    larger = np.ones(_repeats(layout.size // tokens, display), np.float32)
+    across = max(1, layout.size // tokens)
+    down = max(1, across // 2) * points_a_line(display) if across > 1 else 1
+    larger = np.ones((down, across), np.float32)  # a line is as high as two characters are wide
     slots = {
         grid.slot(head_map): np.kron(cells.values / most, larger)
         for head_map, cells in zip(exhibit.maps, small, strict=True)
@@ -77,14 +79,6 @@ def render(
         note = f"each point shows the strongest of {block[0]} x {block[1]} weights"
         parts += folded(Text(note, style="dim"), display.width)
     return parts
-
-
-def _repeats(across: int, display: Display) -> tuple[int, int]:
-    """How many points (down, across) a weight gets where `across` fit; a line is as high as
-    two characters are wide."""
-    across = max(1, across)
-    lines = max(1, across // 2)
-    return (lines * points_a_line(display) if across > 1 else 1), across
 
 
 def points_a_line(display: Display) -> int:

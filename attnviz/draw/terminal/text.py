@@ -203,10 +203,14 @@ def lines_of(exhibit: Exhibit, display: Display) -> list[Line]:
     """The text as the exhibit's only query sees it by its first map, a line at a time."""
     pieces = _readable(_whole(exhibit, exhibit.maps[0], display), display)
     most = _strongest([pieces])
-    return [
-        Line(tuple(_placed(line, display)), tuple(_shown(line, most, display)))
-        for line in _wrapped(pieces, display)
-    ]
+    lines = []
+    for line in _wrapped(pieces, display):
+        at, placed = 0, []
+        for space, piece in line:
+            placed.append((at + space, piece))
+            at += space + _cells(piece, display)
+        lines.append(Line(tuple(placed), tuple(_shown(line, most, display))))
+    return lines
 
 
 def shaded(pieces: Iterable[TextPiece], display: Display, most: float) -> list[Text]:
@@ -225,13 +229,6 @@ def _strongest(maps: Sequence[list[TextPiece]]) -> float:
 
 def _shown(line: list[tuple[int, TextPiece]], most: float, display: Display) -> Iterator[Text]:
     return _colored(line, most, display) if display.color else _numbered(line, display)
-
-
-def _placed(line: list[tuple[int, TextPiece]], display: Display) -> Iterator[tuple[int, TextPiece]]:
-    at = 0
-    for space, piece in line:
-        yield at + space, piece
-        at += space + _cells(piece, display)
 
 
 def _spelled(piece: TextPiece, display: Display) -> TextPiece:
