@@ -11,7 +11,7 @@ from attnviz.records.capture import Capture
 from attnviz.records.interventions import Candidate, Outcome, Question
 from attnviz.records.rows import measured
 
-# Values that rows of interventions share: what is measured, and what it is made of.
+# Values that rows of interventions share.
 
 
 AnswerName: TypeAlias = Annotated[
@@ -96,7 +96,7 @@ def what_is_measured(question: Question) -> str:
     return difference(question.answer, question.versus)
 
 
-# By how much both tokens of a question changed, as columns of a table.
+# The changes of both tokens of a question, as columns of a table.
 
 
 LEGEND = "log p: change in each token's own log-probability (nats)"

@@ -17,7 +17,7 @@ from attnviz.records.transforms import (
 
 
 def transform_title(transform: Transform) -> str:
-    """What a transform did to the patterns."""
+    """A sentence about the effect of a transform on the patterns."""
     match transform:
         case Scores():
             return "scores before mask and softmax: scaled dot products of queries and keys"
@@ -46,7 +46,7 @@ def transform_title(transform: Transform) -> str:
 
 
 def left_out(exhibit: Exhibit) -> str:
-    """What an empty cell of this exhibit stands for, in a few words; empty if it has none."""
+    """The meaning of an empty cell of this exhibit in a few words; empty if it has none."""
     reasons = ["masked"] if exhibit.capture.causal else []
     if exhibit.top is not None:
         reasons.append(f"not among the {exhibit.top} strongest")
@@ -114,7 +114,7 @@ BEGINNING = 80  # letters
 
 
 def written(capture: Capture, *, row: str = "row") -> str:
-    """What an encoder-decoder wrote, and what its rows stand for (columns, where it is turned)."""
+    """The output of an encoder-decoder, and the meaning of its rows (or columns)."""
     if capture.model.engine == "array":  # nothing is known of how its rows were made
         return f"queries: “{readable(capture.target)}”"
     rows = f"each {row} is the word that a position predicts; its input is the previous word"
@@ -174,11 +174,11 @@ MERGED = (
     "tokens that are parts of one character are merged; "
     f"{option('chars', value=False)} shows them apart"
 )
-"""That a view merged them although nobody asked for it."""
+"""A note that a view merged them by default."""
 
 
 def run_notes(capture: Capture) -> tuple[str, ...]:
-    """What was cut off, the words that the model does not know, and names that are pieces."""
+    """Notes about tokens cut off, words that the model does not know, and names that are pieces."""
     before, after = capture.left_out
     notes = []
     if count := before or after:
@@ -230,7 +230,7 @@ def unknown_notes(capture: Capture) -> tuple[str, ...]:
 
 
 def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:
-    """What a model does otherwise than one expects.
+    """Notes about a model that differs from what a user expects.
 
     Its tokenizer is not that of transformers, some layers have no attention (Jamba, Bamba), or
     code of its own was not run.
@@ -251,7 +251,7 @@ def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:
 
 
 def text_notes(capture: Capture) -> tuple[str, ...]:
-    """What is to be said of a text and its model, also that the text is strange to it."""
+    """Notes about a text and its model, also that the text is unlike its training."""
     strange = strange_note(int(capture.strange), 1, "text")
     about_model = model_notes(capture.model)
     return (*about_model, *run_notes(capture), *((strange,) if strange else ()))

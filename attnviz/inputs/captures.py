@@ -1,6 +1,6 @@
 """Reading a saved capture: numpy only, never pickle, and every claim is checked.
 
-The layout is in `docs/formats.md`; `writers/npz.py` writes it.
+The layout is in `docs/formats.md`.
 """
 
 import contextlib

@@ -103,7 +103,7 @@ def found(exhibit: Exhibit, head: Head) -> Exhibit:
 
 
 def told_query(finding: Finding | None) -> int | None:
-    """The first query whose row is told of a head; None where none is."""
+    """The query of the first link in a finding; None where there is none."""
     return finding.links[0].query if finding is not None and finding.links else None
 
 
@@ -117,7 +117,7 @@ ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "senses", "adjectives", "
 
 
 def default_head(capture: Capture) -> Choice:
-    """The head that tells most about this text, among the heads of the capture."""
+    """The head with the clearest pattern on this text, among the heads of the capture."""
     acting = acting_heads(capture)
     if acting:
         first = next(named for each in ORDER for named in acting if named.behaviour == each)
@@ -220,9 +220,9 @@ LEAST_ROWS = 3  # fewer have nothing "most" of them do
 
 
 def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) -> Finding | None:
-    """What is so of a head in the rows that are shown; None where that is nothing.
+    """The finding about a head in the rows that are shown; None where there is none.
 
-    It is so of whole rows, whichever of their links are shown.
+    It holds for whole rows, whichever of their links are shown.
 
     Args:
         exhibit: the head's pattern, as it is shown.
@@ -256,7 +256,7 @@ def _rows_of(
 ) -> tuple[FoundLink, ...]:
     """The strongest links of the rows that the first few telling links are in, by row.
 
-    Nothing that is stronger than a link that is told is left out, whether it is plausible or not.
+    The quoted links are the strongest of those rows, even when a filter hides them below.
     """
     queries = tuple(sorted([*dict.fromkeys(link.query for link in telling)][:MOST_QUERIES]))
     asked = replace(exhibit, queries=queries, top=MOST_KEYS, least=TELLING)
@@ -291,7 +291,7 @@ def _strongest(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
 
 
 def _tendency(exhibit: Exhibit, strongest: Sequence[FoundLink]) -> Tendency | None:
-    """What at least half of the rows have in common."""
+    """The habit that at least half of the rows share."""
     if len(strongest) < LEAST_ROWS:
         return None
     capture = exhibit.capture
@@ -344,7 +344,7 @@ def one_row(
 ) -> tuple[Choice, int, Exhibit | None]:
     """The head with why it is this one, the query, and the head's pattern where a rule picked it.
 
-    Without `query` it is the first one that is told of the head, or the last word.
+    Without `query` it is that of the finding's first link, or the last word.
     """
     choice, shown = _head(prepared, head)
     told = told_query(shown.finding) if shown and query is None else None

@@ -1,4 +1,4 @@
-"""What a shell offers behind an option, as its user presses Tab.
+"""Completion: the words that a shell offers when its user presses Tab.
 
 Each function takes the context of the unfinished line and the word that has begun, and gives
 words, or pairs of a word and what it is. Nothing is an error here: no answer leaves the shell
@@ -59,7 +59,7 @@ def models(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str
 def heads(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
     """The heads of the bundled model on the line; those that its card names come with a title.
 
-    Behind a comma, one head more.
+    After a comma, another head is offered.
     """
     name = ctx.params.get("model", BUILTIN)
     if name == EMBEDDINGS:

@@ -33,7 +33,7 @@ NOT_HERE = "file", "output", "no-color", "help", "help-all"
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a user's file sets; `path` is None where no file is read."""
+    """The settings of a user's file; `path` is None where no file is read."""
 
     path: Path | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Configuration:
         return {known[key].name: self._value(key, found[key], known[key]) for key in found}
 
     def set_for(self, name: str, keys: Iterable[str]) -> dict[str, Any]:
-        """What the file sets of these options of a command."""
+        """The file's settings of these options of a command."""
         both = {**self.values, **self.values.get(name, {})}
         return {key: both[key] for key in keys if key in both and key not in NOT_HERE}
 

@@ -18,7 +18,7 @@ from attnviz.kit.session import Session, process_session
 WIDEST_NAME = 24
 """Cells for how an option is typed; a longer one has a line of its own."""
 MOST_CHOICES = 40
-"""Cells for choices beside an option; more stand in what is said of it."""
+"""Cells for choices beside an option; more choices stand in its description."""
 ONCE = {
     **dict.fromkeys(("heads", "layers", "mlps", "whole_layers"), "give a list, such as 0,2"),
     "cut": "give one whose tokens are a /regular expression/",
@@ -150,7 +150,7 @@ def _choices(parameter: TyperOption) -> list[str]:
 
 
 def _told(parameter: TyperArgument | TyperOption, ctx: Any) -> Text:
-    """What a parameter does, with its bounds, its variable and its default."""
+    """The description of a parameter, with its bounds, its variable and its default."""
     told = Text(parameter.help or "")
     extra = [_bounds(parameter), f"env: {parameter.envvar}" if parameter.envvar else ""]
     if isinstance(parameter, TyperOption) and len("|".join(_choices(parameter))) > MOST_CHOICES:

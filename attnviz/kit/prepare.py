@@ -89,7 +89,7 @@ class HeadOptions:
 
 
 ALWAYS_ENCODED = 1 << 20
-"""Up to so many characters, a text is encoded, so that it can be told how many tokens it has."""
+"""Characters up to which a text is always encoded, so that a message can give its tokens."""
 
 
 def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple[Token, ...]:

@@ -1,4 +1,4 @@
-"""A capture to an exhibit: its transforms, applied in one order, and what is shown of the result.
+"""A capture to an exhibit: its transforms, applied in one order, and the part that is shown.
 
     weighted ─► merged ─► rolled out ─► keys dropped ─► reduced
 
@@ -270,7 +270,7 @@ class KeepLinks:
 def _strongest(
     weights: FloatArray, asked: IntArray, top: int, hidden: NDArray[np.bool_] | None
 ) -> tuple[IntArray, FloatArray]:
-    """Of each row the strongest weights on these keys: keys and weights (heads, rows, ≤ top).
+    """The strongest weights of each row on these keys: keys and weights (heads, rows, ≤ top).
 
     `hidden` (rows, n) are links that count for -1.
 

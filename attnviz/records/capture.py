@@ -53,7 +53,7 @@ Consumer: TypeAlias = Callable[[PatternBlock], None]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a model hands over: which heads of which layers, and which query rows of them.
+    """The rows that a model hands over: which heads of which layers, and which queries.
 
     `heads`: layer to heads; a layer that is not named is not recorded. `queries`: positions
     in rising order; None for all of them. `scores`: not the weights, but what they are made
@@ -235,7 +235,7 @@ UNPREDICTABLE = 10
 
 @dataclass(frozen=True)
 class TextLoss:
-    """How well the model predicts a text: `nats` in all, over so many `characters`.
+    """How well the model predicts a text: `nats` in total, over `characters`.
 
     Characters and not tokens are counted, as a foreign text has more tokens a word. `limit` is
     the loss a character above which the model's card calls a text none of its world.
@@ -325,7 +325,7 @@ class Capture:
         return any(isinstance(transform, kind) for transform in self.transforms)
 
     def named(self, layer: int | None, head: int | None) -> tuple[NamedHead, ...]:
-        """What the model's card says of a head."""
+        """The entries of the model's card about a head."""
         return tuple(each for each in self.named_heads if each.head == (layer, head))
 
     def weights(self, head: Head) -> FloatArray:

@@ -15,7 +15,7 @@ from attnviz.records.positions import groups_of
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import How, Merged, NormBased, Over, Unit
 
-# What is called between the layers of a long transform, so that whoever waits can stop it.
+# A call between the layers of a long transform, which can stop it.
 
 
 Between: TypeAlias = Callable[[], None]

@@ -317,7 +317,7 @@ def _label_of(scene: Scene) -> int:
 
 
 def shape_of(shape: tuple[int, int], side: int) -> tuple[int, int]:
-    """Into how many points, two a line, (queries, keys) are reduced; few of them get several."""
+    """The points, two a line, that (queries, keys) are reduced to; few tokens get several each."""
     rows, columns = (ceil(n / ceil(n / side)) for n in shape)
     repeats = max(1, side // max(rows, columns))
     return rows * repeats, columns * repeats

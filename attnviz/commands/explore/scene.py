@@ -64,7 +64,7 @@ class Toggles:
 class Scene:
     """An exhibit of whole maps, and the slot, the query and the key that the user has chosen.
 
-    Of a run that goes on, the maps of layers that are still to come are NaN.
+    While a run goes on, the maps of layers still to come are NaN.
     `query` and `key` are positions among the exhibit's tokens, which may be merged.
     `column`: the head to return to when heads that are rolled out into one come apart again.
     """
@@ -249,7 +249,7 @@ def scene_of(
 ) -> Scene:
     """A capture, transformed.
 
-    `choose`: at the strongest link of the head that tells most about the text, if the capture
+    `choose`: at the strongest link of the head with the clearest pattern, if the capture
     holds all heads; otherwise of the first head. Else at the last word. `between` is called
     between the layers of the transforms.
 
@@ -269,7 +269,7 @@ def scene_of(
 
 
 def _at_what_is_told(start: Scene, picked: Choice) -> Scene:
-    """The scene at the strongest link of a head that was picked: of those that show what it is
+    """The scene at the strongest link of a picked head: among those that show the behaviour it is
     known for, if it was picked for them."""
     start = start._through(*picked.heads[0]).at(start.query)
     told = finding_of(start.one, start.map, picked.named)

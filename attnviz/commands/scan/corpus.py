@@ -145,7 +145,7 @@ def documents_of(piece: Piece, split: Split, field: str) -> Iterator[Document | 
 def longest_texts(files: Sequence[CorpusFile], split: Split, field: str, number: int) -> list[int]:
     """The bytes of the longest texts of a corpus, the first `READ` bytes of which are read for it.
 
-    A file that is one text is not read: its size tells.
+    A file that is one text is not read: its size is known.
     """
     return nlargest(number, _lengths(files, split, field))
 

@@ -1,4 +1,4 @@
-"""Where the tasks of a scan are done: processes of this machine, this process, or a Ray cluster.
+"""Executors of a scan's tasks: processes of this machine, this process, or a Ray cluster.
 
 They differ in nothing but that: a task is done by `Worker.do` and leaves its file in the store.
 """
@@ -65,7 +65,7 @@ class Executor(Protocol):
         """Let there be no more workers than this, where memory is short."""
 
     def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
-        """Do all tasks, in no particular order; `told` is given what each of them did."""
+        """Do all tasks, in no particular order; `told` receives the outcome of each."""
 
 
 def workers_of(job: Job, how: HowRun) -> AbstractContextManager[Executor]:
@@ -147,7 +147,7 @@ class LocalWorkers:
 
         Args:
             tasks: what is to be done.
-            told: is given what each task did, as it is done.
+            told: receives the outcome of each task, as it is done.
         """
         while len(self._pool) < min(self._most, len(tasks)):
             self._start()
@@ -184,7 +184,7 @@ class LocalWorkers:
 
 @contextmanager
 def local_workers(job: Job, most: int) -> Iterator[LocalWorkers]:
-    """At most so many processes, which are ended in any case."""
+    """At most `most` processes, which are ended in any case."""
     workers = LocalWorkers(job, most)
     try:
         yield workers

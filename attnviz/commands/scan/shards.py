@@ -31,7 +31,7 @@ from attnviz.inputs.places import (
 )
 
 SHARD = 1 << 18
-"""About so many bytes make a shard."""
+"""Bytes of a shard, roughly."""
 
 
 def shards_of(files: Iterable[CorpusFile], split: Split, most: int = SHARD) -> Iterator[Shard]:
@@ -107,7 +107,7 @@ def check_field(files: Iterable[CorpusFile], field: str | None) -> None:
 
 
 def check_unchanged(files: Iterable[CorpusFile], *, here: bool) -> None:
-    """See that files are still as they were listed, as far as their file systems tell.
+    """Check that files have not changed since they were listed, as far as can be known.
 
     Args:
         files: as `corpus_files` found them.
@@ -126,7 +126,7 @@ def check_unchanged(files: Iterable[CorpusFile], *, here: bool) -> None:
 
 
 def _change_of(file: CorpusFile, here: bool) -> str | None:
-    """What happened to a file since it was listed; None: nothing."""
+    """The change of a file since it was listed; None: it is the same."""
     marks, inode = set[str](), file.inode
     with reading(file.path):
         try:
@@ -257,7 +257,7 @@ MARKS = (
     *("ETag", "etag", "sha256", "md5Hash", "content_md5", "md5", "checksum", "blob_id"),
     *("LastModified", "last_modified", "Last-Modified", "mtime", "modified", "updated", "created"),
 )
-"""What file systems say of a file that changes with its content, the most exact first."""
+"""Fields of a file's information that change with its content, the most exact first."""
 
 
 def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
@@ -289,7 +289,7 @@ def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
 
 
 def state_of(url: str) -> tuple[int | None, set[str]]:
-    """The bytes of a file as they are now, and all marks that its file system tells."""
+    """The size of a file now, and all marks that its file system gives."""
     system, path = file_system(url)
     system.invalidate_cache()
     info = system.info(path)

@@ -1,4 +1,4 @@
-"""What every page is put together from: its sources, its policy and its data."""
+"""The parts of every page: its sources, its policy and its data."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""What stands around the cells of a picture: title, axis labels, colour bar, hatched ground."""
+"""The frame of a picture's cells: title, axis labels, colour bar, hatched ground."""
 
 import math
 import re
@@ -122,7 +122,7 @@ def name_sides(
 ) -> None:
     """Say which side the queries are on; and that their weights sum to 1, where they do.
 
-    A cell may stand for a `block` of (rows, columns) links; then this is said, too.
+    A cell may stand for a `block` of (rows, columns) links; then the label says so.
     """
     # On a picture of few rows there is no room for more than the word.
     height = axes.get_window_extent().height / axes.figure.dpi

@@ -132,7 +132,7 @@ def _write_numbers(
 
 
 def most_cells(maps: Sequence[Place], tokens: int, options: PictureOptions) -> int:
-    """Into how many cells a side the picture of these maps reduces each of them."""
+    """The cells a side to which a picture reduces each of these maps."""
     if len(maps) == 1:
         return MOST_CELLS
     return picture_grid.most_cells(grid_of(maps), tokens, options.dpi)

@@ -87,7 +87,7 @@ def points_a_line(display: Display) -> int:
 
 
 def most_cells(maps: Sequence[Place], tokens: int, display: Display) -> int:
-    """Into how many points a side each map is reduced."""
+    """The points a side to which each map is reduced."""
     return _layout(grid_of(maps), max(1, tokens), display).size
 
 

@@ -132,7 +132,7 @@ def _spans(exhibit: Exhibit, head_map: Map) -> list[_Span]:
 
 
 def _cut_off(source: str) -> list[TextPiece]:
-    """What stands for a part at an end of the text that no token covers.
+    """The pieces for a part at an end of the text that no token covers.
 
     Blanks are no token's in some models; anything else the model has not seen.
     """
@@ -361,7 +361,7 @@ def _legend(
     return folded(Text(what, style="dim"), display.width)
 
 
-# Words with numbers below them: what stands there, and which pieces of a word share one.
+# Words with numbers below them; short pieces of a word share one.
 
 
 LEAST = 0.005  # weaker weights get no number and no colour
@@ -376,7 +376,7 @@ def words_of(pieces: Sequence[TextPiece]) -> Iterator[list[TextPiece]]:
 
 
 def below(piece: TextPiece) -> str:
-    """What stands below a piece where there is no colour: `^` for the query, and the weight."""
+    """The mark below a piece where there is no colour: `^` for the query, and the weight."""
     weight = piece.weight or 0.0
     number = f"{weight:.2f}".removeprefix("0") if weight >= LEAST else ""
     return ("^" if piece.query else "") + number
