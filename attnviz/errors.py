@@ -138,7 +138,6 @@ class OutputError(AttnvizError):
 
 # Text from elsewhere, made harmless: escape codes and direction marks are written out.
 
-
 LAYOUT = "\n\u200e"
 _LONG = re.compile(r"(?<=')[^'\n]{81,}(?=')|(?<!\S)/\S{300,}|(?<!\S)[^/\s]\S{80,}")
 COMMAND = " with: pip install "
@@ -191,7 +190,6 @@ def _escaped(character: str) -> str:
 
 
 # How to install what an extra needs.
-
 
 NAME = "attnviz"
 

@@ -82,7 +82,6 @@ def ascii_only(text: str) -> str:
 # a terminal follows Unicode's bidirectional algorithm (UAX #9). Isolates (U+2066 ... U+2069) would
 # do as well, but terminals with tables older than Unicode 6.3 draw them as boxes.
 
-
 MARK = "\u200e"
 BETWEEN = re.compile(r"→|(?<=\s)(?:\.\d\d|1\.00)\b")
 """What a title has between names, and no text of the user's is likely to: `ש → ל .96, ע 1.00`."""
@@ -130,7 +129,6 @@ def _side(letter: str) -> str:
 
 
 # Colours that several rooms share: maps by name and as tables, how light a colour is.
-
 
 SEQUENTIAL, DIVERGING, LAYERS = "Blues", "RdBu_r", "viridis"
 """Matplotlib's maps in pictures: of values from 0 up (white to dark, as paper is white and ink is

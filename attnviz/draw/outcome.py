@@ -13,7 +13,6 @@ from attnviz.records.rows import measured
 
 # Values that rows of interventions share.
 
-
 AnswerName: TypeAlias = Annotated[
     str | None, "The token that is measured; null: all tokens, or each text's own answer."
 ]
@@ -97,7 +96,6 @@ def what_is_measured(question: Question) -> str:
 
 
 # The changes of both tokens of a question, as columns of a table.
-
 
 LEGEND = "log p: change in each token's own log-probability (nats)"
 

@@ -151,7 +151,6 @@ def duration(seconds: float) -> str:
 
 # Numbers as a person reads them, where a fixed number of decimals would show nothing.
 
-
 LEAST = 0.0005
 """A smaller probability would be 0.000 with three decimals."""
 
@@ -165,7 +164,6 @@ def probability(value: float) -> str:
 
 
 # Sentences to be said beside whatever a run gives.
-
 
 MOST_NAMED = 8
 QUERIES, KEYS = ("query", "queries"), ("key", "keys", "drop_key", "drop_keys")

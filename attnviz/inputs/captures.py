@@ -163,7 +163,6 @@ def _as_input_error(shown: str) -> Iterator[None]:
 
 # A capture as an .npz file; docs/formats.md describes its layout.
 
-
 Entry: TypeAlias = NDArray[np.str_] | FloatArray | NDArray[np.float64]
 WRITTEN_AT_ONCE = 1 << 20
 BIG = 1 << 30  # bytes; a larger entry is written with 64-bit sizes

@@ -16,7 +16,6 @@ from attnviz.records.prompt import TAKEN, Chat, ChatPart, Segment, Slice, partit
 
 # A prompt cut into segments: by sentences, lines or paragraphs, or as a user names them.
 
-
 By: TypeAlias = Literal["sentence", "line", "paragraph"]
 # possessive, and never begun within a run: a text may be nothing but dots
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)|[。！？]+[」』”’）]*")
@@ -172,7 +171,6 @@ def cut_prompt(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:
 
 # A chat from a JSON file: messages with roles, and perhaps documents and tools.
 
-
 CHAT_HINT = 'give [{"role": "user", "content": "…"}, …], or an object with these as "messages"'
 LISTS = ("messages", "documents", "tools")
 OWN = (*LISTS, "conversations", "chat_template", "return_assistant_tokens_mask")
@@ -258,7 +256,6 @@ def _numbered(found: list[ChatPart]) -> Iterator[ChatPart]:
 
 
 # Prompts from lines of JSON: `{"text": …, "answer": …, "versus": …, "source": …}`.
-
 
 PROMPT_HINT = (
     'give {"text": "…", "answer": "…", "versus": "…", "source": "…"}, of which text is needed'

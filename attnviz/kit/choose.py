@@ -111,7 +111,6 @@ def told_query(finding: Finding | None) -> int | None:
 # give evidence of its behaviour and the head acts on them; of several the most specific (`ORDER`).
 # Else the head with the highest generic score.
 
-
 ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "senses", "adjectives", "induction")
 """Behaviours, the most specific first."""
 
@@ -212,7 +211,6 @@ def _strongest_away(weights: FloatArray, queries: IntArray, *, causal: bool) -> 
 
 # What a head does on a text: the clearest rows of the behaviour for which it was picked; else what
 # its rows have in common; else its strongest links.
-
 
 MOST_QUERIES, MOST_KEYS = 2, 3
 TELLING = 0.095  # a link that reads .10; a weaker one is nothing to tell

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 # What may be asked of a run: how a text becomes tokens, and which heads are meant.
 
-
 Truncation: TypeAlias = Literal["left", "right"]
 
 
@@ -86,7 +85,6 @@ class HeadOptions:
 
 
 # A text to the tokens that a model reads, cut where they are more than it takes.
-
 
 ALWAYS_ENCODED = 1 << 20
 """Characters up to which a text is always encoded, so that a message can give its tokens."""

@@ -238,7 +238,6 @@ def progress(session: Session, doing: str) -> Iterator["Progress | None"]:
 
 # How the command line spells a parameter.
 
-
 UNLIKE = {
     "output": "-o",
     "format": "-f",

@@ -20,7 +20,6 @@ from attnviz.records.transforms import Difference, Scores, Transform
 
 # Blocks of query rows, as a model hands them over, and the consumers that every run has.
 
-
 FloatArray: TypeAlias = NDArray[np.float32]
 IntArray: TypeAlias = NDArray[np.int64]
 

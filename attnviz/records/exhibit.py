@@ -12,7 +12,6 @@ from attnviz.records.heads import Head, NamedHead
 
 # Where a text may show a behaviour: the queries it is about, and the keys that may be right.
 
-
 Behaviour: TypeAlias = Literal["adjectives", "pronouns", "mystery", "senses", "induction"]
 
 
@@ -38,7 +37,6 @@ Evidence: TypeAlias = Mapping[Behaviour, tuple[Occasion, ...]]
 
 
 # The behaviour of one head on one text, computed from its pattern: the claims of a title.
-
 
 Habit: TypeAlias = Literal["previous", "followers", "self", "one key"]
 """The target of a query's strongest link: the token before, the token that followed an earlier

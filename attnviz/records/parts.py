@@ -281,7 +281,6 @@ class Why(OverText):
 
 # Heads by the weights of a model, without any text.
 
-
 Through: TypeAlias = Literal["query", "key", "value"]
 
 

@@ -17,7 +17,6 @@ from attnviz.records.transforms import How, Merged, NormBased, Over, Unit
 
 # A call between the layers of a long transform, which can stop it.
 
-
 Between: TypeAlias = Callable[[], None]
 """Is called before each step of a transform; an error that it raises ends the transform."""
 

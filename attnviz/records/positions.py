@@ -196,7 +196,6 @@ def _not_there(tokens: Sequence[Token], name: str, parameter: str) -> UsageError
 
 # Which tokens are pieces of one character or one word, as a person reads them.
 
-
 # An ideograph or a kana is a word of its own: their texts put no spaces between words.
 _IDEOGRAPH = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _ALONE = re.compile(f"[{_IDEOGRAPH}]")
@@ -286,7 +285,6 @@ def _word_of(text: str) -> NDArray[np.int64]:
 
 
 # A user's regular expression between slashes, compiled and searched for within limits.
-
 
 LONGEST, MOST_REPEATS = 500, 1_000
 """The most characters of an expression, and the most repetitions that all its counts `{m,n}` ask

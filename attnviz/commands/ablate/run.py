@@ -145,7 +145,7 @@ def _chosen(prepared: Prepared, targets: Targets, how: Ablating) -> list[Part]:
     if others and not targets.heads.named:
         return others
     heads = choose_heads(heads_per_layer, targets.heads.layers, targets.heads.heads)
-    return [Part("head", *head) for head in heads] + others
+    return [Part("head", head.layer, head.head) for head in heads] + others
 
 
 Ablations: TypeAlias = Sequence[tuple[Part, ...]]
@@ -190,9 +190,14 @@ class _Measuring:
             for i, parts in enumerate(ablations)
             if i > 0
         ]
-        measured = float(before.mean()), len(before), effects
-        how = self.how
-        return AblationReport(self.prepared.empty, how.replacement, *measured, cut=self._cut)
+        return AblationReport(
+            capture=self.prepared.empty,
+            replacement=self.how.replacement,
+            baseline=float(before.mean()),
+            tokens=len(before),
+            effects=effects,
+            cut=self._cut,
+        )
 
     def _of_answer(
         self,

@@ -116,7 +116,7 @@ def draw_beside(
             less = _visible(beside.sides[0].capture, beside.difference)
             signed = signed_scale(DIVERGING, [less], "first minus second")
             difference = replace(beside.sides[0], title="difference")
-            left = _draw_one(figure, left, difference, less, signed, _both(*labels), fonts)
+            left = _draw_one(figure, left, difference, less, signed, _both(labels), fonts)
             _bar(figure, left, less, signed)
         letters = max(50, int(left * LETTERS))
         said = "\n".join(fill(fonts.spell(line), letters) for line in about)
@@ -126,8 +126,9 @@ def draw_beside(
     return Drawn(figure, fonts.notes)
 
 
-def _both(ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
+def _both(labels: Sequence[Sequence[str]]) -> list[str]:
     """The labels of two texts as those of their difference: both, where they are not the same."""
+    ours, theirs = labels
     pairs = zip(ours, theirs, strict=True)
     return [one if one == other else f"{one} / {other}" for one, other in pairs]
 

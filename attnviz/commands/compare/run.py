@@ -169,21 +169,21 @@ def compare_models(
         )
     made = [_captured(each, text, options, transforms) for each in (model, other)]
     words = transforms.merge == "words"
-    if not words and not _same_tokens(*made):
+    if not words and not _same_tokens(made):
         words = True
         made = [
             _captured(m, text, options, replace(transforms, words=True, chars=False))
             for m in (model, other)
         ]
     both = made[0], made[1]
-    if not _same_tokens(*both):  # BOS here and [CLS] there have nothing to do with each other
+    if not _same_tokens(both):  # BOS here and [CLS] there have nothing to do with each other
         both = _text_alone(made[0]), _text_alone(made[1])
-    if not _same_tokens(*both):
+    if not _same_tokens(both):
         raise InputError(
             "the two models split this text differently, even into words",
             "give another text",
         )
-    both = _told_apart(*both)
+    both = _told_apart(both)
     _check_length(both[0])
     ours, theirs = (_stacked(c, h) for c, h in zip(both, (chosen, every), strict=True))
     alike = similarities(ours, theirs)
@@ -191,10 +191,11 @@ def compare_models(
     return ModelComparison(both, words, pair, matches, chosen, every, alike, silent)
 
 
-def _told_apart(ours: Capture, theirs: Capture) -> tuple[Capture, Capture]:
+def _told_apart(both: tuple[Capture, Capture]) -> tuple[Capture, Capture]:
     """Captures by two models: where these have one name and other weights, it gets more."""
+    ours, theirs = both
     if ours.model.name != theirs.model.name or ours.model.fingerprint == theirs.model.fingerprint:
-        return ours, theirs
+        return both
 
     def named(captured: Capture) -> Capture:
         name = f"{captured.model.name} {str(captured.model.fingerprint)[:6]}"
@@ -260,8 +261,8 @@ def _captured(
     return _with_maps(exhibit_of(captured, Choice(captured.heads), transforms))
 
 
-def _same_tokens(a: Capture, b: Capture) -> bool:
-    ours, theirs = ([(t.special, t.text.strip()) for t in c.key_tokens] for c in (a, b))
+def _same_tokens(both: Sequence[Capture]) -> bool:
+    ours, theirs = ([(t.special, t.text.strip()) for t in c.key_tokens] for c in both)
     return ours == theirs
 
 
@@ -295,7 +296,12 @@ def texts_beside(comparison: TextComparison, head: Head) -> SideBySide:
     """One head in all texts; of two that align, also the difference."""
     queries: Sequence[int | None] = comparison.queries or [None] * len(comparison.captures)
     sides = [
-        Side(f"text {n}", captured, HeadMap(*head, weights=captured.weights(head)), query)
+        Side(
+            f"text {n}",
+            captured,
+            HeadMap(head.layer, head.head, weights=captured.weights(head)),
+            query,
+        )
         for n, (captured, query) in enumerate(
             zip(comparison.captures, queries, strict=True), start=1
         )
@@ -308,7 +314,7 @@ def texts_beside(comparison: TextComparison, head: Head) -> SideBySide:
 def models_beside(comparison: ModelComparison, match: HeadMatch) -> SideBySide:
     """A head of the first model, the head of the second that is most like it, the difference."""
     sides = [
-        Side(f"{c.model.name} {head}", c, HeadMap(*head, weights=c.weights(head)))
+        Side(f"{c.model.name} {head}", c, HeadMap(head.layer, head.head, weights=c.weights(head)))
         for c, head in zip(comparison.captures, (match.head, match.other), strict=True)
     ]
     return SideBySide(sides, _less(sides))

@@ -124,7 +124,6 @@ class ScenePane(ScrollView, can_focus=True):
 
 # The grid of heads, a row for each layer, with the key that the query attends to most.
 
-
 NARROWEST, WIDEST = 2, 16
 # cells with the weight, with the key's label instead, with both
 WITH_NUMBER, WITH_KEY, WITH_BOTH = 3, 6, 11
@@ -228,7 +227,6 @@ def edge_of(column: int, chosen: int | None) -> str:
 
 
 # The links of the query: the keys it attends to, and the queries that attend to it.
-
 
 FAINT = 0.01  # weaker links are left out
 

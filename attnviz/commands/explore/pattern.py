@@ -153,7 +153,6 @@ class PatternPane(ScenePane):
 
 # The heads as miniatures: a small heatmap for each, all on one scale.
 
-
 LARGEST, READABLE, SMALLEST = 16, 10, 4  # cells across; readable ones may scroll
 TALLEST = 0.75  # of the height beside the pattern, as in app.tcss
 AT_ONCE = 200_000  # weights; more of them are reduced in a thread

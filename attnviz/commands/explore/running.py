@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 # The app's input, and its runs of the model: one at a time, and an older one gives way.
 
-
 Cancelled: TypeAlias = Callable[[], bool]
 """Whether a thread's result is no longer wanted."""
 

@@ -95,7 +95,9 @@ def patch_text(
     keep = KeepOutcomes(question.ids)
     taken = SourceRun(theirs.ids, [place or 0 for place in places])
     intervene(ours, interventions, [keep], progress, source=taken)
-    effects = [effect_of(*where, before, ends, keep.kept[i]) for i, where in enumerate(at)]
+    effects = [
+        effect_of(site, place, before, ends, keep.kept[i]) for i, (site, place) in enumerate(at)
+    ]
     asked = likely(question, last[0])
     return PatchReport(
         *(ours.empty, theirs.empty, how.kind, asked, before, ends, places, positions, effects),
@@ -166,7 +168,7 @@ def _sites(
     heads_per_layer = model.identity.heads_per_layer
     if kind == "head":
         chosen = choose_heads(heads_per_layer, heads.layers, heads.heads)
-        return [(Site("head", *head), None) for head in chosen]
+        return [(Site("head", head.layer, head.head), None) for head in chosen]
     layers = choose_layers(len(heads_per_layer), heads.layers or "all", "layers")
     if kind == "attention":
         layers = tuple(layer for layer in layers if heads_per_layer[layer])

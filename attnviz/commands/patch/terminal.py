@@ -46,12 +46,13 @@ def _table(
     with_errors = report.lines is not None and report.lines > 1
     error = [Column("± s.e.", right=True)] if with_errors else []
     asked, with_own = report.question, report.question.versus is not None
-    tokens = (None, None) if report.own_answers else (asked.answer, asked.versus)
+    own = not report.own_answers
+    own_names = own_columns(asked.answer if own else None, asked.versus if own else None)
     columns = [
         Column("part"),
         *(Column("share", right=True), *error),
         *(Column(f"change ({unit_of(report)})", right=True), *error),
-        *(own_columns(*tokens) if with_own else []),
+        *(own_names if with_own else []),
     ]
     rows = [
         (

@@ -26,7 +26,6 @@ from attnviz.inputs.text import (
 
 # The lines and paragraphs that begin in a part of a stream, in memory that has a bound.
 
-
 LONGEST = 1 << 24
 """The most bytes of a text; a tokenizer takes a hundred times as much memory."""
 PART = 1 << 20
@@ -237,7 +236,6 @@ def _of_json(path: str, start: int, line: str, field: str) -> Iterator[Document 
 
 
 # The rows of a Parquet file, group by group, of one column.
-
 
 ROWS = 64
 """Rows that are read at a time, where their row group is no longer than a text may be."""

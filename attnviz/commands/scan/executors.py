@@ -120,7 +120,6 @@ def _devices() -> int:
 
 # Tasks in processes of this machine, which may be killed: files are written whole.
 
-
 ENDED = ModelError(
     "a worker ended before its task was done",
     "perhaps memory is short: give fewer workers, and scan again to go on",

@@ -232,7 +232,6 @@ def _lock_file(path: Path) -> Iterator[int]:
 
 # What a scan will take, seen on a few windows before it starts.
 
-
 RECORD_BYTES, EXAMPLE_BYTES = 1000, 12_000
 """About how much a head takes in a record, and an example in the result."""
 TEXT_MEMORY = 180

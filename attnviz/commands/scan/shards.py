@@ -252,7 +252,6 @@ def _file(path: str, state: os.stat_result) -> tuple[object, CorpusFile]:
 
 # The files of a corpus behind a URL.
 
-
 MARKS = (
     *("ETag", "etag", "sha256", "md5Hash", "content_md5", "md5", "checksum", "blob_id"),
     *("LastModified", "last_modified", "Last-Modified", "mtime", "modified", "updated", "created"),

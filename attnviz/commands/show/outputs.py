@@ -155,7 +155,7 @@ def _blocks_of_grid(request: Request) -> Needs:
 
     def most(heads: Sequence[Head], tokens: tuple[int, int]) -> int:
         return terminal_grid.most_cells(
-            [Place(*head) for head in heads], max(tokens), request.display
+            [Place(head.layer, head.head) for head in heads], max(tokens), request.display
         )
 
     return Needs(cells=most)
@@ -170,7 +170,8 @@ def _blocks_of_picture(request: Request) -> Needs:
         return Needs()
 
     def most(heads: Sequence[Head], tokens: tuple[int, int]) -> int:
-        return picture_heatmap.most_cells([Place(*head) for head in heads], max(tokens), options)
+        places = [Place(head.layer, head.head) for head in heads]
+        return picture_heatmap.most_cells(places, max(tokens), options)
 
     return Needs(cells=most)
 

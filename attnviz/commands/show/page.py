@@ -288,8 +288,9 @@ def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
             f"use {option('view', 'heatmap')}, or capture the text again",
         )
     check_page(captured, len(exhibit.maps))
-    pieces = *groups_of(captured, "words"), *groups_of(captured, "chars")
-    words = PageWords(*pieces, sentences=_sentence_slices(captured))
+    queries, keys = groups_of(captured, "words")
+    query_pieces, key_pieces = groups_of(captured, "chars")
+    words = PageWords(queries, keys, query_pieces, key_pieces, _sentence_slices(captured))
     plain = exhibit.origin or captured
     # a capture that was saved changed has no metrics of its own
     metrics = {} if plain.transforms else _metrics(plain)

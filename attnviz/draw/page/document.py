@@ -73,7 +73,6 @@ def safe_json(value: object) -> str:
 # The weights of a page: one or two bytes each on a square-root scale, deflated head by head.
 # All high bytes come before all low ones, as they then deflate better.
 
-
 Levels: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
 
 THUMBNAIL = 32

@@ -171,7 +171,6 @@ def _say(
 
 # Token labels along the sides of a picture: as large as fits, thinned where they are too many.
 
-
 POINTS = 72.0  # per inch
 SMALLEST, LARGEST = 6.5, 10.0
 LONGEST = 22  # cells of a label
@@ -251,7 +250,6 @@ def _round_up(step: float) -> int:
 
 
 # How a picture of several axes begins and ends, and the lines of text beside them.
-
 
 LETTERS, SMALL_LETTERS = 12, 15  # of a line of text, in an inch
 

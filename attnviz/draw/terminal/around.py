@@ -67,7 +67,6 @@ def line_heading(line: int | None, *, first: bool) -> Text:
 
 # The lines below the table: the rows that filters left out, and how to shorten a long one.
 
-
 LONG = 60  # rows; of more a reader is told how to see less
 MOST_NAMED = 3
 

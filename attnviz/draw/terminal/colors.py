@@ -140,7 +140,6 @@ def fenced_line(line: Text) -> Text:
 
 # The lines below a view of the terminal: what its colours, shades and empty cells stand for.
 
-
 STEPS = 16
 
 

@@ -158,7 +158,6 @@ def _names(exhibit: Exhibit, display: Display) -> Iterator[Text]:
 
 # Values in the terminal: a row for each layer or token, a column for each part or layer.
 
-
 CELLS = (9, 8, 7, 6, 5)
 """Widths of a cell that holds a number, the gap behind it included."""
 NARROW = 2

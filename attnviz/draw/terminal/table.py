@@ -23,7 +23,6 @@ from attnviz.records.exhibit import Exhibit, Map, links_of, row_totals
 
 # The layout of the table's keys side by side: the width of each column, and the length of bars.
 
-
 LONGEST_BAR, SHORTEST_BAR = 10, 4
 NUMBER = len(" 0.48 ")
 GAP = 2

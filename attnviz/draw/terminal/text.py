@@ -363,7 +363,6 @@ def _legend(
 
 # Words with numbers below them; short pieces of a word share one.
 
-
 LEAST = 0.005  # weaker weights get no number and no colour
 LONGEST_WORD = 20  # cells; a longer run of letters without a space is no one word
 
