@@ -179,7 +179,8 @@ def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[D
             whole = TextUnit(0, LONGEST)
             with reading(piece.path):
                 whole.add(stream.read(LONGEST + 1))
-            yield from _of_unit(piece.path, whole, None)
+            if found := _of_unit(piece.path, whole, None):
+                yield found
             return
         end = inf if form.compression else piece.end
         paragraphs = form.kind == "text" and split == "paragraph"
@@ -187,52 +188,45 @@ def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[D
         units = Units(stream, piece.path, piece.start, end, paragraphs=paragraphs, most=most)
         try:
             for unit in units:
-                yield from _of_unit(piece.path, unit, field if form.kind == "json" else None)
+                if found := _of_unit(piece.path, unit, field if form.kind == "json" else None):
+                    yield found
         except InputError as error:
             yield Skipped(shown(piece.path), units.at, error.wrong)
 
 
-def _of_unit(path: str, unit: TextUnit, field: str | None) -> Iterator[Document | Skipped]:
-    """The text of a unit, or where a field is named, that of its JSON object."""
+def _of_unit(path: str, unit: TextUnit, field: str | None) -> Document | Skipped | None:
+    """The text of a unit, or where a field is named, that of its JSON object; None: it is blank."""
     path = shown(path)
     if unit.too_long:
-        yield too_long(path, unit.at, unit.most)
-        return
-    data = b"".join(unit.parts)
+        return too_long(path, unit.at, unit.most)
     try:
-        text = data.decode("utf-8").removeprefix(BYTE_ORDER_MARK)
+        text = b"".join(unit.parts).decode("utf-8").removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
-        yield Skipped(path, unit.at, f"not UTF-8 ({error.reason})")
-        return
+        return Skipped(path, unit.at, f"not UTF-8 ({error.reason})")
     if not text.strip():
-        return
+        return None
     if field is not None:
-        yield from _of_json(path, unit.at, text, field)
-    elif "\0" in text:
-        yield Skipped(path, unit.at, "no text: it has zero bytes")
-    else:
-        yield Document(path, unit.at, text.strip("\r\n"))
+        return _of_json(path, unit.at, text, field)
+    if "\0" in text:
+        return Skipped(path, unit.at, "no text: it has zero bytes")
+    return Document(path, unit.at, text.strip("\r\n"))
 
 
-def _of_json(path: str, start: int, line: str, field: str) -> Iterator[Document | Skipped]:
+def _of_json(path: str, start: int, line: str, field: str) -> Document | Skipped | None:
     try:
         content = json.loads(line)
     except (ValueError, RecursionError) as error:
-        yield Skipped(path, start, f"no JSON ({error})")
-        return
+        return Skipped(path, start, f"no JSON ({error})")
     text = content.get(field) if isinstance(content, dict) else None
     if not isinstance(text, str):
-        yield Skipped(path, start, f"no text under {field!r}")
-        return
+        return Skipped(path, start, f"no text under {field!r}")
     try:
         check_encodable(text)
     except InputError as error:
-        yield Skipped(path, start, error.wrong)
-        return
+        return Skipped(path, start, error.wrong)
     if len(text.encode()) > LONGEST:
-        yield too_long(path, start)
-    elif text.strip():
-        yield Document(path, start, text)
+        return too_long(path, start)
+    return Document(path, start, text) if text.strip() else None
 
 
 # The rows of a Parquet file, group by group, of one column.
@@ -333,8 +327,8 @@ def _group(file: Any, path: str, group: int, at: int, column: str) -> Iterator[D
             for data, is_long in zip(texts, long.to_pylist(), strict=True):
                 if is_long:
                     yield too_long(shown(path), at)
-                else:
-                    yield from _text(shown(path), at, data.as_py(), column)
+                elif found := _text(shown(path), at, data.as_py(), column):
+                    yield found
                 at += 1
     except InputError as error:
         yield Skipped(shown(path), at, error.wrong)
@@ -345,17 +339,14 @@ def too_long(path: str, start: int, most: int = LONGEST) -> Skipped:
     return Skipped(path, start, f"more than {most >> 20} MB in one text")
 
 
-def _text(path: str, row: int, data: bytes | None, column: str) -> Iterator[Document | Skipped]:
+def _text(path: str, row: int, data: bytes | None, column: str) -> Document | Skipped | None:
     if data is None:
-        yield Skipped(path, row, f"no text under {column!r}")
-        return
+        return Skipped(path, row, f"no text under {column!r}")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        yield Skipped(path, row, f"not UTF-8 ({error.reason})")
-        return
-    if text.strip():
-        yield Document(path, row, text)
+        return Skipped(path, row, f"not UTF-8 ({error.reason})")
+    return Document(path, row, text) if text.strip() else None
 
 
 # Standard input as a file, which can be cut into shards and read by several processes.
