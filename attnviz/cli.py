@@ -86,7 +86,7 @@ class Commands(HelpedGroup):
 
 
 def _configured(session: Session, made: Any) -> dict[str, Any]:
-    """The user's own defaults for a command; what is wrong with them is told when it begins."""
+    """The user's own defaults for a command; an error in them is raised when it begins."""
     try:
         session.configuration = read_configuration(session.environment.variables)
         if not session.configuration.values:

@@ -39,7 +39,7 @@ DEFAULT_WIDTH = 80
 DEFAULT_HEIGHT = 25
 
 PLAIN = str.maketrans("“”‘’×–", "\"\"''x-")
-"""What sentences are written with, for a stream that has only ASCII: one cell for one."""
+"""ASCII for the letters of sentences, one cell for one."""
 
 ColorMode: TypeAlias = Literal["auto", "always", "never"]
 ColorSystem: TypeAlias = Literal["auto", "standard", "256", "truecolor"]
@@ -47,7 +47,7 @@ ColorSystem: TypeAlias = Literal["auto", "standard", "256", "truecolor"]
 
 @dataclass(frozen=True)
 class Environment:
-    """What the consoles depend on.
+    """The streams and settings that the consoles depend on.
 
     `columns` is the width of the terminal that the process is attached to, None where
     there is none; `variables` are the environment variables.
@@ -81,7 +81,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class Display:
-    """What a renderer may count on: cells per line, colours, letters beyond ASCII.
+    """The display of a renderer: cells per line, colours, letters beyond ASCII.
 
     `sixteen`: there is colour, but only the sixteen that every colour terminal has.
     `speller` spells the options that a reader may type.
@@ -96,7 +96,7 @@ class Display:
 
 @dataclass(frozen=True)
 class Consoles:
-    """Where results go (`out`) and where everything else goes (`err`)."""
+    """The console of results (`out`), and that of everything else (`err`)."""
 
     out: Console
     err: Console
@@ -125,7 +125,7 @@ def make_consoles(
 
 
 def display_of(console: Console, speller: Speller = as_argument) -> Display:
-    """What a renderer may count on when this console prints what it returns."""
+    """The display that this console offers to a renderer."""
     return Display(
         width=console.width,
         color=console.color_system is not None and not console.no_color,
@@ -174,7 +174,7 @@ class _EveryText(RenderHook):
 
 @dataclass(frozen=True)
 class _Harmless:
-    """What a renderable shows, with harmless text; Rich's own escape codes are no text."""
+    """A renderable whose text is made harmless; Rich's own escape codes are no text."""
 
     inner: ConsoleRenderable
 
@@ -248,7 +248,7 @@ def _writes_everything(encoding: str) -> bool:
 
 
 def plain_text(parts: Iterable[RenderableType], width: int) -> str:
-    """What a terminal without colours would show, for a file."""
+    """The output of a terminal without colours, for a file."""
     # in a notebook Rich would also show it there
     console = harmless_console(
         file=io.StringIO(), width=width, color_system=None, force_jupyter=False

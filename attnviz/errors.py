@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 
 class ExitStatus(IntEnum):
-    """What the process says when it ends; documented in the README."""
+    """Exit codes of the process, documented in the README."""
 
     OK = 0
     BUG = 1
@@ -138,11 +138,10 @@ class OutputError(AttnvizError):
 
 # Text from elsewhere, made harmless: escape codes and direction marks are written out.
 
-
 LAYOUT = "\n\u200e"
 _LONG = re.compile(r"(?<=')[^'\n]{81,}(?=')|(?<!\S)/\S{300,}|(?<!\S)[^/\s]\S{80,}")
 COMMAND = " with: pip install "
-"""What begins a command to type, which a message ends with and which is shown as a whole."""
+"""The beginning of a command to type; it ends a message and is never shortened."""
 
 
 def readable(text: str) -> str:
@@ -177,7 +176,7 @@ def harmless(text: str) -> str:
 def shortened(message: str) -> str:
     """A message in which no quotation, and no single word, has more than 80 characters.
 
-    Of a longer one the beginning and the end stay, as the end of a path is its name. A full path
+    The beginning and the end of a longer one stay, as the end of a path is its name. A full path
     that is not quoted is part of a command to type, and may have 300; what `COMMAND` begins stays.
     """
     said, *command = message.partition(COMMAND)
@@ -191,7 +190,6 @@ def _escaped(character: str) -> str:
 
 
 # How to install what an extra needs.
-
 
 NAME = "attnviz"
 
@@ -208,7 +206,7 @@ def missing(what: str, extra: str) -> UsageError:
 
 
 def requirements_of(extra: str) -> list[str]:
-    """The packages of an extra, with their versions; none where nobody says which they are."""
+    """The packages of an extra, with their versions; none where the metadata has none."""
     from packaging.requirements import Requirement  # takes a moment
 
     found = []

@@ -83,9 +83,9 @@ def headline(
 
 
 def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str:
-    """What the one head of a choice does here, and what it is known for.
+    """The title of a choice's one head: its finding here, and what it is known for.
 
-    Of a head that was picked for its behaviour it is this one, where the rows show it. Whatever
+    For a head picked for its behaviour, this one is named, where the rows show it. Whatever
     else it is known for is left out, as it may not be so here.
     """
     (head,) = choice.heads
@@ -99,7 +99,7 @@ def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str
 def map_title(exhibit: Exhibit, head_map: Map) -> str:
     """`L1H2 · known for: nouns attend to their adjectives`; the label alone of other heads.
 
-    What the head does here stands before it, where it was looked for.
+    The finding on this text stands before it, where there is one.
     """
     choice, capture = exhibit.choice, exhibit.capture
     if choice is not None and [(head_map.layer, head_map.head)] == list(choice.heads):
@@ -112,7 +112,7 @@ def map_title(exhibit: Exhibit, head_map: Map) -> str:
 def map_titles(exhibit: Exhibit, head_map: Map) -> tuple[str, ...]:
     """The title, and shorter ones where there is no room for it: `L1H2 · known for: adjectives`.
 
-    A shorter one names behaviours as cards do, so that none of a head's is cut off unsaid.
+    Shorter titles name behaviours as cards do, so that none is cut off.
     """
     whole = map_title(exhibit, head_map)
     if whole == head_map.label:

@@ -82,7 +82,6 @@ def ascii_only(text: str) -> str:
 # a terminal follows Unicode's bidirectional algorithm (UAX #9). Isolates (U+2066 ... U+2069) would
 # do as well, but terminals with tables older than Unicode 6.3 draw them as boxes.
 
-
 MARK = "\u200e"
 BETWEEN = re.compile(r"→|(?<=\s)(?:\.\d\d|1\.00)\b")
 """What a title has between names, and no text of the user's is likely to: `ש → ל .96, ע 1.00`."""
@@ -95,15 +94,14 @@ def fenced(text: str) -> str:
     """
     if text.isascii():
         return text
-    return "\n".join(_fenced_line(line.replace(MARK, "")) for line in text.split("\n"))
-
-
-def _fenced_line(text: str) -> str:
-    parts, end = [], 0
-    for start, stop in runs(text):
-        parts += [text[end:start], MARK, text[start:stop], MARK]
-        end = stop
-    return "".join([*parts, text[end:]])
+    lines = []
+    for line in text.replace(MARK, "").split("\n"):
+        parts, end = [], 0
+        for start, stop in runs(line):
+            parts += [line[end:start], MARK, line[start:stop], MARK]
+            end = stop
+        lines.append("".join([*parts, line[end:]]))
+    return "\n".join(lines)
 
 
 def runs(text: str) -> list[tuple[int, int]]:
@@ -131,7 +129,6 @@ def _side(letter: str) -> str:
 
 
 # Colours that several rooms share: maps by name and as tables, how light a colour is.
-
 
 SEQUENTIAL, DIVERGING, LAYERS = "Blues", "RdBu_r", "viridis"
 """Matplotlib's maps in pictures: of values from 0 up (white to dark, as paper is white and ink is

@@ -206,5 +206,5 @@ def largest(values: FloatArray) -> float:
 
 
 def digits_for(most: float) -> int:
-    """Behind the point, so that the largest value does not look like nothing."""
+    """Decimals with which the largest value does not round to zero."""
     return 2 if most >= 0.1 else 3 if most >= 0.01 else 4

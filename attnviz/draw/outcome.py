@@ -79,8 +79,7 @@ def what_is_measured(question: Question) -> str:
     return difference(question.answer, question.versus)
 
 
-# By how much both tokens of a question changed, as columns of a table.
-
+# The changes of both tokens of a question, as columns of a table.
 
 LEGEND = "log p: change in each token's own log-probability (nats)"
 

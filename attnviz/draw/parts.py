@@ -37,7 +37,7 @@ def part_name(part: Part | None, names: Sequence[str]) -> str:
 
 
 def about_why(why: Why, names: Sequence[str]) -> str:
-    """What is asked, and what was run on how much."""
+    """The question, the model, and the size of the text."""
     size = amount(len(why.tokens), "token")
     return f"{asked_why(why, names)} · {readable(why.model.name)}, {size}"
 
@@ -60,7 +60,7 @@ def in_marks(name: str) -> str:
 
 
 def identity(why: Why, names: Sequence[str]) -> str:
-    """What the contrast is, and that it is what the weights say."""
+    """The contrast as an equation, and its check against the weights."""
     row, key = why.row, why.key
     beside = f" {why.added:+.3f} ({_beside(why)})" if abs(why.added) >= 5e-4 else ""
     if why.versus is None:
@@ -90,7 +90,7 @@ def _beside(why: Why) -> str:
 
 
 def side_title(why: Why, side: Side, names: Sequence[str]) -> str:
-    """What a column of parts is."""
+    """The title of a column of parts."""
     if side == "query":
         return f"what the query asks with: the parts at {names[why.query]}"
     keys = names[why.key] if why.versus is None else f"{names[why.key]} and {names[why.versus]}"
@@ -103,11 +103,11 @@ KEPT = (
     "taken away from what this head reads on that side alone: the other side, and what earlier "
     "parts made of it, stay as they were"
 )
-"""What a removal leaves as it was."""
+"""The parts of a run that a removal leaves as they were."""
 
 
 def removed(why: Why, removal: Removal, names: Sequence[str]) -> str:
-    """What the removal of a part did."""
+    """The effect of the removal of a part."""
     side = "query" if removal.side == "query" else "keys"
     said = (
         f"without {part_name(removal.part, names)} at the {side}: {removal.predicted:+.3f} by the "

@@ -1,7 +1,5 @@
 """Sentences that several media show: what records, choices and transforms are called."""
 
-from collections.abc import Sequence
-
 from attnviz.errors import option, readable
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.exhibit import Exhibit, Map
@@ -19,7 +17,7 @@ from attnviz.records.transforms import (
 
 
 def transform_title(transform: Transform) -> str:
-    """What a transform did to the patterns."""
+    """A sentence about the effect of a transform on the patterns."""
     match transform:
         case Scores():
             return "scores before mask and softmax: scaled dot products of queries and keys"
@@ -39,22 +37,16 @@ def transform_title(transform: Transform) -> str:
             )
         case KeysDropped(keys, share, empty):
             dropped = f"{share:.0%} of the weight was on {' and '.join(keys)}, which is left out"
-            return f"{dropped}, {_silent(empty)}" if empty else dropped
+            named = f"{len(empty)} queries" if len(empty) > 4 else " and ".join(empty)
+            return f"{dropped}, {named} attended to nothing else" if empty else dropped
         case SpecialDropped(share):
             return f"{share:.0%} of the weight was on special tokens or blanks, which are left out"
         case Reduced(how, over):
             return f"{how} over {'all of these' if over == 'all' else over}"
 
 
-def _silent(queries: Sequence[str]) -> str:
-    """The queries that attended to nothing but the keys left out."""
-    if len(queries) > 4:
-        return f"{len(queries)} queries attended to nothing else"
-    return f"{' and '.join(queries)} attended to nothing else"
-
-
 def left_out(exhibit: Exhibit) -> str:
-    """What an empty cell of this exhibit stands for, in a few words; empty if it has none."""
+    """The meaning of an empty cell of this exhibit in a few words; empty if it has none."""
     reasons = ["masked"] if exhibit.capture.causal else []
     if exhibit.top is not None:
         reasons.append(f"not among the {exhibit.top} strongest")
@@ -122,7 +114,7 @@ BEGINNING = 80  # letters
 
 
 def written(capture: Capture, *, row: str = "row") -> str:
-    """What an encoder-decoder wrote, and what its rows stand for (columns, where it is turned)."""
+    """The output of an encoder-decoder, and the meaning of its rows (or columns)."""
     if capture.model.engine == "array":  # nothing is known of how its rows were made
         return f"queries: “{readable(capture.target)}”"
     rows = f"each {row} is the word that a position predicts; its input is the previous word"
@@ -159,7 +151,6 @@ def duration(seconds: float) -> str:
 
 # Numbers as a person reads them, where a fixed number of decimals would show nothing.
 
-
 LEAST = 0.0005
 """A smaller probability would be 0.000 with three decimals."""
 
@@ -174,7 +165,6 @@ def probability(value: float) -> str:
 
 # Sentences to be said beside whatever a run gives.
 
-
 MOST_NAMED = 8
 QUERIES, KEYS = ("query", "queries"), ("key", "keys", "drop_key", "drop_keys")
 """The options that name tokens of the text."""
@@ -182,13 +172,17 @@ MERGED = (
     "tokens that are parts of one character are merged; "
     f"{option('chars', value=False)} shows them apart"
 )
-"""That a view merged them although nobody asked for it."""
+"""A note that a view merged them by default."""
 
 
 def run_notes(capture: Capture) -> tuple[str, ...]:
-    """What was cut off, the words that the model does not know, and names that are pieces."""
-    cut = left_out_note(capture.left_out)
-    return (*((cut,) if cut else ()), *unknown_notes(capture), *piece_notes(capture))
+    """Notes about tokens cut off, words that the model does not know, and names that are pieces."""
+    before, after = capture.left_out
+    notes = []
+    if count := before or after:
+        cut = f"{'first' if before else 'last'} {amount(count, 'token')}"
+        notes = [f"the {cut} {'is' if count == 1 else 'are'} left out to fit the model's context"]
+    return (*notes, *unknown_notes(capture), *piece_notes(capture))
 
 
 def piece_notes(capture: Capture) -> tuple[str, ...]:
@@ -234,7 +228,7 @@ def unknown_notes(capture: Capture) -> tuple[str, ...]:
 
 
 def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:
-    """What a model does otherwise than one expects.
+    """Notes about a model that differs from what a user expects.
 
     Its tokenizer is not that of transformers, some layers have no attention (Jamba, Bamba), or
     code of its own was not run.
@@ -255,7 +249,7 @@ def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:
 
 
 def text_notes(capture: Capture) -> tuple[str, ...]:
-    """What is to be said of a text and its model, also that the text is strange to it."""
+    """Notes about a text and its model, also that the text is unlike its training."""
     strange = strange_note(int(capture.strange), 1, "text")
     about_model = model_notes(capture.model)
     return (*about_model, *run_notes(capture), *((strange,) if strange else ()))
@@ -274,17 +268,6 @@ def strange_note(strange: int, texts: int, what: str) -> str:
     where = f"{strange:,} of {amount(texts, what)}: " if texts > 1 else ""
     other = f"try {option('model', 'gpt2')}"
     return f"{where}the built-in model is small and has not seen text like this; {other}"
-
-
-def left_out_note(left_out: tuple[int, int]) -> str:
-    """How many tokens were cut off; empty where all are there."""
-    before, after = left_out
-    count = before or after
-    if not count:
-        return ""
-    verb = "is" if count == 1 else "are"
-    cut = f"{'first' if before else 'last'} {amount(count, 'token')}"
-    return f"the {cut} {verb} left out to fit the model's context"
 
 
 # A weight as a bar of cells.

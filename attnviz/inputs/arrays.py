@@ -138,7 +138,6 @@ def _row_sums(
 
 # Tokens from how a tokenizer spells them: `Ġcat`, `▁cat`, `##s`, `[CLS]`.
 
-
 SPECIAL = re.compile(r"<\|[^<>]{1,100}\|>|</?s>|<(?:pad|bos|eos)>|\[(?:CLS|SEP|PAD)\]")
 """The special tokens of GPT-2, Llama, T5, BERT and their like that stand for no text."""
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")

@@ -1,6 +1,6 @@
 """Reading a saved capture: numpy only, never pickle, and every claim is checked.
 
-The layout is in `docs/formats.md`; `writers/npz.py` writes it.
+The layout is in `docs/formats.md`.
 """
 
 import contextlib
@@ -162,7 +162,6 @@ def _as_input_error(shown: str) -> Iterator[None]:
 
 
 # A capture as an .npz file; docs/formats.md describes its layout.
-
 
 Entry: TypeAlias = NDArray[np.str_] | FloatArray | NDArray[np.float64]
 WRITTEN_AT_ONCE = 1 << 20

@@ -1,4 +1,4 @@
-"""Where a file of the corpus is, what its name says that it holds, and how it is opened.
+"""Files of a corpus: their place, the content that their names promise, and how they are opened.
 
 A path is a file of this computer, or a URL that fsspec opens.
 """
@@ -42,11 +42,11 @@ PLAIN: dict[str, ContentKind] = {
     ".ndjson": "json",
     ".parquet": "table",
 }
-"""What is read of a folder, and texts and JSON lines also compressed."""
+"""The files that are read from a folder; texts and JSON lines also when compressed."""
 
 
 def form_of(path: str) -> Form | None:
-    """What the name of a file says about its content; None: nothing."""
+    """The content that the name of a file promises; None: unknown."""
     inner, last = os.path.splitext(_name(path))
     compression: Literal["gzip", "zstd"] | None = None
     if last in (".gz", ".zst"):

@@ -16,7 +16,6 @@ from attnviz.records.prompt import TAKEN, Chat, ChatPart, Segment, Slice, partit
 
 # A prompt cut into segments: by sentences, lines or paragraphs, or as a user names them.
 
-
 By: TypeAlias = Literal["sentence", "line", "paragraph"]
 # possessive, and never begun within a run: a text may be nothing but dots
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)|[。！？]+[」』”’）]*")
@@ -98,7 +97,7 @@ def _segment(text: str, wanted: str) -> Segment:
 
 
 def _found(text: str, expression: str) -> Iterator[Slice]:
-    """Where a regular expression between slashes matches more than nothing."""
+    """The slices that a regular expression between slashes matches, empty ones left out."""
     try:
         found = list(compiled(expression, "segments").finditer(text, timeout=SECONDS))
     except TimeoutError:
@@ -123,7 +122,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a model reads before it answers; every character of it belongs to a segment.
+    """The text that a model reads before it answers; every character belongs to a segment.
 
     `template`: of a chat, the name of the template that made it. `notes`: what is to be said of it.
     """
@@ -172,11 +171,10 @@ def cut_prompt(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:
 
 # A chat from a JSON file: messages with roles, and perhaps documents and tools.
 
-
 CHAT_HINT = 'give [{"role": "user", "content": "…"}, …], or an object with these as "messages"'
 LISTS = ("messages", "documents", "tools")
 OWN = (*LISTS, "conversations", "chat_template", "return_assistant_tokens_mask")
-"""What no variable of a template can be called, as `apply_chat_template` takes it itself."""
+"""Names that no variable of a template can have, as `apply_chat_template` takes them itself."""
 
 
 def read_chat(path: Path, stdin: Stdin) -> Chat:
@@ -259,7 +257,6 @@ def _numbered(found: list[ChatPart]) -> Iterator[ChatPart]:
 
 # Prompts from lines of JSON: `{"text": …, "answer": …, "versus": …, "source": …}`.
 
-
 PROMPT_HINT = (
     'give {"text": "…", "answer": "…", "versus": "…", "source": "…"}, of which text is needed'
 )
@@ -278,7 +275,7 @@ class PromptLine:
     source: str | None = None
 
     def asked(self, answer: str | None, versus: str | None) -> tuple[str | None, str | None]:
-        """Its own answer, or else this one; and what that is told from, likewise."""
+        """Its own answer and versus, or else these."""
         return (
             answer if self.answer is None else self.answer,
             versus if self.versus is None else self.versus,

@@ -140,7 +140,6 @@ def _doubt(argument: str, *, alone: bool) -> str | None:
 
 # Opening a file that a user named, and the errors if it cannot be read.
 
-
 LARGEST = 1 << 26
 """The most bytes that are read of one text; no model takes as many."""
 
@@ -216,7 +215,6 @@ def _nearest(path: Path | None) -> str:
 
 
 # Bytes to text: strict UTF-8, and an error for bytes that are not.
-
 
 BYTE_ORDER_MARK = "\ufeff"
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

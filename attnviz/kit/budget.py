@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SMALL = 64 << 20
 """Bytes of patterns that are always kept in full."""
 LINK_BYTES, PICTURE_BYTES = 40, 2 << 20
-"""What a link, and what the blocks of a picture of one head, take at most."""
+"""Bytes of a link, and of the blocks of a picture of one head, at most."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Budget:
 
     @property
     def _working(self) -> int:
-        """What a run takes beside what is kept; where the user set a limit, with the model."""
+        """Bytes of a run beside what is kept; with the model, where the user set a limit."""
         run = self.model.working_bytes(*self.shape)
         return run if self.max_memory is None else run + model_bytes(self.model.identity)
 

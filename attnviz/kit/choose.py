@@ -64,7 +64,11 @@ def plan_heads(
     every = every_head(identity.heads_per_layer) if held is None else tuple(held)
     if options.named:
         heads = choose_heads(identity.heads_per_layer, options.layers, options.heads)
-        _check_held(heads, every)
+        if missing := [str(head) for head in heads if head not in every]:
+            raise UsageError(
+                f"the capture does not hold {', '.join(missing[:8])}",
+                f"it holds {listed(every)}; capture the text again with {option('heads', 'all')}",
+            )
         return HeadPlan(heads, Choice(heads))
     if options.everything:
         return HeadPlan(every, Choice(every))
@@ -99,30 +103,20 @@ def found(exhibit: Exhibit, head: Head) -> Exhibit:
 
 
 def told_query(finding: Finding | None) -> int | None:
-    """The first query whose row is told of a head; None where none is."""
+    """The query of the first link in a finding; None where there is none."""
     return finding.links[0].query if finding is not None and finding.links else None
-
-
-def _check_held(heads: Sequence[Head], held: Sequence[Head]) -> None:
-    missing = [str(head) for head in heads if head not in held]
-    if missing:
-        raise UsageError(
-            f"the capture does not hold {', '.join(missing[:8])}",
-            f"it holds {listed(held)}; capture the text again with {option('heads', 'all')}",
-        )
 
 
 # The head to show when the user chose none: a head that the model's card names, where the words
 # give evidence of its behaviour and the head acts on them; of several the most specific (`ORDER`).
 # Else the head with the highest generic score.
 
-
 ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "senses", "adjectives", "induction")
 """Behaviours, the most specific first."""
 
 
 def default_head(capture: Capture) -> Choice:
-    """The head that tells most about this text, among the heads of the capture."""
+    """The head with the clearest pattern on this text, among the heads of the capture."""
     acting = acting_heads(capture)
     if acting:
         first = next(named for each in ORDER for named in acting if named.behaviour == each)
@@ -218,16 +212,15 @@ def _strongest_away(weights: FloatArray, queries: IntArray, *, causal: bool) -> 
 # What a head does on a text: the clearest rows of the behaviour for which it was picked; else what
 # its rows have in common; else its strongest links.
 
-
 MOST_QUERIES, MOST_KEYS = 2, 3
 TELLING = 0.095  # a link that reads .10; a weaker one is nothing to tell
 LEAST_ROWS = 3  # fewer have nothing "most" of them do
 
 
 def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) -> Finding | None:
-    """What is so of a head in the rows that are shown; None where that is nothing.
+    """The finding about a head in the rows that are shown; None where there is none.
 
-    It is so of whole rows, whichever of their links are shown.
+    It holds for whole rows, whichever of their links are shown.
 
     Args:
         exhibit: the head's pattern, as it is shown.
@@ -261,7 +254,7 @@ def _rows_of(
 ) -> tuple[FoundLink, ...]:
     """The strongest links of the rows that the first few telling links are in, by row.
 
-    Nothing that is stronger than a link that is told is left out, whether it is plausible or not.
+    The quoted links are the strongest of those rows, even when a filter hides them below.
     """
     queries = tuple(sorted([*dict.fromkeys(link.query for link in telling)][:MOST_QUERIES]))
     asked = replace(exhibit, queries=queries, top=MOST_KEYS, least=TELLING)
@@ -296,7 +289,7 @@ def _strongest(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
 
 
 def _tendency(exhibit: Exhibit, strongest: Sequence[FoundLink]) -> Tendency | None:
-    """What at least half of the rows have in common."""
+    """The habit that at least half of the rows share."""
     if len(strongest) < LEAST_ROWS:
         return None
     capture = exhibit.capture
@@ -349,7 +342,7 @@ def one_row(
 ) -> tuple[Choice, int, Exhibit | None]:
     """The head with why it is this one, the query, and the head's pattern where a rule picked it.
 
-    Without `query` it is the first one that is told of the head, or the last word.
+    Without `query` it is that of the finding's first link, or the last word.
     """
     choice, shown = _head(prepared, head)
     told = told_query(shown.finding) if shown and query is None else None

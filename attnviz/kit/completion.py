@@ -1,4 +1,4 @@
-"""What a shell offers behind an option, as its user presses Tab.
+"""Completion: the words that a shell offers when its user presses Tab.
 
 Each function takes the context of the unfinished line and the word that has begun, and gives
 words, or pairs of a word and what it is. Nothing is an error here: no answer leaves the shell
@@ -59,7 +59,7 @@ def models(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str
 def heads(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
     """The heads of the bundled model on the line; those that its card names come with a title.
 
-    Behind a comma, one head more.
+    After a comma, another head is offered.
     """
     name = ctx.params.get("model", BUILTIN)
     if name == EMBEDDINGS:
@@ -82,10 +82,7 @@ def views(ctx: typer.Context, incomplete: str) -> Offered:
 
 
 def formats(names: Sequence[str]) -> Offer:
-    def offered(ctx: typer.Context, incomplete: str) -> Offered:
-        return [*names]
-
-    return offered
+    return lambda ctx, incomplete: [*names]
 
 
 def cmaps(ctx: typer.Context, incomplete: str) -> Offered:
@@ -121,16 +118,8 @@ def _beside(incomplete: str) -> Iterator[str]:
     return iter(sorted(filter(_PLAIN.fullmatch, paths)))
 
 
-# Completion, where typer's own falls short, and the options that set it up.
-#
-# - In zsh typer offers nothing at the first Tab of a shell: zsh loads the script when it first
-#   needs
-# it, and then calls it as a function. And it loses apostrophes, which typer doubles.
-# - Behind `--view=` typer offers what its shell then rejects: zsh and fish replace the whole word,
-# and bash takes the `=` for a word of its own.
-# - `--show-completion zsh` prints the script of the shell that calls, whatever is named.
-
-
+# typer's own script offers nothing at the first Tab of a zsh, which loads it then and calls it as a
+# function; and it loses apostrophes, which typer doubles.
 ZSH = """
 #compdef %(prog_name)s
 
@@ -152,7 +141,7 @@ SHOW, INSTALL = "--show-completion", "--install-completion"
 
 
 class _Values:
-    """Offers values behind `--name=` so that the shell can put them there."""
+    """Offers values behind `--name=`, where zsh and fish replace the whole word."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         if args[-1:] == ["="] and args[-2:][0].startswith("--"):  # bash: `--view`, `=`, `ta`
@@ -196,13 +185,8 @@ def with_shell(args: list[str]) -> list[str]:
 
 def _show(context: typer.Context, shell: str | None) -> None:
     if shell and not context.resilient_parsing:
-        name = str(context.find_root().info_name)
-        variable = f"_{name.upper()}_COMPLETE"
-        typer.echo(
-            _completion_shared.get_completion_script(
-                prog_name=name, complete_var=variable, shell=shell
-            )
-        )
+        script = _completion_shared.get_completion_script
+        typer.echo(script(prog_name="attnviz", complete_var="_ATTNVIZ_COMPLETE", shell=shell))
         raise typer.Exit
 
 

@@ -33,7 +33,7 @@ NOT_HERE = "file", "output", "no-color", "help", "help-all"
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a user's file sets; `path` is None where no file is read."""
+    """The settings of a user's file; `path` is None where no file is read."""
 
     path: Path | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -47,10 +47,7 @@ class Configuration:
         known = {key_of(each): each for each in options}
         own = self.values.get(name, {})
         for key in own:
-            if key in NOT_HERE:
-                raise self._wrong(
-                    f"{key!r} has no default of your own", "give it where you need it"
-                )
+            self._check_here(key)
             if key not in known:
                 hint = _nearest(key, known) or f"attnviz {name} --help-all lists its options"
                 raise self._wrong(f"{key!r} in [{name}] is not an option of attnviz {name}", hint)
@@ -58,7 +55,7 @@ class Configuration:
         return {known[key].name: self._value(key, found[key], known[key]) for key in found}
 
     def set_for(self, name: str, keys: Iterable[str]) -> dict[str, Any]:
-        """What the file sets of these options of a command."""
+        """The file's settings of these options of a command."""
         both = {**self.values, **self.values.get(name, {})}
         return {key: both[key] for key in keys if key in both and key not in NOT_HERE}
 
@@ -72,10 +69,7 @@ class Configuration:
             names = [*commands] if isinstance(value, dict) else [*shared]
             if key in names:
                 continue
-            if key in NOT_HERE:
-                raise self._wrong(
-                    f"{key!r} has no default of your own", "give it where you need it"
-                )
+            self._check_here(key)
             what = "a command" if isinstance(value, dict) else "an option that commands share"
             hint = _nearest(key, names) or (
                 f"commands are {', '.join(names)}"
@@ -85,11 +79,7 @@ class Configuration:
             raise self._wrong(f"{key!r} is not {what}", hint)
 
     def _value(self, key: str, value: Any, option: TyperOption) -> Any:
-        """A value as typer takes a default: text, as it would be typed, or whether a flag is set.
-
-        Raises:
-            UsageError: it is of no such kind.
-        """
+        """A value as typer takes a default: as it would be typed, or whether a flag is set."""
         if option.is_flag:
             if isinstance(value, bool):
                 return value
@@ -105,6 +95,10 @@ class Configuration:
                 f"{key!r} cannot be {_shown(value)}", "write a text in quotes or a number"
             )
         return str(value)
+
+    def _check_here(self, key: str) -> None:
+        if key in NOT_HERE:
+            raise self._wrong(f"{key!r} has no default of your own", "give it where you need it")
 
     def _wrong(self, wrong: str, hint: str) -> UsageError:
         return UsageError(f"{str(self.path)!r}: {wrong}", hint)

@@ -5,7 +5,7 @@ option has two: how it is typed, and what it does.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -18,11 +18,7 @@ from attnviz.kit.session import Session, process_session
 WIDEST_NAME = 24
 """Cells for how an option is typed; a longer one has a line of its own."""
 MOST_CHOICES = 40
-"""Cells for choices beside an option; more stand in what is said of it."""
-HelpRow: TypeAlias = tuple[Text, Text]
-"""How something is typed, and what it does."""
-
-
+"""Cells for choices beside an option; more choices stand in its description."""
 ONCE = {
     **dict.fromkeys(("heads", "layers", "mlps", "whole_layers"), "give a list, such as 0,2"),
     "cut": "give one whose tokens are a /regular expression/",
@@ -117,8 +113,8 @@ def _lines(
         yield from _wrapped(console, Text(note))
 
 
-def _panel(console: Console, title: str, rows: list[HelpRow]) -> Iterator[Text]:
-    """A title and its rows in two columns."""
+def _panel(console: Console, title: str, rows: list[tuple[Text, Text]]) -> Iterator[Text]:
+    """A title and its rows in two columns: how something is typed, and what it does."""
     if not rows:
         return
     most = min(WIDEST_NAME, console.width // 2)
@@ -154,7 +150,7 @@ def _choices(parameter: TyperOption) -> list[str]:
 
 
 def _told(parameter: TyperArgument | TyperOption, ctx: Any) -> Text:
-    """What a parameter does, with its bounds, its variable and its default."""
+    """The description of a parameter, with its bounds, its variable and its default."""
     told = Text(parameter.help or "")
     extra = [_bounds(parameter), f"env: {parameter.envvar}" if parameter.envvar else ""]
     if isinstance(parameter, TyperOption) and len("|".join(_choices(parameter))) > MOST_CHOICES:

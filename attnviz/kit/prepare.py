@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 # What may be asked of a run: how a text becomes tokens, and which heads are meant.
 
-
 Truncation: TypeAlias = Literal["left", "right"]
 
 
@@ -86,9 +85,8 @@ class HeadOptions:
 
 # A text to the tokens that a model reads, cut where they are more than it takes.
 
-
 ALWAYS_ENCODED = 1 << 20
-"""Up to so many characters, a text is encoded, so that it can be told how many tokens it has."""
+"""Characters up to which a text is always encoded, so that a message can give its tokens."""
 
 
 def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple[Token, ...]:
@@ -101,7 +99,12 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     """
     check_not_blank(text, "the text")
     check_encodable(text)
-    _check_length(tokenizer, text)
+    if len(text) > ALWAYS_ENCODED and len(text) > tokenizer.context * tokenizer.longest:
+        raise InputError(
+            f"the text has {len(text):,} characters, but the model takes at most "
+            f"{tokenizer.context:,} tokens",
+            "give a part of it",
+        )
     if options.bos and tokenizer.bos_id is None and not tokenizer.adds_special:
         raise UsageError("this model has no beginning token", f"leave {option('bos')} out")
     bos = tokenizer.bos if options.bos is None else options.bos
@@ -109,15 +112,6 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     if not tokens or (not options.special and all(token.special for token in tokens)):
         raise InputError("this model's tokenizer makes no token of the text", "give another text")
     return tokens
-
-
-def _check_length(tokenizer: "TextTokenizer", text: str) -> None:
-    if len(text) > ALWAYS_ENCODED and len(text) > tokenizer.context * tokenizer.longest:
-        raise InputError(
-            f"the text has {len(text):,} characters, but the model takes at most "
-            f"{tokenizer.context:,} tokens",
-            "give a part of it",
-        )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the heads of a model do: over a text, a saved capture, or the standard probe.
+"""Scores of a model's heads: over a text, a saved capture, or the standard probe.
 
 text ─► tokens ─► run ─► rows ─► metrics ─► roles
 """

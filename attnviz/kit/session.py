@@ -1,4 +1,4 @@
-"""What a command is given besides its options: streams, consoles, and where errors go."""
+"""The session of a command: streams, consoles, configuration, notes and errors."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -86,7 +86,7 @@ class Session:
     def given(self, *options: str | type[Any]) -> tuple[str, ...]:
         """The parameters that the user typed, among these names and the fields of these groups.
 
-        What is configured was not typed: where it means nothing, it is no reason to refuse.
+        Configured values do not count: they are ignored where they mean nothing.
         """
         names = [
             name
@@ -106,7 +106,7 @@ class Session:
         return self._source(name) == "DEFAULT_MAP" and name not in self._left_out
 
     def chosen(self, name: str) -> bool:
-        """Whether the user said what a parameter is to be: now, or in their file."""
+        """Whether the user set a parameter: now, or in their file."""
         return bool(self.given(name)) or self.configured(name)
 
     def leave_out(self, name: str) -> None:
@@ -114,7 +114,7 @@ class Session:
         self._left_out.add(name)
 
     def where_set(self, name: str | None) -> str:
-        """Where the value of a parameter comes from, for the end of an error's sentence."""
+        """The origin of a parameter's value, for the end of an error's sentence."""
         if name is None or self.context is None or not self.configured(name):
             return ""
         return f" ({as_flag(name)} is set in {self.configuration.path}.)"
@@ -177,7 +177,7 @@ class Session:
 
     @contextmanager
     def counting(self, what: str) -> Iterator[Callable[[], None]]:
-        """What is to be called for each item that is done, which such a terminal shows."""
+        """A function to call for each item that is done; such a terminal shows the count."""
         from rich.progress import Progress, TextColumn, TimeElapsedColumn  # takes a moment
 
         shown = self.consoles.err.is_terminal and not self.environment.stdout.isatty()
@@ -234,7 +234,6 @@ def progress(session: Session, doing: str) -> Iterator[None]:
 
 
 # How the command line spells a parameter.
-
 
 UNLIKE = {
     "output": "-o",

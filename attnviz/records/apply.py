@@ -1,4 +1,4 @@
-"""A capture to an exhibit: its transforms, applied in one order, and what is shown of the result.
+"""A capture to an exhibit: its transforms, applied in one order, and the part that is shown.
 
     weighted ─► merged ─► rolled out ─► keys dropped ─► reduced
 
@@ -259,18 +259,18 @@ class KeepLinks:
             rows.totals[block.queries] = block.sums[i]
 
     def maps(self) -> tuple[LinkMap, ...]:
-        return tuple(self._map(head, rows) for head, rows in sorted(self._kept.items()))
-
-    def _map(self, head: Head, rows: _Rows) -> LinkMap:
-        query, rank = np.nonzero((rows.weights >= 0) & (rows.weights >= self.least))
-        links = Links(query, rows.keys[query, rank], rows.weights[query, rank])
-        return LinkMap(head.layer, head.head, links=links, totals=rows.totals)
+        made = []
+        for head, rows in sorted(self._kept.items()):
+            query, rank = np.nonzero((rows.weights >= 0) & (rows.weights >= self.least))
+            links = Links(query, rows.keys[query, rank], rows.weights[query, rank])
+            made.append(LinkMap(head.layer, head.head, links=links, totals=rows.totals))
+        return tuple(made)
 
 
 def _strongest(
     weights: FloatArray, asked: IntArray, top: int, hidden: NDArray[np.bool_] | None
 ) -> tuple[IntArray, FloatArray]:
-    """Of each row the strongest weights on these keys: keys and weights (heads, rows, ≤ top).
+    """The strongest weights of each row on these keys: keys and weights (heads, rows, ≤ top).
 
     `hidden` (rows, n) are links that count for -1.
 

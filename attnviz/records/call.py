@@ -1,4 +1,4 @@
-"""What a user asked for, as results carry it: the options that were given, and the seed."""
+"""The call behind a result: the options that were given, and the seed."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ ELSEWHERE = frozenset(
     "given text texts prompt model other tokenizer folders"
     " output format quiet debug color no_color width".split()
 )
-"""Parameters that a result tells by itself, or that change no number of it."""
+"""Parameters that a result shows by itself, or that change no number of it."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ _NOW: ContextVar[Asked | None] = ContextVar("asked", default=None)
 
 
 def asked() -> Asked:
-    """What the command or function under way was asked for."""
+    """The options and the seed of the command or function under way."""
     return _NOW.get() or Asked()
 
 
 @contextmanager
 def asking(given: Mapping[str, Any], seed: object = None) -> Iterator[None]:
-    """Let `asked` tell this until the end."""
+    """Let `asked` return this until the end."""
     before = _NOW.set(_asked(given, seed))
     try:
         yield

@@ -20,7 +20,6 @@ from attnviz.records.transforms import Difference, Scores, Transform
 
 # Blocks of query rows, as a model hands them over, and the consumers that every run has.
 
-
 FloatArray: TypeAlias = NDArray[np.float32]
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -53,7 +52,7 @@ Consumer: TypeAlias = Callable[[PatternBlock], None]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a model hands over: which heads of which layers, and which query rows of them.
+    """The rows that a model hands over: which heads of which layers, and which queries.
 
     `heads`: layer to heads; a layer that is not named is not recorded. `queries`: positions
     in rising order; None for all of them. `scores`: not the weights, but what they are made
@@ -131,7 +130,9 @@ class Checked:
                 "the checkpoint may be damaged; in half precision try "
                 f"{option('dtype', 'float32')}",
             )
-        if not self._over_all_keys(block):
+        n, keys = block.weights.shape[2], len(self.empty.key_tokens)
+        # causal blocks may end behind the last key that their queries see
+        if n != keys and not (self.empty.causal and int(block.queries[-1]) < n < keys):
             raise self._no_pattern(block.layer, "does not attend to each of the tokens")
         if self.empty.signed:  # nothing more can be said of scores
             self.consume(block)
@@ -165,11 +166,6 @@ class Checked:
         for layer, rows in self._rows.items():
             if rows != queries:
                 raise self._no_pattern(layer, f"has {rows} rows for {queries} tokens")
-
-    def _over_all_keys(self, block: PatternBlock) -> bool:
-        """Causal blocks may end behind the last key that their queries see."""
-        n, keys = block.weights.shape[2], len(self.empty.key_tokens)
-        return n == keys or (self.empty.causal and int(block.queries[-1]) < n < keys)
 
     @property
     def _architecture(self) -> str:
@@ -238,7 +234,7 @@ UNPREDICTABLE = 10
 
 @dataclass(frozen=True)
 class TextLoss:
-    """How well the model predicts a text: `nats` in all, over so many `characters`.
+    """How well the model predicts a text: `nats` in total, over `characters`.
 
     Characters and not tokens are counted, as a foreign text has more tokens a word. `limit` is
     the loss a character above which the model's card calls a text none of its world.
@@ -328,7 +324,7 @@ class Capture:
         return any(isinstance(transform, kind) for transform in self.transforms)
 
     def named(self, layer: int | None, head: int | None) -> tuple[NamedHead, ...]:
-        """What the model's card says of a head."""
+        """The entries of the model's card about a head."""
         return tuple(each for each in self.named_heads if each.head == (layer, head))
 
     def weights(self, head: Head) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The exhibit, which renderers and writers take: what was asked to be shown of a capture."""
+"""The exhibit, which renderers and writers take: the part of a capture to show."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,6 @@ from attnviz.records.capture import Capture, FloatArray, IntArray
 from attnviz.records.heads import Head, NamedHead
 
 # Where a text may show a behaviour: the queries it is about, and the keys that may be right.
-
 
 Behaviour: TypeAlias = Literal["adjectives", "pronouns", "mystery", "senses", "induction"]
 
@@ -37,12 +36,11 @@ Evidence: TypeAlias = Mapping[Behaviour, tuple[Occasion, ...]]
 """The occasions of each behaviour; none where it cannot occur in the text."""
 
 
-# What one head does on one text, computed from its pattern: what a title may say of it.
-
+# The behaviour of one head on one text, computed from its pattern: the claims of a title.
 
 Habit: TypeAlias = Literal["previous", "followers", "self", "one key"]
-"""Where the strongest link of a query goes: to the token before, to what followed an earlier
-occurrence of the query, to the query itself, or to one key that many queries share."""
+"""The target of a query's strongest link: the token before, the token that followed an earlier
+occurrence of the query, the query itself, or one key that many queries share."""
 
 
 class FoundLink(NamedTuple):
@@ -55,7 +53,7 @@ class FoundLink(NamedTuple):
 
 @dataclass(frozen=True)
 class Tendency:
-    """What the strongest links of `rows` queries, of `of` in all, have in common.
+    """The habit that the strongest links of `rows` queries, of `of` in total, share.
 
     `key` is the position of the key that they share, where they share one; then `of` are the
     queries that may attend to it.
@@ -69,7 +67,7 @@ class Tendency:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a head does on a text.
+    """The behaviour of a head on a text.
 
     `links` are the strongest ones of a few rows, by row, strongest first. The first one of each
     row shows the `behaviour`, by the words of the text; None where none was looked for or seen.
@@ -195,7 +193,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Filters:
-    """What is shown of a pattern: rows and columns (`queries`, `keys`; none: all), as named.
+    """The shown part of a pattern: rows and columns (`queries`, `keys`; none: all), as named.
 
     `top` is how many keys are kept for each query, `least` the smallest weight; `no_self` and
     `no_previous` leave out the links to the token itself and to the token before it.
@@ -241,7 +239,7 @@ class Look(PictureLook):
 
 @dataclass(frozen=True)
 class Sides:
-    """What the rows and the columns of a pattern are: one of them, and several."""
+    """Names of the rows and the columns of a pattern, singular and plural."""
 
     row: str = "query"
     rows: str = "queries"
@@ -251,7 +249,7 @@ class Sides:
 
 @dataclass(frozen=True, eq=False)
 class Exhibit:
-    """What renderers and writers take: a capture, maps made from it, and the filters to obey.
+    """The input of renderers and writers: a capture, maps made from it, and the filters to obey.
 
     `queries` and `keys` are the token positions asked for, in order; `top` is how many
     keys are kept per query (None: all), `least` the smallest weight that is shown; `skip`
@@ -292,7 +290,7 @@ class Exhibit:
 
     @property
     def value_name(self) -> str:
-        """What the column of values is called."""
+        """The name of the column of values."""
         return "score" if self.capture.signed else "weight"
 
     @property

@@ -12,7 +12,7 @@ from attnviz.records.heads import Head
 
 SiteKind: TypeAlias = Literal["head", "attention", "mlp", "residual"]
 Replacement: TypeAlias = Literal["zero", "mean"]
-"""What replaces an output: zero, or its mean over the positions of the text, in its own run."""
+"""The replacement of an output: zero, or its mean over the positions of the text."""
 
 
 class Site(NamedTuple):
@@ -80,7 +80,7 @@ class SourceRun:
 
 @dataclass(frozen=True, eq=False)
 class ChangedRun:
-    """What a model predicts under one intervention.
+    """The predictions of a model under one intervention.
 
     `index`: the number of the intervention among those of the run. `followed` (n - 1): the
     log-probability, in nats, of the token that follows each position but the last; empty where
@@ -137,12 +137,12 @@ class Question:
 
 
 Measure: TypeAlias = Literal["tokens", "answer", "difference"]
-"""What effects are told in: the mean log-probability of the tokens that followed, that of an answer
+"""The unit of effects: the mean log-probability of the tokens that followed, that of an answer
 after the text, or the difference of two logits."""
 
 
 class Outcome(NamedTuple):
-    """What a run predicts of the tokens of a question, or by how much two runs differ in it.
+    """The prediction of a run for the tokens of a question, or the difference of two runs.
 
     Logits, and log-probabilities in nats; NaN where the question has no `versus`.
     """
@@ -154,7 +154,7 @@ class Outcome(NamedTuple):
 
     @property
     def measured(self) -> float:
-        """The number that effects are told in.
+        """The number in which effects are measured.
 
         The log-probability of the answer; with a `versus` the difference of both logits, which
         equals that of their log-probabilities, as softmax takes the same from each.
@@ -169,7 +169,7 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class PredictedAnswer:
-    """What a model predicts of a question; `ranks` of its tokens, counted from 1, the likeliest."""
+    """The prediction for a question; `ranks` of its tokens, counted from 1, the likeliest."""
 
     question: Question
     outcome: Outcome

@@ -102,7 +102,7 @@ class ScoreRow:
 
     @property
     def sink_weight(self) -> float:
-        """What the sink takes of the row."""
+        """The share of the row on the sink."""
         return 0.0 if self.sink is None else max(0.0, 1.0 - float(self.weights.sum()))
 
     @property
@@ -181,7 +181,7 @@ class Reader:
 
 
 class OverText:
-    """What was run: `capture` is it without any pattern."""
+    """A result over one text; `capture` is its run without any pattern."""
 
     capture: Capture
 
@@ -204,7 +204,7 @@ class OverText:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Write(OverText):
-    """What a head writes at a query.
+    """The output of a head at a query.
 
     weights (n): its row; lengths (n): of what it takes from each token, times W_O. `moved`: the
     tokens whose logits it raises most and lowers most, with their labels; none where the model
@@ -279,8 +279,7 @@ class Why(OverText):
         return sorted(rows, key=lambda pair: -abs(pair.value))
 
 
-# What the weights of a model say of its heads, without any text.
-
+# Heads by the weights of a model, without any text.
 
 Through: TypeAlias = Literal["query", "key", "value"]
 

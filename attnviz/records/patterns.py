@@ -15,8 +15,7 @@ from attnviz.records.positions import groups_of
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import How, Merged, NormBased, Over, Unit
 
-# What is called between the layers of a long transform, so that whoever waits can stop it.
-
+# A call between the layers of a long transform, which can stop it.
 
 Between: TypeAlias = Callable[[], None]
 """Is called before each step of a transform; an error that it raises ends the transform."""
@@ -69,17 +68,13 @@ def without_keys(
         weights[:, list(keys)] = 0
         left = weights.sum(axis=1)
         shares.append(np.divide(left, sums, out=np.zeros_like(left), where=sums > 0))
-        kept.append(replace(head_map, weights=_to_one(weights, left)))
+        out, there = np.zeros_like(weights), left[:, None] > NOTHING
+        scaled = np.divide(weights, left[:, None], out=out, where=there)
+        kept.append(replace(head_map, weights=scaled))
     left_of = np.array(shares)[:, list(queries)]  # (maps, queries shown)
     some: NDArray[np.bool_] = np.any(left_of > NOTHING, axis=0)
     empty = tuple(query for query, able in zip(queries, some.tolist(), strict=True) if not able)
     return Dropped(tuple(kept), float(1 - left_of.mean()) if queries else 1.0, empty)
-
-
-def _to_one(weights: FloatArray, sums: FloatArray) -> FloatArray:
-    some = sums[:, None] > NOTHING
-    scaled: FloatArray = np.divide(weights, sums[:, None], out=np.zeros_like(weights), where=some)
-    return scaled
 
 
 # Tokens merged to characters or words: the patterns between what a person reads.

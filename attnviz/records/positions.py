@@ -175,17 +175,13 @@ def _spelled(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
             spelled += " " * (tokens[last].start - end)  # blanks that no token holds
             spelled += tokens[last].text[max(0, end - tokens[last].start) :]
             end = max(end, tokens[last].end)
-            if spelled.strip() == bare and not _splits_character(tokens, last):
+            part = tokens[last].part
+            if spelled.strip() == bare and (part is None or part[0] == part[1]):
                 runs.append(tuple(range(first, last + 1)))
                 break
             if len(spelled.strip()) > len(bare):
                 break
     return runs
-
-
-def _splits_character(tokens: Sequence[Token], last: int) -> bool:
-    part = tokens[last].part
-    return part is not None and part[0] < part[1]
 
 
 def _not_there(tokens: Sequence[Token], name: str, parameter: str) -> UsageError:
@@ -199,7 +195,6 @@ def _not_there(tokens: Sequence[Token], name: str, parameter: str) -> UsageError
 
 
 # Which tokens are pieces of one character or one word, as a person reads them.
-
 
 # An ideograph or a kana is a word of its own: their texts put no spaces between words.
 _IDEOGRAPH = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -290,7 +285,6 @@ def _word_of(text: str) -> NDArray[np.int64]:
 
 
 # A user's regular expression between slashes, compiled and searched for within limits.
-
 
 LONGEST, MOST_REPEATS = 500, 1_000
 """The most characters of an expression, and the most repetitions that all its counts `{m,n}` ask

@@ -181,7 +181,7 @@ def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
     return logs
 
 
-# What a run predicts of the tokens of a question.
+# The prediction of a run for the tokens of a question.
 
 
 def outcome_of(last: FloatArray, ids: Sequence[int]) -> Outcome:
@@ -189,7 +189,7 @@ def outcome_of(last: FloatArray, ids: Sequence[int]) -> Outcome:
 
     Args:
         last: the logits (V) after the last position.
-        ids: of the answer, and of the token that it is told from.
+        ids: of the answer, and of the token that it is compared with.
 
     Raises:
         ModelError: the logits are not numbers.

@@ -92,7 +92,7 @@ class ChatPart:
 
 @dataclass(frozen=True)
 class Chat:
-    """What templates take: `messages`, and perhaps `documents` and `tools`; and its parts.
+    """The input of a template: `messages`, and perhaps `documents` and `tools`; and its parts.
 
     `template`: the name of the template, of several; None leaves the choice to transformers.
     `variables`: what else the template reads (`enable_thinking`).
@@ -104,7 +104,7 @@ class Chat:
     variables: Mapping[str, Any] = field(default_factory=dict)
 
 
-# What a model wrote, and what each new token looked at, by segments of the prompt.
+# How a model writes an answer.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Records from JSON: the way back from `serial.py`, which believes nothing it reads."""
+"""Records from JSON, every field of which is checked."""
 
 import re
 from collections.abc import Callable, Mapping

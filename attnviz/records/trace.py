@@ -17,7 +17,6 @@ from attnviz.records.tokens import Token
 
 # Attention on small matrices, worked out in full: the examples of lessons, or one's own.
 
-
 Similarity: TypeAlias = Literal["dot", "scaled-dot", "general", "rbf"]
 Initialisation: TypeAlias = Literal["normal", "xavier", "kaiming"]
 DoubleArray: TypeAlias = NDArray[np.float64]
@@ -307,7 +306,6 @@ class EmbeddingTrace:
 
 
 # The result of a verification.
-
 
 EXACT = 1e-5
 """A difference that needs no further look: what the order of float32 additions explains at once."""

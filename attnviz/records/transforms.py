@@ -1,8 +1,8 @@
 """Transforms of patterns: those that are asked for, and those that were applied.
 
-What was applied is a closed set of records with a serial form.
+The applied ones are a closed set of records with a serial form.
 
-Programs compare and save these; `renderers/titles.py` makes sentences of them.
+Programs compare and save these; `draw/titles.py` makes sentences of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -185,4 +185,4 @@ SENTENCES: Mapping[str, Transform] = MappingProxyType(
         "pieces of words merged": Merged("words"),
     }
 )
-"""What captures of layout 1 held in the place of records: all that they could hold."""
+"""The sentences that captures of layout 1 hold in place of records."""

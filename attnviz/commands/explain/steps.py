@@ -282,9 +282,9 @@ def _value_up(e: Explained) -> Iterator[Text]:
     yield from sheet.vectors([*rows, ("ΔE, their sum", t.added)])
     yield from left_out(e)
     length, stream = float(np.linalg.norm(t.added)), float(np.linalg.norm(t.x[t.query]))
-    lengths = sheet.number(length), sheet.number(stream)
     yield from sheet.line(
-        "Its norm is {}; the norm of the x that it is added to is {}.".format(*lengths)
+        f"Its norm is {sheet.number(length)}; the norm of the x that it is added to is "
+        f"{sheet.number(stream)}."
     )
     if not t.nearest:
         why = "whose vectors have another width" if length else "as it is 0"

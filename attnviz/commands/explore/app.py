@@ -300,7 +300,6 @@ def matches_of(scene: Scene, name: str) -> tuple[tuple[int, ...], bool]:
 
 # The overlays: the list of all keys, and the next tokens without a head.
 
-
 HELP = """\
 [b]Navigation[/b]
   tab, shift+tab   go to the next or the previous pane
@@ -366,7 +365,6 @@ class AblationScreen(Overlay):
 
 
 # Saving the chosen head as a picture, or all heads as a page.
-
 
 _ONE_AT_A_TIME = Lock()
 """A free name is free only until the next file is written."""

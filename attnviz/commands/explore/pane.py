@@ -100,7 +100,7 @@ class ScenePane(ScrollView, can_focus=True):
         raise NotImplementedError
 
     def step(self, down: int, across: int) -> Chosen | None:
-        """Where a step in this direction leads from the scene; None at the edge."""
+        """The place one step from the scene in this direction; None at the edge."""
         raise NotImplementedError
 
     def render_line(self, y: int) -> Strip:
@@ -124,7 +124,6 @@ class ScenePane(ScrollView, can_focus=True):
 
 # The grid of heads, a row for each layer, with the key that the query attends to most.
 
-
 NARROWEST, WIDEST = 2, 16
 # cells with the weight, with the key's label instead, with both
 WITH_NUMBER, WITH_KEY, WITH_BOTH = 3, 6, 11
@@ -135,7 +134,7 @@ class HeadsPane(ScenePane):
     """A cell for each head: the key that the query attends to most, and the weight.
 
     The query itself, the first token and special tokens are left out, because they take the
-    attention that has nowhere else to go: a dark cell is a head that tells nothing here.
+    attention that has nowhere else to go; a dark cell is a head without a clear link here.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = MOVES
@@ -221,14 +220,13 @@ class HeadsPane(ScenePane):
 
 
 def edge_of(column: int, chosen: int | None) -> str:
-    """What stands before a column of heads: `[` and `]` around the chosen one."""
+    """The mark before a column of heads: `[` and `]` around the chosen one."""
     if chosen is None:
         return " "
     return {chosen: "[", chosen + 1: "]"}.get(column, " ")
 
 
 # The links of the query: the keys it attends to, and the queries that attend to it.
-
 
 FAINT = 0.01  # weaker links are left out
 

@@ -9,7 +9,6 @@ from attnviz.commands.explore.pane import HeadsPane, LinksPane
 from attnviz.commands.explore.pattern import MiniaturesPane, PatternPane, WordsPane
 from attnviz.commands.explore.scene import Scene
 from attnviz.console import Display
-from attnviz.draw.labels import fenced
 
 
 class Panes(Vertical):
@@ -48,7 +47,7 @@ class Panes(Vertical):
         self._make_room()
         for pane in (self._words, self._heads_shown, self._links, self._pattern):
             pane.show(scene)
-        self._pattern.border_subtitle = Content(_reading(scene) if scene else "")
+        self._pattern.border_subtitle = Content(scene.reading if scene else "")
 
     @property
     def _heads_shown(self) -> HeadsPane:
@@ -89,11 +88,3 @@ class Panes(Vertical):
     def say(self, text: str) -> None:
         for widget in (self._words, self.editor):
             widget.border_subtitle = Content(text)
-
-
-def _reading(scene: Scene) -> str:
-    """The chosen link: `creature → blue 0.48`."""
-    if scene.waits:
-        return "not computed yet"
-    query, key = fenced(scene.queries[scene.query]), fenced(scene.keys[scene.key])
-    return f"{query} → {key} {scene.weight(scene.query, scene.key):.2f}"

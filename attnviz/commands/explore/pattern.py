@@ -153,7 +153,6 @@ class PatternPane(ScenePane):
 
 # The heads as miniatures: a small heatmap for each, all on one scale.
 
-
 LARGEST, READABLE, SMALLEST = 16, 10, 4  # cells across; readable ones may scroll
 TALLEST = 0.75  # of the height beside the pattern, as in app.tcss
 AT_ONCE = 200_000  # weights; more of them are reduced in a thread
@@ -190,7 +189,10 @@ class MiniaturesPane(HeadsPane):
         self._lacking = [] if _widest(scene, self.room.width) else self._said_of_room(scene)
         if self._lacking:
             return Size(self.room.width, len(self._lacking))
-        side = self._side(scene)
+        around = self.query_ancestor("#left", Widget).size.height
+        high = 2 * (int(around * TALLEST - 2) // max(1, len(layers)) - 1)
+        # as many cells as fit; the height counts as long as they stay readable
+        side = min(LARGEST, _widest(scene, self.room.width), max(high, _readable(scene)))
         rows, columns = shape_of(_shape(scene), side)
         self._cell, self._high = max(columns, _least(scene)) + 1, ceil(rows / 2)
         self._reduce(scene, side)
@@ -205,12 +207,6 @@ class MiniaturesPane(HeadsPane):
             return shape_of(_shape(scene), side)[1] if side else 0
 
         return points(wider) > points(width)
-
-    def _side(self, scene: Scene) -> int:
-        """Cells across: as many as fit; the height counts as long as they stay readable."""
-        around = self.query_ancestor("#left", Widget).size.height
-        high = 2 * (int(around * TALLEST - 2) // max(1, len(scene.grid.layers)) - 1)
-        return min(LARGEST, _widest(scene, self.room.width), max(high, _readable(scene)))
 
     def _said_of_room(self, scene: Scene) -> list[Text]:
         heads = len(scene.grid.heads)
@@ -320,7 +316,7 @@ def _label_of(scene: Scene) -> int:
 
 
 def shape_of(shape: tuple[int, int], side: int) -> tuple[int, int]:
-    """Into how many points, two a line, (queries, keys) are reduced; few of them get several."""
+    """The points, two a line, that (queries, keys) are reduced to; few tokens get several each."""
     rows, columns = (ceil(n / ceil(n / side)) for n in shape)
     repeats = max(1, side // max(rows, columns))
     return rows * repeats, columns * repeats

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 # The app's input, and its runs of the model: one at a time, and an older one gives way.
 
-
 Cancelled: TypeAlias = Callable[[], bool]
 """Whether a thread's result is no longer wanted."""
 
@@ -103,7 +102,7 @@ def _with_layers(empty: Capture, layers: tuple[LayerPattern, ...]) -> Capture:
 
 @dataclass(frozen=True)
 class Opened:
-    """What the app opens with: a text and a model to run it, or a saved capture."""
+    """The app's input: a text and a model to run it, or a saved capture."""
 
     text: str = ""
     runs: Runs | None = None
@@ -170,7 +169,7 @@ class Failed(Message):
 class Presented(Message):
     """Patterns have been transformed and can be shown; `capture` holds them as they were.
 
-    `chosen`: the scene is at the head that tells most about the text.
+    `chosen`: the scene is at the head with the clearest pattern on this text.
     """
 
     capture: Capture
@@ -244,7 +243,7 @@ class RunningApp(App[None]):
 
     @property
     def _doing(self) -> list[str]:
-        """What the app's threads do that nobody has stopped, the oldest first."""
+        """Descriptions of the threads that still run, the oldest first."""
         ours = [worker for worker in self.workers if worker.node is self]
         working = [each for each in ours if not (each.is_finished or each.is_cancelled)]
         return list(dict.fromkeys(each.description for each in working))

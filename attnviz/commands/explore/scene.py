@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from attnviz.draw.labels import distinct_labels
+from attnviz.draw.labels import distinct_labels, fenced
 from attnviz.draw.matrix import Grid, grid_of, shown, strongest
 from attnviz.errors import UsageError
 from attnviz.kit.choose import finding_of, start_choice
@@ -64,7 +64,7 @@ class Toggles:
 class Scene:
     """An exhibit of whole maps, and the slot, the query and the key that the user has chosen.
 
-    Of a run that goes on, the maps of layers that are still to come are NaN.
+    While a run goes on, the maps of layers still to come are NaN.
     `query` and `key` are positions among the exhibit's tokens, which may be merged.
     `column`: the head to return to when heads that are rolled out into one come apart again.
     """
@@ -138,6 +138,14 @@ class Scene:
 
     def weight(self, query: int, key: int) -> float:
         return float(self.map.weights[query, key])
+
+    @property
+    def reading(self) -> str:
+        """The chosen link: `creature → blue 0.48`."""
+        if self.waits:
+            return "not computed yet"
+        query, key = fenced(self.queries[self.query]), fenced(self.keys[self.key])
+        return f"{query} → {key} {self.weight(self.query, self.key):.2f}"
 
     def looks_at(self) -> list[tuple[int, float]]:
         """The keys that the query attends to, with their weights, strongest first."""
@@ -241,7 +249,7 @@ def scene_of(
 ) -> Scene:
     """A capture, transformed.
 
-    `choose`: at the strongest link of the head that tells most about the text, if the capture
+    `choose`: at the strongest link of the head with the clearest pattern, if the capture
     holds all heads; otherwise of the first head. Else at the last word. `between` is called
     between the layers of the transforms.
 
@@ -261,7 +269,7 @@ def scene_of(
 
 
 def _at_what_is_told(start: Scene, picked: Choice) -> Scene:
-    """The scene at the strongest link of a head that was picked: of those that show what it is
+    """The scene at the strongest link of a picked head: among those that show the behaviour it is
     known for, if it was picked for them."""
     start = start._through(*picked.heads[0]).at(start.query)
     told = finding_of(start.one, start.map, picked.named)

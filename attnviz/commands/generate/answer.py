@@ -332,8 +332,10 @@ def check_of(
     def change(some: Collection[int]) -> NDArray[np.float64]:
         return np.asarray(without(some), np.float64) - whole
 
-    changes = [tuple(change((i,)).tolist()) for i in range(len(attention))]
-    effects = tuple(Effect(*each) for each in zip(names, attention, changes, strict=True))
+    effects = tuple(
+        Effect(segment=name, share=share, changes=tuple(change((i,)).tolist()))
+        for i, (name, share) in enumerate(zip(names, attention, strict=True))
+    )
     if len(attention) < LEAST:
         return Check(float(whole.sum()), effects, None, None)
     lost = -np.array([effect.change for effect in effects])

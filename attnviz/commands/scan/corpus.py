@@ -1,6 +1,7 @@
 """The documents that begin in a piece of a file."""
 
 import contextlib
+import filecmp
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,6 @@ from attnviz.inputs.text import (
 )
 
 # The lines and paragraphs that begin in a part of a stream, in memory that has a bound.
-
 
 LONGEST = 1 << 24
 """The most bytes of a text; a tokenizer takes a hundred times as much memory."""
@@ -144,7 +144,7 @@ def documents_of(piece: Piece, split: Split, field: str) -> Iterator[Document | 
 def longest_texts(files: Sequence[CorpusFile], split: Split, field: str, number: int) -> list[int]:
     """The bytes of the longest texts of a corpus, the first `READ` bytes of which are read for it.
 
-    A file that is one text is not read: its size tells.
+    A file that is one text is not read: its size is known.
     """
     return nlargest(number, _lengths(files, split, field))
 
@@ -176,7 +176,11 @@ def _no_text(path: str, form: Form) -> str | None:
 def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[Document | Skipped]:
     with decompressed(piece.path, form) as stream:
         if form.kind == "text" and split == "file":
-            yield from _of_file(stream, piece.path)
+            whole = TextUnit(0, LONGEST)
+            with reading(piece.path):
+                whole.add(stream.read(LONGEST + 1))
+            if found := _of_unit(piece.path, whole, None):
+                yield found
             return
         end = inf if form.compression else piece.end
         paragraphs = form.kind == "text" and split == "paragraph"
@@ -184,63 +188,48 @@ def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[D
         units = Units(stream, piece.path, piece.start, end, paragraphs=paragraphs, most=most)
         try:
             for unit in units:
-                yield from _of_unit(piece.path, unit, field if form.kind == "json" else None)
+                if found := _of_unit(piece.path, unit, field if form.kind == "json" else None):
+                    yield found
         except InputError as error:
             yield Skipped(shown(piece.path), units.at, error.wrong)
 
 
-def _of_file(stream: BinaryIO, path: str) -> Iterator[Document | Skipped]:
-    unit = TextUnit(0, LONGEST)
-    with reading(path):
-        unit.add(stream.read(LONGEST + 1))
-    yield from _of_unit(path, unit, None)
-
-
-def _of_unit(path: str, unit: TextUnit, field: str | None) -> Iterator[Document | Skipped]:
-    """The text of a unit, or where a field is named, that of its JSON object."""
+def _of_unit(path: str, unit: TextUnit, field: str | None) -> Document | Skipped | None:
+    """The text of a unit, or where a field is named, that of its JSON object; None: it is blank."""
     path = shown(path)
     if unit.too_long:
-        yield too_long(path, unit.at, unit.most)
-        return
-    data = b"".join(unit.parts)
+        return too_long(path, unit.at, unit.most)
     try:
-        text = data.decode("utf-8").removeprefix(BYTE_ORDER_MARK)
+        text = b"".join(unit.parts).decode("utf-8").removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
-        yield Skipped(path, unit.at, f"not UTF-8 ({error.reason})")
-        return
+        return Skipped(path, unit.at, f"not UTF-8 ({error.reason})")
     if not text.strip():
-        return
+        return None
     if field is not None:
-        yield from _of_json(path, unit.at, text, field)
-    elif "\0" in text:
-        yield Skipped(path, unit.at, "no text: it has zero bytes")
-    else:
-        yield Document(path, unit.at, text.strip("\r\n"))
+        return _of_json(path, unit.at, text, field)
+    if "\0" in text:
+        return Skipped(path, unit.at, "no text: it has zero bytes")
+    return Document(path, unit.at, text.strip("\r\n"))
 
 
-def _of_json(path: str, start: int, line: str, field: str) -> Iterator[Document | Skipped]:
+def _of_json(path: str, start: int, line: str, field: str) -> Document | Skipped | None:
     try:
         content = json.loads(line)
     except (ValueError, RecursionError) as error:
-        yield Skipped(path, start, f"no JSON ({error})")
-        return
+        return Skipped(path, start, f"no JSON ({error})")
     text = content.get(field) if isinstance(content, dict) else None
     if not isinstance(text, str):
-        yield Skipped(path, start, f"no text under {field!r}")
-        return
+        return Skipped(path, start, f"no text under {field!r}")
     try:
         check_encodable(text)
     except InputError as error:
-        yield Skipped(path, start, error.wrong)
-        return
+        return Skipped(path, start, error.wrong)
     if len(text.encode()) > LONGEST:
-        yield too_long(path, start)
-    elif text.strip():
-        yield Document(path, start, text)
+        return too_long(path, start)
+    return Document(path, start, text) if text.strip() else None
 
 
 # The rows of a Parquet file, group by group, of one column.
-
 
 ROWS = 64
 """Rows that are read at a time, where their row group is no longer than a text may be."""
@@ -317,7 +306,10 @@ def _group(file: Any, path: str, group: int, at: int, column: str) -> Iterator[D
 
     try:
         with reading(path):
-            rows = 1 if _size(file, group, column) > LONGEST else ROWS
+            content = file.metadata.row_group(group)
+            columns = map(content.column, range(content.num_columns))
+            sizes = (c.total_uncompressed_size for c in columns if c.path_in_schema == column)
+            rows = 1 if sum(sizes) > LONGEST else ROWS
             batches = file.iter_batches(
                 rows, row_groups=[group], columns=[column], use_threads=False
             )
@@ -335,18 +327,11 @@ def _group(file: Any, path: str, group: int, at: int, column: str) -> Iterator[D
             for data, is_long in zip(texts, long.to_pylist(), strict=True):
                 if is_long:
                     yield too_long(shown(path), at)
-                else:
-                    yield from _text(shown(path), at, data.as_py(), column)
+                elif found := _text(shown(path), at, data.as_py(), column):
+                    yield found
                 at += 1
     except InputError as error:
         yield Skipped(shown(path), at, error.wrong)
-
-
-def _size(file: Any, group: int, column: str) -> int:
-    """The bytes of a column in a row group, when they are decompressed."""
-    content = file.metadata.row_group(group)
-    columns = map(content.column, range(content.num_columns))
-    return sum(c.total_uncompressed_size for c in columns if c.path_in_schema == column)
 
 
 def too_long(path: str, start: int, most: int = LONGEST) -> Skipped:
@@ -354,17 +339,14 @@ def too_long(path: str, start: int, most: int = LONGEST) -> Skipped:
     return Skipped(path, start, f"more than {most >> 20} MB in one text")
 
 
-def _text(path: str, row: int, data: bytes | None, column: str) -> Iterator[Document | Skipped]:
+def _text(path: str, row: int, data: bytes | None, column: str) -> Document | Skipped | None:
     if data is None:
-        yield Skipped(path, row, f"no text under {column!r}")
-        return
+        return Skipped(path, row, f"no text under {column!r}")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        yield Skipped(path, row, f"not UTF-8 ({error.reason})")
-        return
-    if text.strip():
-        yield Document(path, row, text)
+        return Skipped(path, row, f"not UTF-8 ({error.reason})")
+    return Document(path, row, text) if text.strip() else None
 
 
 # Standard input as a file, which can be cut into shards and read by several processes.
@@ -392,11 +374,14 @@ def spool(stdin: Stdin, path: Path) -> Path:
         with _writing(path):
             partial.unlink(missing_ok=True)  # a pipe of this name would be waited for
             with partial.open("xb") as file:
-                _copy(stdin.stream, file)
+                while data := _read(stdin.stream):
+                    file.write(data)
         with _writing(path):
             target = path.with_name(path.name + (".jsonl" if _is_json(partial) else ".txt"))
             for old in (path.with_name(path.name + suffix) for suffix in (".jsonl", ".txt")):
-                if old.exists() and not (old == target and _same(old, partial)):
+                if old.exists() and not (
+                    old == target and filecmp.cmp(old, partial, shallow=False)
+                ):
                     raise UsageError(
                         f"{str(old)!r} holds what another scan read from standard input",
                         f"give another folder with {option('output')}",
@@ -409,13 +394,9 @@ def spool(stdin: Stdin, path: Path) -> Path:
     return target
 
 
-def _copy(stream: BinaryIO, file: BinaryIO) -> None:
-    while True:
-        with as_input_error(None):
-            data = stream.read(PART)
-        if not data:
-            return
-        file.write(data)
+def _read(stream: BinaryIO) -> bytes:
+    with as_input_error(None):
+        return stream.read(PART)
 
 
 def _is_json(path: Path) -> bool:
@@ -428,16 +409,6 @@ def _is_json(path: Path) -> bool:
                 except (ValueError, RecursionError):
                     return False
     return False
-
-
-def _same(one: Path, other: Path) -> bool:
-    if one.stat().st_size != other.stat().st_size:
-        return False
-    with one.open("rb") as first, other.open("rb") as second:
-        while data := first.read(PART):
-            if data != second.read(PART):
-                return False
-    return True
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Where the tasks of a scan are done: processes of this machine, this process, or a Ray cluster.
+"""Executors of a scan's tasks: processes of this machine, this process, or a Ray cluster.
 
 They differ in nothing but that: a task is done by `Worker.do` and leaves its file in the store.
 """
@@ -50,7 +50,8 @@ class HowRun:
     def processes(self, device: Device) -> int:
         """How many workers there are on this machine: one for each GPU, or each core."""
         gpus = 0 if self.workers or device == "cpu" else _devices()
-        return self.workers or gpus or _cores()
+        cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+        return self.workers or gpus or cores or 1
 
 
 class Executor(Protocol):
@@ -64,7 +65,7 @@ class Executor(Protocol):
         """Let there be no more workers than this, where memory is short."""
 
     def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
-        """Do all tasks, in no particular order; `told` is given what each of them did."""
+        """Do all tasks, in no particular order; `told` receives the outcome of each."""
 
 
 def workers_of(job: Job, how: HowRun) -> AbstractContextManager[Executor]:
@@ -108,12 +109,6 @@ def _here(job: Job, how: HowRun) -> Iterator[OneWorker]:
         yield OneWorker(Worker(job))
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _devices() -> int:
     """The graphics processors; torch is asked only where a driver is there."""
     if not Path("/dev/nvidiactl").exists():
@@ -124,7 +119,6 @@ def _devices() -> int:
 
 
 # Tasks in processes of this machine, which may be killed: files are written whole.
-
 
 ENDED = ModelError(
     "a worker ended before its task was done",
@@ -152,7 +146,7 @@ class LocalWorkers:
 
         Args:
             tasks: what is to be done.
-            told: is given what each task did, as it is done.
+            told: receives the outcome of each task, as it is done.
         """
         while len(self._pool) < min(self._most, len(tasks)):
             self._start()
@@ -189,7 +183,7 @@ class LocalWorkers:
 
 @contextmanager
 def local_workers(job: Job, most: int) -> Iterator[LocalWorkers]:
-    """At most so many processes, which are ended in any case."""
+    """At most `most` processes, which are ended in any case."""
     workers = LocalWorkers(job, most)
     try:
         yield workers

@@ -62,7 +62,7 @@ MOST_SHARDS = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class ScanPlan:
-    """A scan: what its workers are told, and the shards of its corpus."""
+    """A scan: the job of its workers, and the shards of its corpus."""
 
     job: Job
     manifest: Mapping[str, Any]
@@ -85,7 +85,7 @@ class ScanPlan:
         return [task for task in tasks if task.name not in there or not self._is_counted(task)]
 
     def again(self, total: Record, lost: Collection[str]) -> list[Lasting]:
-        """What is still to be run again, when every shard is counted, for the tables lost."""
+        """The tasks to run again for the tables that were lost, when every shard is counted."""
         tasks = tasks_of_windows(total, self.shards)
         folders = [folder for table, folder in PARTS.items() if f"{table}.parquet" in lost]
         there = {name for folder in folders for name in self.store.names(folder)}
@@ -105,7 +105,7 @@ class ScanPlan:
         Raises:
             InputError: one is missing, damaged, or of another scan.
         """
-        records, total = self._records(), list[Record]()
+        records, total = map(self._record, self.of_part((1, 1))), list[Record]()
         try:
             while some := list(islice(records, AT_ONCE)):
                 total = [merged([*total, *some])]
@@ -120,10 +120,6 @@ class ScanPlan:
         """The documents of counted shards that could not be read."""
         for shard in shards:
             yield from self._read(shard, skipped_of_bytes)
-
-    def _records(self) -> Iterator[Record]:
-        for shard in self.of_part((1, 1)):
-            yield self._record(shard)
 
     def _record(self, shard: CountShard) -> Record:
         record = self._read(shard, partial(record_of_bytes, shard=shard.shard.number))
@@ -180,7 +176,7 @@ def shard_size(corpus: int) -> int:
 
 
 def _limited(shards: Sequence[Shard], request: Request, most: int) -> Iterator[Shard]:
-    """The first shards, with so many documents together, readable or not."""
+    """The first shards, which hold `most` documents together, readable or not."""
     for shard in shards:
         if most <= 0:
             return
@@ -236,13 +232,12 @@ def _lock_file(path: Path) -> Iterator[int]:
 
 # What a scan will take, seen on a few windows before it starts.
 
-
 RECORD_BYTES, EXAMPLE_BYTES = 1000, 12_000
 """About how much a head takes in a record, and an example in the result."""
 TEXT_MEMORY = 180
-"""About so many bytes of memory a tokenizer takes for each byte of a text."""
+"""Bytes of memory that a tokenizer takes for each byte of a text, roughly."""
 EXAMPLES = 24
-"""About so many examples there are of a head."""
+"""Examples of a head, roughly."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +256,7 @@ class Estimated:
 
 
 def estimated(plan: ScanPlan, tasks: Sequence[Task], workers: Executor, how: HowRun) -> Estimated:
-    """Run a few windows of the first shard that is left, and tell what all of them will take."""
+    """Estimate the cost of a scan from a few windows of the first shard that is left."""
     first, tried = tasks[0], list[Done]()
     assert isinstance(first, CountShard)
     workers.do([Trial(first.shard)], tried.append)

@@ -120,7 +120,7 @@ class _Actor:
         """Ray has placed it."""
 
     def do(self, task: Task) -> Done | AttnvizError:
-        """What a task did, or the error that ends the scan."""
+        """The outcome of a task, or the error that ends the scan."""
         try:
             self._worker = self._worker or Worker(self._job)
             return self._worker.do(task)
@@ -133,7 +133,7 @@ def ray_workers(job: Job, address: str, most: int | None) -> Iterator[RayWorkers
     """Actors on a cluster, which are ended in any case; as many as it has processors, or `most`.
 
     Args:
-        job: what they are told.
+        job: the model, the corpus and the folder.
         address: "local" for a cluster on this machine, "auto" for the one that it belongs to, or
             where its head is.
         most: how many actors at most.

@@ -1,4 +1,8 @@
-"""The files of a corpus: named, in folders, or matched by a pattern; none is opened."""
+"""The files of a corpus (named, in folders, or matched by a pattern), cut into shards.
+
+A document belongs to the shard in which it begins, so that shards can be read in any order, by any
+number of processes. Nothing that is read grows with the corpus but the list of its files.
+"""
 
 import glob
 import os
@@ -11,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.commands.atlas.record import CorpusFile, Piece, Shard, Split
-from attnviz.commands.scan.corpus import LONGEST, READ, cuts_of, documents_of, longest_texts, spool
+from attnviz.commands.scan.corpus import cuts_of
 from attnviz.errors import InputError, option
 from attnviz.inputs.places import (
     PLAIN,
@@ -26,11 +30,8 @@ from attnviz.inputs.places import (
     shown,
 )
 
-# A corpus cut into shards.
-
-
 SHARD = 1 << 18
-"""About so many bytes make a shard."""
+"""Bytes of a shard, roughly."""
 
 
 def shards_of(files: Iterable[CorpusFile], split: Split, most: int = SHARD) -> Iterator[Shard]:
@@ -106,7 +107,7 @@ def check_field(files: Iterable[CorpusFile], field: str | None) -> None:
 
 
 def check_unchanged(files: Iterable[CorpusFile], *, here: bool) -> None:
-    """See that files are still as they were listed, as far as their file systems tell.
+    """Check that files have not changed since they were listed, as far as can be known.
 
     Args:
         files: as `corpus_files` found them.
@@ -125,7 +126,7 @@ def check_unchanged(files: Iterable[CorpusFile], *, here: bool) -> None:
 
 
 def _change_of(file: CorpusFile, here: bool) -> str | None:
-    """What happened to a file since it was listed; None: nothing."""
+    """The change of a file since it was listed; None: it is the same."""
     marks, inode = set[str](), file.inode
     with reading(file.path):
         try:
@@ -143,7 +144,7 @@ def _change_of(file: CorpusFile, here: bool) -> str | None:
     return "was replaced" if here and inode != file.inode else None
 
 
-# ---- this computer ----
+# The files of this computer.
 
 
 def _local(path: str, avoid: str | None) -> Iterator[tuple[object, CorpusFile]]:
@@ -215,7 +216,9 @@ def _matched(pattern: str, avoid: str | None) -> Iterator[tuple[object, CorpusFi
         matches = [
             (path, state)
             for path, state in states
-            if state and stat.S_ISREG(state.st_mode) and not _within(path, avoid)
+            if state
+            and stat.S_ISREG(state.st_mode)
+            and not (avoid and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(avoid)))
         ]
     if not matches:
         raise InputError(f"no file matches {shown(pattern)!r}", "check the name")
@@ -235,12 +238,6 @@ def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
     return fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
 
 
-def _within(path: str, avoid: str | None) -> bool:
-    if avoid is None:
-        return False
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(avoid))
-
-
 def _keys_of(avoid: str | None) -> set[object]:
     return {_key(os.stat(avoid))} if avoid is not None and os.path.isdir(avoid) else set()
 
@@ -255,12 +252,11 @@ def _file(path: str, state: os.stat_result) -> tuple[object, CorpusFile]:
 
 # The files of a corpus behind a URL.
 
-
 MARKS = (
     *("ETag", "etag", "sha256", "md5Hash", "content_md5", "md5", "checksum", "blob_id"),
     *("LastModified", "last_modified", "Last-Modified", "mtime", "modified", "updated", "created"),
 )
-"""What file systems say of a file that changes with its content, the most exact first."""
+"""Fields of a file's information that change with its content, the most exact first."""
 
 
 def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
@@ -292,7 +288,7 @@ def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
 
 
 def state_of(url: str) -> tuple[int | None, set[str]]:
-    """The bytes of a file as they are now, and all marks that its file system tells."""
+    """The size of a file now, and all marks that its file system gives."""
     system, path = file_system(url)
     system.invalidate_cache()
     info = system.info(path)
@@ -327,23 +323,3 @@ def _marks(info: Mapping[str, Any]) -> Iterator[str]:
     for value in (info[name] for name in MARKS if info.get(name)):
         # a listing may tell seconds where the file itself tells a date
         yield str(value.timestamp() if isinstance(value, datetime) else value)
-
-
-# A corpus: files of text, JSON lines and Parquet, here or behind a URL, read in shards.
-#
-# A document belongs to the shard in which it begins, so that shards can be read in any order, by
-# any number of processes. Nothing that is read grows with the corpus but the list of its files.
-
-
-__all__ = [
-    "LONGEST",
-    "READ",
-    "SHARD",
-    "check_field",
-    "check_unchanged",
-    "corpus_files",
-    "documents_of",
-    "longest_texts",
-    "shards_of",
-    "spool",
-]

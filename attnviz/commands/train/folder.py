@@ -36,7 +36,6 @@ from attnviz.records.heads import Figure
 
 # A user's own text as training data: a tokenizer learned from it, a held-out part, batches.
 
-
 HELD_OUT = 0.05
 IntArray = NDArray[np.int64]
 

@@ -75,7 +75,7 @@ def train(
 
 @dataclass(frozen=True)
 class _Course(Generic[M, B]):
-    """What every worker has in common, but for the model and the state."""
+    """Everything that the workers share, but for the model and the state."""
 
     source: BatchSource[B]
     recipe: Recipe

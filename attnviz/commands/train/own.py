@@ -65,7 +65,7 @@ def train_model(
     """Train, from the beginning or from the folder's state; the folder then holds the model.
 
     `report` gets every held-out loss, `stepped` the number of every step. The models of single
-    steps that the plan keeps are there before the step is told.
+    steps that the plan keeps are saved before the step is reported.
     """
     torch.set_num_threads(1)  # as in every worker: sums are made in the same order everywhere
     model = fresh_model(sizes(plan, text.vocabulary), plan.seed)

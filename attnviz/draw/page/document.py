@@ -1,4 +1,4 @@
-"""What every page is put together from: its sources, its policy and its data."""
+"""The parts of every page: its sources, its policy and its data."""
 
 import base64
 import hashlib
@@ -72,7 +72,6 @@ def safe_json(value: object) -> str:
 
 # The weights of a page: one or two bytes each on a square-root scale, deflated head by head.
 # All high bytes come before all low ones, as they then deflate better.
-
 
 Levels: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
 

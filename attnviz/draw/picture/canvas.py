@@ -42,7 +42,7 @@ _METADATA: dict[PictureFormat, dict[str, str | None]] = {
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure, and what is to be said about it on stderr: one sentence each."""
+    """A figure, and notes about it for stderr: one sentence each."""
 
     figure: "Figure"
     notes: tuple[str, ...] = ()
@@ -157,7 +157,7 @@ def place(figure: "Figure", left: float, bottom: float, width: float, height: fl
 
 
 def renderer_of(figure: "Figure") -> "RendererBase":
-    """What measures text on a figure that `new_figure` made."""
+    """The renderer that measures text on a figure of `new_figure`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas = figure.canvas

@@ -1,4 +1,4 @@
-"""What stands around the cells of a picture: title, axis labels, colour bar, hatched ground."""
+"""The frame of a picture's cells: title, axis labels, colour bar, hatched ground."""
 
 import math
 import re
@@ -122,7 +122,7 @@ def name_sides(
 ) -> None:
     """Say which side the queries are on; and that their weights sum to 1, where they do.
 
-    A cell may stand for a `block` of (rows, columns) links; then this is said, too.
+    A cell may stand for a `block` of (rows, columns) links; then the label says so.
     """
     # On a picture of few rows there is no room for more than the word.
     height = axes.get_window_extent().height / axes.figure.dpi
@@ -170,7 +170,6 @@ def _say(
 
 
 # Token labels along the sides of a picture: as large as fits, thinned where they are too many.
-
 
 POINTS = 72.0  # per inch
 SMALLEST, LARGEST = 6.5, 10.0
@@ -251,7 +250,6 @@ def _round_up(step: float) -> int:
 
 
 # How a picture of several axes begins and ends, and the lines of text beside them.
-
 
 LETTERS, SMALL_LETTERS = 12, 15  # of a line of text, in an inch
 

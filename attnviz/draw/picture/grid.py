@@ -122,7 +122,7 @@ def assemble(
 
 
 def most_cells(grid: Grid, tokens: int, dpi: int) -> int:
-    """Into how many cells a side each map is reduced, so that none is smaller than a pixel."""
+    """The cells a side of each reduced map, so that none is smaller than a pixel."""
     fitting = MOST_CELLS // max(len(grid.layers), len(grid.heads), 1)
     return max(8, min(fitting, int(_pane_inches(grid, tokens, dpi) * dpi)))
 
@@ -181,7 +181,7 @@ def _write_titles(
 
 
 def _write_names(axes: "Axes", mosaic: Mosaic) -> None:
-    """Of many panes, `L1` at the left of each row and `H2` over each column."""
+    """Names of many panes: `L1` at the left of each row and `H2` over each column."""
     for n, head in enumerate(mosaic.grid.heads):
         at = mosaic.corner((0, n))[1] + mosaic.pane[1] / 2, 0.0
         write(axes, head_name(head), at, (0, 3), size=PANE_TITLE, align=("center", "bottom"))

@@ -68,7 +68,16 @@ def draw_one(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "Fig
     axes = place(figure, 0, 0, width, height)
     hatch_ground(axes)
     scale = scale_of(exhibit, options, [cells.values])
-    _draw_cells(axes, scale, cells)
+    down, across = cells.block
+    axes.imshow(
+        scale.paint(cells.values),
+        extent=(0, across * cells.values.shape[1], down * cells.values.shape[0], 0),
+        interpolation="nearest",
+        aspect="auto",
+        zorder=1,
+    )
+    axes.set_xlim(0, cells.shape[1])
+    axes.set_ylim(cells.shape[0], 0)
     outline(axes, [(0, 0, *cells.shape)])
     cell = height / cells.shape[0], width / cells.shape[1]
     blank = False
@@ -91,21 +100,6 @@ def _cell(n: int, dpi: int) -> float:
     """How wide or high one of `n` cells is, in inches: whole pixels while there are enough."""
     pixels = min(LARGEST_CELL, LARGEST_SIDE / n) * dpi
     return (int(pixels) if pixels >= 1 else pixels) / dpi
-
-
-def _draw_cells(axes: "Axes", scale: Scale, cells: Cells) -> None:
-    bottom, right = (
-        step * blocks for step, blocks in zip(cells.block, cells.values.shape, strict=True)
-    )
-    axes.imshow(
-        scale.paint(cells.values),
-        extent=(0, right, bottom, 0),
-        interpolation="nearest",
-        aspect="auto",
-        zorder=1,
-    )
-    axes.set_xlim(0, cells.shape[1])
-    axes.set_ylim(cells.shape[0], 0)
 
 
 def _write_numbers(
@@ -138,7 +132,7 @@ def _write_numbers(
 
 
 def most_cells(maps: Sequence[Place], tokens: int, options: PictureOptions) -> int:
-    """Into how many cells a side the picture of these maps reduces each of them."""
+    """The cells a side to which a picture reduces each of these maps."""
     if len(maps) == 1:
         return MOST_CELLS
     return picture_grid.most_cells(grid_of(maps), tokens, options.dpi)

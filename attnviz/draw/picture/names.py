@@ -38,7 +38,8 @@ def place_names(
         best: Box | None = None
         least = np.inf
         for away, box in _places(point, size):
-            if not _inside(box, room) or any(_overlap(box, other) for other in taken):
+            inside = min(box) >= 0 and box[2] <= room[0] and box[3] <= room[1]
+            if not inside or any(_overlap(box, other) for other in taken):
                 continue
             cost = _covered(box, points) + away
             if cost < least:
@@ -80,10 +81,6 @@ def _places(point: tuple[float, float], size: tuple[float, float]) -> Iterator[t
         left = x + away * across - width * (1 - across) / 2
         bottom = y + away * up - height * (1 - up) / 2
         yield away + turn * 1e-4, (left, bottom, left + width, bottom + height)
-
-
-def _inside(box: Box, room: tuple[float, float]) -> bool:
-    return box[0] >= 0 and box[1] >= 0 and box[2] <= room[0] and box[3] <= room[1]
 
 
 def _overlap(one: Box, other: Box) -> bool:

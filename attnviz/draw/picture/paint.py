@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.colorbar import Colorbar
 
 
-# What is asked of a picture, and the words that are written on it.
+# The options of a picture, and the words that are written on it.
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _titles(exhibit: Exhibit, options: PictureOptions) -> tuple[str, str]:
 
 
 def _subtitle(capture: Capture, orient: Orient) -> str:
-    """What was run, on how much, and the text; of an encoder-decoder what it wrote, too."""
+    """The model, the size and the text; for an encoder-decoder also its output."""
     if not capture.target:
         return caption(capture)
     said = written(capture, row="column" if orient == "key-rows" else "row")
@@ -132,7 +132,7 @@ class Scale:
     label: str
 
     def mappable(self) -> "ScalarMappable":
-        """What matplotlib colours and draws colour bars with."""
+        """The mappable with which matplotlib colours cells and draws colour bars."""
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import LogNorm, Normalize
 

@@ -177,7 +177,6 @@ def _write_numbers(axes: "Axes", pane: Pane, image: "AxesImage") -> None:
 
 # Layers as colours: one for each, in order, and a bar that names them.
 
-
 DARKEST, LIGHTEST = 0.0, 0.92  # of the map; what is lighter vanishes on white
 ALONE = 0.3  # the shade of a single layer
 NAMED = 16  # layers that the bar names at most

@@ -46,7 +46,7 @@ def map_heading(exhibit: Exhibit, head_map: Map, display: Display, style: str = 
 
 
 def fullest(titles: Iterable[str], room: int) -> str:
-    """The first of some titles that is no wider than so many cells; else the last."""
+    """The first title that is at most `room` cells wide; else the last."""
     *longer, last = titles
     return next((title for title in longer if cell_len(title) <= room), last)
 
@@ -65,8 +65,7 @@ def line_heading(line: int | None, *, first: bool) -> Text:
     return Text(("" if first else "\n") + named, style="bold")
 
 
-# The lines below the table: what the filters left out of it, and how to see less of a long one.
-
+# The lines below the table: the rows that filters left out, and how to shorten a long one.
 
 LONG = 60  # rows; of more a reader is told how to see less
 MOST_NAMED = 3
@@ -75,7 +74,7 @@ MOST_NAMED = 3
 def closing(
     exhibit: Exhibit, rows: int, missing: int, heads: Sequence[str], display: Display
 ) -> list[Text]:
-    """What is to be said below the table, after an empty line; often nothing.
+    """The lines below the table, after an empty one; often none.
 
     Args:
         exhibit: what the table shows.

@@ -3,7 +3,7 @@
 Viridis gets lighter evenly from end to end and is told apart by colour-blind eyes. Rich
 brings its colours down to 256 where a terminal has no more; for 16 there is a ramp of five.
 The ends of matplotlib's RdBu are told apart by colour-blind eyes, as one is light red and the
-other dark blue only far from the middle; without colour, numbers and their signs tell.
+other dark blue only far from the middle; without colour, numbers have signs.
 """
 
 import io
@@ -91,7 +91,7 @@ def signed_style(share: float, display: Display) -> Style:
 def cut(label: str, width: int, *, unicode: bool = True) -> str:
     """The label, cut with `…` (ASCII: `~`) where it is wider than `width` cells.
 
-    The number that tells repeated tokens apart is kept while there is room for it.
+    The number of a repeated token is kept while there is room for it.
     """
     if cell_len(label) <= width:
         return label
@@ -140,14 +140,13 @@ def fenced_line(line: Text) -> Text:
 
 # The lines below a view of the terminal: what its colours, shades and empty cells stand for.
 
-
 STEPS = 16
 
 
 def legend(
     exhibit: Exhibit, display: Display, most: float, *, numbers: bool, orient: Orient, sums: bool
 ) -> list[Text]:
-    """What a cell means: its colour or shade, an empty one, and which side the queries are on."""
+    """The meaning of a cell's colour or shade and of an empty cell, and the side of the queries."""
     text = Text()
     if display.color:
         text.append_text((signed_ramp if exhibit.capture.signed else ramp)(display, most))

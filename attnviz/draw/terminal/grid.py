@@ -59,7 +59,9 @@ def render(
         for head_map in exhibit.maps
     ]
     most = strongest([cells.values for cells in small])
-    larger = np.ones(_repeats(layout.size // tokens, display), np.float32)
+    across = max(1, layout.size // tokens)
+    down = max(1, across // 2) * points_a_line(display) if across > 1 else 1
+    larger = np.ones((down, across), np.float32)  # a line is as high as two characters are wide
     slots = {
         grid.slot(head_map): np.kron(cells.values / most, larger)
         for head_map, cells in zip(exhibit.maps, small, strict=True)
@@ -79,21 +81,13 @@ def render(
     return parts
 
 
-def _repeats(across: int, display: Display) -> tuple[int, int]:
-    """How many points (down, across) a weight gets where `across` fit; a line is as high as
-    two characters are wide."""
-    across = max(1, across)
-    lines = max(1, across // 2)
-    return (lines * points_a_line(display) if across > 1 else 1), across
-
-
 def points_a_line(display: Display) -> int:
     """Two where halves of a character have colours of their own."""
     return 2 if display.color and display.unicode else 1
 
 
 def most_cells(maps: Sequence[Place], tokens: int, display: Display) -> int:
-    """Into how many points a side each map is reduced."""
+    """The points a side to which each map is reduced."""
     return _layout(grid_of(maps), max(1, tokens), display).size
 
 
@@ -163,7 +157,6 @@ def _names(exhibit: Exhibit, display: Display) -> Iterator[Text]:
 
 
 # Values in the terminal: a row for each layer or token, a column for each part or layer.
-
 
 CELLS = (9, 8, 7, 6, 5)
 """Widths of a cell that holds a number, the gap behind it included."""

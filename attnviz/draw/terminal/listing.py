@@ -121,7 +121,6 @@ def named_bars(rows: Sequence[tuple[str, float]], display: Display) -> Iterator[
 
 # Blocks of lines side by side where there is room, else one below the other.
 
-
 BLOCK_GAP = 4
 
 

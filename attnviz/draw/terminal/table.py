@@ -21,8 +21,7 @@ from attnviz.draw.terminal.colors import bar_style, cut, pad, widest
 from attnviz.draw.titles import bar_of
 from attnviz.records.exhibit import Exhibit, Map, links_of, row_totals
 
-# How the table's keys are laid out side by side: what each column takes, and how long bars are.
-
+# The layout of the table's keys side by side: the width of each column, and the length of bars.
 
 LONGEST_BAR, SHORTEST_BAR = 10, 4
 NUMBER = len(" 0.48 ")
@@ -31,7 +30,7 @@ GAP = 2
 
 @dataclass(frozen=True)
 class Rank:
-    """What the k-th strongest keys of all rows need: their widest label, their largest weight."""
+    """The widest label and the largest weight among the k-th strongest keys of all rows."""
 
     label: int
     strongest: float
@@ -101,7 +100,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class _Sheet:
-    """What every line of a block is laid out by: labels, columns, and where to draw.
+    """The layout that all lines of a block share: labels, columns and display.
 
     `counted`: what is left of a row says on how many others it is.
     """
@@ -194,7 +193,7 @@ def _fit(
 
 
 def _ranks(rows: list[TableRow], keys: tuple[str, ...], longest: int) -> list[Rank]:
-    """What the k-th strongest keys need, with labels of at most `longest` cells."""
+    """The ranks of some rows, with labels of at most `longest` cells."""
     ranks = []
     for k in range(max((len(row.keys) for row in rows), default=0)):
         strongest = [row.keys[k] for row in rows if len(row.keys) > k]

@@ -132,7 +132,7 @@ def _spans(exhibit: Exhibit, head_map: Map) -> list[_Span]:
 
 
 def _cut_off(source: str) -> list[TextPiece]:
-    """What stands for a part at an end of the text that no token covers.
+    """The pieces for a part at an end of the text that no token covers.
 
     Blanks are no token's in some models; anything else the model has not seen.
     """
@@ -203,10 +203,14 @@ def lines_of(exhibit: Exhibit, display: Display) -> list[Line]:
     """The text as the exhibit's only query sees it by its first map, a line at a time."""
     pieces = _readable(_whole(exhibit, exhibit.maps[0], display), display)
     most = _strongest([pieces])
-    return [
-        Line(tuple(_placed(line, display)), tuple(_shown(line, most, display)))
-        for line in _wrapped(pieces, display)
-    ]
+    lines = []
+    for line in _wrapped(pieces, display):
+        at, placed = 0, []
+        for space, piece in line:
+            placed.append((at + space, piece))
+            at += space + _cells(piece, display)
+        lines.append(Line(tuple(placed), tuple(_shown(line, most, display))))
+    return lines
 
 
 def shaded(pieces: Iterable[TextPiece], display: Display, most: float) -> list[Text]:
@@ -225,13 +229,6 @@ def _strongest(maps: Sequence[list[TextPiece]]) -> float:
 
 def _shown(line: list[tuple[int, TextPiece]], most: float, display: Display) -> Iterator[Text]:
     return _colored(line, most, display) if display.color else _numbered(line, display)
-
-
-def _placed(line: list[tuple[int, TextPiece]], display: Display) -> Iterator[tuple[int, TextPiece]]:
-    at = 0
-    for space, piece in line:
-        yield at + space, piece
-        at += space + _cells(piece, display)
 
 
 def _spelled(piece: TextPiece, display: Display) -> TextPiece:
@@ -364,8 +361,7 @@ def _legend(
     return folded(Text(what, style="dim"), display.width)
 
 
-# Words with numbers below them: what stands there, and which pieces of a word share one.
-
+# Words with numbers below them; short pieces of a word share one.
 
 LEAST = 0.005  # weaker weights get no number and no colour
 LONGEST_WORD = 20  # cells; a longer run of letters without a space is no one word
@@ -379,7 +375,7 @@ def words_of(pieces: Sequence[TextPiece]) -> Iterator[list[TextPiece]]:
 
 
 def below(piece: TextPiece) -> str:
-    """What stands below a piece where there is no colour: `^` for the query, and the weight."""
+    """The mark below a piece where there is no colour: `^` for the query, and the weight."""
     weight = piece.weight or 0.0
     number = f"{weight:.2f}".removeprefix("0") if weight >= LEAST else ""
     return ("^" if piece.query else "") + number

@@ -326,7 +326,7 @@ def test_without_pyarrow_the_install_command_is_told(
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     ended = run("scan", str(corpus), "-o", str(tmp_path / "out"))
     assert ended.status is ExitStatus.USAGE
-    assert 'pip install "pyarrow>=20" "fsspec>=2025.3".' in ended.err
+    assert 'pip install "fsspec>=2025.3" "pyarrow>=20".' in ended.err
 
 
 def test_without_ray_the_install_command_is_told(
@@ -335,7 +335,7 @@ def test_without_ray_the_install_command_is_told(
     monkeypatch.setitem(sys.modules, "ray", None)
     ended = run("scan", str(corpus), "-o", str(tmp_path / "out"), "--ray", "local")
     assert ended.status is ExitStatus.USAGE
-    assert 'pip install "pyarrow>=20" "fsspec>=2025.3" "ray>=2.40".' in ended.err
+    assert 'pip install "fsspec>=2025.3" "pyarrow>=20" "ray>=2.40".' in ended.err
 
 
 # ---- object stores ----
