@@ -2,7 +2,7 @@
 
 text ─► tokens ─► one head, one query ─► run, every step recorded ─► trace
 
-Where no head is named, a capture comes before, from which the default one is picked.
+Without a named head, a capture comes first, from which the default one is picked.
 """
 
 import re
@@ -61,8 +61,8 @@ class Subject:
     """What to explain: `head` and `query` as on the command line, and another similarity to
     compare with the model's own.
 
-    Without `head` it is the one that `show` would pick; without `query`, the first query that
-    is told of that head, or the last word.
+    Without `head`, the one that `show` would pick; without `query`, the first query of that head's
+    headline, or the last word.
     """
 
     head: str | None = None
@@ -72,8 +72,8 @@ class Subject:
 
 @dataclass(frozen=True)
 class Traced:
-    """A head's calculation, why just this head where nobody chose it, and what it does on the
-    text; the text's capture, and the row by another similarity."""
+    """A head's calculation, the choice of the head and what it does on the text; the text's
+    capture, and the row by another similarity."""
 
     trace: HeadTrace
     choice: Choice
@@ -83,21 +83,15 @@ class Traced:
 
 
 def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOptions) -> Traced:
-    """Run a text and record all that one head computes for one query.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context.
-        ModelError: this architecture's queries, keys and values cannot be recorded.
-        UsageError: more than one head or position, or one that is not there; a model without
-            queries, keys and values.
-    """
+    """Run a text and record all that one head computes for one query."""
     from attnviz.models.reducing import other_row
 
     tracing(model)  # refused before anything is run
     prepared = prepare(model, text, options)
     choice, query, shown = one_row(prepared, subject.head, subject.query)
-    row = found(replace(shown, queries=(query,)), choice.heads[0]) if shown else None
-    finding = row.finding if row else None
+    finding = None
+    if shown:
+        finding = found(replace(shown, queries=(query,)), choice.heads[0]).finding
     trace = prepared.trace(choice.heads[0], query)
     other = other_row(trace, subject.similarity) if subject.similarity else None
     return Traced(trace, choice, prepared.empty, finding, other)
@@ -106,12 +100,7 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
 def explain_embeddings(
     model: "EmbeddingModel", text: str, query: str | None, options: TextOptions
 ) -> tuple[EmbeddingTrace, Capture]:
-    """Compare the token embeddings of a text with each other; and the text's capture.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context.
-        UsageError: a query that is not in the text.
-    """
+    """Compare the token embeddings of a text with each other; also the text's capture."""
     prepared = prepare(model, text, options)
     trace = model.compare(text, prepared.source, position_of(prepared.source, query))
     return replace(trace, versions=prepared.empty.versions), prepared.empty
@@ -131,11 +120,10 @@ def work_example(name: Example, way: Way, random: RandomInit) -> Worked:
 
     if name == "three-inputs":
         return work_out(three_inputs(), way)
-    given = random_matrices(CHARACTERS, WIDTH, HEADS, random.init, random.seed)
-    return work_out(given, way)
+    return work_out(random_matrices(CHARACTERS, WIDTH, HEADS, random.init, random.seed), way)
 
 
-def work_matrices(given: Matrices, way: Way) -> Worked:
+def work_matrices(matrices: Matrices, way: Way) -> Worked:
     """A user's own matrices, worked out.
 
     Raises:
@@ -143,13 +131,10 @@ def work_matrices(given: Matrices, way: Way) -> Worked:
     """
     from attnviz.models.scratch.tracing import work_out
 
-    worked = work_out(given, way)
+    worked = work_out(matrices, way)
     if not all(np.isfinite(array).all() for array in (worked.pattern, worked.output)):
         raise InputError("the numbers of these matrices are too large", "scale them down")
     return worked
-
-
-# Traces as calculations: of one head, of bare embeddings, of an example.
 
 
 TITLES: dict[Example, str] = {
@@ -160,10 +145,10 @@ TITLES: dict[Example, str] = {
 
 @dataclass(frozen=True)
 class Telling:
-    """What of a calculation is told, and how, to a person.
+    """How a calculation is written out.
 
     `only`: these steps, `"3"`, `"2,3"` or `"2-4"`; `digits`: decimals, None as suits; `columns`:
-    tokens as columns, too; `as_lookup`: as a look-up in a database.
+    also with tokens as columns; `as_lookup`: as a look-up in a database.
     """
 
     only: str | None = None
@@ -172,17 +157,13 @@ class Telling:
     as_lookup: bool = False
 
     def among(self, steps: Sequence[int]) -> tuple[int, ...]:
-        """The steps that are asked for.
-
-        Raises:
-            UsageError: one that there is not.
-        """
+        """The chosen ones of these steps."""
         if self.only is None:
             return tuple(steps)
         chosen: set[int] = set()
         for item in self.only.split(","):
-            found = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", item.strip())
-            named = range(int(found[1]), int(found[2] or found[1]) + 1) if found else ()
+            ends = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", item.strip())
+            named = range(int(ends[1]), int(ends[2] or ends[1]) + 1) if ends else ()
             if not named or not set(named) <= set(steps):
                 raise UsageError(
                     f"{option('only', repr(self.only))} names no steps of this calculation",
@@ -192,7 +173,7 @@ class Telling:
         return tuple(sorted(chosen))
 
     def sheet(self, display: Display, digits: int = 4) -> "Sheet":
-        """The sheet to write on; `digits` where nobody said how many."""
+        """The sheet to write on; `digits`: by default."""
         from attnviz.commands.explain.sheet import Sheet
 
         chosen = digits if self.digits is None else self.digits
@@ -212,8 +193,8 @@ def of_head(traced: Traced, telling: Telling = PLAINLY) -> Calculation[Traced]:
     only = telling.among(steps.STEPS)
 
     def shown(display: Display) -> "Iterable[RenderableType]":
-        said = headline(traced.choice, traced.finding, traced.capture)
-        about, sheet = f"{said} · {run_facts(traced.capture)}", telling.sheet(display)
+        title = headline(traced.choice, traced.finding, traced.capture)
+        about, sheet = f"{title} · {run_facts(traced.capture)}", telling.sheet(display)
         if telling.as_lookup:
             return explain_sheet.render(trace, sheet, about=about)
         return steps.render(trace, sheet, about=about, only=only, other=traced.other)
