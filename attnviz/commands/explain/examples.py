@@ -1,4 +1,4 @@
-"""A user's own matrices, from a JSON file with x, w_query, w_key, w_value and perhaps more."""
+"""The matrices of examples: those that are built in, and a user's own from a JSON file."""
 
 import json
 from pathlib import Path
@@ -10,9 +10,6 @@ import numpy as np
 from attnviz.errors import InputError, readable
 from attnviz.inputs.text import opened, read_limited
 from attnviz.records.trace import DoubleArray, Matrices
-
-# The worked examples, which need no model.
-
 
 Example: TypeAlias = Literal["three-inputs", "multi-head"]
 
@@ -37,7 +34,7 @@ def three_inputs() -> Matrices:
 NEEDED = ("x", "w_query", "w_key", "w_value")
 KEYS = (*NEEDED, "w_output", "heads", "labels")
 LARGEST_SIDE, LONGEST_LABEL = 1_000, 100
-"""Of numbers that a person follows, and of the names of their rows."""
+"""Limits of matrices that a person can follow, and of the names of their rows."""
 EXPECTED = '{"x": [[...]], "w_query": [[...]], "w_key": [[...]], "w_value": [[...]]}'
 
 
@@ -45,9 +42,9 @@ def read_matrices(path: Path) -> Matrices:
     """The matrices of a file, with shapes that fit each other.
 
     Raises:
-        InputError: the file cannot be read, is not such an object, has a key that is not in
-            `KEYS`, a number that is not finite, or a shape that does not fit (the message
-            gives the expected and the actual one).
+        InputError: the file cannot be read, is not such an object, has an unknown key, a number
+            that is not finite, or a shape that does not fit (the message gives the expected and the
+            actual one).
     """
     with opened(path) as stream:
         data = read_limited(stream, path)
@@ -72,10 +69,19 @@ def read_matrices(path: Path) -> Matrices:
             path, f"has {heads!r} heads, and needs a whole number from 1 to {LARGEST_SIDE:,}"
         )
     x, w_query, w_key, w_value = (_matrix(path, name, raw[name]) for name in NEEDED)
-    given = raw.get("w_output")
-    w_output = None if given is None else _matrix(path, "w_output", given)
-    _check(path, x, w_query, w_key, w_value, w_output, heads)
-    return Matrices(x, w_query, w_key, w_value, w_output, heads, _labels(path, raw, len(x)))
+    w_output = raw.get("w_output")
+    if w_output is not None:
+        w_output = _matrix(path, "w_output", w_output)
+    labels = raw.get("labels", [f"x{i}" for i in range(1, len(x) + 1)])
+    if not isinstance(labels, list) or len(labels) != len(x):
+        raise _wrong(path, f"needs {len(x)} labels, one for each row of x")
+    labels = tuple(map(str, labels))
+    if max(map(len, labels)) > LONGEST_LABEL:
+        raise _wrong(path, f"has a label of more than {LONGEST_LABEL} characters")
+    labels = tuple(map(readable, labels))  # they reach the terminal
+    matrices = Matrices(x, w_query, w_key, w_value, w_output, heads, labels)
+    _check(path, matrices)
+    return matrices
 
 
 def _matrix(path: Path, name: str, value: Any) -> DoubleArray:
@@ -99,17 +105,11 @@ def _matrix(path: Path, name: str, value: Any) -> DoubleArray:
     return array
 
 
-def _check(
-    path: Path,
-    x: DoubleArray,
-    w_query: DoubleArray,
-    w_key: DoubleArray,
-    w_value: DoubleArray,
-    w_output: DoubleArray | None,
-    heads: int,
-) -> None:
+def _check(path: Path, matrices: Matrices) -> None:
     """Check that every product exists, and that the heads divide the widths evenly."""
-    d = x.shape[1]
+    heads, w_query, w_value = matrices.heads, matrices.w_query, matrices.w_value
+    w_key, w_output, x = matrices.w_key, matrices.w_output, matrices.x
+    d, wide = x.shape[1], w_value.shape[1]
     for name, array in (("w_query", w_query), ("w_key", w_key), ("w_value", w_value)):
         if array.shape[0] != d:
             _misfit(path, name, array, f"({d}, …), as x is {x.shape}")
@@ -117,8 +117,7 @@ def _check(
             _misfit(path, name, array, f"({d}, a multiple of {heads}), for {heads} heads")
     if w_key.shape != w_query.shape:
         _misfit(path, "w_key", w_key, f"{w_query.shape}, as w_query is")
-    if w_output is not None and w_output.shape[0] != w_value.shape[1]:
-        wide = w_value.shape[1]
+    if w_output is not None and w_output.shape[0] != wide:
         _misfit(path, "w_output", w_output, f"({wide}, …), as w_value is {w_value.shape}")
 
 
@@ -127,16 +126,6 @@ def _misfit(path: Path, name: str, array: DoubleArray, expected: str) -> None:
         f"in {str(path)!r} {name} has the shape {array.shape}, but must have {expected}",
         "correct the matrix",
     )
-
-
-def _labels(path: Path, raw: dict[str, Any], n: int) -> tuple[str, ...]:
-    labels = raw.get("labels", [f"x{i}" for i in range(1, n + 1)])
-    if not isinstance(labels, list) or len(labels) != n:
-        raise _wrong(path, f"needs {n} labels, one for each row of x")
-    texts = [str(label) for label in labels]
-    if max(map(len, texts)) > LONGEST_LABEL:
-        raise _wrong(path, f"has a label of more than {LONGEST_LABEL} characters")
-    return tuple(map(readable, texts))  # they reach the terminal
 
 
 def _wrong(path: Path, what: str) -> InputError:

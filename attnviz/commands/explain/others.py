@@ -1,4 +1,4 @@
-"""Token embeddings compared with each other, number by number."""
+"""Calculations beside a head's own: of token embeddings, of cross-attention, of small matrices."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,7 +17,7 @@ EMBEDDING_STEPS = range(1, 4)
 def render_embeddings(
     trace: EmbeddingTrace, sheet: Sheet, *, only: Sequence[int] = EMBEDDING_STEPS
 ) -> Iterator[Text]:
-    """The lines of the calculation: a heading, then the steps that are asked for."""
+    """The lines of the calculation: a heading, then the steps in `only`."""
     labels = distinct_labels(trace.tokens)
     yield from sheet.title(
         f"What “{labels[trace.query]}” takes from the tokens, without queries, keys and values",
@@ -55,18 +55,14 @@ def _embedding_weights(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -
             for i in strongest_keys(t.products[t.query])
         ],
     )
-    lowest, highest = _embedding_range(t)
+    weights = t.pattern[t.query][np.isfinite(t.products[t.query])]
+    lowest, highest = float(weights.min()), float(weights.max())
     yield from sheet.say(
         f"W{row},1 … W{row},{n}: the weights lie between {sheet.number(lowest)} and "
         f"{sheet.number(highest)}. Such rows are nearly flat, because embeddings were not trained "
         "to be compared with each other: the model's own W_Q and W_K read them and pick out "
         "what matters. Heatmaps therefore give each row its own colour scale."
     )
-
-
-def _embedding_range(t: EmbeddingTrace) -> tuple[float, float]:
-    row = t.pattern[t.query][np.isfinite(t.products[t.query])]
-    return float(row.min()), float(row.max())
 
 
 def _new_vector(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Iterator[Text]:
@@ -82,8 +78,7 @@ def _new_vector(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Itera
     )
 
 
-# The parts of a calculation that an encoder-decoder alone has: two texts, and who reads which.
-
+# Encoder-decoders: two texts, and which one reads the other.
 
 WHERE = {
     "encoder": " of the encoder",
@@ -101,11 +96,11 @@ def title(e: Explained) -> str:
 
 
 def written(trace: HeadTrace) -> str:
-    """What an encoder-decoder wrote, and what a query is named by; empty for one sequence."""
+    """The output of an encoder-decoder, and how queries are named; empty for one sequence."""
     if trace.kind not in FROM:
         return ""
-    named = "a query is named by the word that its position writes; its input is the word before"
-    return f"written: “{readable(trace.target)}” ({named})"
+    naming = "a query is named by the word that its position writes; its input is the word before"
+    return f"written: “{readable(trace.target)}” ({naming})"
 
 
 def two_texts(e: Explained) -> Iterator[Text]:
@@ -142,14 +137,14 @@ def listed(e: Explained) -> Iterator[Text]:
 
 
 def _input(e: Explained) -> str:
-    """Which token stands at the position that writes the query."""
+    """The token at the position that writes the query."""
     query = e.trace.query
     before = e.labels[query - 1] if query else SPECIAL_LABEL
     return f"The position that writes “{e.query}” has “{before}” as its input"
 
 
 def ending(e: Explained) -> str:
-    """What the vector behind the last layer is for."""
+    """The use of the vector after the last layer."""
     t = e.trace
     if t.kind == "encoder":
         return "The encoder's output is what the decoder's cross-attention reads."
@@ -167,8 +162,7 @@ def ending(e: Explained) -> str:
     )
 
 
-# Attention on small matrices, written out: the examples of lessons, or a user's own.
-
+# Small matrices: the examples of lessons, or a user's own.
 
 WORKED_STEPS = range(1, 7)
 
@@ -176,7 +170,7 @@ WORKED_STEPS = range(1, 7)
 def render_worked(
     worked: Worked, sheet: Sheet, *, title: str, only: Sequence[int] = WORKED_STEPS
 ) -> Iterator[Text]:
-    """The lines of the calculation: a heading, then the steps that are asked for."""
+    """The lines of the calculation: a heading, then the steps in `only`."""
     yield from sheet.title(title)
     steps = {1: _inputs, 2: _projections, 3: _scores, 4: _softmax, 5: _weighted, 6: _output}
     for number in only:
@@ -205,22 +199,17 @@ def _projections(w: Worked, sheet: Sheet) -> Iterator[Text]:
         )
         yield from sheet.matrix(f"W_{letter.upper()}", weight)
         yield from sheet.matrix(name, whole, given.labels, turned=turned)
-    if given.heads > 1:
-        yield from _split(w, sheet)
-
-
-def _split(w: Worked, sheet: Sheet) -> Iterator[Text]:
     h, n, d_k = w.queries.shape
+    if h == 1:
+        return
     yield from sheet.formula(f"split    ({n}, {h * d_k}) → ({n}, {h}, {d_k}): (n, h, d_k)")
     yield from sheet.formula(f"swap     ({n}, {h}, {d_k}) → ({h}, {n}, {d_k}): (h, n, d_k)")
     yield from sheet.say("Each head gets its own columns of q, k and v, and attends separately:")
     for head in range(h):
-        for name, made in (("q", w.queries), ("k", w.keys), ("v", w.values)):
+        for name, split in (("q", w.queries), ("k", w.keys), ("v", w.values)):
+            turned = f"{name}ᵀ of head {head}"
             yield from sheet.matrix(
-                f"{name} of head {head}",
-                made[head],
-                w.given.labels,
-                turned=f"{name}ᵀ of head {head}",
+                f"{name} of head {head}", split[head], given.labels, turned=turned
             )
 
 
@@ -260,24 +249,17 @@ def _weighted(w: Worked, sheet: Sheet) -> Iterator[Text]:
         f"z = weights·v   ({n}, {n})·({n}, {d_v}) = ({n}, {d_v})",
         f"zᵀ = vᵀ·weightsᵀ   ({d_v}, {n})·({n}, {n}) = ({d_v}, {n})",
     )
+    labels = w.given.labels
     for head in range(h):
         if h > 1:
             yield from sheet.line(f"head {head}", "bold")
-        for query, label in enumerate(w.given.labels):
-            terms = [
-                (float(w.pattern[head, query, key]), f"v({other})")
-                for key, other in enumerate(w.given.labels)
-            ]
+        for query, label in enumerate(labels):
+            weights = w.pattern[head, query].tolist()
+            terms = [(weight, f"v({key})") for weight, key in zip(weights, labels, strict=True)]
             yield from sheet.line(f"z({label}) = {sheet.sum(terms, ordered=False)}")
-            yield from sheet.vectors(
-                [
-                    *(
-                        (f"weight·v({other})", w.weighted[head, query, key])
-                        for key, other in enumerate(w.given.labels)
-                    ),
-                    (f"z({label})", w.z[head, query]),
-                ]
-            )
+            weighted = zip(labels, w.weighted[head, query], strict=True)
+            rows = [(f"weight·v({key})", vector) for key, vector in weighted]
+            yield from sheet.vectors([*rows, (f"z({label})", w.z[head, query])])
 
 
 def _output(w: Worked, sheet: Sheet) -> Iterator[Text]:
@@ -298,22 +280,16 @@ def _output(w: Worked, sheet: Sheet) -> Iterator[Text]:
         yield from sheet.matrix("W_O", w.given.w_output)
     yield from sheet.matrix("outputs", w.output, w.given.labels)
     if h > 1:
-        yield from _parameters(w, sheet)
+        d, wide = w.given.w_query.shape
+        yield from sheet.say(
+            f"{h} heads have as many parameters as one: W_Q of a head is {d}×{wide // h}, and {h} "
+            f"such matrices side by side are the {d}×{wide} matrix of a single head. The same "
+            f"holds for W_K and W_V{' and W_O' if w.given.w_output is not None else ''}."
+        )
 
 
-def _parameters(w: Worked, sheet: Sheet) -> Iterator[Text]:
-    """Why several heads cost no more than one."""
-    d, wide = w.given.w_query.shape
-    h = w.given.heads
-    yield from sheet.say(
-        f"{h} heads have as many parameters as one: W_Q of a head is {d}×{wide // h}, and {h} such "
-        f"matrices side by side are the {d}×{wide} matrix of a single head. The same holds for "
-        f"W_K and W_V{' and W_O' if w.given.w_output is not None else ''}."
-    )
-
-
-def _per_head(w: Worked, sheet: Sheet, name: str, made: DoubleArray) -> Iterator[Text]:
-    for head, array in enumerate(made):
+def _per_head(w: Worked, sheet: Sheet, name: str, arrays: DoubleArray) -> Iterator[Text]:
+    for head, array in enumerate(arrays):
         of = f" of head {head}" if w.given.heads > 1 else ""
         labels = w.given.labels
         yield from sheet.matrix(f"{name}{of}", array, labels, labels, turned=f"{name}ᵀ{of}")

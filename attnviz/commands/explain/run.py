@@ -2,7 +2,7 @@
 
 text ─► tokens ─► one head, one query ─► run, every step recorded ─► trace
 
-Where no head is named, a capture comes before, from which the default one is picked.
+Without a named head, a capture comes first, from which the default one is picked.
 """
 
 from dataclasses import dataclass, replace
@@ -37,8 +37,8 @@ class Subject:
     """What to explain: `head` and `query` as on the command line, and another similarity to
     compare with the model's own.
 
-    Without `head` it is the one that `show` would pick; without `query`, the first query that
-    is told of that head, or the last word.
+    Without `head`, the one that `show` would pick; without `query`, the first query of that head's
+    headline, or the last word.
     """
 
     head: str | None = None
@@ -48,8 +48,8 @@ class Subject:
 
 @dataclass(frozen=True)
 class Traced:
-    """A head's calculation, why just this head where nobody chose it, and what it does on the
-    text; the text's capture, and the row by another similarity."""
+    """A head's calculation, the choice of the head and what it does on the text; the text's
+    capture, and the row by another similarity."""
 
     trace: HeadTrace
     choice: Choice
@@ -59,21 +59,15 @@ class Traced:
 
 
 def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOptions) -> Traced:
-    """Run a text and record all that one head computes for one query.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context.
-        ModelError: this architecture's queries, keys and values cannot be recorded.
-        UsageError: more than one head or position, or one that is not there; a model without
-            queries, keys and values.
-    """
+    """Run a text and record all that one head computes for one query."""
     from attnviz.models.scratch.lessons import other_row
 
     model.require("trace")  # refused before anything is run
     prepared = prepare(model, text, options)
     choice, query, shown = one_row(prepared, subject.head, subject.query)
-    row = found(replace(shown, queries=(query,)), choice.heads[0]) if shown else None
-    finding = row.finding if row else None
+    finding = None
+    if shown:
+        finding = found(replace(shown, queries=(query,)), choice.heads[0]).finding
     trace = prepared.trace(choice.heads[0], query)
     other = other_row(trace, subject.similarity) if subject.similarity else None
     return Traced(trace, choice, prepared.empty, finding, other)
@@ -82,12 +76,7 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
 def explain_embeddings(
     model: "EmbeddingModel", text: str, query: str | None, options: TextOptions
 ) -> tuple[EmbeddingTrace, Capture]:
-    """Compare the token embeddings of a text with each other; and the text's capture.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context.
-        UsageError: a query that is not in the text.
-    """
+    """Compare the token embeddings of a text with each other; also the text's capture."""
     prepared = prepare(model, text, options)
     trace = model.compare(text, prepared.source, position_of(prepared.source, query))
     return replace(trace, versions=prepared.empty.versions), prepared.empty
@@ -107,11 +96,10 @@ def work_example(name: Example, way: Way, random: RandomInit) -> Worked:
 
     if name == "three-inputs":
         return work_out(three_inputs(), way)
-    given = random_matrices(CHARACTERS, WIDTH, HEADS, random.init, random.seed)
-    return work_out(given, way)
+    return work_out(random_matrices(CHARACTERS, WIDTH, HEADS, random.init, random.seed), way)
 
 
-def work_matrices(given: Matrices, way: Way) -> Worked:
+def work_matrices(matrices: Matrices, way: Way) -> Worked:
     """A user's own matrices, worked out.
 
     Raises:
@@ -119,7 +107,7 @@ def work_matrices(given: Matrices, way: Way) -> Worked:
     """
     from attnviz.models.scratch.lessons import work_out
 
-    worked = work_out(given, way)
+    worked = work_out(matrices, way)
     if not all(np.isfinite(array).all() for array in (worked.pattern, worked.output)):
         raise InputError("the numbers of these matrices are too large", "scale them down")
     return worked

@@ -1,8 +1,7 @@
 """A sheet of a calculation: steps with formulas, vectors, matrices, weighted sums and bars.
 
-Numbers are cut to decimals here and nowhere else. A line that is too long loses the
-entries of its vectors, with `…`; a sentence is folded. The file is long because
-a sheet can hold many kinds of line, all of them short.
+Numbers are cut to decimals here and nowhere else. A line that is too long loses the entries of its
+vectors, with `…`; a sentence is folded.
 """
 
 import math
@@ -25,7 +24,7 @@ INDENT = "   "
 LABEL = 16  # cells that a label may take
 BAR = 16
 MOST_KEYS = 24  # of a row; more would bury the calculation
-LARGE = 1e7  # from here on numbers are written with an exponent
+LARGE = 1e7  # larger numbers are written with an exponent
 PLAIN = str.maketrans(
     {"·": "*", "√": "sqrt ", "−": "-", "×": "x", "…": "...", "Δ": "d", "→": "->", "ᵀ": "^T"}
 )
@@ -48,9 +47,9 @@ TURNED: dict[Similarity, str] = {  # the same with tokens as columns: one for ea
 
 @dataclass(frozen=True)
 class Sheet:
-    """Where a calculation is written: `digits` decimals, of a weight in a sum `in_sums`.
+    """The lines of a calculation, with `digits` decimals, and `in_sums` for weights in a sum.
 
-    `columns` tells it a second time, with tokens as columns (xᵀ, W·xᵀ), as some lessons do.
+    `columns`: also with tokens as columns (xᵀ, W·xᵀ), as some lessons do.
     """
 
     display: Display
@@ -59,7 +58,7 @@ class Sheet:
     in_sums: int = 2
 
     def title(self, text: str, *about: str) -> Iterator[Text]:
-        """What the whole sheet is about, at the left edge; lines that are empty are left out."""
+        """The title of the sheet at the left edge, and the lines below it that are not empty."""
         yield from self._folded(Text(text, style="bold"))
         for line in filter(None, about):
             yield from self._folded(Text(line, style="dim"))
@@ -70,7 +69,7 @@ class Sheet:
         yield from self._folded(Text(f"{number}  {title}", style="bold"))
 
     def formula(self, rows: str, columns: str = "") -> Iterator[Text]:
-        """The step's formula with tokens as rows; with tokens as columns too, if asked for."""
+        """The step's formula with tokens as rows, and as columns if these are wanted."""
         yield from self.line(rows, "cyan")
         if self.columns and columns:
             yield from self.line(f"as columns: {columns}", "cyan")
@@ -80,24 +79,20 @@ class Sheet:
         yield from self._folded(Text(text, style=style), INDENT)
 
     def say(self, text: str) -> Iterator[Text]:
-        """What the step means, or a remark."""
+        """The meaning of the step, or a remark."""
         yield from self.line(text, "dim")
 
     def say_columns(self, text: str) -> Iterator[Text]:
-        """What holds with tokens as columns, if these were asked for."""
+        """A remark on tokens as columns, if these are wanted."""
         if self.columns:
             yield from self.say(f"as columns: {text}")
 
     def vectors(self, named: Sequence[tuple[str, Array]]) -> Iterator[Text]:
         """One line for each vector: its name, and as many entries as fit."""
         cells = min(LABEL, widest([self._written(name) for name, _ in named]))
-        room = self.display.width - len(INDENT) - cells - 2
         digits, width = self._decimals([vector for _, vector in named])
         for name, vector in named:
-            label = self._padded(name, cells)
-            yield Text(
-                f"{INDENT}{label}  {self._entries(vector, digits, width, room)}", no_wrap=True
-            )
+            yield self._vector(name, vector, cells, digits, width)
 
     def matrix(
         self,
@@ -108,9 +103,9 @@ class Sheet:
         *,
         turned: str = "",
     ) -> Iterator[Text]:
-        """A whole matrix with its shape, one line for each row; with tokens as columns, turned too.
+        """A matrix with its shape, one line for each row; turned too, if columns are wanted.
 
-        `rows` and `columns` label its two axes; `turned` names the turned one, where that is
+        `rows` and `columns` label its axes; `turned`: the name of the turned matrix, where it is
         not the name with a transpose mark.
         """
         yield from self.line(f"{name} {shape(array)}")
@@ -124,40 +119,39 @@ class Sheet:
         cells = min(LABEL, widest([self._written(name) for name in rows]))
         digits, width = self._decimals(list(array))
         width = max(width, min(LABEL, widest([self._written(name) for name in columns])))
-        room = self.display.width - len(INDENT) - cells - 2
         if columns:
+            room = self.display.width - len(INDENT) - cells - 2
             fitting = _entries_that_fit(len(columns), width, room)
             heads = " ".join(self._padded(name, width, right=True) for name in columns[:fitting])
             more = f" {self._plain('…')}" if fitting < len(columns) else ""
             yield Text(f"{INDENT}{' ' * (cells + 3)}{heads}{more}", style="bold", no_wrap=True)
         for i, row in enumerate(array):
-            label = self._padded(rows[i] if rows else "", cells)
-            yield Text(f"{INDENT}{label}  {self._entries(row, digits, width, room)}", no_wrap=True)
+            yield self._vector(rows[i] if rows else "", row, cells, digits, width)
 
     def weights(self, named: Sequence[tuple[str, float]]) -> Iterator[Text]:
         """One line for each weight of a row, drawn as a bar."""
         cells = min(LABEL, widest([self._written(name) for name, _ in named]))
         for name, weight in named:
-            line = Text(
-                f"{INDENT}{self._padded(name, cells)}  {self.number(weight)} ", no_wrap=True
-            )
+            line = f"{INDENT}{self._padded(name, cells)}  {self.number(weight)} "
             yield self._with_bar(line, weight)
 
     def table(
         self, header: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]
     ) -> Iterator[Text]:
-        """Labelled rows of numbers under headers; the last number of each is drawn as a bar.
+        """Labelled rows of numbers under headers, with a bar for the last number of each.
 
-        Where the columns do not fit side by side, each row takes as many lines as they need.
+        Where the columns do not fit side by side, each row takes several lines.
         """
         written = [[self.number(value) for value in values] for _, values in rows]
-        widths = [
-            max(len(self._plain(head)), *(len(row[i]) for row in written))
-            for i, head in enumerate(header[1:])
-        ]
-        cells = min(LABEL, widest([header[0], *(self._written(name) for name, _ in rows)]))
-        lines = _side_by_side(widths, self.display.width - len(INDENT) - cells)
         heads = [self._plain(head) for head in header[1:]]
+        widths = [max(map(len, column)) for column in zip(heads, *written, strict=True)]
+        cells = min(LABEL, widest([header[0], *(self._written(name) for name, _ in rows)]))
+        lines: list[list[int]] = [[]]  # the columns of each line
+        room = self.display.width - len(INDENT) - cells
+        for i, width in enumerate(widths):
+            if lines[-1] and sum(widths[j] + 2 for j in lines[-1]) + width + 2 > room:
+                lines.append([])
+            lines[-1].append(i)
 
         def lines_of(label: str, cells_of: Sequence[str]) -> Iterator[str]:
             for number, shown in enumerate(lines):
@@ -169,7 +163,7 @@ class Sheet:
         for (name, values), numbers in zip(rows, written, strict=True):
             *before, last = lines_of(self._padded(name, cells), numbers)
             yield from (Text(text, no_wrap=True) for text in before)
-            yield self._with_bar(Text(f"{last} ", no_wrap=True), values[-1])
+            yield self._with_bar(f"{last} ", values[-1])
 
     def number(self, value: float) -> str:
         """A number with the decimals of this sheet; −∞ as such."""
@@ -188,16 +182,17 @@ class Sheet:
         return f"{weight:.{min(self.in_sums, self.digits)}f}·{name}"
 
     def sum(self, terms: Sequence[tuple[float, str]], *, ordered: bool = True) -> str:
-        """A weighted sum as it is written: `0.48·v(fluffy) + 0.47·v(blue) + …`.
+        """A weighted sum: `0.48·v(fluffy) + 0.47·v(blue) + …`.
 
-        `ordered`: strongest first, and only so many; else all, in their own order.
+        `ordered`: the six strongest, the strongest first; else all, in their own order.
         """
         if ordered:
             terms = sorted(terms, key=lambda term: -term[0])
         shown = [self.times(weight, name) for weight, name in terms[: 6 if ordered else None]]
         return " + ".join([*shown, "…"] if len(terms) > len(shown) else shown)
 
-    def _with_bar(self, line: Text, weight: float) -> Text:
+    def _with_bar(self, start: str, weight: float) -> Text:
+        line = Text(start, no_wrap=True)
         room = min(BAR, self.display.width - line.cell_len)
         if room > 3 and not math.isinf(weight):
             drawn = bar_of(min(1.0, max(0.0, weight)), room, self.display.unicode)
@@ -205,16 +200,17 @@ class Sheet:
         line.rstrip()
         return line
 
-    def _entries(self, vector: Array, digits: int, width: int, room: int) -> str:
-        """`[ 0.1234 -0.2345 …]`, as many entries as fit into so many cells."""
+    def _vector(self, name: str, vector: Array, cells: int, digits: int, width: int) -> Text:
+        """`fluffy  [ 0.1234 -0.2345 …]`, as many entries as fit."""
         numbers = [f"{self._decimal(value, digits):>{width}}" for value in vector.tolist()]
+        room = self.display.width - len(INDENT) - cells - 2
         fitting = _entries_that_fit(len(numbers), width, room)
         if len(numbers) > fitting:
             numbers = [*numbers[:fitting], self._plain("…")]
-        return f"[{' '.join(numbers)}]"
+        return Text(f"{INDENT}{self._padded(name, cells)}  [{' '.join(numbers)}]", no_wrap=True)
 
     def _decimals(self, arrays: Sequence[Array]) -> tuple[int, int]:
-        """How many decimals these vectors take (none where all are whole), and how many cells."""
+        """The decimals of these vectors (none where all are whole), and the cells of a number."""
         values = [value for a in arrays for value in a.tolist()]
         whole = all(math.isinf(value) or value == round(value) for value in values)
         digits = 0 if whole else self.digits
@@ -241,7 +237,7 @@ class Sheet:
 def strongest_keys(scores: Array) -> list[int]:
     """The keys that a query may attend to (their scores are finite), in their order.
 
-    Of very many, the strongest ones.
+    Only the strongest ones, where there are very many.
     """
     allowed = np.flatnonzero(np.isfinite(scores))
     best = allowed[np.argsort(-scores[allowed], kind="stable")][:MOST_KEYS]
@@ -249,20 +245,10 @@ def strongest_keys(scores: Array) -> list[int]:
 
 
 def _entries_that_fit(entries: int, width: int, room: int) -> int:
-    """How many entries of so many cells a vector of that room shows: all, or some and a mark."""
+    """How many entries, each `width` cells, fit into the room: all, or some and a mark."""
     if entries <= (room - 2 + 1) // (width + 1):
         return entries
     return max(1, (room - 2 - 1) // (width + 1))
-
-
-def _side_by_side(widths: Sequence[int], room: int) -> list[list[int]]:
-    """Which columns stand on which line, in their order, where each takes two cells more."""
-    lines: list[list[int]] = [[]]
-    for i, width in enumerate(widths):
-        if lines[-1] and sum(widths[j] + 2 for j in lines[-1]) + width + 2 > room:
-            lines.append([])
-        lines[-1].append(i)
-    return lines
 
 
 def shape(array: Array) -> str:
@@ -270,15 +256,12 @@ def shape(array: Array) -> str:
     return f"({', '.join(map(str, array.shape))})"
 
 
-# A head's trace on its way to a sheet: what every step of the calculation looks up.
-
-
 TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
 class Explained:
-    """A trace on a sheet, with the labels of its tokens, which tell repeated ones apart.
+    """A trace on a sheet, with labels that tell repeated tokens apart.
 
     `labels`: of the queries; `key_labels`: of the keys, which are the same for one sequence.
     """
@@ -308,7 +291,7 @@ class Explained:
 
     @property
     def queried(self) -> str:
-        """The letter of what queries are made of: behind the norm it wears a hat."""
+        """The letter of what queries are made of; a hat marks a norm before it."""
         return "x̂" if self.trace.kinds.norm else "x"
 
     @property
@@ -337,19 +320,16 @@ class Explained:
 
 
 def left_out(e: Explained) -> Iterator[Text]:
-    """How many keys are not told, where there are very many."""
+    """The number of keys that are left out, where there are very many."""
     allowed = int(np.isfinite(e.trace.scores[e.trace.query]).sum())
     if allowed > len(e.seen):
-        more = allowed - len(e.seen)
         every = e.sheet.display.speller("format", "json")
+        more = allowed - len(e.seen)
         yield from e.sheet.say(f"… and {more} weaker keys; {every} has all of them.")
 
 
-# One row of attention told as a look-up: a soft one, beside the exact one of a dictionary.
-
-
 def render(trace: HeadTrace, sheet: Sheet, *, about: str) -> Iterator[Text]:
-    """The query, every key with similarity, weight and value, and what comes out."""
+    """A row as a soft look-up beside an exact one: query, keys, values, and the result."""
     labels, key_labels = distinct_labels(trace.query_tokens), distinct_labels(trace.key_tokens)
     query, row = trace.query, trace.pattern[trace.query]
     keys = np.flatnonzero(np.isfinite(trace.scores[query]))
@@ -367,33 +347,16 @@ def render(trace: HeadTrace, sheet: Sheet, *, about: str) -> Iterator[Text]:
         yield from sheet.say(f"… and {len(keys) - len(shown)} weaker keys.")
     yield from sheet.heading(3, "The values behind the keys")
     yield from sheet.vectors([(f"v({key_labels[i]})", trace.v[i]) for i in shown])
-    yield from _exact(trace, sheet, key_labels, keys.tolist())
-    yield from _soft(trace, sheet, labels[query], [key_labels[i] for i in shown], shown)
-
-
-def _exact(
-    trace: HeadTrace, sheet: Sheet, labels: tuple[str, ...], keys: list[int]
-) -> Iterator[Text]:
-    """What a dictionary would have returned."""
-    query = trace.query
-    equal = [i for i in keys if np.array_equal(trace.q[query], trace.k[i])]
-    best = max(keys, key=lambda i: float(trace.pattern[query, i]))
     yield from sheet.heading(4, "An exact look-up, as in a dictionary")
+    equal = [i for i in keys.tolist() if np.array_equal(trace.q[query], trace.k[i])]
+    nearest = equal[0] if equal else max(keys.tolist(), key=lambda i: float(row[i]))
     if equal:
-        yield from sheet.line(f"The key of “{labels[equal[0]]}” equals the query:")
-        yield from sheet.vectors([(f"v({labels[equal[0]]})", trace.v[equal[0]])])
-        return
-    yield from sheet.line("No key equals the query: a dictionary returns nothing.")
-    yield from sheet.line(f"The nearest key alone, “{labels[best]}”, would return:")
-    yield from sheet.vectors([(f"v({labels[best]})", trace.v[best])])
-
-
-def _soft(
-    trace: HeadTrace, sheet: Sheet, query: str, keys: list[str], shown: list[int]
-) -> Iterator[Text]:
-    """What attention returns instead."""
-    row = trace.pattern[trace.query]
+        yield from sheet.line(f"The key of “{key_labels[nearest]}” equals the query:")
+    else:
+        yield from sheet.line("No key equals the query: a dictionary returns nothing.")
+        yield from sheet.line(f"The nearest key alone, “{key_labels[nearest]}”, would return:")
+    yield from sheet.vectors([(f"v({key_labels[nearest]})", trace.v[nearest])])
     yield from sheet.heading(5, "The soft look-up: the weighted sum of all values")
-    terms = [(float(row[i]), f"v({key})") for key, i in zip(keys, shown, strict=True)]
-    yield from sheet.line(f"z({query}) = {sheet.sum(terms)}   {shape(trace.z[0])}")
-    yield from sheet.vectors([(f"z({query})", trace.z[trace.query])])
+    terms = [(float(row[i]), f"v({key_labels[i]})") for i in shown]
+    yield from sheet.line(f"z({labels[query]}) = {sheet.sum(terms)}   {shape(trace.z[0])}")
+    yield from sheet.vectors([(f"z({labels[query]})", trace.z[query])])

@@ -1,7 +1,4 @@
-"""One head's calculation, written out number by number: seven steps, from tokens to prediction.
-
-The file is long because the steps are read one after the other, as they are shown.
-"""
+"""One head's calculation, written out number by number: seven steps, from tokens to prediction."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -19,65 +16,49 @@ from attnviz.commands.explain.sheet import (
     shape,
 )
 from attnviz.draw.labels import distinct_labels, name_of
+from attnviz.draw.titles import amount
 from attnviz.records.capture import FloatArray
 from attnviz.records.trace import HeadTrace, OtherRow, Projection
-
-# The third step of a head's calculation: scores, mask, softmax, and what the row sums to.
-
 
 SINK = 1e-3  # a row that sums to less than 1 by this leaves something to a sink
 
 
 def scores(e: Explained) -> Iterator[Text]:
-    """Step 3: how the keys compare with the query, and the weights that come of it."""
+    """Step 3: how the keys compare with the query, and the weights that follow."""
     t, sheet = e.trace, e.sheet
     yield from sheet.heading(3, f"Scores, {'mask' if t.masks else 'no mask'}, softmax")
     d_k = t.q.shape[1]
-    scaled = _scaling(t.scale, d_k)
+    scaled = f" / √{d_k}" if np.isclose(t.scale, d_k**-0.5) else f" · {t.scale:.6g}"
+    scaled = "" if np.isclose(t.scale, 1.0) else scaled
     biased = " + bias" if t.bias is not None else ""
     n, m = e.n_queries, e.n_keys
     yield from sheet.formula(
         f"scores = q·kᵀ{scaled}{biased}   ({n}, {d_k})·({d_k}, {m}) = ({n}, {m})",
         f"scoresᵀ = k·qᵀ{scaled}{biased}   ({m}, {d_k})·({d_k}, {n}) = ({m}, {n})",
     )
-    yield from sheet.say(_meaning(e))
+    whom = "every token of the text that is read" if e.cross else "every token, before and after"
+    mask = f"There is no mask: a query attends to {whom}."
+    if t.masks:
+        mask = "The mask sets later keys to −∞, which softmax turns into 0."
+    yield from sheet.say(f"How well each key matches the query. {mask}")
     yield from sheet.say_columns(f"the row of “{e.query}” below is a column there.")
     hidden = [i for i in range(m) if not np.isfinite(t.scores[t.query, i])]
     shown = sorted([*e.seen, *hidden[:MOST_KEYS]])
-    more = [*([] if t.bias is None else ["bias"]), *(["masked"] if t.masks else [])]
-    header = ["key", "q·k", scaled.strip() or "unscaled", *more, "softmax"]
-    rows = [(e.key_labels[i], _score_row(t, i)) for i in shown]
-    yield from sheet.table(header, rows)
+    columns = {
+        "q·k": t.products,
+        scaled.strip() or "unscaled": t.scaled,
+        **({} if t.bias is None else {"bias": t.bias}),
+        **({"masked": t.scores} if t.masks else {}),
+        "softmax": t.pattern,
+    }
+    rows = [(e.key_labels[i], [float(of[t.query, i]) for of in columns.values()]) for i in shown]
+    yield from sheet.table(["key", *columns], rows)
     yield from left_out(e)
     if hidden[MOST_KEYS:]:
         yield from sheet.say(f"… and {len(hidden) - MOST_KEYS} more masked keys.")
     yield from _sum(e)
     if e.other:
         yield from _compared(e, e.other)
-
-
-def _meaning(e: Explained) -> str:
-    """What a score says, and what the mask does to it, where there is one."""
-    if e.trace.masks:
-        return (
-            "How well each key matches the query. The mask sets later keys to −∞, which softmax "
-            "turns into 0."
-        )
-    whom = "every token of the text that is read" if e.cross else "every token, before and after"
-    return f"How well each key matches the query. There is no mask: a query attends to {whom}."
-
-
-def _scaling(scale: float, d_k: int) -> str:
-    if np.isclose(scale, 1.0):
-        return ""
-    return f" / √{d_k}" if np.isclose(scale, d_k**-0.5) else f" · {scale:.6g}"
-
-
-def _score_row(t: HeadTrace, key: int) -> list[float]:
-    product, scaled = float(t.products[t.query, key]), float(t.scaled[t.query, key])
-    bias = [] if t.bias is None else [float(t.bias[t.query, key])]
-    masked = [float(t.scores[t.query, key])] if t.masks else []
-    return [product, scaled, *bias, *masked, float(t.pattern[t.query, key])]
 
 
 def _compared(e: Explained, other: OtherRow) -> Iterator[Text]:
@@ -95,17 +76,14 @@ def _compared(e: Explained, other: OtherRow) -> Iterator[Text]:
         for i in e.seen
     ]
     yield from sheet.table(["key", "score", "the model", other.kind], rows)
-    away = float(np.abs(own - other.weights).max())
+    away, verdict = float(np.abs(own - other.weights).max()), "equals the model's own row"
     if away > TOLERANCE:
-        yield from sheet.say(
-            f"The last column is not what the model computes (largest difference {away:.2g})."
-        )
-    else:
-        yield from sheet.say("The last column equals the model's own row.")
+        verdict = f"is not what the model computes (largest difference {away:.2g})"
+    yield from sheet.say(f"The last column {verdict}.")
 
 
 def _sum(e: Explained) -> Iterator[Text]:
-    """What the row sums to; where the model does more than the formula, that is said."""
+    """The sum of the row, and whether the model computes more than the formula."""
     pattern = e.trace.pattern[e.trace.query].astype(np.float64)
     total = float(pattern.sum())
     yield from e.sheet.say(f"Sum of the row: {e.sheet.number(total)}.")
@@ -136,7 +114,7 @@ def render(
     only: Sequence[int] = STEPS,
     other: OtherRow | None = None,
 ) -> Iterator[Text]:
-    """The lines of the explanation: a heading, then the steps that are asked for."""
+    """The lines of the explanation: a heading, then the steps in `only`."""
     labels, key_labels = distinct_labels(trace.query_tokens), distinct_labels(trace.key_tokens)
     explained = Explained(trace, sheet, labels, key_labels, other)
     yield from sheet.title(others.title(explained), about, others.written(trace))
@@ -168,9 +146,11 @@ def _tokens(e: Explained) -> Iterator[Text]:
         yield from sheet.say("This model has no norm before attention: it reads x as it is.")
         return
     yield from sheet.formula(f"x̂ = {t.kinds.norm}(x) {shape(t.normed)}")
-    made = "q is" if e.cross else "q, k and v are"
-    said = "Before attention, each vector is normalised and scaled by the norm's learned weights"
-    yield from sheet.say(f"{said}; {made} computed from x̂.")
+    computed = "q is" if e.cross else "q, k and v are"
+    yield from sheet.say(
+        "Before attention, each vector is normalised and scaled by the norm's learned weights; "
+        f"{computed} computed from x̂."
+    )
     yield from e.vectors("x̂", t.normed, [t.query])
 
 
@@ -196,9 +176,10 @@ def _embedded(e: Explained) -> Iterator[Text]:
 def _queries_and_keys(e: Explained) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
     yield from sheet.heading(2, "The query asks, the keys answer")
-    plain = {"q": t.q_plain, "k": t.k_plain}
-    for letter, projection, array in (("q", t.w_q, t.q), ("k", t.w_k, t.k)):
-        before = plain[letter]
+    for letter, projection, array, before in (
+        ("q", t.w_q, t.q, t.q_plain),
+        ("k", t.w_k, t.k, t.k_plain),
+    ):
         yield from _projected(e, letter, projection, array)
         if before is not None:
             yield from sheet.say(f"{letter} before and after it is {t.kinds.changed}:")
@@ -277,8 +258,8 @@ def _value_up(e: Explained) -> Iterator[Text]:
         f"{t.read.shape[1]} to {t.v.shape[1]} and back to {t.added.shape[0]} numbers. Each "
         "key contributes to the sum:"
     )
-    given = t.contributions
-    rows = [(f"from {e.key_labels[i]}", given[i]) for i in e.seen]
+    contributions = t.contributions
+    rows = [(f"from {e.key_labels[i]}", contributions[i]) for i in e.seen]
     yield from sheet.vectors([*rows, ("ΔE, their sum", t.added)])
     yield from left_out(e)
     length, stream = float(np.linalg.norm(t.added)), float(np.linalg.norm(t.x[t.query]))
@@ -299,7 +280,13 @@ def _merged(e: Explained) -> Iterator[Text]:
     heads, d = t.head_outputs.shape
     n, d_v = t.z.shape
     yield from sheet.heading(6, "Split and merge: all heads of the layer")
-    yield from _split(e, heads)
+    width = t.q.shape[1]
+    queries, keys = f"({heads}, {e.n_queries}, {width})", f"({heads}, {e.n_keys}, {width})"
+    if e.cross:
+        yield from sheet.formula(f"split   queries (n_q, d_model) → {queries}: (h, n_q, d_k)")
+        yield from sheet.formula(f"split   keys    (n_k, d_model) → {keys}: (h, n_k, d_k)")
+    else:
+        yield from sheet.formula(f"split   (n, d_model) → {queries}: (h, n, d_k)")
     yield from sheet.formula(f"attend  each head separately → ({heads}, {n}, {d_v})")
     b_o = " + b_O" if t.w_o.bias is not None else ""
     b_o_turned = b_o and f"{b_o}ᵀ"
@@ -314,32 +301,21 @@ def _merged(e: Explained) -> Iterator[Text]:
         "Multiplying the concatenated heads by W_O gives the sum of each head times its slice:"
     )
     labels = [f"L{t.layer}H{head}" for head in range(heads)]
-    lengths = [float(np.linalg.norm(row)) for row in t.head_outputs]
-    named = [(f"ΔE of {label}", row) for label, row in zip(labels, t.head_outputs, strict=True)]
+    outputs = list(zip(labels, t.head_outputs, strict=True))
+    rows = [(f"ΔE of {label}", row) for label, row in outputs]
     if t.output_bias is not None:
-        named.append(("b_O", t.output_bias))
-    yield from sheet.vectors([*named, ("layer's output", t.attention_out)])
-    said = ", ".join(f"{a} {sheet.number(b)}" for a, b in zip(labels, lengths, strict=True))
-    yield from sheet.line(f"norms: {said}")
+        rows.append(("b_O", t.output_bias))
+    yield from sheet.vectors([*rows, ("layer's output", t.attention_out)])
+    norms = (f"{label} {sheet.number(float(np.linalg.norm(row)))}" for label, row in outputs)
+    yield from sheet.line(f"norms: {', '.join(norms)}")
     # float32 carries some seven digits of the largest number that goes in
     largest = max(float(np.abs(array).max()) for array in (t.x[t.query], t.attention_out))
     away, limit = t.merge_error, max(TOLERANCE, largest * 1e-6)
-    same = away <= limit
-    verdict = f"equals the layer's output to {limit:.1g}" if same else "is not the layer's output"
+    equals = f"equals the layer's output to {limit:.1g}"
+    verdict = equals if away <= limit else "is not the layer's output"
     yield from sheet.say(
         f"Checked: the sum over the heads{b_o} {verdict} (largest difference {away:.1g})."
     )
-
-
-def _split(e: Explained, heads: int) -> Iterator[Text]:
-    """Queries, keys and values in slices; in cross-attention there are other numbers of them."""
-    width = e.trace.q.shape[1]
-    queries, keys = f"({heads}, {e.n_queries}, {width})", f"({heads}, {e.n_keys}, {width})"
-    if e.cross:
-        yield from e.sheet.formula(f"split   queries (n_q, d_model) → {queries}: (h, n_q, d_k)")
-        yield from e.sheet.formula(f"split   keys    (n_k, d_model) → {keys}: (h, n_k, d_k)")
-    else:
-        yield from e.sheet.formula(f"split   (n, d_model) → {queries}: (h, n, d_k)")
 
 
 def _rest(e: Explained) -> Iterator[Text]:
@@ -390,11 +366,8 @@ def _times(factor: float) -> str:
 def _prediction(e: Explained) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
     left = t.model.n_layer - 1 - t.layer
-    ahead = (
-        "This is the last layer."
-        if not left
-        else f"{left} more layer{'s' if left > 1 else ''} follow{'' if left > 1 else 's'}."
-    )
+    ahead = f"{amount(left, 'more layer')} follow{'' if left > 1 else 's'}."
+    ahead = ahead if left else "This is the last layer."
     yield from sheet.say(f"{ahead} {others.ending(e)}")
     if t.next_tokens:
         yield from sheet.weights([(name_of(p.label), p.score) for p in t.next_tokens])

@@ -18,21 +18,18 @@ from attnviz.records.prompt import Segment, segment_of
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import How
 
-# The shares of a prompt's segments in what an answer attended to.
-
-
 Part: TypeAlias = Literal["sink", "segment", "special", "answer"]
 """The first token, or a learned sink; a segment; special tokens within the prompt; the answer."""
 Unit: TypeAlias = Literal["token", "word", "sentence", "head"]
-"""What a row of shares is of: a part of the answer, or the whole answer in one head."""
+"""What a row of shares stands for: a part of the answer, or the whole answer in one head."""
 View: TypeAlias = Literal["table", "heatmap", "text"]
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A part of what can be attended to: its name, and the positions of its keys (n).
+    """A group of keys: its name, and the positions of its keys (n).
 
-    `segment`: which of the capture's segments it is.
+    `segment`: its number among the capture's segments.
     """
 
     name: str
@@ -56,12 +53,12 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """What each part of an answer attended to.
+    """The shares of the prompt's parts in what each part of an answer attended to.
 
     `shares` (rows, columns): the mean over the tokens of a row of the weight on the keys of a
-    column; each row sums to 1. `weights` (new tokens, keys): what they were made of. `capture`: the
-    run. `choice`: the heads whose rows were joined, and `how`. `lookback` (rows): where the rows
-    are heads, the lookback ratio of each; NaN where the answer is one token.
+    column; each row sums to 1. `weights` (new tokens, keys): what they were computed from.
+    `choice`: the heads whose rows were joined, and `how`. `lookback` (rows): where the rows are
+    heads, the lookback ratio of each; NaN where the answer is one token.
     """
 
     capture: Capture
@@ -80,7 +77,7 @@ class Answer:
 
     `capture`: the run, with the rows of each head where they are kept. `weights` (new tokens,
     keys): the rows joined. `choice` and `how`: the heads whose rows were joined, and how.
-    `columns`: what can be attended to.
+    `columns`: the groups of keys.
     """
 
     text: str
@@ -92,22 +89,16 @@ class Answer:
 
     def mean_shares(self) -> list[tuple[Column, float]]:
         """The share of each column in the whole answer."""
-        whole = [Row("", 0, len(self.weights))]
-        shares = self._shares(whole)
+        shares = self._shares([Row("", 0, len(self.weights))])
         return list(zip(shares.columns, shares.shares[0].tolist(), strict=True))
 
     def shares(self, unit: Unit, some: slice = slice(None)) -> Shares:
         """The shares of the segments in each token, word or sentence, or in each head.
 
-        Args:
-            unit: what a row is of.
-            some: which of the parts of the answer; of heads, all.
-
-        Raises:
-            TypeError: of heads, where their rows are not kept, which is a mistake of the program.
+        `some`: which of the parts of the answer; of heads, all.
         """
         if unit == "head":
-            if not self.capture.layers:
+            if not self.capture.layers:  # a mistake of the program
                 raise TypeError("the rows of each head were not kept")
             return shares_of_heads(self.capture, self.choice, self.how)
         return self._shares(self.rows(unit)[some])
@@ -134,15 +125,8 @@ class Answer:
 
 
 def _row(tokens: Sequence[Token], text: str, first: int, after: int) -> Row:
-    said = text[tokens[first].start : tokens[after - 1].end].strip()
-    return Row(said or tokens[first].label, first, after)
-
-
-# Of each row of an answer's attention the shares of the prompt's segments, which sum to 1.
-#
-# The sink is a column of its own: the first token, which models use for attention that must go
-# somewhere (Xiao et al. 2024, arXiv 2309.17453), and what a learned sink takes. So are the answer
-# and special tokens.
+    words = text[tokens[first].start : tokens[after - 1].end].strip()
+    return Row(words or tokens[first].label, first, after)
 
 
 def shares_of(
@@ -153,36 +137,36 @@ def shares_of(
     how: How,
     columns: tuple[Column, ...] | None = None,
 ) -> Shares:
-    """The shares of an answer's rows.
+    """The shares of the prompt's segments in the rows of an answer.
+
+    The sink is a column of its own: the first token, which models use for attention that must go
+    somewhere (Xiao et al. 2024, arXiv 2309.17453), and what a learned sink takes. So are the answer
+    and special tokens.
 
     Args:
         capture: of an answer, or of the attention from an answer to its source.
-        weights: (n_queries, n_keys), those of a head or the mean over several.
+        weights: (n_queries, n_keys), those of a head or of several joined.
         rows: the parts of the answer.
         choice: the heads.
         how: how their rows were joined.
         columns: those of the capture, where they are known.
     """
     columns = columns or columns_of(capture)
-    of_rows = [_share(weights[row.first : row.after], columns, capture) for row in rows]
-    shares = np.array(of_rows, np.float32)
+    shares = np.empty((len(rows), len(columns)), np.float32)
+    for i, row in enumerate(rows):
+        mean = weights[row.first : row.after].mean(axis=0, dtype=np.float64)  # (n_keys,)
+        of_row = [float(mean[column.keys].sum()) for column in columns]
+        if capture.sinks and columns[0].part == "sink":
+            of_row[0] += max(0.0, 1 - float(mean.sum()))
+        shares[i] = of_row
     return Shares(capture, choice, how, columns, tuple(rows), shares, weights)
-
-
-def _share(weights: FloatArray, columns: Sequence[Column], capture: Capture) -> list[float]:
-    """The mean over some tokens (tokens, n_keys) of the weight on each column."""
-    mean = weights.mean(axis=0, dtype=np.float64)  # (n_keys,)
-    shares = [float(mean[column.keys].sum()) for column in columns]
-    if capture.sinks and columns[0].part == "sink":
-        shares[0] += max(0.0, 1 - float(mean.sum()))
-    return shares
 
 
 def shares_of_heads(capture: Capture, choice: Choice, how: How) -> Shares:
     """The shares of the whole answer in each head of its capture, and each head's lookback ratio.
 
     The lookback ratio is the mean weight on a key of the prompt, as a share of that mean and the
-    mean weight on a key of the answer so far; the mean over the new tokens but the first, which
+    mean weight on a key of the answer so far; averaged over the new tokens but the first, which
     sees nothing of the answer. Chuang et al. 2024, "Lookback Lens", arXiv 2407.07071, section 2.
     """
     rows = [Row(str(head), 0, len(capture.query_tokens), head) for head in capture.heads]
@@ -208,7 +192,7 @@ def _lookback(capture: Capture, weights: FloatArray) -> float:
 
 
 def columns_of(capture: Capture) -> tuple[Column, ...]:
-    """The sink, the segments in order, special tokens, the answer; of these, what there is.
+    """The sink, the segments in order, special tokens and the answer, as far as there are keys.
 
     Every key belongs to one column.
     """
@@ -222,21 +206,17 @@ def columns_of(capture: Capture) -> tuple[Column, ...]:
 
 
 def column_of_answer(first: int, after: int) -> Column:
-    """The column of an answer, whose keys stand behind those of its prompt."""
+    """The column of an answer, whose keys follow those of its prompt."""
     return Column("answer", "answer", np.arange(first, after))
 
 
 def columns_of_prompt(
     tokens: Sequence[Token], segments: Sequence[Segment], text: str, *, crossed: bool, sinks: bool
 ) -> tuple[Column, ...]:
-    """The columns without the answer's, or those of segments that were cut off.
+    """The columns without the answer's; none for segments that were cut off.
 
-    Args:
-        tokens: of the prompt.
-        segments: of its text.
-        text: the prompt, or what begins with it.
-        crossed: the answer attends to its source; its first token is no sink.
-        sinks: the model has a learned sink.
+    `text`: the prompt, or a text that begins with it. `crossed`: the answer attends to its source,
+    whose first token is no sink. `sinks`: the model has a learned sink.
     """
     first = 0 if crossed else 1
     keys: dict[int | None, list[int]] = {}
@@ -255,9 +235,6 @@ def columns_of_prompt(
     )
 
 
-# What the deletion of segments does to an answer.
-
-
 @dataclass(frozen=True)
 class Effect:
     """A segment's share of the attention, and the change in log-probability (nats) without it.
@@ -271,7 +248,7 @@ class Effect:
 
     @property
     def change(self) -> float:
-        """Of the whole answer."""
+        """The change of the whole answer."""
         return sum(self.changes)
 
 
@@ -286,13 +263,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Check:
-    """The log-probability of the whole answer (nats), and what deletions change of it.
+    """The log-probability of the whole answer (nats), and its changes by deletions.
 
     `kept`: the segment that was not deleted, as it asks for the answer, and its share; None where
     every one was. `sink`: the segment with which the first token was deleted, which takes the
     attention that must go somewhere; None where a BOS stands before all segments. `correlation`:
-    Spearman's ρ between the shares and how much less probable the answer becomes; it and `group`
-    are None where there are too few segments.
+    Spearman's ρ between the shares and the losses of log-probability; it and `group` are None where
+    there are too few segments.
     """
 
     log_probability: float
@@ -303,15 +280,10 @@ class Check:
     sink: str | None = None
 
 
-# Is what was attended to what mattered? Segments are deleted, and the answer's loss compared.
-#
-# The idea of ContextCite (Cohen-Wang et al. 2024, arXiv 2409.00729), with one segment at a time.
-
-
 LEAST = 5
-"""So many segments must there be for a correlation of ranks."""
+"""A correlation of ranks needs this many segments."""
 DIGITS = 5
-"""What differs later, behind the decimal point, is the rounding of float32."""
+"""Decimals to compare; later ones differ by the rounding of float32."""
 DRAWS, SEED = 10, 0
 
 
@@ -320,7 +292,9 @@ def check_of(
     attention: Sequence[float],
     without: Callable[[Collection[int]], FloatArray],
 ) -> Check:
-    """What the deletion of each segment does to an answer.
+    """The change of an answer's log-probability without each segment.
+
+    The idea of ContextCite (Cohen-Wang et al. 2024, arXiv 2409.00729), with one segment at a time.
 
     Args:
         names: of the s segments.
@@ -340,17 +314,14 @@ def check_of(
         return Check(float(whole.sum()), effects, None, None)
     lost = -np.array([effect.change for effect in effects])
     correlation = correlation_of_ranks(np.array(attention), lost)
-    group = _group(attention, lambda some: float(change(some).sum()))
-    return Check(float(whole.sum()), effects, correlation, group)
-
-
-def _group(attention: Sequence[float], change: Callable[[Collection[int]], float]) -> Group:
-    """The segments with the most attention, a fifth of them, against as many random ones."""
+    # the segments with the most attention, a fifth of them, against as many random ones
     size = ceil(len(attention) / 5)
     top = np.argsort(-np.array(attention), kind="stable")[:size].tolist()
     draw = np.random.default_rng(SEED)
     drawn = [draw.choice(len(attention), size, replace=False).tolist() for _ in range(DRAWS)]
-    return Group(size, change(top), float(np.mean([change(some) for some in drawn])))
+    of_random = float(np.mean([float(change(some).sum()) for some in drawn]))
+    group = Group(size, float(change(top).sum()), of_random)
+    return Check(float(whole.sum()), effects, correlation, group)
 
 
 def correlation_of_ranks(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
@@ -358,15 +329,10 @@ def correlation_of_ranks(a: NDArray[np.float64], b: NDArray[np.float64]) -> floa
 
     Values that differ by rounding alone are ties.
     """
-    ranks = np.stack([_ranks(np.round(each, DIGITS)) for each in (a, b)])
+    both = np.round(np.stack([a, b]), DIGITS)[:, :, None]  # (2, n, 1)
+    others = both.transpose(0, 2, 1)
+    ranks = (both > others).sum(axis=2) + ((both == others).sum(axis=2) - 1) / 2
     if not (ranks.std(axis=1) > 0).all():
         return None
     one, other = ranks - ranks.mean(axis=1, keepdims=True)
     return float((one @ other) / np.sqrt((one @ one) * (other @ other)))
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    below = (values[:, None] > values).sum(axis=1)
-    same = (values[:, None] == values).sum(axis=1)
-    ranks: NDArray[np.float64] = below + (same - 1) / 2
-    return ranks

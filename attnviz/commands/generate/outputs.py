@@ -1,4 +1,4 @@
-"""An answer to what goes out: rows as they come, a table, a picture, a capture or a page.
+"""An answer as it is written: rows as they come, a table, a picture, a capture or a page.
 
 prompt, ready to be answered ─► new tokens ─► answer ─► shares of segments ─► pieces
 """
@@ -7,26 +7,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from attnviz.commands.generate.answer import Shares, Unit, View
+from attnviz.commands.generate.answer import Unit, View
 from attnviz.commands.generate.rows import share_rows
 from attnviz.commands.generate.run import Answering, NewToken, streamed
-from attnviz.commands.generate.shown import by_segment
+from attnviz.commands.generate.shown import by_segment, render
+from attnviz.commands.show.page import page_of
 from attnviz.console import Display
-from attnviz.kit.formats import PICTURES, Piece
+from attnviz.draw.picture.paint import options_of
+from attnviz.draw.terminal.around import line_heading
+from attnviz.inputs.captures import npz_chunks
+from attnviz.kit.formats import PICTURES, Piece, record_chunks
 from attnviz.records.apply import whole_exhibit
-from attnviz.records.capture import Capture
 from attnviz.records.exhibit import PictureLook
 from attnviz.records.rows import made_to_dict
 
 Watch: TypeAlias = Callable[[], object]
-"""Is called at each new token."""
+"""A function to call at each new token."""
 WHOLE = ("npz", "html")
 """Formats that hold the rows of each head."""
 
 
 @dataclass(frozen=True)
 class AnswerLook:
-    """How an answer goes out; `check`: with what the deletion of each segment changes."""
+    """How to write an answer; `check`: with the changes by deletions of segments."""
 
     format: str = "txt"
     view: View = "table"
@@ -44,20 +47,18 @@ class AnswerLook:
 def pieces_of(
     asked: Answering, look: AnswerLook, watch: Watch, line: int | None = None, *, first: bool = True
 ) -> Iterable[Piece]:
-    """The answer as it goes out.
+    """The answer in its format.
 
-    Rows of a stream go out while the model writes, each when its part of the answer has ended;
-    but for a check, which needs the whole answer.
+    Rows of a stream are written while the model writes, each when its part of the answer has ended;
+    except with a check, which needs the whole answer.
 
     Args:
-        asked: what is to be answered.
-        look: how.
-        watch: is called at each new token.
+        asked: the prompt to answer.
+        look: how to write it.
+        watch: a function to call at each new token.
         line: the number of the input line; None where there is one prompt.
-        first: nothing went out before it, so that rows begin with their header.
+        first: nothing was written before it, so that rows begin with their header.
     """
-    from attnviz.kit.formats import record_chunks
-
     if look.format in ("jsonl", "csv", "tsv") and not look.check and look.unit != "head":
         for records in _streamed(asked, look.unit, watch, line or 1):
             yield from record_chunks(records, look.format, "generate", header=first)
@@ -65,17 +66,21 @@ def pieces_of(
         return
     answer = asked.answer(asked.tokens_with_rows(watch))
     if look.format in WHOLE:
-        yield from _whole(answer.capture, look.format)
+        if look.format == "npz":
+            yield from npz_chunks(answer.capture)
+        else:
+            yield from page_of(whole_exhibit(answer.capture))
         return
     shares, check = answer.shares(look.unit), asked.check(answer) if look.check else None
     if look.format == "txt":
-        from attnviz.commands.generate.shown import render
-        from attnviz.draw.terminal.around import line_heading
-
         yield from [] if line is None else [line_heading(line, first=first)]
         yield from render(shares, check, look.display, look.view)
     elif look.format in PICTURES:
-        yield _picture(shares, look)
+        from attnviz.draw.picture.canvas import figure_bytes
+        from attnviz.draw.picture.heatmap import draw
+
+        options = options_of(look.picture, None)
+        yield figure_bytes(draw(by_segment(shares), options).figure, look.format, options.dpi)
     else:
         records = list(share_rows(shares, line or 1, check))
         made = made_to_dict([answer.capture])
@@ -99,7 +104,7 @@ def _streamed(
 
 
 def _ended(texts: Sequence[str]) -> int:
-    """How many of the parts that an answer has so far no later token can change.
+    """How many parts of an unfinished answer no later token can change.
 
     A part has ended where the next one has begun. One that is blank, or ends within a character,
     may still become the beginning of the next.
@@ -107,23 +112,3 @@ def _ended(texts: Sequence[str]) -> int:
     whole = [bool(text.strip()) and "\ufffd" not in text for text in texts]
     pairs = range(len(texts) - 1)
     return max((i + 1 for i in pairs if whole[i] and whole[i + 1]), default=0)
-
-
-def _picture(shares: Shares, look: AnswerLook) -> bytes:
-    from attnviz.draw.picture.canvas import figure_bytes
-    from attnviz.draw.picture.heatmap import draw
-    from attnviz.draw.picture.paint import options_of
-
-    options = options_of(look.picture, None)
-    return figure_bytes(draw(by_segment(shares), options).figure, look.format, options.dpi)
-
-
-def _whole(captured: Capture, format: str) -> Iterable[Piece]:
-    """The rows of every head that was kept, as a capture or as a page."""
-    if format == "npz":
-        from attnviz.inputs.captures import npz_chunks
-
-        return npz_chunks(captured)
-    from attnviz.commands.show.page import page_of
-
-    return page_of(whole_exhibit(captured))

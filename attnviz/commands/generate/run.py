@@ -1,9 +1,9 @@
-"""What an answer looked at.
+"""What an answer attended to.
 
 prompt ─► tokens ─► write, or read what is given ─► a row for each new token ─► shares of segments
 
-The prompt is read once. Only the rows of new tokens are kept: the mean of the chosen heads, or,
-for a capture, each of them.
+The prompt is read once. Only the rows of new tokens are kept: joined over the chosen heads or, for
+a capture, of each head.
 """
 
 import threading
@@ -43,15 +43,12 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 
-# The tokens that a model writes, each as soon as it is there, with its rows.
-
-
 @dataclass
 class KeepRows:
-    """Keeps each new token's row: of the heads joined, or of each one.
+    """Keeps each new token's row: of the heads joined, or of each head.
 
-    `rows`: for each new token (1 or heads, keys). `how`: None keeps each head. `keys` says how many
-    keys the row of a new token has. `first`: the query that is the row of the first one.
+    `rows`: for each new token (1 or heads, keys). `how`: None keeps each head. `keys`: the number
+    of keys in the row of a new token. `first`: the query whose row belongs to the first one.
     """
 
     heads: tuple[Head, ...]
@@ -71,7 +68,7 @@ class KeepRows:
             row[places] = np.maximum(row[places], seen) if self.how == "max" else row[places] + seen
 
     def _kept(self, block: PatternBlock) -> tuple[list[int], FloatArray]:
-        """Where the rows of a block belong, and these (1 or heads, queries, keys)."""
+        """The places of a block's rows, and the rows (1 or heads, queries, keys)."""
         if self.how is None:
             return [self.heads.index(Head(block.layer, h)) for h in block.heads], block.weights
         if self.how == "max":
@@ -88,32 +85,32 @@ class NewToken:
 
 
 Tell: TypeAlias = Callable[[NewToken], bool]
-"""Is told of each new token; says whether the model is to write another one."""
+"""Takes each new token; returns whether the model is to write another one."""
 
 
 def streamed(write: Callable[[Tell], object]) -> Iterator[NewToken]:
-    """What `write` tells of, each token as soon as it is there.
+    """The tokens that `write` tells of, each as soon as it is there.
 
-    It runs in a thread of its own, which ends with this iterator. There, allocating is slower: who
-    wants the whole answer calls `write` without.
+    `write` runs in a thread of its own, which ends with this iterator. Allocating is slower there:
+    for a whole answer, call `write` without.
     """
-    said, stopped = SimpleQueue[NewToken | BaseException | None](), False
+    queue, stopped = SimpleQueue[NewToken | BaseException | None](), False
 
     def tell(new: NewToken) -> bool:
-        said.put(new)
+        queue.put(new)
         return not stopped
 
     def work() -> None:
         try:
             write(tell)
-            said.put(None)
+            queue.put(None)
         except BaseException as error:  # a panic of a compiled library is no Exception
-            said.put(error)
+            queue.put(error)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     try:
-        while (new := said.get()) is not None:
+        while (new := queue.get()) is not None:
             if isinstance(new, BaseException):
                 raise new
             yield new
@@ -124,10 +121,9 @@ def streamed(write: Callable[[Tell], object]) -> Iterator[NewToken]:
 
 @dataclass(frozen=True)
 class Writing:
-    """How an answer comes about: it is written, or given.
+    """How to get an answer: the model writes it, or the user gives it (`target`).
 
-    `stop`: texts that end it; none: those of the model's card. `target`: the answer that
-    is given.
+    `stop`: texts that end it; none: those of the model's card.
 
     Raises:
         UsageError: an empty text to stop at.
@@ -144,10 +140,11 @@ class Writing:
 
 @dataclass(frozen=True, eq=False)
 class Answering:
-    """A prompt that its model can answer, and which heads are kept of the answer.
+    """A prompt that its model can answer, and the heads to keep of the answer.
 
-    `choice`: the heads; their rows are joined as `how` says. `each_head`: they are also kept apart.
-    `room`: how many new tokens the model's context leaves, where that is fewer than asked for.
+    `choice`: the heads; `how`: the way in which their rows are joined. `each_head`: they are also
+    kept apart. `room`: how many new tokens fit into the model's context, where fewer than asked for
+    do.
     """
 
     model: "LoadedModel"
@@ -162,7 +159,7 @@ class Answering:
 
     @property
     def model_notes(self) -> tuple[str, ...]:
-        """What is to be said of every answer of this model, unless the answer is given."""
+        """Notes on every answer of this model, unless the answer is given."""
         if self.writing.target is not None:
             return ()
         self.model.require("generate")
@@ -171,38 +168,41 @@ class Answering:
 
     @property
     def read(self) -> Capture:
-        """What the model reads before it answers, without any pattern: for notes about it."""
+        """The capture of what the model reads before it answers, without any pattern, for notes."""
         blank = self._blank(self.tokens, self.tokens, self.prompt.text, "")
         return replace(blank, loss=loss_of(self.model, self.tokens))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said of a chat: its template, and what has no place in the prompt."""
+        """Notes on a chat: its template, and the segments that have no place in the prompt."""
         chat = self.prompt.template is not None
         return (*self.prompt.notes, *(self.empty_notes if chat else ()))
 
     @property
     def empty_notes(self) -> tuple[str, ...]:
         """A sentence for each segment that has no token of its own."""
-        of = set(segment_of(self.tokens, self.prompt.segments, self.prompt.text))
-        named = [(i, s.name) for i, s in enumerate(self.prompt.segments) if s.name not in RESTS]
-        names = [name for i, name in named if i not in of]
+        filled = set(segment_of(self.tokens, self.prompt.segments, self.prompt.text))
         return tuple(
-            f"no token begins in the segment {name!r}, so nothing is counted for it"
-            for name in names
+            f"no token begins in the segment {each.name!r}, so nothing is counted for it"
+            for i, each in enumerate(self.prompt.segments)
+            if each.name not in RESTS and i not in filled
         )
 
     def write(self, tell: Tell) -> None:
         """Tell of each of the answer's tokens with its row: as it is written, or read."""
         if self.writing.target is not None:
-            for new in self._given(self.writing.target):
+            for new in self._read_target(self.writing.target):
                 tell(new)
             return
         keep, ids = self._keeping(), list[int]()
+        stops = self.writing.stop or self.model.card.stop
 
         def go_on(id_: int) -> bool:
             ids.append(id_)
-            return tell(NewToken(id_, keep.rows[-1])) and not self._stops(ids)
+            if not tell(NewToken(id_, keep.rows[-1])):
+                return False
+            so_far = self.model.tokenizer.decoded(ids) if stops else ""
+            return not any(stop in so_far for stop in stops)
 
         self.model.generate(self._ids, self.writing.sampling, self._wanted(), keep, go_on)
 
@@ -218,19 +218,8 @@ class Answering:
         self.write(tell)
         return new
 
-    def _stops(self, ids: Sequence[int]) -> bool:
-        """Whether what was written ends the answer."""
-        stops = self.writing.stop or self.model.card.stop
-        so_far = self.model.tokenizer.decoded(ids) if stops else ""
-        return any(stop in so_far for stop in stops)
-
     def answer(self, new: Sequence[NewToken]) -> Answer:
-        """These new tokens as an answer.
-
-        Raises:
-            InputError: there are none.
-            ModelError: their rows are not numbers.
-        """
+        """These new tokens as an answer."""
         if not new:
             raise InputError("the model wrote nothing", f"give a {option('target')}")
         ids = [token.id for token in new]
@@ -251,7 +240,12 @@ class Answering:
                 "the checkpoint may be damaged; in half precision try "
                 f"{option('dtype', 'float32')}",
             )
-        recorded = replace(blank, layers=self._layers(rows)) if self.each_head else blank
+        layers, first = list[LayerPattern](), 0
+        if self.each_head:
+            for layer, heads in by_layer(self.choice.heads).items():
+                layers.append(LayerPattern(layer, heads, rows[first : first + len(heads)]))
+                first += len(heads)
+        recorded = replace(blank, layers=tuple(layers))
         joined = rows.max(axis=0) if self.how == "max" else rows.mean(axis=0)
         if self.how == "max":  # the largest weights of several heads sum to more than 1
             joined /= joined.sum(axis=1, keepdims=True)
@@ -262,18 +256,19 @@ class Answering:
 
     @cached_property
     def _columns(self) -> tuple[Column, ...]:
-        """The columns of the prompt, which takes a while where it is long."""
-        crossed, sinks = self._crossed, self.model.sinks
-        segments, text = self.prompt.segments, self.prompt.text
-        return columns_of_prompt(self.tokens, segments, text, crossed=crossed, sinks=sinks)
+        """The columns of the prompt; they take a while where it is long."""
+        return columns_of_prompt(
+            self.tokens,
+            self.prompt.segments,
+            self.prompt.text,
+            crossed=self._crossed,
+            sinks=self.model.sinks,
+        )
 
     def check(self, answer: "Answer") -> Check:
-        """What the deletion of each segment does to the probability of the answer.
+        """The change in the answer's probability without each segment.
 
         The last segment stays, as it asks for the answer.
-
-        Raises:
-            InputError: there is no other segment.
         """
         self.model.require("generate")
         ids = [t.id for t in answer.capture.query_tokens]
@@ -287,8 +282,8 @@ class Answering:
             )
         attention = {c.name: share for c, share in answer.mean_shares() if c.part == "segment"}
 
-        def without(some: Collection[int]) -> FloatArray:
-            gone = {others[i] for i in some}
+        def without(deleted: Collection[int]) -> FloatArray:
+            gone = {others[i] for i in deleted}
             left = [t.id for t, segment in zip(self.tokens, of, strict=True) if segment not in gone]
             return self.model.log_probabilities(left, ids)
 
@@ -304,7 +299,7 @@ class Answering:
     def _blank(
         self, queries: tuple[Token, ...], keys: tuple[Token, ...], text: str, target: str
     ) -> Capture:
-        """The capture to be, without a pattern."""
+        """The capture of the answer, without a pattern."""
         model = self.model
         return Capture(
             text=text,
@@ -325,7 +320,7 @@ class Answering:
             segments=self.prompt.segments,
         )
 
-    def _given(self, target: str) -> Iterator[NewToken]:
+    def _read_target(self, target: str) -> Iterator[NewToken]:
         """The tokens of a given answer, read in one pass."""
         ids = [token.id for token in self.tokens_of(target)]
         first = 0 if self._crossed else len(self.tokens) - 1
@@ -337,14 +332,6 @@ class Answering:
 
     def _wanted(self, queries: tuple[int, ...] | None = None) -> Wanted:
         return Wanted(by_layer(self.choice.heads), queries)
-
-    def _layers(self, rows: FloatArray) -> tuple[LayerPattern, ...]:
-        """The rows of all heads (heads, queries, keys), layer by layer."""
-        layers, first = [], 0
-        for layer, heads in by_layer(self.choice.heads).items():
-            layers.append(LayerPattern(layer, heads, rows[first : first + len(heads)]))
-            first += len(heads)
-        return tuple(layers)
 
     def _keeping(self, first: int = 0) -> KeepRows:
         n = len(self.tokens)
@@ -360,18 +347,14 @@ class Answering:
         return [token.id for token in self.tokens]
 
     def tokens_of(self, target: str) -> tuple[Token, ...]:
-        """The tokens of an answer that is given."""
+        """The tokens of a given answer."""
         check_not_blank(target, "the target")
         check_encodable(target)
         return self.model.tokenizer.encode(target, bos=False, special=False)
 
 
 def chat_prompt(model: "LoadedModel", chat: Chat) -> Prompt:
-    """A chat as its model reads it; what its template adds is a segment.
-
-    Raises:
-        ModelError: the model has no template, or one that does not take this chat.
-    """
+    """A chat as its model reads it; what its template adds is a segment."""
     from attnviz.models.chat import read_template, rendered
 
     folder = model.tokenizer.folder
@@ -381,9 +364,9 @@ def chat_prompt(model: "LoadedModel", chat: Chat) -> Prompt:
             f"{model.identity.name} has no chat template",
             f"give its prompt as a text, with {option('docs')} or {option('segments')}",
         )
-    made = rendered(template, chat)
-    segments = partition(made.text, made.segments, TEMPLATE, blanks=True)
-    return Prompt(made.text, segments, template.name, made.notes)
+    chat_text = rendered(template, chat)
+    segments = partition(chat_text.text, chat_text.segments, TEMPLATE, blanks=True)
+    return Prompt(chat_text.text, segments, template.name, chat_text.notes)
 
 
 def answering(
@@ -396,13 +379,7 @@ def answering(
     *,
     each_head: bool = False,
 ) -> Answering:
-    """Make a prompt ready to be answered; with `each_head` its answer is a capture of all of them.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context.
-        UsageError: heads that the model does not have, or it does not write.
-        ModelError: it does not fit into memory.
-    """
+    """A prompt that is ready to be answered; with `each_head` the answer keeps every head."""
     crossed, context = model.kind == "cross", model.tokenizer.context
     read = encode(model.tokenizer, prompt.text, options)
     # a new token that is the last one is not read itself
@@ -421,32 +398,32 @@ def answering(
     budget.check(4 * kept * most * (n + most), "shorten the prompt, or ask for fewer new tokens")
     if how == "max" and len(choice.heads) == 1:
         raise UsageError(f"{option('reduce', how)} joins heads, and there is one", "leave it out")
-    tokens, left_out = fitted.tokens, fitted.left_out
-    asked = Answering(model, prompt, tokens, writing, choice, how, each_head, left_out, short)
-    if left_out == (0, 0) and prompt.template is None:
-        _check_segments(asked)
-    given = 0 if writing.target is None else len(asked.tokens_of(writing.target))
-    if given > room:
+    prepared = Answering(
+        model,
+        prompt,
+        tokens=fitted.tokens,
+        writing=writing,
+        choice=choice,
+        how=how,
+        each_head=each_head,
+        left_out=fitted.left_out,
+        room=short,
+    )
+    if fitted.left_out == (0, 0) and prompt.template is None:
+        for note in prepared.empty_notes:
+            raise InputError(note, "begin it where a word begins")
+    target = 0 if writing.target is None else len(prepared.tokens_of(writing.target))
+    if target > room:
         raise InputError(
-            f"the prompt has {n} tokens and the answer {given}, but the model takes at most "
+            f"the prompt has {n} tokens and the answer {target}, but the model takes at most "
             f"{context}" + (" of each" if crossed else " together"),
             "shorten one of them",
         )
-    return asked
-
-
-def _check_segments(asked: Answering) -> None:
-    """See that each segment has a token.
-
-    Raises:
-        InputError: one has none.
-    """
-    for note in asked.empty_notes:
-        raise InputError(note, "begin it where a word begins")
+    return prepared
 
 
 def _choice(model: "LoadedModel", heads: HeadOptions) -> Choice:
-    """The heads that the user names, else those that are known to retrieve, else all."""
+    """The heads that the user names, else those known to retrieve, else all."""
     retrieving = () if heads.named else heads_for_answers(model)
     if retrieving:
         return Choice(tuple(sorted(retrieving)), "retrieval")

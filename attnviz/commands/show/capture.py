@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from attnviz.commands.show.page import framed
 from attnviz.commands.show.run import pieces_of
 from attnviz.commands.show.shown import Shown, ShowOptions, shown_of, viewed_as
 from attnviz.draw.titles import amount, text_notes
@@ -82,9 +83,7 @@ class AttentionCapture:
         return f"<AttentionCapture {self.record.model.name}, {size}, {held}>"
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: the page, in a frame that can reach nothing outside."""
-        from attnviz.commands.show.page import framed
-
+        """The page for a notebook, in a frame that can reach nothing outside."""
         return framed(self.record)
 
     @property

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
+from attnviz.commands.show.page import page_of, start_of
 from attnviz.console import Display
 from attnviz.draw.headlines import about
 from attnviz.draw.titles import text_notes
 from attnviz.errors import IdleOption, as_argument, option, spelled
+from attnviz.inputs.captures import npz_chunks
 from attnviz.kit.formats import PICTURES, ROWS, Piece
 from attnviz.kit.prepare import HeadOptions
 from attnviz.records.apply import EVERYTHING
@@ -353,14 +355,10 @@ def json_object(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
 
 def saved(exhibit: Exhibit, _setting: Setting) -> Iterable[Piece]:
     """The capture, to be shown again."""
-    from attnviz.inputs.captures import npz_chunks
-
     return npz_chunks(exhibit.capture)
 
 
 def page(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
     """A page of whole patterns, which opens as the options say."""
-    from attnviz.commands.show.page import page_of, start_of
-
     request = setting.request
     return page_of(exhibit, start_of(exhibit, switches(request.transforms), request.filters))
