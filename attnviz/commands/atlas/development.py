@@ -1,7 +1,7 @@
 """How the scores of every head develop over the checkpoints of one model."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any, TypeAlias
@@ -70,26 +70,6 @@ class Development:
             {score: values[score][rows] for score in scores} for values in (self.means, self.errors)
         )
         return replace(self, heads=tuple(heads), means=means, errors=errors)
-
-    def records(self) -> Iterator[Mapping[str, Any]]:
-        """A row for each head, score and checkpoint."""
-        for n, head in enumerate(self.heads):
-            for score, means in self.means.items():
-                errors = self.errors[score]
-                for i, name in enumerate(self.names):
-                    yield {
-                        "layer": head.layer,
-                        "head": head.head,
-                        "score": score,
-                        "checkpoint": name,
-                        "step": None if self.steps is None else self.steps[i],
-                        "mean": _or_none(means[n, i]),
-                        "error": _or_none(errors[n, i]),
-                    }
-
-
-def _or_none(value: float) -> float | None:
-    return None if isnan(value) else float(value)
 
 
 # The scans of several checkpoints of one model, as one record.

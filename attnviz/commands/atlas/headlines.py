@@ -1,10 +1,9 @@
 """What stands out in the result of a scan: one head of it, and outliers among all heads."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,22 +58,6 @@ class Scatter:
     def outliers(self) -> Sequence[HeadPoint]:
         """The heads with an outlying score, the farthest first."""
         return [point for point in self.points if point.far]
-
-    def records(self) -> list[Mapping[str, Any]]:
-        """A row for each head."""
-        return [
-            {
-                "layer": point.head.layer,
-                "head": point.head.head,
-                self.x: point.x,
-                f"{self.x}_error": point.x_error,
-                self.y: point.y,
-                f"{self.y}_error": point.y_error,
-                "distance_from_median": point.distance,
-                "outlier": point.far,
-            }
-            for point in self.points
-        ]
 
 
 SAME = 1e-6

@@ -319,12 +319,12 @@ class Atlas:
         made: Mapping[str, Any] = self.asked.get("result", {}).get("made", {})
         return made
 
-    def sorted_by(self, score: str | None, top: int | None) -> "Atlas":
+    def sorted_by(self, score: str | None) -> "Atlas":
         """The same heads in this order, the largest first; heads without the score last."""
         rows = list(self.rows)
         if score is not None:
             rows.sort(key=lambda row: (row[score] is None, -(row[score] or 0.0)))
-        return replace(self, rows=rows[:top])
+        return replace(self, rows=rows)
 
     @property
     def heads(self) -> tuple[Head, ...]:

@@ -29,19 +29,19 @@ from attnviz.records.metrics import METRICS
 from attnviz.records.tokens import SPECIAL_LABEL
 
 
-def render_atlas(atlas: Atlas, display: Display) -> Iterator[Text]:
+def render_atlas(atlas: Atlas, display: Display, top: int) -> Iterator[Text]:
     """The table, and the largest standard error."""
     yield from folded(Text(atlas_title(atlas), "dim"), display.width)
     yield Text()
     columns = [Column("head"), *(Column(each.short, right=True) for each in METRICS.values())]
     rows = [
         [str(head), *(_number(name, row[name]) for name in METRICS)]
-        for head, row in zip(atlas.heads, atlas.rows, strict=True)
+        for head, row in zip(atlas.heads[:top], atlas.rows[:top], strict=True)
     ]
     yield from listing(columns, rows, display.width)
     errors = [
         row[f"{name}_error"]
-        for row in atlas.rows
+        for row in atlas.rows[:top]
         for name, metric in METRICS.items()
         if not metric.of_distances and row[f"{name}_error"] is not None
     ]
