@@ -66,11 +66,7 @@ class Viewed:
 
 
 def check_views(session: Session, folders: Sequence[str], viewed: Viewed) -> None:
-    """See that what was asked for fits together.
-
-    Raises:
-        UsageError: it does not.
-    """
+    """See that what was asked for fits together."""
     if viewed.export is not None:
         useless = ("head", "plot", "sort", "top", "format", g.Canvas)
         session.refuse(*useless, wrong=f"does nothing for {option('export', viewed.export)}")
@@ -83,11 +79,7 @@ def check_views(session: Session, folders: Sequence[str], viewed: Viewed) -> Non
 
 
 def read_scan(session: Session, folder: str) -> Atlas:
-    """The result of a scan, with a line on stderr about layers without attention.
-
-    Raises:
-        InputError: there is none, or it is damaged.
-    """
+    """The result of a scan, with a line on stderr about layers without attention."""
     whole = read_atlas(folder)
     say(session, model_notes(whole.identity))
     return whole
@@ -133,12 +125,7 @@ def show_head(session: Session, to: Destination, folder: str, name: str, top: in
 def show_plot(
     session: Session, to: Destination, whole: Atlas, names: str, top: int | None, canvas: g.Canvas
 ) -> None:
-    """Two scores of every head.
-
-    Raises:
-        UsageError: these are not two scores.
-        OutputError: the file or the stream cannot take it.
-    """
+    """Two scores of every head."""
     from attnviz.commands.atlas import scatter as view
 
     scatter = scatter_of(whole, *two_scores(names))
@@ -311,20 +298,9 @@ SCORES_OF_HEADS = Form[Atlas](
 
 
 def show_page(
-    session: Session,
-    to: Destination,
-    folder: str,
-    whole: Atlas,
-    sort: str | None,
-    plot: str | None,
+    session: Session, to: Destination, folder: str, whole: Atlas, sort: str | None, plot: str | None
 ) -> None:
-    """The page of a scan, which opens on the head with the most of a score, or on two scores.
-
-    Raises:
-        UsageError: these are not two scores, or the page is too large for a stream.
-        InputError: the result is damaged.
-        OutputError: a file cannot be written.
-    """
+    """The page of a scan, which opens on the head with the most of a score, or on two scores."""
     from attnviz.commands.atlas.page import page_of, start_of, write_page
 
     session.refuse("top", wrong="does nothing for html", hint="a page shows every head")

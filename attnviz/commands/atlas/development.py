@@ -86,9 +86,6 @@ def develop(names: Sequence[str], atlases: Sequence[Atlas]) -> Development:
     Args:
         names: what each scan is called: its folder, as given.
         atlases: at least two, of the same heads over the same corpus.
-
-    Raises:
-        UsageError: two of them cannot be compared; the difference is named.
     """
     for i, atlas in enumerate(atlases[1:], start=1):
         _check_same((names[0], names[i]), (atlases[0], atlas))
@@ -152,11 +149,7 @@ def _told_apart(names: Sequence[str]) -> list[str]:
 
 
 def _check_same(names: tuple[str, str], atlases: tuple[Atlas, Atlas]) -> None:
-    """See that two scans can be compared.
-
-    Raises:
-        UsageError: they cannot.
-    """
+    """See that two scans can be compared."""
     wrong = _difference(names, atlases)
     if wrong:
         raise UsageError(

@@ -75,8 +75,7 @@ def _table(
     left = [
         _column("head", [str(each.head) for each in shown]),
         _column(
-            _score_header(development, display),
-            [_score(each.score, display) for each in shown],
+            _score_header(development, display), [_score(each.score, display) for each in shown]
         ),
     ]
     means = [
@@ -176,9 +175,6 @@ def draw(
         top: how many heads are named in each panel, those that change most; None for 3.
         dpi: pixels in an inch.
         cmap: the colours of the layers.
-
-    Raises:
-        UsageError: no such colour map, a resolution that makes no usable picture, or no score.
     """
     layers = [head.layer for head in development.heads]
     title = development_title(development)
@@ -203,11 +199,7 @@ def draw(
 
 
 def _measured(development: Development) -> list[str]:
-    """The scores that some head has at some checkpoint.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The scores that some head has at some checkpoint."""
     means = development.means
     found = [score for score in SCORES if score in means and not np.isnan(means[score]).all()]
     if not found:

@@ -82,9 +82,6 @@ def write_headvis(tree: Path, atlas: Atlas, heads: Iterable[HeadAtlas]) -> Path:
         tree: the folder that the loaders are given; made where it is not there.
         atlas: the scan.
         heads: its heads, as they come; only one of them is held at a time.
-
-    Raises:
-        OutputError: a file cannot be written, or the folder holds something else.
     """
     folder = tree / file_name(model_of(atlas), "model") / "headvis"
     folder /= file_name(corpus_of(atlas), "corpus")

@@ -253,9 +253,6 @@ def write_page(
 
     Returns:
         the folder, if there is one.
-
-    Raises:
-        OutputError: a file cannot be written, or the folder holds something else.
     """
     made, start = _Heads(atlas, iter(heads)), start or start_of(atlas)
     page = _one_file(atlas, made, start)

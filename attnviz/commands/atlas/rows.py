@@ -6,13 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from attnviz.commands.atlas.development import Development
 from attnviz.commands.atlas.headlines import HeadPoint
-from attnviz.commands.atlas.record import (
-    SCORES,
-    Bin,
-    Example,
-    HeadAtlas,
-    TokenMass,
-)
+from attnviz.commands.atlas.record import SCORES, Bin, Example, HeadAtlas, TokenMass
 from attnviz.records.rows import (
     ERROR,
     HEAD,

@@ -89,9 +89,6 @@ def draw(
         top: how many outliers are named at most; None for 12.
         dpi: pixels in an inch.
         cmap: the colours of the layers.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
     """
     title = scatter_title(atlas, scatter)
     with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):

@@ -88,21 +88,12 @@ def between(first: Head, last: Head) -> Any:
 
 
 def write_table(folder: Path, table: str, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write a table of the result.
-
-    Raises:
-        UsageError: pyarrow is not installed.
-        OutputError: it cannot be written.
-    """
+    """Write a table of the result."""
     write_bytes(folder / f"{table}.parquet", table_bytes(table, rows))
 
 
 def table_bytes(table: str, rows: Sequence[Mapping[str, object]], said: str = "") -> bytes:
-    """A table of the result, or a part of one, as a Parquet file; `said`: see `SAID`.
-
-    Raises:
-        UsageError: pyarrow is not installed.
-    """
+    """A table of the result, or a part of one, as a Parquet file; `said`: see `SAID`."""
     import_parquet()
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -148,12 +139,7 @@ def read_atlas(folder: Folder) -> Atlas:
 
 
 def read_head(folder: Folder, row: Mapping[str, Any]) -> HeadAtlas:
-    """All that was found of one head; `row`: its row of the atlas.
-
-    Raises:
-        UsageError: pyarrow is not installed.
-        InputError: the result is damaged.
-    """
+    """All that was found of one head; `row`: its row of the atlas."""
     head = place_of(row)
     _checked(folder, TABLES[1:])
     return _head(row, *(_read(folder, table, head) for table in TABLES[1:]))
@@ -177,11 +163,7 @@ def read_heads(folder: Folder, rows: Iterable[Mapping[str, Any]]) -> Iterator[He
 
 
 def _checked(folder: Folder, tables: Sequence[str]) -> Mapping[str, Any]:
-    """The manifest of a scan, the tables of which are as it wrote them.
-
-    Raises:
-        InputError: it is not finished, or they are not.
-    """
+    """The manifest of a scan, the tables of which are as it wrote them."""
     store = Store(str(folder))
     manifest = read_manifest(store)
     if "result" not in manifest:
@@ -234,11 +216,7 @@ class _Parts:
 
 
 def _example(row: Mapping[str, Any]) -> Example:
-    """An example of a row.
-
-    Raises:
-        InputError: its links are not of its tokens, or not weights.
-    """
+    """An example of a row."""
     queries, keys = (np.array(row[name], np.int64) for name in ("queries", "keys"))
     weights, tokens = np.array(row["weights"], np.float32), tuple(row["tokens"])
     places = np.concatenate([queries, keys])
@@ -314,11 +292,7 @@ OPEN: Mapping[str, Sequence[str]] = {
 
 
 def _check_values(columns: Mapping[str, Any], path: str, table: str) -> None:
-    """See that no value is missing, in lists neither.
-
-    Raises:
-        InputError: one is.
-    """
+    """See that no value is missing, in lists neither."""
     if table == "heads":  # a score that no document has is missing
         columns = {name: columns[name] for name in ("layer", "head", "documents", "tokens")}
     for name, column in columns.items():

@@ -128,11 +128,7 @@ LABELS = 24  # heads along a side that are named at most
 
 
 def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The panes side by side: copying first, then the compositions over what chance would give.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """The panes side by side: copying first, then the compositions over what chance would give."""
     title = circuits_title(circuits)
     with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         left = 0.0

@@ -76,11 +76,7 @@ HINT = 'give {"text": "…", "links": [["query", ["key", "key"]]]} on each line'
 
 
 def read_labels(path: Path, stdin: Stdin) -> Iterator[LabelledText | InputError]:
-    """The labelled texts of a file, one for each line; for a bad line, its error.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """The labelled texts of a file, one for each line; for a bad line, its error."""
     for number, line in read_lines(None, path, stdin):
         try:
             yield line if isinstance(line, InputError) else labelled(number, _json(number, line))
@@ -148,11 +144,7 @@ class LabelRun:
         self._rows = 0
 
     def add(self, labelled: LabelledText) -> None:
-        """Run one text.
-
-        Raises:
-            InputError: it does not fit, or a link is none that its rows can have.
-        """
+        """Run one text."""
         prepared = prepare(self._model, labelled.text, self._options)
         measure = MeasureLabels(_true_keys(prepared, labelled))
         queries = tuple(sorted(measure.keys))
@@ -286,11 +278,7 @@ def labels_title(report: LabelReport) -> str:
 
 
 def draw(report: LabelReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The two scores of all heads, from 0 to 1.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """The two scores of all heads, from 0 to 1."""
     mass = by_head((each.head, each.mass.mean) for each in report.scores)
     strongest = by_head((each.head, each.strongest.mean) for each in report.scores)
     panes = [

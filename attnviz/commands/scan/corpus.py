@@ -72,14 +72,7 @@ class Units:
     """
 
     def __init__(
-        self,
-        stream: BinaryIO,
-        path: str,
-        start: int,
-        end: float,
-        *,
-        paragraphs: bool,
-        most: int,
+        self, stream: BinaryIO, path: str, start: int, end: float, *, paragraphs: bool, most: int
     ) -> None:
         self._stream, self._path, self._paragraphs = stream, path, paragraphs
         self._start, self._end, self._most = start, end, most
@@ -257,11 +250,7 @@ ROWS = 64
 
 
 def cuts_of(path: str, most: int) -> list[int]:
-    """The bytes at which a table can be cut: row groups begin there, about `most` apart.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """The bytes at which a table can be cut: row groups begin there, about `most` apart."""
     import pyarrow.parquet as pq
 
     with opened(path) as stream, reading(path):

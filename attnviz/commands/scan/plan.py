@@ -161,12 +161,7 @@ class Plan:
 def make_plan(
     store: Store, request: Request, source: Source, model: "LoadedModel | None" = None
 ) -> Plan:
-    """Plan a scan, perhaps with a model that is in memory; nothing is written.
-
-    Raises:
-        InputError: there is no text.
-        ModelError: the model cannot be found or fetched.
-    """
+    """Plan a scan, perhaps with a model that is in memory; nothing is written."""
     files = corpus_files(request.paths, avoid=store.where)
     size = sum(file.size for file in files)
     shards = list(shards_of(files, request.split, request.shard or shard_size(size)))
@@ -230,11 +225,7 @@ def locked(store: Store, part: tuple[int, int] = (1, 1)) -> Iterator[None]:
 
 @contextmanager
 def _lock_file(path: Path) -> Iterator[int]:
-    """A file to be locked, which is made where it is not there, and never written.
-
-    Raises:
-        OutputError: it cannot be opened, or is a link, a folder or a pipe.
-    """
+    """A file to be locked, which is made where it is not there, and never written."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
         raise OutputError(f"{str(path)!r} is not a regular file", "remove it")
@@ -273,11 +264,7 @@ class Estimated:
 
 
 def estimated(plan: Plan, tasks: Sequence[Task], workers: Executor, how: HowRun) -> Estimated:
-    """Run a few windows of the first shard that is left, and tell what all of them will take.
-
-    Raises:
-        AttnvizError: the model cannot be loaded.
-    """
+    """Run a few windows of the first shard that is left, and tell what all of them will take."""
     first, tried = tasks[0], list[Done]()
     assert isinstance(first, CountShard)
     workers.do([Trial(first.shard)], tried.append)

@@ -295,11 +295,7 @@ def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
 
 
 def state_of(url: str) -> tuple[int | None, set[str]]:
-    """The bytes of a file as they are now, and all marks that its file system tells.
-
-    Raises:
-        FileNotFoundError: it is gone.
-    """
+    """The bytes of a file as they are now, and all marks that its file system tells."""
     system, path = file_system(url)
     system.invalidate_cache()
     info = system.info(path)

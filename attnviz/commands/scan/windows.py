@@ -69,11 +69,7 @@ class Windows:
         self._ordinal = self._document = 0
 
     def of(self, document: Document) -> list[Window]:
-        """The windows of the next document.
-
-        Raises:
-            ModelError: the tokenizer makes a token that the model does not know.
-        """
+        """The windows of the next document."""
         inner = self._tokenizer.ids(document.text)
         made = []
         name = f"{document.path.rsplit('/', 1)[-1]} {document.start} {document.text}"

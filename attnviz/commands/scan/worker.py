@@ -92,11 +92,7 @@ class Worker:
         self._heads = sorted(choose_heads(per_layer, chosen.layers, chosen.heads))
 
     def _check_folder(self, scan: str) -> None:
-        """See that this worker has the folder of the scan, and can write it.
-
-        Raises:
-            OutputError: it has not, or cannot.
-        """
+        """See that this worker has the folder of the scan, and can write it."""
         try:
             found = read_manifest(self._store)["scan"]
         except InputError:
@@ -109,11 +105,7 @@ class Worker:
         self._store.try_writing()
 
     def do(self, task: Task) -> Done:
-        """Do a task, and write its file.
-
-        Raises:
-            OutputError: the file cannot be written.
-        """
+        """Do a task, and write its file."""
         match task:
             case CountShard():
                 return self._count(task)
@@ -168,20 +160,11 @@ class Worker:
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         memory = most if sys.platform == "darwin" else most * 1024
         return Done(
-            documents,
-            tokens,
-            seconds=seconds,
-            size=size,
-            heads=len(self._heads),
-            memory=memory,
+            documents, tokens, seconds=seconds, size=size, heads=len(self._heads), memory=memory
         )
 
     def _check_corpus(self, shards: Sequence[Shard]) -> None:
-        """See that the files of shards that were read are still those that were listed.
-
-        Raises:
-            InputError: one was changed; what was read of it is not kept.
-        """
+        """See that the files of shards that were read are still those that were listed."""
         check_unchanged(files_of(shards), here=False)
 
     def _part(self, task: Lasting) -> str:
