@@ -37,7 +37,7 @@ from attnviz.records.rows import made_to_dict
 
 
 @dataclass(frozen=True)
-class Viewed:
+class AtlasViews:
     """What of the scan is shown."""
 
     head: str | None = option_field(
@@ -65,7 +65,7 @@ class Viewed:
     )
 
 
-def check_views(session: Session, folders: Sequence[str], viewed: Viewed) -> None:
+def check_views(session: Session, folders: Sequence[str], viewed: AtlasViews) -> None:
     """See that what was asked for fits together."""
     if viewed.export is not None:
         useless = ("head", "plot", "sort", "top", "format", g.Canvas)
@@ -253,7 +253,7 @@ def atlas(
         ),
     ],
     listed: Listed,
-    viewed: Viewed,
+    viewed: AtlasViews,
     canvas: g.Canvas,
     screen: g.Screen,
     output: g.PageOutput,

@@ -4,16 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from attnviz.commands.atlas.record import SCORES, Atlas
+from attnviz.commands.atlas.record import SCORES, Atlas, FloatArray64
 from attnviz.errors import UsageError
 from attnviz.records.heads import Head
-
-Numbers: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -47,8 +44,8 @@ class Development:
     names: tuple[str, ...]
     steps: tuple[int, ...] | None
     heads: tuple[Head, ...]
-    means: Mapping[str, Numbers]
-    errors: Mapping[str, Numbers]
+    means: Mapping[str, FloatArray64]
+    errors: Mapping[str, FloatArray64]
     size: tuple[int, int]
 
     def changes(self, score: str) -> list[Change]:

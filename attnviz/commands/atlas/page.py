@@ -14,7 +14,7 @@ from urllib.parse import quote
 import numpy as np
 
 from attnviz.commands.atlas.headvis import new_folder
-from attnviz.commands.atlas.record import SCORES, Atlas, Example, HeadAtlas
+from attnviz.commands.atlas.record import SCORES, Atlas, HeadAtlas, HeadExample
 from attnviz.draw.labels import VIRIDIS
 from attnviz.draw.page import document
 from attnviz.draw.page.document import COMMON, beside, filled, policy, safe_json, source
@@ -199,7 +199,7 @@ def _values(atlas: Atlas) -> Mapping[str, object]:
     }
 
 
-def _example(example: Example) -> Mapping[str, object]:
+def _example(example: HeadExample) -> Mapping[str, object]:
     """A window and its links, by query and then by weight."""
     order = np.lexsort((example.keys, -example.weights, example.queries))
     levels = np.rint(np.nan_to_num(example.weights.astype(np.float64)) * LEVELS).astype(np.int64)

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from attnviz.commands.atlas.development import Development
 from attnviz.commands.atlas.headlines import HeadPoint
-from attnviz.commands.atlas.record import SCORES, Bin, Example, HeadAtlas, TokenMass
+from attnviz.commands.atlas.record import SCORES, Bin, HeadAtlas, HeadExample, TokenMass
 from attnviz.records.rows import (
     ERROR,
     HEAD,
@@ -49,15 +49,15 @@ ATLAS_ROW = Fields[Row](
 # All that a scan found of one head as rows, without the links of examples but for the strongest.
 
 
-Part: TypeAlias = tuple[HeadAtlas, Row]
+HeadPart: TypeAlias = tuple[HeadAtlas, Row]
 """A row of a head: what it has; the rest is null."""
 
 
-def _value(name: str, type: Any, about: str = "") -> Field[Part]:
+def _value(name: str, type: Any, about: str = "") -> Field[HeadPart]:
     return Field(name, type, about, lambda part: part[1].get(name))
 
 
-PART_ROW = Fields[Part](
+PART_ROW = Fields[HeadPart](
     "HeadPartRow",
     "A score, a bin, a token or an example of one head; what has no meaning there is null.",
     (
@@ -76,7 +76,7 @@ PART_ROW = Fields[Part](
 )
 
 
-def parts_of(head: HeadAtlas, top: int | None = None) -> Iterator[Part]:
+def parts_of(head: HeadAtlas, top: int | None = None) -> Iterator[HeadPart]:
     """Scores, bins, and the first `top` tokens of each side and examples.
 
     `value`: of a score its mean, of a token its mass, of an example its largest weight, first row
@@ -186,7 +186,7 @@ MASS = Fields[TokenMass](
     "A token or a pair, and its mass.",
     (Field("query", str | None), Field("key", str | None), Field("mass", float)),
 )
-EXAMPLE = Fields[Example](
+EXAMPLE = Fields[HeadExample](
     "ExampleObject",
     "A window with the strongest links of a head.",
     (

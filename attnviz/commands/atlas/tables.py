@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from attnviz.commands.atlas.folder import AGAIN, TABLES, Store, is_whole, read_manifest
-from attnviz.commands.atlas.record import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
+from attnviz.commands.atlas.record import SCORES, Atlas, Bin, HeadAtlas, HeadExample, TokenMass
 from attnviz.errors import InputError, missing
 from attnviz.kit.write import write_bytes
 from attnviz.records.heads import Head
@@ -17,13 +17,13 @@ from attnviz.records.restore import model_of_dict
 
 AT_ONCE = {"histograms": 1 << 12, "tokens": 1 << 12, "examples": 16}
 """How many rows are in memory while a table is read head by head; an example is large."""
+Table: TypeAlias = Sequence[Mapping[str, Any]]
 Folder: TypeAlias = str | Path
 """The folder of a scan: a path, or a URL that fsspec opens."""
 GROUP = {"heads": 1 << 12, "histograms": 1 << 12, "tokens": 1 << 10, "examples": 1 << 6}
 """Rows of a group, of which a reader of one head reads few."""
 SAID = b"attnviz"
 """Where a table says how it was made, as JSON, and a part of one of which scan and task it is."""
-_Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
 def import_parquet() -> None:
@@ -179,7 +179,7 @@ def _damaged(store: Store, name: str) -> InputError:
     return InputError(f"{store.url(name)!r} is missing, damaged, or of another scan", AGAIN)
 
 
-def _head(row: Mapping[str, Any], bins: _Rows, masses: _Rows, examples: _Rows) -> HeadAtlas:
+def _head(row: Mapping[str, Any], bins: Table, masses: Table, examples: Table) -> HeadAtlas:
     """A head of its rows in each table."""
     histograms: dict[Any, list[Bin]] = {}
     for each in bins:
@@ -206,7 +206,7 @@ class _Parts:
         """Whether there are rows of a head that nobody asked for."""
         return self._next is not None
 
-    def of(self, head: Head) -> _Rows:
+    def of(self, head: Head) -> Table:
         """The rows of this head, where it is the next one; else none."""
         if self._next is None or self._next[0] != head:
             return []
@@ -215,7 +215,7 @@ class _Parts:
         return rows
 
 
-def _example(row: Mapping[str, Any]) -> Example:
+def _example(row: Mapping[str, Any]) -> HeadExample:
     """An example of a row."""
     queries, keys = (np.array(row[name], np.int64) for name in ("queries", "keys"))
     weights, tokens = np.array(row["weights"], np.float32), tuple(row["tokens"])
@@ -225,7 +225,7 @@ def _example(row: Mapping[str, Any]) -> Example:
         raise InputError("a table of examples has links that are none", "scan again")
     numbers = ("bin", "largest", "apart", "start", "window")
     named = {name: row[name] for name in ("kind", "path", *numbers)}
-    return Example(**named, tokens=tokens, queries=queries, keys=keys, weights=weights)
+    return HeadExample(**named, tokens=tokens, queries=queries, keys=keys, weights=weights)
 
 
 def _batches(folder: Folder, table: str) -> Iterator[Mapping[str, Any]]:

@@ -12,11 +12,11 @@ from attnviz.commands.atlas.record import (
     SCORES,
     Atlas,
     Bin,
-    Example,
     HeadAtlas,
+    HeadExample,
     Histogram,
-    Side,
     TokenMass,
+    TokenSide,
 )
 from attnviz.console import Display
 from attnviz.draw.labels import ascii_only, fenced, name_of, names_of_texts, told_apart
@@ -71,7 +71,7 @@ HISTOGRAMS: Mapping[Histogram, str] = MappingProxyType(
         "largest": "windows by largest weight",
     }
 )
-SIDES: Mapping[Side, str] = MappingProxyType(
+SIDES: Mapping[TokenSide, str] = MappingProxyType(
     {"query": "query tokens", "key": "key tokens", "pair": "pairs"}
 )
 
@@ -165,7 +165,7 @@ def _tokens_apart(each: Bin) -> str:
     return f"{last:,.0f}" if last <= each.start else f"{each.start:,.0f}–{last:,.0f}"
 
 
-def _tokens(side: Side, found: Sequence[TokenMass], display: Display) -> list[Text]:
+def _tokens(side: TokenSide, found: Sequence[TokenMass], display: Display) -> list[Text]:
     """A line for each of the tokens with the most weight."""
     unicode = display.unicode
     texts = {
@@ -230,7 +230,7 @@ LONGEST = 24  # cells of a token
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class WindowRow:
     """The query of a window's largest weight, and its links: `keys`, `weights`, strongest first."""
 
     query: int
@@ -248,20 +248,22 @@ class Row:
         return tuple(key for key in self.keys if key > 0)[:STRONGEST]
 
 
-def strongest_row(example: Example) -> Row | None:
+def strongest_row(example: HeadExample) -> WindowRow | None:
     """The row of the largest weight, first row and column left out; None where there is no link."""
     if example.strongest is None:
         return None
     query, _ = example.strongest
     mine = np.flatnonzero(example.queries == query)
     mine = mine[np.argsort(-example.weights[mine], kind="stable")]
-    return Row(query, tuple(example.keys[mine].tolist()), tuple(example.weights[mine].tolist()))
+    return WindowRow(
+        query, tuple(example.keys[mine].tolist()), tuple(example.weights[mine].tolist())
+    )
 
 
 def examples(head: HeadAtlas, most: int, display: Display) -> Iterator[Text]:
     """The windows with the largest weights, at most so many, and what their shades are."""
     top = [each for each in head.examples if each.kind == "top"]
-    texts: dict[tuple[str, ...], list[Example]] = {}
+    texts: dict[tuple[str, ...], list[HeadExample]] = {}
     for each in top:
         texts.setdefault(each.tokens, []).append(each)
     found = [(alike, row) for alike in texts.values() if (row := strongest_row(alike[0]))][:most]
@@ -280,7 +282,7 @@ def examples(head: HeadAtlas, most: int, display: Display) -> Iterator[Text]:
 
 
 def _example(
-    n: int, alike: Sequence[Example], row: Row, strongest: float, display: Display
+    n: int, alike: Sequence[HeadExample], row: WindowRow, strongest: float, display: Display
 ) -> Iterator[Text]:
     example = alike[0]
     arrow = "→" if display.unicode else "->"
@@ -305,7 +307,7 @@ def _names(tokens: Sequence[str], display: Display) -> list[str]:
     return [fenced(cut(name, LONGEST, unicode=unicode)) for name in written]
 
 
-def _place(example: Example, alike: int, display: Display) -> str:
+def _place(example: HeadExample, alike: int, display: Display) -> str:
     """Where the window is: its file, the byte at which its document begins, and its number."""
     path = readable(example.path)
     said = f"  {path}, byte {example.start:,}"
@@ -314,7 +316,7 @@ def _place(example: Example, alike: int, display: Display) -> str:
     return fenced(said) if display.unicode else ascii_only(said)
 
 
-def _pieces(example: Example, row: Row) -> Iterator[TextPiece]:
+def _pieces(example: HeadExample, row: WindowRow) -> Iterator[TextPiece]:
     """The tokens near the query and its strongest keys; `…` stands for the others."""
     weights = dict(zip(row.keys, row.weights, strict=True))
     ahead = bool((example.keys > example.queries).any())  # the model is not causal

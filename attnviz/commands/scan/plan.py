@@ -61,7 +61,7 @@ MOST_SHARDS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ScanPlan:
     """A scan: what its workers are told, and the shards of its corpus."""
 
     job: Job
@@ -160,7 +160,7 @@ class Plan:
 
 def make_plan(
     store: Store, request: Request, source: Source, model: "LoadedModel | None" = None
-) -> Plan:
+) -> ScanPlan:
     """Plan a scan, perhaps with a model that is in memory; nothing is written."""
     files = corpus_files(request.paths, avoid=store.where)
     size = sum(file.size for file in files)
@@ -170,7 +170,7 @@ def make_plan(
     states = [(file.path, file.size, file.mark) for file in files]
     held = files_of_model(source) if model is None else state_of_memory(model)
     manifest = manifest_of(request, source, held, states, len(shards))
-    return Plan(Job(store, request, source, digest_of(manifest), model), manifest, shards, size)
+    return ScanPlan(Job(store, request, source, digest_of(manifest), model), manifest, shards, size)
 
 
 def shard_size(corpus: int) -> int:
@@ -263,7 +263,7 @@ class Estimated:
     more: int = 0
 
 
-def estimated(plan: Plan, tasks: Sequence[Task], workers: Executor, how: HowRun) -> Estimated:
+def estimated(plan: ScanPlan, tasks: Sequence[Task], workers: Executor, how: HowRun) -> Estimated:
     """Run a few windows of the first shard that is left, and tell what all of them will take."""
     first, tried = tasks[0], list[Done]()
     assert isinstance(first, CountShard)

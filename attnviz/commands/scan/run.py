@@ -28,7 +28,7 @@ from attnviz.commands.atlas.tables import (
     table_bytes,
 )
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
-from attnviz.commands.scan.plan import PARTS, Estimated, Plan, estimated, locked
+from attnviz.commands.scan.plan import PARTS, Estimated, ScanPlan, estimated, locked
 from attnviz.commands.scan.shards import check_unchanged
 from attnviz.commands.scan.tasks import CountShard, Done, tasks_of_windows
 from attnviz.draw.titles import amount
@@ -72,7 +72,7 @@ class Watcher(Protocol):
         """A task is done."""
 
 
-def check_bad(plan: Plan, shards: Sequence[CountShard], size: Size, most: float) -> Size:
+def check_bad(plan: ScanPlan, shards: Sequence[CountShard], size: Size, most: float) -> Size:
     """Name the bad documents of counted shards, and see that they are no more than this percentage.
 
     Returns:
@@ -95,7 +95,7 @@ def check_bad(plan: Plan, shards: Sequence[CountShard], size: Size, most: float)
     return replace(size, why=first.why if first else "")
 
 
-def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Size | None:
+def run_scan(plan: ScanPlan, how: HowRun, watcher: Watcher) -> Size | None:
     """Do what is left of a scan, and write its result.
 
     Returns:
@@ -137,7 +137,7 @@ def _finished(store: Store, manifest: Mapping[str, Any]) -> Size:
     return Size(*atlas.size, manifest["result"]["skipped"], why, atlas.identity)
 
 
-def _count(plan: Plan, how: HowRun, watcher: Watcher, workers: Executor) -> None:
+def _count(plan: ScanPlan, how: HowRun, watcher: Watcher, workers: Executor) -> None:
     """Count the shards that are left."""
     every, tasks = plan.of_part(how.part), plan.counting(how.part)
     if tasks and how.merge:
@@ -171,7 +171,7 @@ def _count(plan: Plan, how: HowRun, watcher: Watcher, workers: Executor) -> None
 # The result of a scan: its records and its parts as tables.
 
 
-def write_result(plan: Plan, total: Record, lost: Collection[str]) -> None:
+def write_result(plan: ScanPlan, total: Record, lost: Collection[str]) -> None:
     """Write the tables that are lost of a scan whose tasks are all done, and what is in them."""
     store, length = plan.store, total.origin.length
     names = [task.name for task in tasks_of_windows(total, plan.shards)]
@@ -193,7 +193,7 @@ def remove_parts(store: Store) -> None:
         store.remove(folder)
 
 
-def write_skipped(plan: Plan, shards: Sequence[CountShard]) -> None:
+def write_skipped(plan: ScanPlan, shards: Sequence[CountShard]) -> None:
     """Write the documents of counted shards that could not be read, one a line."""
     lines = (f"{to_json(vars(each))}\n".encode() for each in plan.skipped(shards))
     plan.store.write("skipped.jsonl", lines)

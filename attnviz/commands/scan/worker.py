@@ -15,7 +15,7 @@ from attnviz.commands.atlas.folder import Request, Store, read_manifest
 from attnviz.commands.atlas.record import (
     SCALE,
     WEIGHTS,
-    Document,
+    CorpusText,
     Origin,
     Shard,
     Skipped,
@@ -29,15 +29,15 @@ from attnviz.commands.scan.shards import check_unchanged
 from attnviz.commands.scan.tasks import (
     CountShard,
     Done,
+    ExamplePlace,
     Lasting,
-    Place,
     SampleTokens,
     TakeExamples,
     Task,
     Trial,
     part_name,
 )
-from attnviz.commands.scan.windows import Counter, Window, Windows, batches
+from attnviz.commands.scan.windows import Counter, Window, WindowCutter, batches
 from attnviz.errors import AttnvizError, InputError, ModelError, OutputError, UsageError, option
 from attnviz.kit.prepare import load_model
 from attnviz.models.catalog import Source
@@ -149,7 +149,7 @@ class Worker:
     def _try(self, shard: Shard) -> Done:
         counter, size, documents, begun = self._counter(0), 0, 0, perf_counter()
         for document in self._documents(shard):
-            if isinstance(document, Document):
+            if isinstance(document, CorpusText):
                 text = document.text[: TRIAL_SIZE - size]
                 counter.add(replace(document, text=text))
                 size, documents = size + len(text.encode()), documents + 1
@@ -176,10 +176,10 @@ class Worker:
             self._model, self._heads, self._length, shard=shard, seed=seed, origin=self._origin
         )
 
-    def _cutter(self) -> Windows:
-        return Windows(self._model.tokenizer, self._length, self._request.seed)
+    def _cutter(self) -> WindowCutter:
+        return WindowCutter(self._model.tokenizer, self._length, self._request.seed)
 
-    def _documents(self, shard: Shard) -> Iterator[Document | Skipped]:
+    def _documents(self, shard: Shard) -> Iterator[CorpusText | Skipped]:
         """The documents of a shard, as many as are wanted of it."""
         asked = self._request
         every = (d for p in shard.pieces for d in documents_of(p, asked.split, asked.key))
@@ -187,7 +187,7 @@ class Worker:
 
     def _windows(
         self, shard: Shard, ordinals: Collection[int]
-    ) -> Iterator[tuple[Document, Window]]:
+    ) -> Iterator[tuple[CorpusText, Window]]:
         """These windows of a shard, with their documents."""
         cutter, left = self._cutter(), set(ordinals)
         for document in self._documents(shard):
@@ -251,8 +251,8 @@ def _links(
 def example_rows(
     model: "LoadedModel",
     heads: Sequence[Head],
-    windows: Sequence[tuple[Document, Window]],
-    wanted: Mapping[int, Sequence[Place]],
+    windows: Sequence[tuple[CorpusText, Window]],
+    wanted: Mapping[int, Sequence[ExamplePlace]],
 ) -> Iterator[dict[str, Any]]:
     """The rows of `examples.parquet` for some windows of a shard.
 
@@ -301,7 +301,7 @@ def _apart(links: HeadLinks) -> float:
 
 
 @dataclass
-class TokenMass:
+class PairMass:
     """The mass of pairs of tokens over windows, in fixed point; each pair as one number."""
 
     vocabulary: int
@@ -345,7 +345,7 @@ def token_rows(
     model: "LoadedModel", heads: Sequence[Head], windows: Sequence[Window]
 ) -> Iterator[dict[str, Any]]:
     """The rows of `tokens.parquet` for some heads over the sampled windows."""
-    of = {head: TokenMass(model.tokenizer.vocab_size) for head in heads}
+    of = {head: PairMass(model.tokenizer.vocab_size) for head in heads}
 
     def give(window: Window, links: HeadLinks) -> None:
         of[Head(links.layer, links.head)].add(np.array(window.ids), links)
