@@ -313,7 +313,8 @@ import sys
 sys.path.insert(0, {root!r})
 import pyarrow.parquet
 from attnviz.commands.atlas.record import Skipped
-from attnviz.commands.scan.shards import corpus_files, documents_of, shards_of
+from attnviz.commands.scan.corpus import documents_of
+from attnviz.commands.scan.shards import corpus_files, shards_of
 held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for shard in shards_of(corpus_files([sys.argv[1]]), sys.argv[2], 1 << 28):
     for piece in shard.pieces:

@@ -146,7 +146,6 @@ def _told_apart(names: Sequence[str]) -> list[str]:
 
 
 def _check_same(names: tuple[str, str], atlases: tuple[Atlas, Atlas]) -> None:
-    """See that two scans can be compared."""
     wrong = _difference(names, atlases)
     if wrong:
         raise UsageError(

@@ -385,7 +385,6 @@ def _check_empty(store: Store) -> None:
 
 
 def _check_orphans(store: Store, shards: Iterable[str], scan: str) -> None:
-    """See that shards without a manifest are of this scan."""
     found = set[str]()
     for name in shards:
         with suppress(ValueError):

@@ -181,7 +181,6 @@ def _title(atlas: Atlas) -> str:
 
 
 def _about(atlas: Atlas) -> str:
-    """What was scanned, and how it was cut."""
     length, windows = atlas.asked.get("length"), int(atlas.rows[0]["windows"])
     at_most = f" of at most {amount(length, 'token')}" if isinstance(length, int) else ""
     tokens = f"{amount(atlas.size[1], 'token')} in {amount(windows, 'window')}{at_most}"
@@ -341,7 +340,6 @@ class _Heads:
 
 
 def _one_file(atlas: Atlas, made: _Heads, start: AtlasStart) -> bytes | None:
-    """The page as one file; None if it would be too large."""
     if not made.up_to(LARGEST):
         return None
     page = b"".join(encoded(page_chunks(atlas, start, made.search, made.kept)))

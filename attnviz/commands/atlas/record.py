@@ -297,7 +297,6 @@ class HeadAtlas:
 
     @property
     def head(self) -> Head:
-        """Which head."""
         return Head(self.row["layer"], self.row["head"])
 
 

@@ -163,7 +163,6 @@ def read_heads(folder: Folder, rows: Iterable[Mapping[str, Any]]) -> Iterator[He
 
 
 def _checked(folder: Folder, tables: Sequence[str]) -> Mapping[str, Any]:
-    """The manifest of a scan, the tables of which are as it wrote them."""
     store = Store(str(folder))
     manifest = read_manifest(store)
     if "result" not in manifest:
@@ -180,7 +179,6 @@ def _damaged(store: Store, name: str) -> InputError:
 
 
 def _head(row: Mapping[str, Any], bins: Table, masses: Table, examples: Table) -> HeadAtlas:
-    """A head of its rows in each table."""
     histograms: dict[Any, list[Bin]] = {}
     for each in bins:
         made = Bin(each["start"], each["end"], each["value"])
@@ -216,7 +214,6 @@ class _Parts:
 
 
 def _example(row: Mapping[str, Any]) -> HeadExample:
-    """An example of a row."""
     queries, keys = (np.array(row[name], np.int64) for name in ("queries", "keys"))
     weights, tokens = np.array(row["weights"], np.float32), tuple(row["tokens"])
     places = np.concatenate([queries, keys])

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import numpy as np
 from rich.text import Text
 
-from attnviz.commands.atlas.headlines import atlas_head_title, atlas_title
+from attnviz.commands.atlas.headlines import atlas_title
 from attnviz.commands.atlas.record import (
     SCORES,
     Atlas,
@@ -79,14 +79,10 @@ SIDES: Mapping[TokenSide, str] = MappingProxyType(
 def render_head(atlas: Atlas, head: HeadAtlas, top: int | None, display: Display) -> Iterator[Text]:
     """The head's scores, histograms, tokens and windows, and what their numbers are.
 
-    Args:
-        atlas: the scan.
-        head: one of its heads.
-        top: how many tokens of each side and how many windows; None for 10 and 3.
-        display: where it is shown.
+    `top`: how many tokens of each side and how many windows; None for 10 and 3.
     """
     width = display.width
-    yield from folded(Text(letters(atlas_head_title(atlas, head), display), "dim"), width)
+    yield from folded(Text(letters(atlas_title(atlas, str(head.head)), display), "dim"), width)
     yield Text()
     histograms = [
         _histogram(name, bins, display)
@@ -124,7 +120,6 @@ def score_number(score: str, value: float | None, *, signed: bool = False) -> st
 
 
 def _scores(head: HeadAtlas, display: Display) -> list[Text]:
-    """The scores, and their documents where they are not all of the scan."""
     row = head.row
     part = any(row[f"{name}_documents"] != row["documents"] for name in SCORES)
     columns = [Column("score"), Column("mean", right=True)]
@@ -207,7 +202,6 @@ def _bars(
 
 
 def _remarks(head: HeadAtlas) -> Iterator[str]:
-    """What the numbers are."""
     if head.histograms:
         yield (
             "weight by distance, by key position: the mean weight of a query on keys so far away, "
@@ -351,7 +345,6 @@ def _piece(token: str, weight: float | None, query: bool) -> TextPiece:
 
 
 def _legend(strongest: float, display: Display) -> Iterator[Text]:
-    """What shades or numbers are."""
     if display.color:
         text = ramp(display, strongest)
         start = text.plain.index(f" {strongest:.2f}")

@@ -145,7 +145,6 @@ def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn
 
 
 def _pane(figure: "Figure", left: float) -> "tuple[Axes, Axes]":
-    """The axes of a pane, and those of its colour bar."""
     beside = place(figure, left + SIDE + APART, 0, BAR, SIDE)
     return place(figure, left, 0, SIDE, SIDE), beside
 

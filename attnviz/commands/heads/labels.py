@@ -174,7 +174,6 @@ def _in_a_link(name: str, value: str | None) -> str:
 
 
 def _true_keys(prepared: Prepared, labelled: LabelledText) -> dict[int, set[int]]:
-    """The true keys of each labelled query."""
     empty, true = prepared.empty, dict[int, set[int]]()
     try:
         for names, of_keys in labelled.links:
@@ -215,7 +214,6 @@ class MeasureLabels:
     sums: dict[Head, NDArray[np.float64]] = field(default_factory=dict)
 
     def __call__(self, block: PatternBlock) -> None:
-        """Add these rows."""
         true = np.zeros((len(block.queries), block.weights.shape[2]), np.bool_)
         for row, query in enumerate(block.queries.tolist()):
             true[row, list(self.keys[query])] = True

@@ -122,12 +122,8 @@ def documents_of(piece: FilePart, split: Split, field: str) -> Iterator[CorpusTe
     """The documents that begin in a piece; blank ones are none.
 
     A document that cannot be read is skipped with the reason. Where the file itself cannot be read
-    any further, the rest of the piece is skipped as one.
-
-    Args:
-        piece: the part of a file.
-        split: what a document of a text file is.
-        field: where a JSON object holds its text, or the column of a table.
+    any further, the rest of the piece is skipped as one. `split`: what a document of a text file
+    is; `field`: where a JSON object holds its text, or the column of a table.
     """
     form = named_form(piece.path)
     if form.kind == "table":
@@ -292,7 +288,6 @@ def rows_of(piece: FilePart, column: str) -> Iterator[CorpusText | Skipped]:
 
 
 def _starts(file: Any) -> list[int]:
-    """The byte at which each row group begins."""
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     starts = []
     for group in groups:
@@ -303,7 +298,6 @@ def _starts(file: Any) -> list[int]:
 
 
 def _wrong_column(schema: Any, column: str) -> str | None:
-    """Why no text can be in the column; None: it can."""
     import pyarrow as pa
 
     found = schema.get_all_field_indices(column)
@@ -350,7 +344,6 @@ def _group(
 
 
 def _size(file: Any, group: int, column: str) -> int:
-    """The bytes of a column in a row group, when they are decompressed."""
     content = file.metadata.row_group(group)
     columns = map(content.column, range(content.num_columns))
     return sum(c.total_uncompressed_size for c in columns if c.path_in_schema == column)
@@ -378,14 +371,10 @@ def _text(path: str, row: int, data: bytes | None, column: str) -> Iterator[Corp
 
 
 def spool(stdin: Stdin, path: Path) -> Path:
-    """Write standard input into a file, complete or not at all.
+    """Write standard input, to its end, into a file, complete or not at all; returns the file.
 
-    Args:
-        stdin: it is read to its end.
-        path: the file without a suffix; JSON lines get `.jsonl`, everything else `.txt`.
-
-    Returns:
-        the file. One that holds the same bytes already stays as it is, so that its time is kept.
+    `path`: without a suffix; JSON lines get `.jsonl`, everything else `.txt`. A file that holds the
+    same bytes already stays as it is, so that its time is kept.
 
     Raises:
         InputError: standard input is a terminal or closed, or cannot be read.

@@ -145,11 +145,9 @@ class LocalWorkers:
 
     @property
     def workers(self) -> int:
-        """How many processes there are at most."""
         return self._most
 
     def limit(self, workers: int) -> None:
-        """Start no more processes than this."""
         self._most = min(self._most, workers)
 
     def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
@@ -186,7 +184,6 @@ class LocalWorkers:
         self._pool[here] = process
 
     def end(self) -> None:
-        """End all processes at once."""
         for process in self._pool.values():
             process.kill()
         for process in self._pool.values():
@@ -204,7 +201,6 @@ def local_workers(job: Job, most: int) -> Iterator[LocalWorkers]:
 
 
 def _sent(worker: Connection, waiting: list[Task]) -> bool:
-    """Give a worker its next task, if there is one."""
     if waiting:
         try:
             worker.send(waiting.pop())

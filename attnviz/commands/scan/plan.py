@@ -133,7 +133,6 @@ class ScanPlan:
         return record
 
     def _is_counted(self, shard: CountShard) -> bool:
-        """Whether the record of a shard is one, and its own."""
         try:
             self._record(shard)
         except InputError:

@@ -44,7 +44,6 @@ class RayWorkers:
 
     @property
     def workers(self) -> int:
-        """How many actors there are."""
         return self._actors
 
     def limit(self, workers: int) -> None:
@@ -108,7 +107,6 @@ class RayWorkers:
             self._send(actor, waiting)
 
     def end(self) -> None:
-        """End all actors."""
         for actor in {*self._ready, *(sent.actor for sent in self._sent.values())}:
             self._ray.kill(actor)
 

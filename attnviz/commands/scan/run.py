@@ -130,7 +130,6 @@ def run_scan(plan: ScanPlan, how: HowRun, watcher: Watcher) -> Size | None:
 
 
 def _finished(store: Store, manifest: Mapping[str, Any]) -> Size:
-    """What a finished scan counted."""
     skipped = (store.read("skipped.jsonl") or b"").partition(b"\n")[0]
     why = json.loads(skipped)["why"] if skipped else ""
     atlas = read_atlas(store.where)
@@ -138,7 +137,6 @@ def _finished(store: Store, manifest: Mapping[str, Any]) -> Size:
 
 
 def _count(plan: ScanPlan, how: HowRun, watcher: Watcher, workers: Executor) -> None:
-    """Count the shards that are left."""
     every, tasks = plan.of_part(how.part), plan.counting(how.part)
     if tasks and how.merge:
         raise InputError(
@@ -200,8 +198,7 @@ def write_skipped(plan: ScanPlan, shards: Sequence[CountShard]) -> None:
 
 
 def _named(total: Record) -> Sequence[Head]:
-    """The heads of a record, in order."""
-    return [found for found in map(head_named, total.heads) if found is not None]
+    return [head for head in map(head_named, total.heads) if head is not None]
 
 
 def _heads(total: Record, length: int) -> Iterator[Mapping[str, object]]:
@@ -269,12 +266,7 @@ def joined(
 ) -> Iterator[bytes]:
     """A table of the result as a Parquet file, in chunks.
 
-    Args:
-        store: the folder of the scan.
-        table: which table.
-        parts: the files that make it.
-        heads: all heads, in order.
-        said: how it was made.
+    `parts`: the files that make it; `heads`: all, in order; `said`: how it was made.
     """
     import_parquet()
     import pyarrow as pa

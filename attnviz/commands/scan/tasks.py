@@ -106,7 +106,6 @@ def tasks_of_windows(record: Record, shards: Sequence[Shard]) -> list[Lasting]:
 
 
 def _examples(record: Record, shards: Sequence[Shard]) -> list[TakeExamples]:
-    """The chosen windows in tasks, in the order of their shards."""
     wanted: dict[tuple[int, int], list[ExamplePlace]] = {}
     for head in range(len(record.heads)):
         for rank, (window, kind) in enumerate(_of_head(record, head).items()):

@@ -212,7 +212,7 @@ class Counter:
         """Add windows to the record; `last`: a document that goes on, which waits till it ends."""
         documents = np.array([window.document for window in windows])
         rows = np.array([rows_of(window.ids, causal=self._model.causal) for window in windows])
-        sums = together(self._begun, DocumentSums(documents, values, rows)).by_document()
+        sums = DocumentSums(documents, values, rows).behind(self._begun).by_document()
         waits = documents == last
         parts = [self._of_windows(windows, largest, ~waits)]
         held = [self._of_windows(windows, largest, waits)]
@@ -231,7 +231,6 @@ class Counter:
     def _of_windows(
         self, windows: Sequence[Window], largest: FloatArray64, chosen: NDArray[np.bool_]
     ) -> Record:
-        """The record of some windows."""
         own = [window for window, is_one in zip(windows, chosen, strict=True) if is_one]
         return record_of_windows(self._record, own, largest[:, chosen], self._shard)
 
@@ -264,20 +263,16 @@ class DocumentSums:
             numbers, np.add.reduceat(self.values, starts), np.add.reduceat(self.rows, starts)
         )
 
+    def behind(self, begun: "DocumentSums | None") -> "DocumentSums":
+        """These, after what was begun."""
+        if begun is None:
+            return self
+        pairs = zip(vars(begun).values(), vars(self).values(), strict=True)
+        return DocumentSums(*map(np.concatenate, pairs))
+
     def of(self, chosen: slice) -> "DocumentSums":
         """Some of these."""
         return DocumentSums(self.documents[chosen], self.values[chosen], self.rows[chosen])
-
-
-def together(first: DocumentSums | None, then: DocumentSums) -> DocumentSums:
-    """Two sums, one behind the other."""
-    if first is None:
-        return then
-    return DocumentSums(
-        np.concatenate([first.documents, then.documents]),
-        np.concatenate([first.values, then.values]),
-        np.concatenate([first.rows, then.rows]),
-    )
 
 
 def rows_of(ids: Sequence[int], *, causal: bool) -> list[float]:
@@ -293,7 +288,7 @@ def rows_of(ids: Sequence[int], *, causal: bool) -> list[float]:
 def record_of_documents(like: Record, sums: DocumentSums, unit: FloatArray64) -> Record:
     """The record of some documents, without windows.
 
-    `like`: a record of the same heads and origin; `unit`: see `data.record.units`.
+    `like`: a record of the same heads and origin; `unit`: see `units`.
     """
     named = {name: sums.values[..., i] for i, name in enumerate(SUMS)}  # (D, H) each
     with np.errstate(divide="ignore", invalid="ignore"):

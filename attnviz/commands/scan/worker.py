@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnviz.commands.atlas.folder import Request, Store, read_manifest
 from attnviz.commands.atlas.record import (
@@ -30,7 +31,6 @@ from attnviz.commands.scan.tasks import (
     CountShard,
     Done,
     ExamplePlace,
-    Lasting,
     SampleTokens,
     TakeExamples,
     Task,
@@ -121,7 +121,7 @@ class Worker:
         for document in self._documents(task.shard):
             counter.add(document)
         record = counter.finish()
-        self._check_corpus([task.shard])
+        check_unchanged(files_of([task.shard]), here=False)
         self._store.write(task.name, record_to_bytes(record, counter.skipped, task.shard.number))
         return Done(record.documents, record.tokens, record.bad)
 
@@ -132,8 +132,7 @@ class Worker:
             tokens += sum(len(window.ids) for _, window in windows)
             rows += example_rows(self._model, self._heads, windows, wanted)
         rows.sort(key=lambda row: (row["layer"], row["head"], row["rank"]))
-        self._check_corpus([shard for shard, _ in task.chosen])
-        self._store.write(task.name, table_bytes("examples", rows, self._part(task)))
+        self._leave(task, "examples", rows)
         return Done(0, tokens)
 
     def _sample_tokens(self, task: SampleTokens) -> Done:
@@ -142,8 +141,7 @@ class Worker:
         windows = [replace(window, ordinal=number) for number, window in enumerate(found)]
         heads = [self._heads[place] for place in task.heads]
         rows = list(token_rows(self._model, heads, windows))
-        self._check_corpus([shard for shard, _ in task.chosen])
-        self._store.write(task.name, table_bytes("tokens", rows, self._part(task)))
+        self._leave(task, "tokens", rows)
         return Done(0, sum(len(window.ids) for window in windows))
 
     def _try(self, shard: Shard) -> Done:
@@ -163,12 +161,12 @@ class Worker:
             documents, tokens, seconds=seconds, size=size, heads=len(self._heads), memory=memory
         )
 
-    def _check_corpus(self, shards: Sequence[Shard]) -> None:
-        """See that the files of shards that were read are still those that were listed."""
-        check_unchanged(files_of(shards), here=False)
-
-    def _part(self, task: Lasting) -> str:
-        return part_name(self._origin.scan, task)
+    def _leave(
+        self, task: TakeExamples | SampleTokens, table: str, rows: Sequence[dict[str, Any]]
+    ) -> None:
+        """Write a part of a table, if the files that were read are still those that were listed."""
+        check_unchanged(files_of(shard for shard, _ in task.chosen), here=False)
+        self._store.write(task.name, table_bytes(table, rows, part_name(self._origin.scan, task)))
 
     def _counter(self, shard: int) -> Counter:
         seed = self._request.seed
@@ -176,11 +174,7 @@ class Worker:
             self._model, self._heads, self._length, shard=shard, seed=seed, origin=self._origin
         )
 
-    def _cutter(self) -> WindowCutter:
-        return WindowCutter(self._model.tokenizer, self._length, self._request.seed)
-
     def _documents(self, shard: Shard) -> Iterator[CorpusText | Skipped]:
-        """The documents of a shard, as many as are wanted of it."""
         asked = self._request
         every = (d for p in shard.pieces for d in documents_of(p, asked.split, asked.key))
         return islice(every, shard.most)
@@ -188,8 +182,8 @@ class Worker:
     def _windows(
         self, shard: Shard, ordinals: Collection[int]
     ) -> Iterator[tuple[CorpusText, Window]]:
-        """These windows of a shard, with their documents."""
-        cutter, left = self._cutter(), set(ordinals)
+        cutter = WindowCutter(self._model.tokenizer, self._length, self._request.seed)
+        left = set(ordinals)
         for document in self._documents(shard):
             if not left:
                 return
@@ -256,11 +250,7 @@ def example_rows(
 ) -> Iterator[dict[str, Any]]:
     """The rows of `examples.parquet` for some windows of a shard.
 
-    Args:
-        model: the model.
-        heads: those of the scan, in order.
-        windows: with their documents.
-        wanted: by ordinal of a window, the heads whose example it is.
+    `heads`: those of the scan, in order; `wanted`: by ordinal, the heads whose example it is.
     """
     found: dict[tuple[int, Head], HeadLinks] = {}
 
@@ -283,7 +273,7 @@ def example_rows(
                 "kind": place.kind,
                 "bin": min(WEIGHTS - 1, int(links.largest * WEIGHTS)),
                 "largest": links.largest,
-                "apart": _apart(links),
+                "apart": float(links.weights[_between_two(links)].max(initial=0.0)),
                 "path": document.path,
                 "start": document.start,
                 "window": window.number,
@@ -294,10 +284,9 @@ def example_rows(
             }
 
 
-def _apart(links: HeadLinks) -> float:
-    """The largest weight between two tokens, neither of which is the first; 0 below the links."""
-    inner = (links.queries > 0) & (links.keys > 0) & (links.queries != links.keys)
-    return float(links.weights[inner].max(initial=0.0))
+def _between_two(links: HeadLinks) -> NDArray[np.bool_]:
+    """Which links are between two tokens, neither of which is the first of the window."""
+    return np.asarray((links.queries > 0) & (links.keys > 0) & (links.queries != links.keys))
 
 
 @dataclass
@@ -309,8 +298,8 @@ class PairMass:
     _mass: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
 
     def add(self, ids: IntArray, links: HeadLinks) -> None:
-        """Add the links of a window (n) between two tokens, neither of which is its first one."""
-        inner = (links.queries > 0) & (links.keys > 0) & (links.queries != links.keys)
+        """Add the links of a window (n) between two tokens."""
+        inner = _between_two(links)
         pairs = ids[links.queries[inner]] * self.vocabulary + ids[links.keys[inner]]
         mass = in_fixed_point(links.weights[inner].astype(np.float64))
         self._pairs, self._mass = summed(
