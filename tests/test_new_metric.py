@@ -47,6 +47,7 @@ HEADS = ["heads", "--file", "words.txt", "--layer", "4"]
 COMMANDS = [
     [*HEADS, "--sort", "second", "-f", "json", "-o", "heads.json"],
     [*HEADS, "--role", "second token", "-o", "heads.txt"],
+    ["schema", "heads", "-o", "schema.json"],
     ["atlas", "scanned", "-f", "csv", "-o", "atlas.csv"],
     ["atlas", "scanned", "--sort", "second", "-o", "atlas.txt"],
     ["atlas", "scanned", "--head", "L1H2", "-o", "head.txt"],
@@ -80,6 +81,8 @@ def test_heads_measure_it_sort_by_it_and_have_its_role(folder: Path) -> None:
     values = [row["second"] for row in rows]
     assert values == sorted(values, reverse=True)
     assert 0 < values[-1] < values[0] < 1
+    row = json.loads((folder / "schema.json").read_text())["$defs"]["HeadRow"]
+    assert row["properties"]["second"]["description"] == "Mean weight on the second token."
     table = (folder / "heads.txt").read_text()
     assert "  2nd\n" in table
     assert "second token: 2nd ≥ 0.01" in table

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.commands.atlas.record import SCORES, Atlas, Bin, Example, HeadAtlas, Side
+from attnviz.commands.atlas.record import SCORES, Atlas, Bin, HeadAtlas, HeadExample, TokenSide
 from attnviz.errors import OutputError
 from attnviz.kit.write import ELSEWHERE, as_output_error, check_folder, make_folder, write_bytes
 from attnviz.records.metrics import Score
@@ -82,9 +82,6 @@ def write_headvis(tree: Path, atlas: Atlas, heads: Iterable[HeadAtlas]) -> Path:
         tree: the folder that the loaders are given; made where it is not there.
         atlas: the scan.
         heads: its heads, as they come; only one of them is held at a time.
-
-    Raises:
-        OutputError: a file cannot be written, or the folder holds something else.
     """
     folder = tree / file_name(model_of(atlas), "model") / "headvis"
     folder /= file_name(corpus_of(atlas), "corpus")
@@ -158,7 +155,7 @@ def head_object(head: HeadAtlas, atlas: Atlas) -> dict[str, Any]:
     }
 
 
-def sequence_object(example: Example) -> dict[str, Any]:
+def sequence_object(example: HeadExample) -> dict[str, Any]:
     """An example with its links as `query * len(tokens) + key`, in rising order."""
     indices = example.queries * len(example.tokens) + example.keys
     order = np.argsort(indices, kind="stable")
@@ -175,7 +172,7 @@ def sequence_object(example: Example) -> dict[str, Any]:
     }
 
 
-def _distinct(examples: Iterable[Example]) -> Iterable[Example]:
+def _distinct(examples: Iterable[HeadExample]) -> Iterable[HeadExample]:
     """Each window once; one may be among the largest, and be drawn from its bin, too."""
     return {(each.path, each.start, each.window): each for each in examples}.values()
 
@@ -191,7 +188,7 @@ def _distances(bins: Sequence[Bin], atlas: Atlas) -> dict[str, list[float]]:
     }
 
 
-def _tokens(head: HeadAtlas, side: Side) -> list[dict[str, Any]]:
+def _tokens(head: HeadAtlas, side: TokenSide) -> list[dict[str, Any]]:
     return [
         {"token": _token(getattr(each, side)), "weight": _rounded(each.mass)}
         for each in head.tokens.get(side, ())[:TOKENS]

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import numpy as np
 
 from attnviz.commands.atlas.headvis import new_folder
-from attnviz.commands.atlas.record import SCORES, Atlas, Example, HeadAtlas
+from attnviz.commands.atlas.record import SCORES, Atlas, HeadAtlas, HeadExample
 from attnviz.draw.labels import VIRIDIS
 from attnviz.draw.page import document
 from attnviz.draw.page.document import COMMON, beside, filled, policy, safe_json, source
@@ -181,7 +181,6 @@ def _title(atlas: Atlas) -> str:
 
 
 def _about(atlas: Atlas) -> str:
-    """What was scanned, and how it was cut."""
     length, windows = atlas.asked.get("length"), int(atlas.rows[0]["windows"])
     at_most = f" of at most {amount(length, 'token')}" if isinstance(length, int) else ""
     tokens = f"{amount(atlas.size[1], 'token')} in {amount(windows, 'window')}{at_most}"
@@ -199,7 +198,7 @@ def _values(atlas: Atlas) -> Mapping[str, object]:
     }
 
 
-def _example(example: Example) -> Mapping[str, object]:
+def _example(example: HeadExample) -> Mapping[str, object]:
     """A window and its links, by query and then by weight."""
     order = np.lexsort((example.keys, -example.weights, example.queries))
     levels = np.rint(np.nan_to_num(example.weights.astype(np.float64)) * LEVELS).astype(np.int64)
@@ -253,9 +252,6 @@ def write_page(
 
     Returns:
         the folder, if there is one.
-
-    Raises:
-        OutputError: a file cannot be written, or the folder holds something else.
     """
     made, start = _Heads(atlas, iter(heads)), start or start_of(atlas)
     page = _one_file(atlas, made, start)
@@ -344,7 +340,6 @@ class _Heads:
 
 
 def _one_file(atlas: Atlas, made: _Heads, start: AtlasStart) -> bytes | None:
-    """The page as one file; None if it would be too large."""
     if not made.up_to(LARGEST):
         return None
     page = b"".join(encoded(page_chunks(atlas, start, made.search, made.kept)))

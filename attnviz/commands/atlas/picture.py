@@ -13,11 +13,7 @@ from attnviz.records.heads import Head
 
 
 def draw(atlas: Atlas, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The scores of all heads: shares from 0 to 1, others from 0 to the largest.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """The scores of all heads: shares from 0 to 1, others from 0 to the largest."""
     found = (score_pane(SCORES[name], by_head(_values(atlas, name))) for name in SCORES)
     panes = [pane for pane in found if pane is not None]
     return draw_panes(atlas_title(atlas), panes, dpi=dpi, cmap=cmap)

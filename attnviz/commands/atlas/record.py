@@ -220,7 +220,7 @@ else:
 Histogram: TypeAlias = Literal["distance", "position", "largest"]
 """`distance`, `position`: the mean mass per query on keys so far away, or at this position;
 `largest`: how many windows have their largest weight there."""
-Side: TypeAlias = Literal["query", "key", "pair"]
+TokenSide: TypeAlias = Literal["query", "key", "pair"]
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ class TokenMass:
 
 
 @dataclass(frozen=True, eq=False)
-class Example:
+class HeadExample:
     """A window of the corpus, with the strongest links of one head in it.
 
     `kind`: "top" where it is one of those with the largest weight between two tokens, "bin" where
@@ -291,13 +291,12 @@ class HeadAtlas:
 
     row: Mapping[str, Any]
     histograms: Mapping[Histogram, Sequence[Bin]]
-    tokens: Mapping[Side, Sequence[TokenMass]]
-    examples: Sequence[Example]
+    tokens: Mapping[TokenSide, Sequence[TokenMass]]
+    examples: Sequence[HeadExample]
     sampled: int = 0
 
     @property
     def head(self) -> Head:
-        """Which head."""
         return Head(self.row["layer"], self.row["head"])
 
 
@@ -319,12 +318,12 @@ class Atlas:
         made: Mapping[str, Any] = self.asked.get("result", {}).get("made", {})
         return made
 
-    def sorted_by(self, score: str | None, top: int | None) -> "Atlas":
+    def sorted_by(self, score: str | None) -> "Atlas":
         """The same heads in this order, the largest first; heads without the score last."""
         rows = list(self.rows)
         if score is not None:
             rows.sort(key=lambda row: (row[score] is None, -(row[score] or 0.0)))
-        return replace(self, rows=rows[:top])
+        return replace(self, rows=rows)
 
     @property
     def heads(self) -> tuple[Head, ...]:
@@ -362,7 +361,7 @@ class CorpusFile:
 
 
 @dataclass(frozen=True)
-class Piece:
+class FilePart:
     """A part of a corpus file: from the byte `start` up to, and without, `end`.
 
     Documents that begin there belong to it; in Parquet, the row groups that begin there. `file`:
@@ -383,12 +382,12 @@ class Shard:
     """
 
     number: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[FilePart, ...]
     most: int | None = None
 
 
 @dataclass(frozen=True)
-class Document:
+class CorpusText:
     """A text of the corpus, its file, and the byte at which it begins.
 
     The byte is one of the decompressed file; in Parquet, `start` is the row, counted from 0.

@@ -30,14 +30,7 @@ HEADS = 12
 
 
 def render(atlas: Atlas, scatter: Scatter, top: int | None, display: Display) -> Iterator[Text]:
-    """The heads farthest from the median, and the rule.
-
-    Args:
-        atlas: the scan.
-        scatter: two of its scores.
-        top: how many heads are named; None for 12.
-        display: where it is shown.
-    """
+    """The heads farthest from the median, and the rule; `top`: how many heads, None for 12."""
     shown = scatter.outliers[: top or HEADS]
     title = letters(scatter_title(atlas, scatter), display)
     yield from folded(Text(title, "dim"), display.width)
@@ -81,18 +74,7 @@ FAR_AWAY = 0.14  # inches; from there on a line joins a name to its point
 def draw(
     atlas: Atlas, scatter: Scatter, *, top: int | None = None, dpi: int = 150, cmap: str = LAYERS
 ) -> Drawn:
-    """The scatter, with the outliers named.
-
-    Args:
-        atlas: the scan.
-        scatter: two of its scores.
-        top: how many outliers are named at most; None for 12.
-        dpi: pixels in an inch.
-        cmap: the colours of the layers.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """The scatter, with at most `top` outliers named, or 12; `cmap`: the layers' colours."""
     title = scatter_title(atlas, scatter)
     with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         axes = place(figure, 0, 0, WIDTH, HEIGHT)
@@ -173,7 +155,6 @@ def _name(axes: "Axes", frame: _Frame, scatter: Scatter, outliers: Sequence[Head
 
 
 def _size(axes: "Axes", name: str) -> tuple[float, float]:
-    """How large a name is, in inches."""
     figure = cast("Figure", axes.figure)
     text = axes.text(0, 0, name, fontsize=NAME_SIZE, parse_math=False)
     box = text.get_window_extent(renderer_of(figure))

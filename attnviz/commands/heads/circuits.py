@@ -126,11 +126,7 @@ LABELS = 24  # heads along a side that are named at most
 
 
 def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The panes side by side: copying first, then the compositions over what chance would give.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """The panes side by side: copying first, then the compositions over what chance would give."""
     title = circuits_title(circuits)
     with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         left = 0.0
@@ -147,7 +143,6 @@ def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn
 
 
 def _pane(figure: "Figure", left: float) -> "tuple[Axes, Axes]":
-    """The axes of a pane, and those of its colour bar."""
     beside = place(figure, left + SIDE + APART, 0, BAR, SIDE)
     return place(figure, left, 0, SIDE, SIDE), beside
 

@@ -16,9 +16,6 @@ def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn
     """The metrics of all heads: shares from 0 to 1, others from 0 to the largest.
 
     A head is boxed in the metric that gives it its role.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
     """
     found = (
         score_pane(

@@ -13,15 +13,7 @@ from attnviz.kit.result import Form, Result
 from attnviz.records.heads import Head
 from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport, Metric
 from attnviz.records.parts import Circuits, Composition, Copying
-from attnviz.records.rows import (
-    ERROR,
-    Field,
-    Fields,
-    JsonOutput,
-    head_fields,
-    measured,
-    model_name,
-)
+from attnviz.records.rows import ERROR, Field, Fields, JsonOutput, head_fields, measured, model_name
 
 OfReport: TypeAlias = tuple[HeadReport, HeadMetrics]
 OfRetrieval: TypeAlias = tuple[Retrieval, Head, float]
@@ -62,10 +54,7 @@ HEAD_ROW = Fields[OfReport](
         ),
         *(field for metric in METRICS.values() for field in _of_metric(metric)),
         Field(
-            "measured",
-            str,
-            "The text or the probe, for a person.",
-            lambda row: heads_title(row[0]),
+            "measured", str, "The text or the probe, for a person.", lambda row: heads_title(row[0])
         ),
     ),
 )

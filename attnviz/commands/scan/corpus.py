@@ -11,7 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from attnviz.commands.atlas.record import CorpusFile, Document, Piece, Skipped, Split
+from attnviz.commands.atlas.record import CorpusFile, CorpusText, FilePart, Skipped, Split
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.inputs import text as inputs_text
 from attnviz.inputs.places import BUFFER, Form, decompressed, named_form, opened, reading, shown
@@ -115,16 +115,12 @@ READ = 1 << 27
 """Bytes of a corpus that are read in a moment."""
 
 
-def documents_of(piece: Piece, split: Split, field: str) -> Iterator[Document | Skipped]:
+def documents_of(piece: FilePart, split: Split, field: str) -> Iterator[CorpusText | Skipped]:
     """The documents that begin in a piece; blank ones are none.
 
     A document that cannot be read is skipped with the reason. Where the file itself cannot be read
-    any further, the rest of the piece is skipped as one.
-
-    Args:
-        piece: the part of a file.
-        split: what a document of a text file is.
-        field: where a JSON object holds its text, or the column of a table.
+    any further, the rest of the piece is skipped as one. `split`: what a document of a text file
+    is; `field`: where a JSON object holds its text, or the column of a table.
     """
     form = named_form(piece.path)
     if form.kind == "table":
@@ -155,10 +151,10 @@ def _lengths(files: Sequence[CorpusFile], split: Split, field: str) -> Iterator[
         if named_form(file.path) == Form("text") and split == "file":
             yield file.size if file.size <= LONGEST else 0
         elif left > 0:
-            piece = Piece(file.path, 0, min(file.size, left))
+            piece = FilePart(file.path, 0, min(file.size, left))
             left -= file.size
             found = documents_of(piece, split, field)
-            yield from (len(d.text.encode()) for d in found if isinstance(d, Document))
+            yield from (len(d.text.encode()) for d in found if isinstance(d, CorpusText))
 
 
 def _no_text(path: str, form: Form) -> str | None:
@@ -173,7 +169,9 @@ def _no_text(path: str, form: Form) -> str | None:
     return "no text: it has zero bytes" if b"\0" in head else None
 
 
-def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[Document | Skipped]:
+def _of_stream(
+    piece: FilePart, form: Form, split: Split, field: str
+) -> Iterator[CorpusText | Skipped]:
     with decompressed(piece.path, form) as stream:
         if form.kind == "text" and split == "file":
             whole = TextUnit(0, LONGEST)
@@ -194,7 +192,7 @@ def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[D
             yield Skipped(shown(piece.path), units.at, error.wrong)
 
 
-def _of_unit(path: str, unit: TextUnit, field: str | None) -> Document | Skipped | None:
+def _of_unit(path: str, unit: TextUnit, field: str | None) -> CorpusText | Skipped | None:
     """The text of a unit, or where a field is named, that of its JSON object; None: it is blank."""
     path = shown(path)
     if unit.too_long:
@@ -209,10 +207,10 @@ def _of_unit(path: str, unit: TextUnit, field: str | None) -> Document | Skipped
         return _of_json(path, unit.at, text, field)
     if "\0" in text:
         return Skipped(path, unit.at, "no text: it has zero bytes")
-    return Document(path, unit.at, text.strip("\r\n"))
+    return CorpusText(path, unit.at, text.strip("\r\n"))
 
 
-def _of_json(path: str, start: int, line: str, field: str) -> Document | Skipped | None:
+def _of_json(path: str, start: int, line: str, field: str) -> CorpusText | Skipped | None:
     try:
         content = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -226,7 +224,7 @@ def _of_json(path: str, start: int, line: str, field: str) -> Document | Skipped
         return Skipped(path, start, error.wrong)
     if len(text.encode()) > LONGEST:
         return too_long(path, start)
-    return Document(path, start, text) if text.strip() else None
+    return CorpusText(path, start, text) if text.strip() else None
 
 
 # The rows of a Parquet file, group by group, of one column.
@@ -250,7 +248,7 @@ def cuts_of(path: str, most: int) -> list[int]:
     return cuts
 
 
-def rows_of(piece: Piece, column: str) -> Iterator[Document | Skipped]:
+def rows_of(piece: FilePart, column: str) -> Iterator[CorpusText | Skipped]:
     """The texts of the row groups that begin in a piece; a document's start is its row.
 
     A group that is damaged is skipped from the first row that cannot be read.
@@ -276,7 +274,6 @@ def rows_of(piece: Piece, column: str) -> Iterator[Document | Skipped]:
 
 
 def _starts(file: Any) -> list[int]:
-    """The byte at which each row group begins."""
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     starts = []
     for group in groups:
@@ -287,7 +284,6 @@ def _starts(file: Any) -> list[int]:
 
 
 def _wrong_column(schema: Any, column: str) -> str | None:
-    """Why no text can be in the column; None: it can."""
     import pyarrow as pa
 
     found = schema.get_all_field_indices(column)
@@ -299,7 +295,9 @@ def _wrong_column(schema: Any, column: str) -> str | None:
     return None if inner in texts else f"the column {column!r} holds {kind}, and no text"
 
 
-def _group(file: Any, path: str, group: int, at: int, column: str) -> Iterator[Document | Skipped]:
+def _group(
+    file: Any, path: str, group: int, at: int, column: str
+) -> Iterator[CorpusText | Skipped]:
     """The texts of a row group, whose first row has the number `at`."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -339,28 +337,24 @@ def too_long(path: str, start: int, most: int = LONGEST) -> Skipped:
     return Skipped(path, start, f"more than {most >> 20} MB in one text")
 
 
-def _text(path: str, row: int, data: bytes | None, column: str) -> Document | Skipped | None:
+def _text(path: str, row: int, data: bytes | None, column: str) -> CorpusText | Skipped | None:
     if data is None:
         return Skipped(path, row, f"no text under {column!r}")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         return Skipped(path, row, f"not UTF-8 ({error.reason})")
-    return Document(path, row, text) if text.strip() else None
+    return CorpusText(path, row, text) if text.strip() else None
 
 
 # Standard input as a file, which can be cut into shards and read by several processes.
 
 
 def spool(stdin: Stdin, path: Path) -> Path:
-    """Write standard input into a file, complete or not at all.
+    """Write standard input, to its end, into a file, complete or not at all; returns the file.
 
-    Args:
-        stdin: it is read to its end.
-        path: the file without a suffix; JSON lines get `.jsonl`, everything else `.txt`.
-
-    Returns:
-        the file. One that holds the same bytes already stays as it is, so that its time is kept.
+    `path`: without a suffix; JSON lines get `.jsonl`, everything else `.txt`. A file that holds the
+    same bytes already stays as it is, so that its time is kept.
 
     Raises:
         InputError: standard input is a terminal or closed, or cannot be read.

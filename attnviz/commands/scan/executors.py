@@ -138,7 +138,6 @@ class LocalWorkers:
         return self._most
 
     def limit(self, workers: int) -> None:
-        """Start no more processes than this."""
         self._most = min(self._most, workers)
 
     def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:

@@ -100,12 +100,6 @@ def run_scan(plan: ScanPlan, how: HowRun, watcher: Watcher) -> Size | None:
 
     Returns:
         What was counted; None for one of several parts, whose result is written by a merge.
-
-    Raises:
-        InputError: no document, or too few of them, can be read; a part is not counted yet; a file
-            of the corpus was changed.
-        UsageError: another scan writes into the folder, or it holds one.
-        OutputError: a file cannot be written; what is done stays.
     """
     store = plan.store
     with locked(store, how.part):
@@ -136,7 +130,6 @@ def run_scan(plan: ScanPlan, how: HowRun, watcher: Watcher) -> Size | None:
 
 
 def _finished(store: Store, manifest: Mapping[str, Any]) -> Size:
-    """What a finished scan counted."""
     skipped = (store.read("skipped.jsonl") or b"").partition(b"\n")[0]
     why = json.loads(skipped)["why"] if skipped else ""
     atlas = read_atlas(store.where)
@@ -178,12 +171,7 @@ def _count(plan: ScanPlan, how: HowRun, watcher: Watcher, workers: Executor) -> 
 
 
 def write_result(plan: ScanPlan, total: Record, lost: Collection[str]) -> None:
-    """Write the tables that are lost of a scan whose tasks are all done, and what is in them.
-
-    Raises:
-        InputError: a part is damaged.
-        OutputError: a file cannot be written.
-    """
+    """Write the tables that are lost of a scan whose tasks are all done, and what is in them."""
     store, length = plan.store, total.origin.length
     names = [task.name for task in tasks_of_windows(total, plan.shards)]
     made = made_of(plan.manifest, total.origin)
@@ -199,29 +187,19 @@ def write_result(plan: ScanPlan, total: Record, lost: Collection[str]) -> None:
 
 
 def remove_parts(store: Store) -> None:
-    """Remove what the tables were made from.
-
-    Raises:
-        OutputError: it cannot be removed.
-    """
+    """Remove what the tables were made from."""
     for folder in PARTS.values():
         store.remove(folder)
 
 
 def write_skipped(plan: ScanPlan, shards: Sequence[CountShard]) -> None:
-    """Write the documents of counted shards that could not be read, one a line.
-
-    Raises:
-        InputError: a record is damaged.
-        OutputError: the file cannot be written.
-    """
+    """Write the documents of counted shards that could not be read, one a line."""
     lines = (f"{to_json(vars(each))}\n".encode() for each in plan.skipped(shards))
     plan.store.write("skipped.jsonl", lines)
 
 
 def _named(total: Record) -> Sequence[Head]:
-    """The heads of a record, in order."""
-    return [found for found in map(head_named, total.heads) if found is not None]
+    return [head for head in map(head_named, total.heads) if head is not None]
 
 
 def _heads(total: Record, length: int) -> Iterator[Mapping[str, object]]:
@@ -250,10 +228,7 @@ def _histograms(total: Record) -> Iterator[Mapping[str, object]]:
 
 
 def _bins(
-    head: Head,
-    histogram: str,
-    bins: Sequence[tuple[float, float | None]],
-    values: Sequence[float],
+    head: Head, histogram: str, bins: Sequence[tuple[float, float | None]], values: Sequence[float]
 ) -> Iterator[Mapping[str, object]]:
     for (start, end), value in zip(bins, values, strict=True):
         row = {"layer": head.layer, "head": head.head, "histogram": histogram}
@@ -292,15 +267,7 @@ def joined(
 ) -> Iterator[bytes]:
     """A table of the result as a Parquet file, in chunks.
 
-    Args:
-        store: the folder of the scan.
-        table: which table.
-        parts: the files that make it.
-        heads: all heads, in order.
-        said: how it was made.
-
-    Raises:
-        InputError: a part is missing or damaged.
+    `parts`: the files that make it; `heads`: all, in order; `said`: how it was made.
     """
     import_parquet()
     import pyarrow as pa

@@ -14,7 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from attnviz.commands.atlas.record import CorpusFile, Piece, Shard, Split
+from attnviz.commands.atlas.record import CorpusFile, FilePart, Shard, Split
 from attnviz.commands.scan.corpus import cuts_of
 from attnviz.errors import InputError, option
 from attnviz.inputs.places import (
@@ -39,7 +39,7 @@ def shards_of(files: Iterable[CorpusFile], split: Split, most: int = SHARD) -> I
 
     A file that is one document is never cut, nor is a compressed file, nor a row group.
     """
-    number, pieces, size = 0, list[Piece](), 0
+    number, pieces, size = 0, list[FilePart](), 0
     for file in files:
         for piece in _pieces(file, split, most):
             pieces.append(piece)
@@ -51,7 +51,7 @@ def shards_of(files: Iterable[CorpusFile], split: Split, most: int = SHARD) -> I
         yield Shard(number, tuple(pieces))
 
 
-def _pieces(file: CorpusFile, split: Split, most: int) -> Iterator[Piece]:
+def _pieces(file: CorpusFile, split: Split, most: int) -> Iterator[FilePart]:
     form = named_form(file.path)
     whole = form.compression is not None or (form.kind == "text" and split == "file")
     if whole or file.size <= most:
@@ -65,7 +65,7 @@ def _pieces(file: CorpusFile, split: Split, most: int) -> Iterator[Piece]:
         cuts = range(most, file.size, most)
     starts = [0, *cuts]
     for start, end in zip(starts, [*starts[1:], file.size], strict=True):
-        yield Piece(file.path, start, end, file)
+        yield FilePart(file.path, start, end, file)
 
 
 def corpus_files(paths: Sequence[str], avoid: str | None = None) -> list[CorpusFile]:
