@@ -16,8 +16,6 @@ from attnviz.commands.compare.record import (
     HeadMatch,
     ModelComparison,
     Pairing,
-    Side,
-    SideBySide,
     Sight,
     TextComparison,
     divergence,
@@ -29,7 +27,7 @@ from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.apply import exhibit_of
 from attnviz.records.capture import Capture, LayerPattern
-from attnviz.records.exhibit import Choice, Exhibit, HeadMap, Map, whole_map
+from attnviz.records.exhibit import Choice, Exhibit, Map, whole_map
 from attnviz.records.heads import Head, choose_heads, every_head
 from attnviz.records.patterns import NOTHING
 from attnviz.records.positions import one_position
@@ -277,31 +275,3 @@ def _text_alone(captured: Capture) -> Capture:
         key_tokens=tokens,
         transforms=(*captured.transforms, SpecialDropped(float(np.mean(shares)))),
     )
-
-
-def texts_beside(comparison: TextComparison, head: Head) -> SideBySide:
-    """One head in all texts; also the difference of two texts that align."""
-    queries: Sequence[int | None] = comparison.queries or [None] * len(comparison.captures)
-    sides = [
-        Side(f"text {n}", captured, HeadMap(*head, weights=captured.weights(head)), query)
-        for n, (captured, query) in enumerate(
-            zip(comparison.captures, queries, strict=True), start=1
-        )
-    ]
-    shapes = {side.map.weights.shape for side in sides}
-    align = len(sides) == 2 and len(shapes) == 1 and comparison.by == "rows"
-    return _beside(sides, align=align)
-
-
-def models_beside(comparison: ModelComparison, match: HeadMatch) -> SideBySide:
-    """A head of the first model, its match of the second, and their difference."""
-    sides = [
-        Side(f"{c.model.name} {head}", c, HeadMap(*head, weights=c.weights(head)))
-        for c, head in zip(comparison.captures, (match.head, match.other), strict=True)
-    ]
-    return _beside(sides, align=True)
-
-
-def _beside(sides: Sequence[Side], *, align: bool) -> SideBySide:
-    difference = sides[0].map.weights - sides[1].map.weights if align else None
-    return SideBySide(sides, difference)

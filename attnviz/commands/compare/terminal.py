@@ -9,10 +9,10 @@ from rich.text import Text
 
 from attnviz.commands.compare.record import (
     HeadDifference,
-    HeadMatch,
     ModelComparison,
     SideBySide,
     TextComparison,
+    models_beside,
 )
 from attnviz.commands.compare.titles import about_models, about_texts
 from attnviz.console import Display
@@ -36,15 +36,9 @@ BY = {
 
 
 def render_texts(
-    comparison: TextComparison,
-    heads: Sequence[HeadDifference],
-    alone: SideBySide | None,
-    display: Display,
+    comparison: TextComparison, display: Display, top: int
 ) -> Iterator[RenderableType]:
-    """The texts, the similarity of the word's vectors, and these of the heads.
-
-    `alone`: the patterns of the only head that was compared.
-    """
+    """The texts, how far the word's vectors move apart, and the `top` heads; one with patterns."""
     yield from folded(Text("\n".join(about_texts(comparison)), "dim"), display.width)
     yield Text()
     if comparison.cosines:
@@ -52,7 +46,7 @@ def render_texts(
         yield from folded(Text(title, "bold"), display.width)
         yield from folded(Text(_cosines(comparison.cosines)), display.width)
         yield Text()
-    first = comparison.heads[0]
+    heads, first = comparison.heads[:top], comparison.heads[0]
     only = f"{first.head} {first.difference:.2f}, " if len(comparison.heads) == 1 else ""
     title = f"{only}difference of each head, from 0 to 1: divergence of {BY[comparison.by]}"
     yield from folded(Text(title, "bold"), display.width)
@@ -68,8 +62,8 @@ def render_texts(
         labels = [names_of(c.key_tokens, unicode=display.unicode) for c in comparison.captures]
         for each in heads:
             yield from _sights(each, labels, display)
-    if alone:
-        yield from render_beside(alone, display)
+    if only:
+        yield from render_beside(texts_beside(comparison), display)
 
 
 def _cosines(cosines: Sequence[float]) -> str:
@@ -96,23 +90,17 @@ def _sights(
 
 
 def render_models(
-    comparison: ModelComparison,
-    matches: Sequence[HeadMatch],
-    alone: SideBySide | None,
-    display: Display,
+    comparison: ModelComparison, display: Display, top: int
 ) -> Iterator[RenderableType]:
-    """Both models, and the matches of these heads of the first.
-
-    `alone`: the patterns of the only head that was compared.
-    """
+    """Both models, and the `top` pairs of heads; a single one with its patterns."""
     yield from folded(Text("\n".join(about_models(comparison)), "dim"), display.width)
     yield Text()
     ours, theirs = (readable(captured.model.name) for captured in comparison.captures)
     columns = (Column(fenced(ours)), Column(fenced(theirs)), Column("similarity", right=True))
-    rows = [(str(m.head), str(m.other), f"{m.similarity:.3f}") for m in matches]
+    rows = [(str(m.head), str(m.other), f"{m.similarity:.3f}") for m in comparison.matches[:top]]
     yield from listing(columns, rows, display.width)
-    if alone:
-        yield from render_beside(alone, display)
+    if len(comparison.matches) == 1:
+        yield from render_beside(models_beside(comparison), display)
 
 
 def render_beside(beside: SideBySide, display: Display) -> Iterator[RenderableType]:
