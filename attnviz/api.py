@@ -16,7 +16,7 @@ from attnviz.records.capture import Kind, PairKind
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from attnviz.commands.generate.python import AttentionAnswer
+    from attnviz.commands.generate.handle import AttentionAnswer
     from attnviz.commands.show.capture import AttentionCapture
     from attnviz.commands.show.shown import Shown
     from attnviz.kit.result import Calculation, Result
@@ -90,7 +90,7 @@ class Model(Loaded):
 
     def generate(self, prompt: Any, **options: Any) -> "AttentionAnswer":
         """`attnviz.generate` with this model."""
-        from attnviz.commands.generate.python import generate
+        from attnviz.commands.generate.command import generate
 
         return generate(prompt, self, **options)
 

@@ -462,7 +462,6 @@ CALLS = (
     call(
         "generate TEXT --max-new-tokens 1 --temperature 1 --seed 4294967296",
         "seed",
-        ACCEPTED,
         max_new_tokens=1,
         temperature=1,
         seed=2**32,
@@ -481,7 +480,6 @@ CALLS = (
     call(
         "generate TEXT --target blue --temperature 1",
         "temperature",
-        ACCEPTED,
         target="blue",
         temperature=1,
     ),
@@ -490,12 +488,11 @@ CALLS = (
     # nothing is sampled
     call("generate TEXT --target blue --seed 3", "seed", target="blue", seed=3),
     # nothing is written that could end
-    call("generate TEXT --target blue --stop .", "stop", ACCEPTED, target="blue", stop="."),
+    call("generate TEXT --target blue --stop .", "stop", target="blue", stop="."),
     # nothing is written
     call(
         "generate TEXT --target blue --max-new-tokens 3",
         "max_new_tokens",
-        ACCEPTED,
         target="blue",
         max_new_tokens=3,
     ),

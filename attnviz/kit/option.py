@@ -15,7 +15,7 @@ from dataclasses import Field, dataclass, field, fields, is_dataclass
 from math import inf
 from numbers import Real
 from pathlib import Path
-from types import NoneType
+from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -24,6 +24,7 @@ from typing import (
     ParamSpec,
     TypeAlias,
     TypeVar,
+    Union,
     get_args,
     get_origin,
 )
@@ -148,7 +149,7 @@ def _check(name: str, value: object, annotation: Any) -> None:
     """
     base, *beside = _parts(annotation)
     info = next((each for each in beside if isinstance(each, OptionInfo)), None)
-    kinds = get_args(base) if get_origin(base) is not Literal and get_args(base) else (base,)
+    kinds = get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
     if value is None and NoneType in kinds:
         return
     known = next((kind for kind in kinds if get_origin(kind) is Literal), None)

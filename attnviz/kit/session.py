@@ -257,7 +257,6 @@ UNLIKE = {
     "context_size": "--context",
     "docs": "--doc",
     "segments": "--segment",
-    "most": "--max-new-tokens",
 }
 """Flags that are not spelled as their parameter is."""
 
