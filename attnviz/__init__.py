@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from attnviz.commands.predict.command import predict
     from attnviz.commands.scan.python import ScanAtlas, atlas, scan
     from attnviz.commands.show.capture import AttentionCapture, Link, capture, from_attention, load
-    from attnviz.commands.show.python import show
+    from attnviz.commands.show.command import show
     from attnviz.commands.show.shown import Shown, ShowOptions
     from attnviz.commands.verify import verify
     from attnviz.commands.why.command import why, writes
@@ -87,7 +87,7 @@ _HOME = {
     "attnviz.commands.patch.command": ("patch",),
     "attnviz.commands.predict.command": ("predict",),
     "attnviz.commands.scan.python": ("ScanAtlas", "atlas", "scan"),
-    "attnviz.commands.show.python": ("show",),
+    "attnviz.commands.show.command": ("show",),
     "attnviz.commands.show.shown": ("ShowOptions", "Shown"),
     "attnviz.commands.verify": ("verify",),
     "attnviz.commands.why.command": ("why", "writes"),

@@ -46,7 +46,7 @@ class Model(Loaded):
 
     def show(self, text: str, **options: Any) -> "Shown":
         """`attnviz.show` with this model."""
-        from attnviz.commands.show.python import show
+        from attnviz.commands.show.command import show
 
         return show(text, self, **options)
 

@@ -51,9 +51,14 @@ ARGUMENTS = {"queries": "query", "keys": "key", "drop_keys": "drop_key"}
 """Parameters that Python names for one of several values."""
 
 
+def argument(name: str) -> str:
+    """The name of a parameter in Python."""
+    return ARGUMENTS.get(name, name)
+
+
 def as_argument(name: str, value: str | None) -> str:
     """A parameter as Python writes it: `top=5`, `heads='all'`."""
-    name = ARGUMENTS.get(name, name)
+    name = argument(name)
     if value is None:
         return name
     number = re.fullmatch(r"-?\d+(\.\d+)?|None|True|False|['\"].*", value, re.DOTALL)
