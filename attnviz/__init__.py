@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from attnviz.commands.heads.command import heads
     from attnviz.commands.patch.command import patch
     from attnviz.commands.predict.command import predict
-    from attnviz.commands.scan.python import ScanAtlas, atlas, scan
+    from attnviz.commands.scan.command import scan
+    from attnviz.commands.scan.handle import ScanAtlas, atlas
     from attnviz.commands.show.capture import AttentionCapture, Link, capture, from_attention, load
     from attnviz.commands.show.command import show
     from attnviz.commands.show.shown import Shown, ShowOptions
@@ -86,7 +87,8 @@ _HOME = {
     "attnviz.api": ("Model", "load_model"),
     "attnviz.commands.patch.command": ("patch",),
     "attnviz.commands.predict.command": ("predict",),
-    "attnviz.commands.scan.python": ("ScanAtlas", "atlas", "scan"),
+    "attnviz.commands.scan.command": ("scan",),
+    "attnviz.commands.scan.handle": ("ScanAtlas", "atlas"),
     "attnviz.commands.show.command": ("show",),
     "attnviz.commands.show.shown": ("ShowOptions", "Shown"),
     "attnviz.commands.verify": ("verify",),

@@ -525,16 +525,15 @@ CALLS = (
     # a text file is not cut at words
     call("scan CORPUS -o out --split word", "split", output="out", split="word"),
     # more than all documents
-    call("scan CORPUS -o out --max-bad 101", "max_bad", ACCEPTED, output="out", max_bad=101),
+    call("scan CORPUS -o out --max-bad 101", "max_bad", output="out", max_bad=101),
     # fewer than none
-    call("scan CORPUS -o out --max-bad -1", "max_bad", OTHERWISE, output="out", max_bad=-1),
+    call("scan CORPUS -o out --max-bad -1", "max_bad", output="out", max_bad=-1),
     # seeds are natural numbers
-    call("scan CORPUS -o out --seed -1", "seed", ACCEPTED, output="out", seed=-1),
+    call("scan CORPUS -o out --seed -1", "seed", output="out", seed=-1),
     # a text file has no fields
     call(
         "scan CORPUS -o out --field body",
         "field",
-        ACCEPTED,
         status=ExitStatus.INPUT,
         output="out",
         field="body",

@@ -52,10 +52,13 @@ HELP_ALL = typer.Option(
 
 @dataclass(frozen=True)
 class Cli:
-    """What the command line parses, and its default, where those of Python are others."""
+    """What the command line parses, and its default, where those of Python are others.
+
+    `default`: of an ellipsis, that of Python.
+    """
 
     type: Any = None
-    default: Any = None
+    default: Any = ...
 
 
 @dataclass(frozen=True)
@@ -353,7 +356,7 @@ def _typed(parameter: inspect.Parameter, info: OptionInfo) -> inspect.Parameter:
     """An option of a Python function as typer takes it."""
     base, *beside = _parts(parameter.annotation)
     cli = next((each for each in beside if isinstance(each, Cli)), Cli())
-    default = parameter.default if cli.default is None else cli.default
+    default = parameter.default if cli.default is ... else cli.default
     default = None if default in ((), inspect.Parameter.empty) else default
     return parameter.replace(annotation=Annotated[cli.type or base, info], default=default)
 
