@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from attnviz.commands.ablate.command import ablate
     from attnviz.commands.compare.command import compare
     from attnviz.commands.explain.command import explain
-    from attnviz.commands.generate.python import AttentionAnswer, generate
+    from attnviz.commands.generate.command import generate
+    from attnviz.commands.generate.handle import AttentionAnswer
     from attnviz.commands.heads.command import heads
     from attnviz.commands.patch.command import patch
     from attnviz.commands.predict.command import predict
-    from attnviz.commands.scan.python import ScanAtlas, atlas, scan
+    from attnviz.commands.scan.command import scan
+    from attnviz.commands.scan.handle import ScanAtlas, atlas
     from attnviz.commands.show.capture import AttentionCapture, Link, capture, from_attention, load
-    from attnviz.commands.show.python import show
+    from attnviz.commands.show.command import show
     from attnviz.commands.show.shown import Shown, ShowOptions
     from attnviz.commands.verify import verify
     from attnviz.commands.why.command import why, writes
@@ -79,13 +81,15 @@ _HOME = {
     ),
     "attnviz.commands.compare.command": ("compare",),
     "attnviz.commands.explain.command": ("explain",),
-    "attnviz.commands.generate.python": ("AttentionAnswer", "generate"),
+    "attnviz.commands.generate.command": ("generate",),
+    "attnviz.commands.generate.handle": ("AttentionAnswer",),
     "attnviz.commands.heads.command": ("heads",),
     "attnviz.api": ("Model", "load_model"),
     "attnviz.commands.patch.command": ("patch",),
     "attnviz.commands.predict.command": ("predict",),
-    "attnviz.commands.scan.python": ("ScanAtlas", "atlas", "scan"),
-    "attnviz.commands.show.python": ("show",),
+    "attnviz.commands.scan.command": ("scan",),
+    "attnviz.commands.scan.handle": ("ScanAtlas", "atlas"),
+    "attnviz.commands.show.command": ("show",),
     "attnviz.commands.show.shown": ("ShowOptions", "Shown"),
     "attnviz.commands.verify": ("verify",),
     "attnviz.commands.why.command": ("why", "writes"),

@@ -16,7 +16,7 @@ from attnviz.records.capture import Kind, PairKind
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from attnviz.commands.generate.python import AttentionAnswer
+    from attnviz.commands.generate.handle import AttentionAnswer
     from attnviz.commands.show.capture import AttentionCapture
     from attnviz.commands.show.shown import Shown
     from attnviz.kit.result import Calculation, Result
@@ -46,7 +46,7 @@ class Model(Loaded):
 
     def show(self, text: str, **options: Any) -> "Shown":
         """`attnviz.show` with this model."""
-        from attnviz.commands.show.python import show
+        from attnviz.commands.show.command import show
 
         return show(text, self, **options)
 
@@ -90,7 +90,7 @@ class Model(Loaded):
 
     def generate(self, prompt: Any, **options: Any) -> "AttentionAnswer":
         """`attnviz.generate` with this model."""
-        from attnviz.commands.generate.python import generate
+        from attnviz.commands.generate.command import generate
 
         return generate(prompt, self, **options)
 

@@ -45,9 +45,18 @@ def spelled(message: str, speller: Speller) -> str:
     return _OPTION.sub(lambda found: speller(found[1], found[2]), message)
 
 
+ARGUMENTS = {"queries": "query", "keys": "key", "drop_keys": "drop_key"}
+"""Parameters that Python names for one of several values."""
+
+
+def argument(name: str) -> str:
+    """The name of a parameter in Python."""
+    return ARGUMENTS.get(name, name)
+
+
 def as_argument(name: str, value: str | None) -> str:
     """A parameter as Python writes it: `top=5`, `heads='all'`."""
-    name = {"queries": "query", "keys": "key", "drop_keys": "drop_key"}.get(name, name)
+    name = argument(name)
     if value is None:
         return name
     number = re.fullmatch(r"-?\d+(\.\d+)?|None|True|False|['\"].*", value, re.DOTALL)

@@ -15,7 +15,7 @@ from dataclasses import Field, dataclass, field, fields, is_dataclass
 from math import inf
 from numbers import Real
 from pathlib import Path
-from types import NoneType
+from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -24,6 +24,7 @@ from typing import (
     ParamSpec,
     TypeAlias,
     TypeVar,
+    Union,
     get_args,
     get_origin,
 )
@@ -31,7 +32,7 @@ from typing import (
 import typer
 from typer.models import OptionInfo
 
-from attnviz.errors import IdleOption, UsageError, option
+from attnviz.errors import IdleOption, UsageError, argument, option
 from attnviz.kit.help import show_whole
 from attnviz.kit.session import Session, session_of
 from attnviz.records.call import asking
@@ -51,10 +52,13 @@ HELP_ALL = typer.Option(
 
 @dataclass(frozen=True)
 class Cli:
-    """What the command line parses, and its default, where those of Python are others."""
+    """What the command line parses, and its default, where those of Python are others.
+
+    `default`: of an ellipsis, that of Python.
+    """
 
     type: Any = None
-    default: Any = None
+    default: Any = ...
 
 
 @dataclass(frozen=True)
@@ -110,20 +114,21 @@ def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def featured(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
         parameters = signature.parameters
+        defaults = {name: each.default for name, each in _spread(function).items()}
 
         @functools.wraps(function)
         def call(*args: P.args, **named: P.kwargs) -> R:
-            bound = signature.bind(*args, **named)
-            values = {**bound.arguments, **bound.arguments.get("options", {})}
-            values.pop("options", None)
-            for name in bound.arguments:
+            bound = signature.bind(*args, **named).arguments
+            for name in bound:
                 if parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
-                    _check(name, bound.arguments[name], parameters[name].annotation)
-            chosen = {n for n in values if _is_chosen(values[n], parameters[n].default)}
-            bound.apply_defaults()
+                    check_value(name, bound[name], parameters[name].annotation)
+            values = {**bound, **bound.get("options", {})}
+            values.pop("options", None)
+            chosen = {name for name in values if _is_chosen(values[name], defaults.get(name))}
+            arguments = Arguments({**defaults, **values}, frozenset(chosen))
             for rule in rules:
-                rule(Arguments(bound.arguments, frozenset(chosen)))
-            with asking(values, bound.arguments.get("seed")):
+                rule(arguments)
+            with asking(values, arguments.values.get("seed")):
                 return function(*args, **named)
 
         plain = [each.replace(annotation=_plain(each.annotation)) for each in parameters.values()]
@@ -140,7 +145,7 @@ def _is_chosen(value: object, default: object) -> bool:
     return not (isinstance(value, bool | tuple | list | NoneType) and value == default)
 
 
-def _check(name: str, value: object, annotation: Any) -> None:
+def check_value(name: str, value: object, annotation: Any) -> None:
     """Check a value by the type of its option, as typer does for the command line.
 
     Raises:
@@ -148,7 +153,7 @@ def _check(name: str, value: object, annotation: Any) -> None:
     """
     base, *beside = _parts(annotation)
     info = next((each for each in beside if isinstance(each, OptionInfo)), None)
-    kinds = get_args(base) if get_origin(base) is not Literal and get_args(base) else (base,)
+    kinds = get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
     if value is None and NoneType in kinds:
         return
     known = next((kind for kind in kinds if get_origin(kind) is Literal), None)
@@ -172,12 +177,29 @@ def _plain(annotation: Any) -> Any:
     return _parts(annotation)[0]
 
 
+def _spread(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters of a function, and those of the `TypedDict` that it takes as `**options`."""
+    spread = dict[str, inspect.Parameter]()
+    for each in inspect.signature(inspect.unwrap(function)).parameters.values():
+        if each.kind is inspect.Parameter.VAR_KEYWORD:
+            for name, annotation in get_args(each.annotation)[0].__annotations__.items():
+                default = False if _plain(annotation) is bool else None
+                spread[name] = each.replace(
+                    name=name,
+                    kind=inspect.Parameter.KEYWORD_ONLY,
+                    default=default,
+                    annotation=annotation,
+                )
+        else:
+            spread[each.name] = each
+    return spread
+
+
 def _options(function: Callable[..., Any]) -> dict[str, tuple[inspect.Parameter, OptionInfo]]:
     """The parameters of a function that are options, with their declarations."""
-    parameters = inspect.signature(inspect.unwrap(function)).parameters
     return {
         name: (each, info)
-        for name, each in parameters.items()
+        for name, each in _spread(function).items()
         for info in _parts(each.annotation)
         if isinstance(info, OptionInfo)
     }
@@ -272,7 +294,7 @@ class Call(Generic[R]):
 
     def __getitem__(self, name: str) -> Any:
         """The value of an option: the chosen one, or Python's default."""
-        default = inspect.signature(self.function).parameters[name].default
+        default = _spread(self.function)[name].default
         return self.options.get(name, default)
 
     def __call__(self, *args: Any, **more: Any) -> R:
@@ -301,7 +323,7 @@ def command_of(
     `function`, of groups and of single options of the decorated one.
     """
     options = _options(function)
-    defaults = {name: each.default for name, each in inspect.signature(function).parameters.items()}
+    defaults = {name: each.default for name, each in _spread(function).items()}
 
     def made(run: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(run).parameters
@@ -334,7 +356,7 @@ def _typed(parameter: inspect.Parameter, info: OptionInfo) -> inspect.Parameter:
     """An option of a Python function as typer takes it."""
     base, *beside = _parts(parameter.annotation)
     cli = next((each for each in beside if isinstance(each, Cli)), Cli())
-    default = parameter.default if cli.default is None else cli.default
+    default = parameter.default if cli.default is ... else cli.default
     default = None if default in ((), inspect.Parameter.empty) else default
     return parameter.replace(annotation=Annotated[cli.type or base, info], default=default)
 
@@ -369,7 +391,8 @@ def _command(
             try:
                 return begun(session, context, dict(values))
             except IdleOption as error:
-                idle = next(filter(session.configured, error.names), None)
+                names = (name if name in defaults else argument(name) for name in error.names)
+                idle = next(filter(session.configured, names), None)
                 if idle is None:
                     raise
                 session.leave_out(idle)  # this default was meant for other calls

@@ -23,8 +23,8 @@ from attnviz.kit.session import Session
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement, size_of
 from attnviz.records.capture import PairKind
-from attnviz.records.exhibit import ColorScale, Filters, Look, Orient
-from attnviz.records.transforms import How, Over, Transforms
+from attnviz.records.exhibit import ColorScale, Orient
+from attnviz.records.transforms import How, Over
 
 # The headings of help, and what declares an option under each.
 TEXT, MODEL, HEADS, TOKENS = "The text", "The model", "Which heads", "Which tokens"
@@ -36,8 +36,9 @@ of_text, of_model, of_heads, of_tokens, of_look, of_output = (
 
 def shared_keys() -> list[str]:
     """The options that commands share, by their names in the user's file of defaults."""
-    records = (each for each in globals().values() if isinstance(each, type))
-    found = (info_of(one) for each in records if is_dataclass(each) for one in fields(each))
+    values = list(globals().values())
+    found = [info_of(one) for each in values if is_dataclass(each) for one in fields(each)]
+    found += [one for each in values for one in get_args(each)]
     options = [each for each in found if isinstance(each, OptionInfo)]
     flags = ((str(each.default).partition("/")[0], *(each.param_decls or ())) for each in options)
     keys = {bare(max(each, key=len)) for each in flags}
@@ -202,6 +203,90 @@ MaskLater: TypeAlias = Annotated[
 ]
 LARGEST_SEED = (1 << 32) - 1
 
+Reduce: TypeAlias = Annotated[
+    How | None,
+    panel_option(
+        HEADS,
+        "--reduce",
+        help="Show the mean or the maximum of the chosen heads (default: all heads).",
+    ),
+]
+ReduceOver: TypeAlias = Annotated[
+    Over | None,
+    panel_option(
+        HEADS,
+        "--over",
+        help="Reduce over the heads of each layer, over the layers, or over both. Default: all.",
+    ),
+]
+Rollout: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        HEADS,
+        "--rollout",
+        help="Attention rollout: the product of the attention of all layers, or of all up to "
+        "--layer.",
+    ),
+]
+ShowScores: TypeAlias = Annotated[
+    bool,
+    panel_option(
+        HEADS,
+        "--scores",
+        help="Show scores instead of weights: scaled q·k, before mask and softmax.",
+    ),
+]
+Queries: TypeAlias = Annotated[
+    Names,
+    Cli(list[str] | None),
+    panel_option(
+        TOKENS,
+        "--query",
+        metavar="TOKEN",
+        help="Show only these queries (rows): a token, creature#2 (its second occurrence), an "
+        "index, or a /regular expression/. Repeatable.",
+    ),
+]
+Keys: TypeAlias = Annotated[
+    Names,
+    Cli(list[str] | None),
+    panel_option(
+        TOKENS,
+        "--key",
+        metavar="TOKEN",
+        help="Show only these keys (columns). Given as for --query.",
+    ),
+]
+TopKeys: TypeAlias = Annotated[
+    int | None,
+    panel_option(
+        TOKENS,
+        "--top",
+        metavar="K",
+        min=1,
+        help="Show only the K strongest keys of each query.",
+    ),
+]
+LeastWeight: TypeAlias = Annotated[
+    float,
+    Cli(float, default=0.0),
+    panel_option(
+        TOKENS,
+        "--min",
+        metavar="W",
+        min=0.0,
+        max=1.0,
+        help="Show only links of at least this weight.",
+        show_default=False,
+    ),
+]
+NoSelf: TypeAlias = Annotated[
+    bool, panel_option(TOKENS, "--no-self", help="Hide links from a token to itself.")
+]
+NoPrevious: TypeAlias = Annotated[
+    bool, panel_option(TOKENS, "--no-previous", help="Hide links to the previous token.")
+]
+
 # Options: which heads, which tokens, and what is done to patterns.
 
 
@@ -218,85 +303,6 @@ class WhichHeads:
         return HeadOptions(self.layers, self.heads)
 
 
-@dataclass(frozen=True)
-class Joining:
-    """Transforms that join heads, or show what their weights are made of."""
-
-    reduce: How | None = of_heads(
-        None,
-        "--reduce",
-        help="Show the mean or the maximum of the chosen heads (default: all heads).",
-    )
-    over: Over | None = of_heads(
-        None,
-        "--over",
-        help="Reduce over the heads of each layer, over the layers, or over both. Default: all.",
-    )
-    rollout: bool = of_heads(
-        False,
-        "--rollout",
-        help="Attention rollout: the product of the attention of all layers, or of all up to "
-        "--layer.",
-    )
-    scores: bool = of_heads(
-        False,
-        "--scores",
-        help="Show scores instead of weights: scaled q·k, before mask and softmax.",
-    )
-
-
-@dataclass(frozen=True)
-class HeadTransforms:
-    """Transforms that keep heads apart."""
-
-    weighted: Weighted = False
-    chars: Chars = None
-    words: Words = False
-    drop_sink: DropSink = False
-    drop_keys: list[str] | None = declared(None, get_args(DropKey)[-1])
-
-    def transforms(self, joining: Joining | None = None) -> Transforms:
-        """The record that runs take."""
-        own = {**vars(self), "drop_keys": tuple(self.drop_keys or ())}
-        return Transforms(**own, **vars(joining or Joining()))
-
-
-@dataclass(frozen=True)
-class Filtering:
-    """What is shown of the patterns."""
-
-    queries: list[str] | None = of_tokens(
-        None,
-        "--query",
-        metavar="TOKEN",
-        help="Show only these queries (rows): a token, creature#2 (its second occurrence), an "
-        "index, or a /regular expression/. Repeatable.",
-    )
-    keys: list[str] | None = of_tokens(
-        None, "--key", metavar="TOKEN", help="Show only these keys (columns). Given as for --query."
-    )
-    top: int | None = of_tokens(
-        None, "--top", metavar="K", min=1, help="Show only the K strongest keys of each query."
-    )
-    least: float = of_tokens(
-        0.0,
-        "--min",
-        metavar="W",
-        min=0.0,
-        max=1.0,
-        help="Show only links of at least this weight.",
-        show_default=False,
-    )
-    no_self: bool = of_tokens(False, "--no-self", help="Hide links from a token to itself.")
-    no_previous: bool = of_tokens(False, "--no-previous", help="Hide links to the previous token.")
-
-    @property
-    def filters(self) -> Filters:
-        """The record that runs take."""
-        named = {"queries": tuple(self.queries or ()), "keys": tuple(self.keys or ())}
-        return Filters(**{**vars(self), **named})
-
-
 # Options: how things are shown.
 
 
@@ -306,76 +312,81 @@ def _known_view(name: str | None) -> str | None:
     return name
 
 
-@dataclass(frozen=True)
-class Canvas:
-    """How a picture is drawn."""
-
-    cmap: str | None = of_look(
-        None,
-        "--cmap",
-        metavar="NAME",
-        help="The Matplotlib colour map of a picture.",
-        show_default="Blues; RdBu_r for values with a sign, viridis for layers",
-        autocompletion=completion.cmaps,
-    )
-    dpi: int | None = of_look(
-        None,
-        "--dpi",
-        metavar="N",
-        help="The resolution of a picture, in dots per inch.",
-        show_default="150",
-    )
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """What was given, for a renderer that has defaults of its own."""
-        return {name: value for name, value in vars(self).items() if value is not None}
-
-
-@dataclass(frozen=True)
-class Views:
-    """Which view, and which way round."""
-
-    view: str | None = of_look(
-        None,
+ViewName: TypeAlias = Annotated[
+    str | None,
+    panel_option(
+        LOOK,
         "--view",
         metavar="|".join(VIEWS),
         help=" ".join(f"{name}: {what}." for name, what in VIEWS.items()),
         callback=_known_view,
         autocompletion=completion.views,
-    )
-    orient: Orient | None = of_look(
-        None,
+    ),
+]
+Orientation: TypeAlias = Annotated[
+    Orient | None,
+    panel_option(
+        LOOK,
         "--orient",
         help="key-rows draws keys as rows, as some lessons do; columns then sum to 1.",
         show_default="query-rows",
-    )
-
-
-@dataclass(frozen=True)
-class Looks(Canvas, Views):
-    """How an exhibit is drawn, in the terminal or as a picture."""
-
-    color_scale: ColorScale | None = of_look(
-        None,
+    ),
+]
+ColorMap: TypeAlias = Annotated[
+    str | None,
+    panel_option(
+        LOOK,
+        "--cmap",
+        metavar="NAME",
+        help="The Matplotlib colour map of a picture.",
+        show_default="Blues; RdBu_r for values with a sign, viridis for layers",
+        autocompletion=completion.cmaps,
+    ),
+]
+Dpi: TypeAlias = Annotated[
+    int | None,
+    panel_option(
+        LOOK,
+        "--dpi",
+        metavar="N",
+        help="The resolution of a picture, in dots per inch.",
+        show_default="150",
+    ),
+]
+ScaleOfColors: TypeAlias = Annotated[
+    ColorScale | None,
+    panel_option(
+        LOOK,
         "--color-scale",
         help="The colour scale of a picture: linear, log (which shows small weights), or each row "
         "on its own scale.",
         show_default="linear",
-    )
-    title: str | None = of_look(
-        None,
+    ),
+]
+Title: TypeAlias = Annotated[
+    str | None,
+    panel_option(
+        LOOK,
         "--title",
         metavar="TITLE",
         help="The title of a picture, above the line that says which model, text and head it is "
         "of; an empty one removes both.",
         show_default="the head",
-    )
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """How a picture is drawn."""
+
+    cmap: ColorMap = None
+    dpi: Dpi = None
 
     @property
-    def look(self) -> Look:
-        """The record that renderers take."""
-        return Look(**vars(self))
+    def given(self) -> dict[str, Any]:
+        """What was given, for a renderer that has defaults of its own."""
+        return {name: value for name, value in vars(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -575,7 +586,7 @@ RUN = (
 
 def check_capture(call: Arguments) -> None:
     """A rule: with a capture in the text's place, no option that concerns the run."""
-    if hasattr(call["text"], "record"):
+    if hasattr(call.values.get("text", call.values.get("given")), "record"):
         check_run_already([name for name in RUN if name in call.chosen])
 
 

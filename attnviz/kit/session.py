@@ -13,7 +13,7 @@ from rich.text import Text
 
 from attnviz.console import ColorMode, Consoles, Display, Environment, display_of, make_consoles
 from attnviz.draw.titles import model_notes
-from attnviz.errors import ExitStatus, UsageError, option, readable, shortened, spelled
+from attnviz.errors import ExitStatus, UsageError, argument, option, readable, shortened, spelled
 from attnviz.inputs.text import Stdin
 from attnviz.kit.defaults import Configuration
 from attnviz.kit.intervene import watched
@@ -121,8 +121,8 @@ class Session:
 
     def _source(self, name: str) -> str:
         assert self.context is not None
-        source = self.context.get_parameter_source(name)
-        return source.name if source else ""
+        sources = map(self.context.get_parameter_source, (name, argument(name)))
+        return next((source.name for source in sources if source), "")
 
     def refuse(self, *options: str | type[Any], wrong: str, hint: str = "leave it out") -> None:
         """See that none of these was given, as it would do nothing.
@@ -251,7 +251,6 @@ UNLIKE = {
     "context_size": "--context",
     "docs": "--doc",
     "segments": "--segment",
-    "most": "--max-new-tokens",
 }
 """Flags that are not spelled as their parameter is."""
 

@@ -13,6 +13,7 @@ from attnviz.commands.compare.record import (
     SideBySide,
     TextComparison,
     models_beside,
+    texts_beside,
 )
 from attnviz.commands.compare.titles import about_models, about_texts
 from attnviz.console import Display

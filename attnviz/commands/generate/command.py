@@ -1,26 +1,203 @@
 """`attnviz generate`: a model answers; what did each part of the answer look at?"""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from attnviz.commands.generate.answer import Unit, View
+from attnviz.commands.generate.handle import AttentionAnswer
 from attnviz.commands.generate.outputs import WHOLE, AnswerLook, pieces_of
 from attnviz.commands.generate.run import Writing, answering, chat_prompt
 from attnviz.draw.titles import full_note, run_notes
-from attnviz.errors import ExitStatus, InputError, UsageError, option
+from attnviz.errors import ExitStatus, IdleOption, InputError, UsageError, option
 from attnviz.inputs.prompts import By, Document, Prompt, cut_prompt, read_chat, with_documents
 from attnviz.inputs.text import STDIN, read_file, read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, destination_of
 from attnviz.kit.formats import Piece
 from attnviz.kit.lines import note_strange, say, text_alone
-from attnviz.kit.option import command, option_field, panel_option
+from attnviz.kit.model import AnyModel, loaded, model_of, text_options
+from attnviz.kit.option import (
+    Arguments,
+    Call,
+    Cli,
+    command_of,
+    feature,
+    only,
+    option_field,
+    panel_option,
+)
 from attnviz.kit.session import Session, as_flag
+from attnviz.kit.values import Messages, documents_of, prompt_of, which_heads, words
 from attnviz.records.exhibit import PictureLook
 from attnviz.records.prompt import Chat, Sampling
 from attnviz.records.transforms import How
+
+ANSWER = "The answer"
+Docs: TypeAlias = Annotated[
+    Mapping[str, str] | None,
+    Cli(list[Path] | None),
+    panel_option(
+        g.TEXT, "--doc", metavar="FILE", help="A document before the question. Repeatable."
+    ),
+]
+NamedParts: TypeAlias = Annotated[
+    Sequence[str],
+    Cli(list[str] | None),
+    panel_option(
+        g.TEXT,
+        "--segment",
+        metavar="NAME=WHERE",
+        help="A named part of the prompt: NAME=/regular expression/ or NAME=START:END. Repeatable.",
+    ),
+]
+CutBy: TypeAlias = Annotated[
+    By | None,
+    panel_option(g.TEXT, "--by", help="Cut the prompt into segments.", show_default="sentence"),
+]
+GivenAnswer: TypeAlias = Annotated[
+    str | None,
+    panel_option(
+        ANSWER, "--target", metavar="TEXT", help="Read this answer instead of writing one."
+    ),
+]
+MaxNewTokens: TypeAlias = Annotated[
+    int,
+    panel_option(
+        ANSWER,
+        "--max-new-tokens",
+        metavar="N",
+        min=1,
+        max=g.LARGEST_SEED,
+        help="The most tokens to write.",
+    ),
+]
+Temperature: TypeAlias = Annotated[
+    float,
+    panel_option(
+        ANSWER,
+        "--temperature",
+        metavar="T",
+        min=0.0,
+        max=100.0,
+        help="Sample each token at this temperature; 0 always takes the likeliest.",
+    ),
+]
+TopP: TypeAlias = Annotated[
+    float,
+    panel_option(
+        ANSWER,
+        "--top-p",
+        metavar="P",
+        min=0.0,
+        max=1.0,
+        help="Sample from the likeliest tokens whose probabilities add up to this.",
+    ),
+]
+SamplingSeed: TypeAlias = Annotated[
+    int,
+    panel_option(
+        ANSWER,
+        "--seed",
+        metavar="N",
+        min=0,
+        max=g.LARGEST_SEED,
+        help="The random seed of the sampling.",
+    ),
+]
+Stop: TypeAlias = Annotated[
+    Sequence[str],
+    Cli(list[str] | None),
+    panel_option(
+        ANSWER,
+        "--stop",
+        metavar="TEXT",
+        help="End the answer after this text. Repeatable.",
+        show_default="what the model's card says",
+    ),
+]
+JoinedBy: TypeAlias = Annotated[
+    How, panel_option(g.HEADS, "--reduce", help="How the heads are joined.")
+]
+
+
+def _segments_once(call: Arguments) -> None:
+    if call["docs"] and (call["by"] or call["segments"]):
+        raise IdleOption(
+            f"{option('docs')} makes segments of the documents",
+            f"leave {option('by')} and {option('segments')} out",
+        )
+
+
+@feature(
+    only(
+        "max_new_tokens temperature top_p seed stop",
+        lambda call: call["target"] is None,
+        "does nothing for an answer that is given",
+    ),
+    _segments_once,
+)
+def generate(
+    prompt: str | Messages,
+    model: AnyModel = "builtin",
+    *,
+    docs: Docs = None,
+    segments: NamedParts = (),
+    by: CutBy = None,
+    target: GivenAnswer = None,
+    max_new_tokens: MaxNewTokens = Sampling.most,
+    temperature: Temperature = Sampling.temperature,
+    top_p: TopP = Sampling.top_p,
+    seed: SamplingSeed = Sampling.seed,
+    stop: Stop = (),
+    heads: g.HeadsNamed = None,
+    layers: g.LayersNamed = None,
+    reduce: JoinedBy = "mean",
+    bos: g.Bos = None,
+    special: g.Special = False,
+    truncate: g.Truncate = None,
+) -> AttentionAnswer:
+    """Let a model go on with a prompt, and record what each new token attended to.
+
+    >>> attnviz.generate("the creature was", target="blue")
+    <AttentionAnswer builtin, 1 token, L4H0>
+
+    `docs` are texts by name. Without heads, the retrieval heads are taken where they are known,
+    else all.
+
+    Args:
+        prompt: a text; or the messages of a chat, or an object with these as `messages` and
+            perhaps `documents` and `tools`, which go through the model's own template.
+        model: a name as for `load_model`, or a loaded model.
+
+    Raises:
+        AttnvizError: the prompt, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    documents, parts = documents_of(docs), words("segments", segments)
+    asked = prompt_of(prompt)
+    model = loaded(model)
+    options = text_options(model, bos, special, truncate)
+    if isinstance(asked, Chat):
+        if documents or parts or by:
+            raise UsageError("a chat is the whole prompt", "leave its segments out")
+        read = chat_prompt(model._loaded, asked)
+        options = replace(options, special=True, bos=False)
+    else:
+        read = _prompt(asked, [Document(*each) for each in documents.items()], parts, by)
+    sampling = Sampling(max_new_tokens, temperature, top_p, seed)
+    writing = Writing(sampling, words("stop", stop), target)
+    which = which_heads(layers, heads)
+    answer = answering(model._loaded, read, options, writing, which, reduce, each_head=True)
+    return AttentionAnswer(answer, answer.answer(answer.tokens_with_rows()))
+
+
+def _prompt(
+    text: str, documents: Sequence[Document], segments: Sequence[str], by: By | None
+) -> Prompt:
+    return with_documents(text, documents) if documents else cut_prompt(text, by, segments)
+
 
 EPILOG = """
 Examples
@@ -31,99 +208,10 @@ attnviz generate "Who wrote it?" --doc letter.txt --doc diary.txt --model gpt2
 
 attnviz generate "a fluffy blue creature roamed . the creature was" -f jsonl | jq -r .segment
 """
-COMMON = "file lines docs segments by model target most heads view format output quiet".split()
+COMMON = (
+    "file lines docs segments by model target max_new_tokens heads view format output quiet"
+).split()
 """The options that the short help lists."""
-ANSWER = "The answer"
-
-
-@dataclass(frozen=True)
-class Segments:
-    """What the prompt is made of."""
-
-    docs: list[Path] | None = option_field(
-        g.TEXT, None, "--doc", metavar="FILE", help="A document before the question. Repeatable."
-    )
-    chat: Path | None = option_field(
-        g.TEXT,
-        None,
-        "--chat",
-        metavar="FILE",
-        help="Messages with roles (JSON), put through the model's own chat template.",
-    )
-    segments: list[str] | None = option_field(
-        g.TEXT,
-        None,
-        "--segment",
-        metavar="NAME=WHERE",
-        help="A named part of the prompt: NAME=/regular expression/ or NAME=START:END. Repeatable.",
-    )
-    by: By | None = option_field(
-        g.TEXT, None, "--by", help="Cut the prompt into segments.", show_default="sentence"
-    )
-
-
-@dataclass(frozen=True)
-class Given:
-    """The answer that is given."""
-
-    target: str | None = option_field(
-        ANSWER, None, "--target", metavar="TEXT", help="Read this answer instead of writing one."
-    )
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """How the answer is written."""
-
-    most: int = option_field(
-        ANSWER,
-        Sampling.most,
-        "--max-new-tokens",
-        metavar="N",
-        min=1,
-        max=g.LARGEST_SEED,
-        help="The most tokens to write.",
-    )
-    temperature: float = option_field(
-        ANSWER,
-        Sampling.temperature,
-        "--temperature",
-        metavar="T",
-        min=0.0,
-        max=100.0,
-        help="Sample each token at this temperature; 0 always takes the likeliest.",
-    )
-    top_p: float = option_field(
-        ANSWER,
-        Sampling.top_p,
-        "--top-p",
-        metavar="P",
-        min=0.0,
-        max=1.0,
-        help="Sample from the likeliest tokens whose probabilities add up to this.",
-    )
-    seed: int = option_field(
-        ANSWER,
-        Sampling.seed,
-        "--seed",
-        metavar="N",
-        min=0,
-        max=g.LARGEST_SEED,
-        help="The random seed of the sampling.",
-    )
-    stop: list[str] | None = option_field(
-        ANSWER,
-        None,
-        "--stop",
-        metavar="TEXT",
-        help="End the answer after this text. Repeatable.",
-        show_default="what the model's card says",
-    )
-
-    @property
-    def sampling(self) -> Sampling:
-        """The record that runs take."""
-        return Sampling(self.most, self.temperature, self.top_p, self.seed)
 
 
 @dataclass(frozen=True)
@@ -158,25 +246,36 @@ class AnswerLooks(g.Canvas):
         help="Also delete one segment after another, and measure how much less probable the answer "
         "becomes.",
     )
-    reduce: How = option_field(g.HEADS, "mean", "--reduce", help="How the heads are joined.")
 
 
-@command
-def generate(
+ChatFile: TypeAlias = Annotated[
+    Path | None,
+    panel_option(
+        g.TEXT,
+        "--chat",
+        metavar="FILE",
+        help="Messages with roles (JSON), put through the model's own chat template.",
+    ),
+]
+
+
+@command_of(
+    generate,
+    "text lines docs chat segments by truncate bos special model run target max_new_tokens "
+    "temperature top_p seed stop layers heads looks reduce screen output noise",
+)
+def command_line(
     session: Session,
+    call: Call[AttentionAnswer],
     *,
     text: g.TextIn,
     lines: Annotated[
         bool,
         panel_option(g.TEXT, "--lines", help="Treat each line of the input as a separate prompt."),
     ] = False,
-    segments: Segments,
-    tokens: g.Tokens,
+    chat: ChatFile = None,
     model: g.WhichModel,
     run: g.ModelRun,
-    given: Given,
-    sampled: Sampled,
-    heads: g.WhichHeads,
     looks: AnswerLooks,
     screen: g.Screen,
     output: g.OutputOptions,
@@ -186,22 +285,30 @@ def generate(
     to = destination_of(session, output)
     look = _look(session, to, looks)
     check_lines(to, alone=to.format.binary or to.format.name == "html", lines=lines)
-    if given.target is not None:
-        session.refuse(Sampled, wrong="does nothing for an answer that is given")
-    writing = Writing(sampled.sampling, tuple(sampled.stop or ()), given.target)
-    prompts = _of_lines(session, text, segments) if lines else _of_text(session, text, segments)
-    loaded = session.load(g.source_of(session, model, run))
+    numbers = (call[name] for name in ("max_new_tokens", "temperature", "top_p", "seed"))
+    writing = Writing(Sampling(*numbers), tuple(call["stop"]), call["target"])
+    prompts = (_of_lines if lines else _of_text)(session, text, call, chat)
+    ready = model_of(session, model, run)
+    heads = which_heads(call["layers"], call["heads"])
     strange = list[bool]()
 
     def made(prompt: Prompt | Chat, line: int | None, first: bool) -> Iterable[Piece]:
-        options = tokens.options(run)
+        options = text_options(ready, call["bos"], call["special"], call["truncate"])
         if isinstance(prompt, Chat):
-            prompt, options = chat_prompt(loaded, prompt), replace(options, special=True, bos=False)
-        chosen, how = heads.options, looks.reduce
-        asked = answering(loaded, prompt, options, writing, chosen, how, each_head=look.each_head)
-        where, new, read = "" if line is None else f"line {line}: ", 0, asked.read
-        say(session, asked.model_notes if first else (), "")
-        say(session, (*asked.notes, *run_notes(read)), where)
+            prompt = chat_prompt(ready._loaded, prompt)
+            options = replace(options, special=True, bos=False)
+        answer = answering(
+            ready._loaded,
+            prompt,
+            options,
+            writing,
+            heads,
+            call["reduce"],
+            each_head=look.each_head,
+        )
+        where, new, read = "" if line is None else f"line {line}: ", 0, answer.read
+        say(session, answer.model_notes if first else (), "")
+        say(session, (*answer.notes, *run_notes(read)), where)
         strange.append(read.strange)
 
         def count() -> None:
@@ -209,8 +316,8 @@ def generate(
             new += 1
             watch()
 
-        yield from pieces_of(asked, look, count, line, first=first)
-        if new == asked.room:
+        yield from pieces_of(answer, look, count, line, first=first)
+        if new == answer.room:
             say(session, [full_note(new)], where)
 
     with session.counting("token") as watch:
@@ -277,42 +384,48 @@ def _look(session: Session, to: Destination, looks: AnswerLooks) -> AnswerLook:
     return AnswerLook(form.name, looks.view, looks.rows, looks.check, picture, to.display(session))
 
 
-def _of_text(session: Session, text: g.TextIn, parts: Segments) -> Prompts:
+def _of_text(
+    session: Session, text: g.TextIn, call: Call[AttentionAnswer], chat: Path | None
+) -> Prompts:
     """The one prompt, or a chat, which the model's template makes one of."""
-    if parts.chat is not None:
-        if text.text or text.file or parts.docs or parts.by or parts.segments:
+    if chat is not None:
+        if text.text or text.file or call["docs"] or call["by"] or call["segments"]:
             raise UsageError(
                 f"{option('chat')} is the whole prompt", "leave the text and its segments out"
             )
-        yield None, read_chat(parts.chat, session.stdin)
+        yield None, read_chat(chat, session.stdin)
         return
-    documents = _documents(session, text, parts)
+    documents = _documents(session, text, call["docs"] or [])
     read = text_alone(session, text, "a saved capture has no prompt to answer")
-    yield None, _prompt(read, parts, documents)
+    yield None, _prompt(read, documents, call["segments"], call["by"])
 
 
-def _of_lines(session: Session, text: g.TextIn, parts: Segments) -> Prompts:
+def _of_lines(
+    session: Session, text: g.TextIn, call: Call[AttentionAnswer], chat: Path | None
+) -> Prompts:
     """A prompt for each line."""
-    if parts.chat is not None:
+    if chat is not None:
         raise UsageError(f"{option('chat')} is one prompt", f"leave {option('lines')} out")
-    documents = _documents(session, text, parts)
+    documents = _documents(session, text, call["docs"] or [])
     for number, read in read_lines(text.text, text.file, session.stdin):
         try:
-            yield number, read if isinstance(read, InputError) else _prompt(read, parts, documents)
+            if not isinstance(read, InputError):
+                yield number, _prompt(read, documents, call["segments"], call["by"])
+            else:
+                yield number, read
         except InputError as error:
             yield number, InputError(f"line {number}: {error.wrong}", error.hint)
 
 
-def _documents(session: Session, text: g.TextIn, parts: Segments) -> list[Document]:
+def _documents(session: Session, text: g.TextIn, paths: Sequence[Path]) -> list[Document]:
     """The documents before the question; one of them may be standard input.
 
     Raises:
         UsageError: standard input is asked for twice.
     """
-    paths = parts.docs or []
-    given = text.text if text.file is None else str(text.file)
-    asked = [*map(str, paths), STDIN if given is None else given]
-    if STDIN in asked[:-1] and asked.count(STDIN) > 1:
+    question = text.text if text.file is None else str(text.file)
+    named = [*map(str, paths), STDIN if question is None else question]
+    if STDIN in named[:-1] and named.count(STDIN) > 1:
         raise UsageError(
             f"standard input is one text, and {option('docs', STDIN)} is not all that reads it",
             "give the question in quotes, and other documents as files",
@@ -320,14 +433,3 @@ def _documents(session: Session, text: g.TextIn, parts: Segments) -> list[Docume
     names = ["standard input" if str(path) == STDIN else path.stem for path in paths]
     texts = [read_file(path, session.stdin) for path in paths]
     return [Document(*each) for each in zip(names, texts, strict=True)]
-
-
-def _prompt(read: str, parts: Segments, documents: Sequence[Document]) -> Prompt:
-    if not documents:
-        return cut_prompt(read, parts.by, parts.segments or ())
-    if parts.by or parts.segments:
-        raise UsageError(
-            f"{option('docs')} makes segments of the documents",
-            f"leave {option('by')} and {option('segments')} out",
-        )
-    return with_documents(read, documents)

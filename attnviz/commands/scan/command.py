@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -13,6 +13,7 @@ from attnviz.commands.atlas.record import Split
 from attnviz.commands.atlas.tables import import_parquet
 from attnviz.commands.scan.corpus import LONGEST, spool
 from attnviz.commands.scan.executors import HowRun
+from attnviz.commands.scan.handle import ScanAtlas, atlas
 from attnviz.commands.scan.plan import Estimated, make_plan
 from attnviz.commands.scan.run import run_scan
 from attnviz.commands.scan.shards import check_field, corpus_files
@@ -21,13 +22,184 @@ from attnviz.draw.titles import amount, duration, model_notes
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.lines import say
-from attnviz.kit.option import command, option_field
+from attnviz.kit.model import AnyModel, check_as_it_is, loaded, placement_of
+from attnviz.kit.option import Call, Cli, command_of, feature, panel_option
 from attnviz.kit.session import Session
+from attnviz.kit.values import FilePath, path_of, which_heads
 from attnviz.kit.write import make_folder
-from attnviz.models.placement import written
+from attnviz.models.catalog import Source
+from attnviz.models.placement import Device, DType, Engine, written
+from attnviz.records.capture import Kind
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+CORPUS, RUN = "The corpus", "The scan"
+SplitInto: TypeAlias = Annotated[
+    Split,
+    panel_option(CORPUS, "--split", help="The unit that counts as a document in a text file."),
+]
+TextField: TypeAlias = Annotated[
+    str,
+    Cli(str | None, default=None),
+    panel_option(
+        CORPUS,
+        "--field",
+        metavar="NAME",
+        help="The field of JSON lines, or the column of Parquet, that holds the text.",
+        show_default=Request.key,
+    ),
+]
+WindowLength: TypeAlias = Annotated[
+    int,
+    panel_option(
+        CORPUS,
+        "--length",
+        metavar="N",
+        min=8,
+        help="The most tokens of a window; at most the model's context.",
+    ),
+]
+MaxDocs: TypeAlias = Annotated[
+    int | None,
+    panel_option(CORPUS, "--max-docs", metavar="N", min=1, help="Read only the first N documents."),
+]
+WindowSeed: TypeAlias = Annotated[
+    int,
+    panel_option(
+        CORPUS,
+        "--seed",
+        metavar="N",
+        min=0,
+        help="The random seed that chooses the windows for examples and tokens.",
+    ),
+]
+Workers: TypeAlias = Annotated[
+    int | None,
+    panel_option(
+        RUN,
+        "--workers",
+        metavar="N",
+        min=1,
+        max=1024,
+        help="The number of processes. Default: one for each processor.",
+    ),
+]
+RayAddress: TypeAlias = Annotated[
+    str | None,
+    panel_option(
+        RUN,
+        "--ray",
+        metavar="ADDRESS",
+        help="Run on a Ray cluster: local, auto, or the address of its head.",
+    ),
+]
+MaxBad: TypeAlias = Annotated[
+    float,
+    panel_option(
+        RUN,
+        "--max-bad",
+        metavar="PERCENT",
+        min=0.0,
+        max=100.0,
+        help="Stop if more than this share of the documents cannot be read.",
+    ),
+]
+
+
+@feature()
+def scan(
+    *corpus: FilePath,
+    output: FilePath,
+    model: AnyModel = "builtin",
+    split: SplitInto = Request.split,
+    field: TextField = Request.key,
+    length: WindowLength = Request.length,
+    max_docs: MaxDocs = None,
+    seed: WindowSeed = Request.seed,
+    heads: g.HeadsNamed = None,
+    layers: g.LayersNamed = None,
+    workers: Workers = None,
+    ray: RayAddress = None,
+    max_bad: MaxBad = HowRun.max_bad,
+    revision: str | None = None,
+    offline: bool = False,
+    engine: Engine = "auto",
+    device: Device = "auto",
+    dtype: DType = "auto",
+    kind: Kind | None = None,
+    max_memory: int | None = None,
+) -> ScanAtlas:
+    """Measure every head over a corpus; see docs/scan.md.
+
+    Scanning into the same folder again goes on where it stopped. A script needs
+    `if __name__ == "__main__":`, as workers are processes that import it.
+
+    >>> with open("words.txt", "w") as file:
+    ...     print("the cat sat on the mat and the cat ran", file=file)
+    >>> attnviz.scan("words.txt", output="scanned", workers=1)
+    <ScanAtlas of builtin: 20 heads, 1 document, 11 tokens>
+
+    Args:
+        corpus: files, folders, patterns or URLs.
+        output: the folder of the result, or its URL.
+        model: a name as for `load_model`; or a loaded model, which one worker runs, in this
+            process.
+        revision, offline, engine, device, dtype, kind: as for `load_model`.
+        max_memory: bytes that a worker may use; None is a share of what is free.
+
+    Raises:
+        AttnvizError: the corpus, the model, the folder or an option cannot be used; the message
+            says what to do instead.
+    """
+    import_parquet()
+    store = Store.at(path_of("output", output))
+    paths = tuple(path_of("corpus", path) for path in corpus)
+    if field != Request.key:
+        check_field(corpus_files(paths, store.where), field)
+    request = Request(
+        paths,
+        split=split,
+        key=field,
+        length=length,
+        documents=max_docs,
+        seed=seed,
+        heads=which_heads(layers, heads),
+    )
+    placement = placement_of(engine, device, dtype, max_memory)
+    if isinstance(model, str | PathLike):
+        name, held = path_of("model", model), None
+        source = Source(
+            name, revision, offline, quiet=True, kind=kind, engine=engine, placement=placement
+        )
+    else:
+        from attnviz.models.fingerprint import with_all_bytes  # torch
+
+        held = with_all_bytes(loaded(model)._loaded)
+        others = revision, offline, kind, engine != "auto"
+        check_as_it_is(placement=placement, others=others, instead="max_memory")
+        source = Source(held.identity.name, held.identity.revision, placement=placement)
+    run_scan(
+        make_plan(store, request, source, held), HowRun(workers, ray, max_bad=max_bad), _Silent()
+    )
+    return atlas(output)
+
+
+class _Silent:
+    """Says nothing of how a scan goes on."""
+
+    def expect(self, estimate: Estimated) -> None:
+        pass
+
+    def note(self, said: str) -> None:
+        pass
+
+    def begin(self, what: str, done: int, tasks: int) -> None:
+        pass
+
+    def did(self, done: Done) -> None:
+        pass
+
 
 EPILOG = """
 Examples
@@ -40,93 +212,35 @@ attnviz atlas scanned
 """
 COMMON = "output split length max_docs model layers heads workers quiet".split()
 """The options that the short help lists."""
-CORPUS, RUN = "The corpus", "The scan"
 
-
-@dataclass(frozen=True)
-class HowCut:
-    """How the corpus becomes documents and windows."""
-
-    split: Split = option_field(
-        CORPUS, Request.split, "--split", help="The unit that counts as a document in a text file."
-    )
-    field: str | None = option_field(
-        CORPUS,
-        None,
-        "--field",
-        metavar="NAME",
-        help="The field of JSON lines, or the column of Parquet, that holds the text.",
-        show_default=Request.key,
-    )
-    length: int = option_field(
-        CORPUS,
-        Request.length,
-        "--length",
-        metavar="N",
-        min=8,
-        help="The most tokens of a window; at most the model's context.",
-    )
-    max_docs: int | None = option_field(
-        CORPUS, None, "--max-docs", metavar="N", min=1, help="Read only the first N documents."
-    )
-    seed: int = option_field(
-        CORPUS,
-        Request.seed,
-        "--seed",
-        metavar="N",
-        min=0,
-        help="The random seed that chooses the windows for examples and tokens.",
-    )
-
-
-@dataclass(frozen=True)
-class Where:
-    """Where the scan runs."""
-
-    workers: int | None = option_field(
+Shard: TypeAlias = Annotated[
+    str | None,
+    panel_option(
         RUN,
-        None,
-        "--workers",
-        metavar="N",
-        min=1,
-        max=1024,
-        help="The number of processes. Default: one for each processor.",
-    )
-    ray: str | None = option_field(
-        RUN,
-        None,
-        "--ray",
-        metavar="ADDRESS",
-        help="Run on a Ray cluster: local, auto, or the address of its head.",
-    )
-    shard: str | None = option_field(
-        RUN,
-        None,
         "--shard",
         metavar="I/N",
         help="Count only the I-th of N parts; processes that do the others share the folder.",
-    )
-    merge: str | None = option_field(
+    ),
+]
+Merge: TypeAlias = Annotated[
+    str | None,
+    panel_option(
         RUN,
-        None,
         "--merge",
         metavar="FOLDER",
         help="Write the result of a scan whose parts are all counted; give no corpus.",
-    )
-    max_bad: float = option_field(
-        RUN,
-        HowRun.max_bad,
-        "--max-bad",
-        metavar="PERCENT",
-        min=0.0,
-        max=100.0,
-        help="Stop if more than this share of the documents cannot be read.",
-    )
+    ),
+]
 
 
-@command
-def scan(
+@command_of(
+    scan,
+    "corpus output split field length max_docs seed model kind run layers heads workers ray shard "
+    "merge max_bad noise",
+)
+def command_line(
     session: Session,
+    call: Call[ScanAtlas],
     *,
     corpus: Annotated[
         list[str] | None,
@@ -142,12 +256,11 @@ def scan(
             "--output", "-o", metavar="FOLDER", help="The folder of the result, or its URL."
         ),
     ] = None,
-    cut: HowCut,
     model: g.WhichModel,
     kind: g.Kind,
     run: g.ModelRun,
-    heads: g.WhichHeads,
-    where: Where,
+    shard: Shard = None,
+    merge: Merge = None,
     noise: g.Noise,
 ) -> None:
     """Measure every head over a corpus, and keep examples of what it attends to.
@@ -155,24 +268,25 @@ def scan(
     Scanning into the same folder again goes on where it stopped. attnviz atlas shows the result.
     """
     import_parquet()
-    part, merge = _part(where.shard), where.merge is not None
-    how = HowRun(where.workers, where.ray, part, merge, where.max_bad)
-    if where.merge is not None:
-        others = (HowCut, g.WhichModel, g.WhichHeads, "output", "shard")
+    how = HowRun(call["workers"], call["ray"], _part(shard), merge is not None, call["max_bad"])
+    if merge is not None:
         if corpus:
             raise UsageError(f"{option('merge')} takes no corpus", "leave it out")
-        session.refuse(*others, wrong=f"does nothing for {option('merge')}")
-        store = Store.at(where.merge)
+        useless = (
+            "split field length max_docs seed model revision offline layers heads output shard"
+        )
+        session.refuse(*useless.split(), wrong=f"does nothing for {option('merge')}")
+        store = Store.at(merge)
         request, source = asked_by(store)
     else:
-        store, request = _asked(session, corpus, output, cut, heads)
+        store, request = _asked(session, corpus, output, call)
         source = g.source_of(session, model, run, kind)
     plan = make_plan(store, request, source)
     with _watched(session) as watcher:
         size = run_scan(plan, how, watcher)
     if size is None:
         session.note(
-            f"part {where.shard} is counted; attnviz scan --merge {store.where} ends the scan "
+            f"part {shard} is counted; attnviz scan --merge {store.where} ends the scan "
             "when all parts are"
         )
         return
@@ -192,8 +306,7 @@ def _asked(
     session: Session,
     corpus: list[str] | None,
     output: str | None,
-    cut: HowCut,
-    heads: g.WhichHeads,
+    call: Call[ScanAtlas],
 ) -> tuple[Store, Request]:
     """The folder and the request of a new scan.
 
@@ -206,15 +319,15 @@ def _asked(
         raise UsageError(f"{option('output')} is missing", "name the folder of the result")
     store = Store.at(output)
     paths = tuple(_spooled(session, store) if path == "-" else path for path in corpus)
-    check_field(corpus_files(paths, store.where), cut.field)
+    check_field(corpus_files(paths, store.where), call.options.get("field"))
     request = Request(
         paths,
-        split=cut.split,
-        key=cut.field or Request.key,
-        length=cut.length,
-        documents=cut.max_docs,
-        seed=cut.seed,
-        heads=heads.options,
+        split=call["split"],
+        key=call["field"],
+        length=call["length"],
+        documents=call["max_docs"],
+        seed=call["seed"],
+        heads=which_heads(call["layers"], call["heads"]),
     )
     return store, request
 

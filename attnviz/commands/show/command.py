@@ -2,10 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias, Unpack, cast
 
 from attnviz.commands.show.outputs import Output, Request, Setting, Show, choose_output
 from attnviz.commands.show.run import Made, make, show_capture, show_text
+from attnviz.commands.show.shown import (
+    Shown,
+    ShowOptions,
+    Viewed,
+    look_of,
+    request_of,
+    show_of,
+    shown_of,
+    viewed_as,
+)
 from attnviz.draw.titles import MERGED
 from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
 from attnviz.inputs.text import read_lines
@@ -13,16 +23,55 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
 from attnviz.kit.formats import Piece
 from attnviz.kit.lines import note_strange, text_or_capture
-from attnviz.kit.option import command, panel_option
+from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.option import Call, command_of, feature, panel_option
 from attnviz.kit.prepare import HeadOptions, TextOptions, verify
 from attnviz.kit.session import Session, as_flag
+from attnviz.kit.values import check_text
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
 from attnviz.records.positions import check_names
 from attnviz.records.trace import FromExact, Verified
 
 if TYPE_CHECKING:
+    from attnviz.commands.show.capture import AttentionCapture
     from attnviz.models.loaded import LoadedModel
+
+
+@feature(g.check_capture)
+def show(
+    given: "str | AttentionCapture",
+    model: AnyModel = "builtin",
+    *,
+    view: g.ViewName = None,
+    bos: g.Bos = None,
+    special: g.Special = False,
+    truncate: g.Truncate = None,
+    target: g.TargetText = None,
+    **options: Unpack[ShowOptions],
+) -> Shown:
+    """Show which tokens attend to which, in a text or a capture.
+
+    >>> attnviz.show("a fluffy blue creature", words=True, reduce="mean")
+    <Shown builtin, 5 tokens, mean>
+
+    Args:
+        given: a text; or a capture, which has its run behind it.
+        model: a name as for `load_model`, or a loaded model.
+
+    Raises:
+        AttnvizError: the text, the model or an option cannot be used; the message says
+            what to do instead.
+    """
+    viewed = viewed_as(view, options)
+    if hasattr(given, "record"):
+        return shown_of(given.record, viewed)
+    what = show_of(viewed)  # its errors come before a model is loaded
+    check_text(given)
+    model = loaded(model)
+    how = text_options(model, bos, special, truncate, target)
+    return Shown(show_text(model._loaded, given, how, what), viewed)
+
 
 EPILOG = """
 Examples
@@ -37,13 +86,19 @@ attnviz show --file sample_texts/mystery.txt --head all -o heads.png
 
 echo "a fluffy blue creature" | attnviz show - -f jsonl | jq -c 'select(.weight > 0.3)'
 """
-COMMON = "file lines model heads queries view top drop_sink words format output quiet".split()
+COMMON = "file lines model heads query view top drop_sink words format output quiet".split()
 """The options that the short help lists."""
 
 
-@command
-def show(
+@command_of(
+    show,
+    "text lines truncate bos special model run check target kind causal layers heads reduce over "
+    "rollout scores weighted chars words drop_sink drop_key query key top least no_self "
+    "no_previous view orient cmap dpi color_scale title screen output noise",
+)
+def command_line(
     session: Session,
+    call: Call[Shown],
     *,
     text: g.TextIn,
     lines: Annotated[
@@ -55,18 +110,11 @@ def show(
             "ready.",
         ),
     ] = False,
-    tokens: g.Tokens,
     model: g.WhichModel,
     run: g.ModelRun,
     check: g.Verify,
-    target: g.Target,
     kind: g.Kind,
     causal: g.Causal,
-    heads: g.WhichHeads,
-    joining: g.Joining,
-    transforms: g.HeadTransforms,
-    filtering: g.Filtering,
-    looks: g.Looks,
     screen: g.Screen,
     output: g.OutputOptions,
     noise: g.Noise,
@@ -77,20 +125,16 @@ def show(
     on this text and what it is known for.
     """
     to = destination_of(session, output)
-    request = Request(
-        format=to.format.name,
-        look=looks.look,
-        heads=heads.options,
-        transforms=transforms.transforms(joining),
-        filters=filtering.filters,
-        display=to.display(session),
-    )
+    viewed = cast("Viewed", call.options)
+    request = request_of(viewed, to.format.name, look_of(viewed), to.display(session))
     chosen = choose_output(request)
     if request.transforms.scores and check.verify:
         raise UsageError("scores are shown unchanged", f"leave {option('verify')} out")
     check_lines(to, alone=chosen.alone, lines=lines)
     source = g.source_of(session, model, run, kind, causal=causal.causal)
-    options = tokens.options(run, target.target)
+    options = TextOptions(
+        call["bos"], call["special"], call["truncate"], call["target"], source.placement.max_memory
+    )
     asked = _Asked(session, source, options, request, chosen, verify=check.verify)
     deliver(session, to, _of_lines(asked, text) if lines else _of_text(asked, text))
 

@@ -12,15 +12,15 @@ from attnviz.commands.show.run import make, show_capture
 from attnviz.console import Display, plain_text
 from attnviz.draw.titles import text_notes
 from attnviz.errors import UsageError, as_argument, option, spelled
+from attnviz.kit import options as g
 from attnviz.kit.formats import VIEWS, Piece, choose_format
-from attnviz.kit.option import check_count, check_number
-from attnviz.kit.options import HeadNames, Names
-from attnviz.kit.values import check_choices, token_names, which_heads
+from attnviz.kit.option import check_value
+from attnviz.kit.values import token_names, which_heads
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.capture import Capture
-from attnviz.records.exhibit import ColorScale, Exhibit, Filters, Look, Orient
+from attnviz.records.exhibit import Exhibit, Filters, Look
 from attnviz.records.rows import Column
-from attnviz.records.transforms import How, Over, Transforms
+from attnviz.records.transforms import Transforms
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,28 +44,28 @@ class ShowOptions(TypedDict, total=False):
     cmap, color_scale, dpi, title: how a picture is drawn.
     """
 
-    heads: HeadNames | None
-    layers: HeadNames | None
-    query: Names
-    key: Names
-    top: int | None
-    least: float
-    no_self: bool
-    no_previous: bool
-    chars: bool | None
-    words: bool
-    weighted: bool
-    scores: bool
-    drop_sink: bool
-    drop_key: Names
-    reduce: How | None
-    over: Over | None
-    rollout: bool
-    orient: Orient | None
-    cmap: str | None
-    color_scale: ColorScale | None
-    dpi: int | None
-    title: str | None
+    heads: g.HeadsNamed
+    layers: g.LayersNamed
+    query: g.Queries
+    key: g.Keys
+    top: g.TopKeys
+    least: g.LeastWeight
+    no_self: g.NoSelf
+    no_previous: g.NoPrevious
+    chars: g.Chars
+    words: g.Words
+    weighted: g.Weighted
+    scores: g.ShowScores
+    drop_sink: g.DropSink
+    drop_key: g.DropKey
+    reduce: g.Reduce
+    over: g.ReduceOver
+    rollout: g.Rollout
+    orient: g.Orientation
+    cmap: g.ColorMap
+    color_scale: g.ScaleOfColors
+    dpi: g.Dpi
+    title: g.Title
 
 
 class Viewed(ShowOptions, total=False):
@@ -120,7 +120,7 @@ class Shown:
         from attnviz.draw.picture.heatmap import draw
         from attnviz.draw.picture.paint import options_of
 
-        look = _look(self._options)
+        look = look_of(self._options)
         options = options_of(look, look.orient, by_row=self.record.by_row)
         return draw(self.record, options).figure
 
@@ -135,10 +135,10 @@ class Shown:
         if form.name == "txt":
             write_bytes(Path(path), [str(self).encode()])
         else:
-            write_bytes(Path(path), encoded(self._pieces(form.name, _look(self._options))))
+            write_bytes(Path(path), encoded(self._pieces(form.name, look_of(self._options))))
 
     def _pieces(self, format: str, look: Look) -> Iterable[Piece]:
-        request = _request(self._options, format, look)
+        request = request_of(self._options, format, look, Display())
         return make(self.record, Setting(choose_output(request), request)).pieces
 
     def __repr__(self) -> str:
@@ -151,7 +151,7 @@ class Shown:
         return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
-        look = _look(self._options)
+        look = look_of(self._options)
         plain = Look(view=look.view, orient=look.orient)  # the rest is for pictures
         shown = cast("Iterable[RenderableType]", self._pieces("txt", plain))
         return plain_text(shown, Display().width)
@@ -164,17 +164,10 @@ def viewed_as(view: str | None, options: ShowOptions) -> Viewed:
         TypeError: there is no such option.
         UsageError: a value is none that the option takes.
     """
-    unknown = [name for name in options if name not in ShowOptions.__annotations__]
-    if unknown:
-        raise TypeError(f"show() has no option {unknown[0]!r}")
-    check_count("top", options.get("top"), every=True)
-    check_choices(
-        reduce=(options.get("reduce"), How),
-        over=(options.get("over"), Over),
-        orient=(options.get("orient"), Orient),
-        color_scale=(options.get("color_scale"), ColorScale),
-    )
-    check_number("least", options.get("least", 0.0), 0, 1e30)
+    for name, value in options.items():
+        if name not in ShowOptions.__annotations__:
+            raise TypeError(f"show() has no option {name!r}")
+        check_value(name, value, ShowOptions.__annotations__[name])
     if view is not None and not (isinstance(view, str) and view in VIEWS):
         raise UsageError(
             f"{option('view', repr(view))} is not known",
@@ -191,12 +184,14 @@ def shown_of(capture: Capture, viewed: Viewed) -> Shown:
 def show_of(options: Viewed) -> Show:
     """What to record: whole patterns of the heads that the view shows."""
     view = options.get("view")
-    request = _request(options, "json" if view is None else "txt", Look(view=view))
+    look = Look() if view is None else Look(view=view, orient=options.get("orient"))
+    request = request_of(options, "json" if view is None else "txt", look, Display())
     show = choose_output(request).show(request)
     return replace(show, needs=Needs(one_query=show.needs.one_query), legible=True)
 
 
-def _request(options: Viewed, format: str, look: Look) -> Request:
+def request_of(options: Viewed, format: str, look: Look, display: Display) -> Request:
+    """The request for an output."""
     plain = {f.name: options[f.name] for f in fields(Transforms) if f.name in options}  # type: ignore[literal-required]
     return Request(
         format,
@@ -211,9 +206,10 @@ def _request(options: Viewed, format: str, look: Look) -> Request:
             no_self=options.get("no_self", False),
             no_previous=options.get("no_previous", False),
         ),
-        Display(),
+        display,
     )
 
 
-def _look(options: Viewed) -> Look:
+def look_of(options: Viewed) -> Look:
+    """How an exhibit is drawn."""
     return Look(**{f.name: options[f.name] for f in fields(Look) if f.name in options})  # type: ignore[literal-required]
