@@ -43,8 +43,10 @@ def evidence(capture: Capture) -> Evidence:
     if not capture.one_sequence or not capture.causal:
         return MappingProxyType({})
     words = words_of(capture.text, capture.query_tokens)
-    found = {behaviour: tuple(find(words)) for behaviour, find in FINDERS.items()}
-    return MappingProxyType({name: occasions for name, occasions in found.items() if occasions})
+    occasions_of = {behaviour: tuple(find(words)) for behaviour, find in FINDERS.items()}
+    return MappingProxyType(
+        {name: occasions for name, occasions in occasions_of.items() if occasions}
+    )
 
 
 def _mystery(words: Sequence[Word]) -> Iterator[Occasion]:

@@ -174,8 +174,8 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
 
     folder = _local_folder(name) if _is_local(name) else cached(name)
     if folder is not None:
-        found = "a folder" if _is_local(name) else "in the cache"
-        facts = _facts_of(folder, name, "bundled" if name in BUNDLED else found)
+        place = "a folder" if _is_local(name) else "in the cache"
+        facts = _facts_of(folder, name, "bundled" if name in BUNDLED else place)
         return facts, read_card(folder, name, (facts.heads_per_layer,) * facts.layers)
     for facts in HUB_MODELS:
         if facts.name == name:

@@ -260,8 +260,8 @@ def reason(error: BaseException, folder: Path | None = None) -> str:
     """Why a library fails over a model, in one line; the path of its folder is no reason."""
     if not isinstance(error, Exception):  # a panic speaks of the library's own source
         return "a library that reads it breaks off"
-    said = str(error).strip() or type(error).__name__
+    message = str(error).strip() or type(error).__name__
     if folder is not None:
         for path in (str(folder.absolute()), str(folder)):
-            said = said.replace(path, "the folder")
-    return cut(said, REASON)
+            message = message.replace(path, "the folder")
+    return cut(message, REASON)

@@ -74,8 +74,8 @@ def cached_names() -> list[str]:
     """The models in the cache of the hub, whether all their files are there or not."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
-    found = sorted(Path(HF_HUB_CACHE).glob("models--*/snapshots/*"))
-    names = (each.parts[-3].removeprefix("models--").replace("--", "/") for each in found)
+    folders = sorted(Path(HF_HUB_CACHE).glob("models--*/snapshots/*"))
+    names = (each.parts[-3].removeprefix("models--").replace("--", "/") for each in folders)
     return [*dict.fromkeys(names)]
 
 

@@ -56,10 +56,10 @@ def backend_of(folder: Path) -> Tokenizer:
     own = transformers_tokenizer(folder)
     if not hasattr(own, "backend_tokenizer"):
         raise TypeError(f"its {type(own).__name__} is a slow one, which tells no places of tokens")
-    made_of: Tokenizer = own.backend_tokenizer
+    backend: Tokenizer = own.backend_tokenizer
     if not (folder / TOKENIZER).is_file():
-        check_tokenizer(json.loads(made_of.to_str()))
-    return made_of
+        check_tokenizer(json.loads(backend.to_str()))
+    return backend
 
 
 def transformers_tokenizer(folder: Path, templates: Sequence[str] | None = None) -> Any:
@@ -154,9 +154,9 @@ def _slow_class(folder: Path, settings: Mapping[str, Any]) -> str | None:
     # those that need a library are None where it is missing
     known = TOKENIZER_MAPPING_NAMES.get(architecture, "TokenizersBackend")
     name = str(named or known)
-    made = getattr(transformers, name, getattr(transformers, name.removesuffix("Fast"), None))
-    if isinstance(made, type) and issubclass(made, transformers.PreTrainedTokenizerFast):
+    kind = getattr(transformers, name, getattr(transformers, name.removesuffix("Fast"), None))
+    if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedTokenizerFast):
         return None
-    if made is None and named:
+    if kind is None and named:
         return None  # code of its own
-    return name if made else f"tokenizer of {architecture}"
+    return name if kind else f"tokenizer of {architecture}"

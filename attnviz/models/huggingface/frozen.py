@@ -207,14 +207,14 @@ class HuggingFaceLayer(FrozenLayer):
 
     def _nothing(self, module: nn.Module) -> Callable[..., Any]:
         """A forward that gives zeros in the form of what the module gave."""
-        made = self._turn.made[module]
+        output = self._turn.made[module]
 
         def nothing(*args: Any, **named: Any) -> Any:
             x = next(each for each in (*args, *named.values()) if isinstance(each, Tensor))
-            like = first_of(made)
+            like = first_of(output)
             texts = x.numel() // x.size(-1) // self._turn.x.size(1)
             zeros = like.new_zeros((texts * like.size(0), *like.shape[1:]))
-            return (zeros, *made[1:]) if isinstance(made, tuple) else zeros
+            return (zeros, *output[1:]) if isinstance(output, tuple) else zeros
 
         return nothing
 
@@ -225,11 +225,11 @@ class HuggingFaceLayer(FrozenLayer):
         """
         if self.attention is None:
             return ()
-        made = self._asks(self._turn.x)
+        vectors = self._asks(self._turn.x)
         was = self.attention.q, self.attention.k, self.attention.v
-        if not all(near(each[0], then) for each, then in zip(made, was, strict=True)):
+        if not all(near(each[0], then) for each, then in zip(vectors, was, strict=True)):
             raise unknown(f"{type(self._turn.layer).__name__} attends in a way that is not known")
-        return tuple(then - each[0] for each, then in zip(made, was, strict=True))
+        return tuple(then - each[0] for each, then in zip(vectors, was, strict=True))
 
     def _check(self) -> float | None:
         """See that it is affine: what it makes of a sum is the sum of what it makes.
@@ -300,7 +300,7 @@ def _attention(turn: Turn) -> FrozenAttention:
     if call.q.size(1) != call.k.size(1):
         raise unknown(f"{name} attends to more than its text")
     pattern = call.pattern()
-    made = FrozenAttention(
+    attention = FrozenAttention(
         q=call.q,
         k=call.k,
         v=call.v,
@@ -313,10 +313,10 @@ def _attention(turn: Turn) -> FrozenAttention:
         bias=call.added,
         cap=call.cap,
     )
-    out = torch.einsum("hqk,hkv,hvd->qd", made.pattern, made.values, made.w_o)
-    if not near(out if b_o is None else out + b_o, made.attended):
+    out = torch.einsum("hqk,hkv,hvd->qd", attention.pattern, attention.values, attention.w_o)
+    if not near(out if b_o is None else out + b_o, attention.attended):
         raise unknown(f"{name} changes its heads' outputs before it adds them up")
-    return made
+    return attention
 
 
 def _frozen_calls(module: nn.Module, calls: list[tuple[Tensor, Tensor]]) -> list[FrozenNorm]:
@@ -373,9 +373,9 @@ def embedded_of(
     zeros = torch.zeros_like(x)
     if token.shape != x.shape:  # ALBERT's are narrower than its layers
         return {"embedding": x}, zeros
-    for module, read, made in recorder.before:
-        norm = frozen_norm(module, read, made)
-        if norm is not None and near(made[0], x) and read.shape == made.shape:
+    for module, read, output in recorder.before:
+        norm = frozen_norm(module, read, output)
+        if norm is not None and near(output[0], x) and read.shape == output.shape:
             constant = norm(torch.zeros_like(read))
             embedding, position = (norm(p) - constant for p in (token[None], read - token))
             return {"embedding": embedding[0], "position": position[0]}, constant[0]
@@ -413,9 +413,9 @@ def output_of(model: Any, recorder: Recorder, logits: Tensor | None) -> FrozenOu
         return None
     norms = [
         norm
-        for module, read, made in recorder.behind
+        for module, read, output in recorder.behind
         if read.shape == last.shape and near(read, last)
-        if (norm := frozen_norm(module, read, made)) is not None
+        if (norm := frozen_norm(module, read, output)) is not None
     ]
     tried = ((norm, last if norm is None else norm(last)) for norm in (*norms, None))
     fitting = ((norm, factor_between(read, final)) for norm, read in tried)

@@ -240,7 +240,7 @@ def _model_classes(config: Any) -> Iterator[tuple[Any, Any]]:
     pair, masked = transformers.AutoModelForSeq2SeqLM, transformers.AutoModelForMaskedLM
     written = (pair,) if config.is_encoder_decoder else (masked, transformers.AutoModelForCausalLM)
     for auto in (*written, transformers.AutoModel):
-        found = auto._model_mapping.get(type(config), None)
-        first = found[0] if isinstance(found, tuple) else found
+        mapped = auto._model_mapping.get(type(config), None)
+        first = mapped[0] if isinstance(mapped, tuple) else mapped
         if first is not None:
             yield first, config if first.config_class is type(config) else config.get_text_config()

@@ -84,12 +84,12 @@ class Seen:
 
     def _after_module(self, module: nn.Module, args: Any, output: Any) -> None:
         """Keep what a module outside attention gives for each token, and the MLP's width."""
-        made = first_of(output)
-        if not self._now or not isinstance(made, Tensor) or made.numel() != self.x.numel():
+        vectors = first_of(output)
+        if not self._now or not isinstance(vectors, Tensor) or vectors.numel() != self.x.numel():
             return
-        if made.size(-1) == self.x.size(-1):
+        if vectors.size(-1) == self.x.size(-1):
             # OPT's MLP runs on (n, d), others on (1, n, d)
-            self.outputs.append((module, made.reshape(len(self.x), -1).clone()))
+            self.outputs.append((module, vectors.reshape(len(self.x), -1).clone()))
             if is_norm(module):
                 self.reads[module] = args[0].reshape(len(self.x), -1)
             weight = getattr(module, "weight", None)

@@ -212,6 +212,6 @@ def _layer(block: Any, path: str, seen: dict[str, Tensor]) -> GPTLayer:
 
 
 def _norm(module: Any, x: Tensor) -> FrozenNorm:
-    found = frozen_norm(module, x, module(x))
-    assert found is not None  # a LayerNorm is one
-    return found
+    frozen = frozen_norm(module, x, module(x))
+    assert frozen is not None  # a LayerNorm is one
+    return frozen
