@@ -20,7 +20,7 @@ from typing import Any
 from attnviz.errors import ModelError
 from attnviz.models import rendering
 from attnviz.models.folder.gate import cut, foreign, read_bytes
-from attnviz.models.folder.vocabulary import tokenizer_settings, transformers_tokenizer
+from attnviz.models.folder.tokenizer import tokenizer_settings, transformers_tokenizer
 from attnviz.records.prompt import Chat, Said, Segment, Slice
 
 FILE, OTHERS = "chat_template.jinja", "additional_chat_templates"

@@ -237,7 +237,7 @@ def _of_transformers(folder: Path, vocab_size: int) -> tuple[Tokenizer, str]:
 
     Its class for the model adds special tokens of its own, which a model may not know.
     """
-    from attnviz.models.folder.vocabulary import backend_of, no_tokenizer
+    from attnviz.models.folder.tokenizer import backend_of, no_tokenizer
 
     saved = _backend(folder) if (folder / TOKENIZER).is_file() else None
     try:

@@ -9,8 +9,8 @@ import torch
 from transformers import GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from attnviz.models.catalog import Source, load
+from attnviz.models.huggingface.capture import predict
 from attnviz.models.huggingface.layers import layers_of
-from attnviz.models.huggingface.predicting import predict
 from attnviz.records.predict import LogitRows
 
 IDS = list(range(40, 57))
