@@ -259,9 +259,8 @@ def files_of_model(source: Source) -> list[tuple[str, int, str]]:
 
 
 def state_of_memory(model: "LoadedModel") -> list[tuple[str, int, str]]:
-    """The same of a model in memory: one row, whose mark changes with any weight or token.
-
-    Its fingerprint is to be of all bytes (`with_all_bytes`).
+    """The same of a model in memory, whose fingerprint is of all bytes: the mark changes with a
+    token, too.
     """
     from hashlib import blake2b
 

@@ -89,11 +89,10 @@ ADAPTER = ("active_adapters", "merged_adapters", "disable_adapters", "scaling")
 
 
 def fingerprint(tensors: Mapping[str, Tensor], more: str = "", *, whole: bool = False) -> str:
-    """A digest of names, shapes, types, and of fixed samples of every tensor, or of all numbers
-    (`whole`).
+    """A digest of names, shapes, types, and of fixed samples of every tensor, or of all (`whole`).
 
-    It does not depend on the device, nor on the order of the tensors. `more`: what else decides
-    what the model computes.
+    It depends neither on the device nor on the order of the tensors. `more`: what else decides what
+    the model computes.
     """
     digest = blake2b(more.encode(), digest_size=8)
     for name in sorted(tensors):
@@ -113,9 +112,8 @@ def as_it_is_now(model: Any) -> Any:
 
 
 def with_all_bytes(model: Any) -> Any:
-    """The same loaded model, its fingerprint taken now; behind it stands that of all bytes.
-
-    It reads every weight, about a gigabyte a second.
+    """The same loaded model, its fingerprint taken now; behind it stands that of all bytes (1
+    s/GB).
     """
     weights = model.weights()
     if weights is None:

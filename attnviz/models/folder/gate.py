@@ -129,8 +129,7 @@ def cut(text: object, most: int = QUOTED) -> str:
 
 
 def checked_header(header: object, rest: int) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor, from the header of a safetensors file; `rest` bytes stand behind
-    it.
+    """The shape of every tensor, from a safetensors file's header, behind which `rest` bytes stand.
 
     Raises:
         ValueError: an entry is malformed, or the tensors are not these bytes, each byte once.
@@ -203,9 +202,8 @@ def _nested(value: object) -> Iterator[float]:
 
 
 def check_asked(asked: int, held: int, folder: Path) -> None:
-    """Check that a model has no more numbers (`asked`) than its files can give it (`held`).
-
-    Tied matrices are saved once.
+    """Check that a model has no more numbers (`asked`) than its files can give it: tied ones are
+    once.
     """
     if asked > 2 * held + ROOM:
         raise ModelError(
@@ -217,7 +215,8 @@ def check_asked(asked: int, held: int, folder: Path) -> None:
 
 @contextmanager
 def foreign(folder: Path | None) -> Iterator[None]:
-    """Turn whatever a library raises over a model's files into one error.
+    """Turn whatever a library raises over a model's files into one error, which quotes the first
+    line.
 
     What the library writes to stderr by itself is dropped.
     """

@@ -95,9 +95,8 @@ def _gain(matrix: Tensor) -> float:
 
 @torch.no_grad()
 def copying(run: FrozenRun, heads: Mapping[Head, Weights]) -> Iterator[Copying]:
-    """The copying scores of each head; none where the model has no output or no vocabulary.
-
-    NaN where the circuit is 0 but for rounding.
+    """The copying scores of each head, NaN where the circuit is 0 but for rounding; none without
+    output.
     """
     output, vocabulary = run.output, run.vocabulary
     if output is None or vocabulary is None:

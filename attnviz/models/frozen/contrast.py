@@ -37,9 +37,8 @@ FAINT = 0.01
 
 
 class Contrast:
-    """The contrast of a key with another one (`versus`), or with what the row expects.
-
-    That is the mean of the row's scores by its own weights.
+    """The contrast of a key with another one (`versus`), or with the mean of the row by its
+    weights.
     """
 
     def __init__(self, sums: RunSums, head: Head, query: int, key: int, versus: int | None) -> None:

@@ -129,7 +129,7 @@ class HuggingFaceLayer(FrozenLayer):
     def _check(self) -> float | None:
         """See that it is affine: what it makes of a sum is the sum of what it makes.
 
-        Returns the factor on what attention adds to the stream, where it is added and no more.
+        Returns the factor on what attention adds, where it is added and no more.
         """
         draw = torch.Generator().manual_seed(0)
         x = self._turn.x.detach()

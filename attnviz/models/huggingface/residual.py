@@ -154,11 +154,10 @@ def is_norm(module: nn.Module) -> bool:
 def what_is_added(
     x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: ModuleOutputs
 ) -> Added:
-    """Split the change of the stream in a layer, from x to x_after (n, d), between attention and
-    the MLP.
+    """Split the change of the stream in a layer, x to x_after (n, d), between attention and the
+    MLP.
 
-    `attention_out` (n, d) is that of the output projection; `outputs`, each (n, d), those of the
-    layer's modules outside attention, in the order of their calls.
+    `outputs` (n, d): those of the layer's modules outside attention, in the order of their calls.
     """
     change = x_after - x
     if x.dtype in (torch.float32, torch.float64):

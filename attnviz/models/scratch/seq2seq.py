@@ -132,10 +132,8 @@ class Seq2Seq(nn.Module):
 
     @torch.inference_mode()
     def translate(self, source: Tensor, begin: int, end: int) -> list[int]:
-        """The likeliest target token at each step, for source ids (n_s), until `end` or the last
-        position.
-
-        Neither `begin`, which the target starts with, nor `end` is returned.
+        """The likeliest target tokens for source ids (n_s), between `begin` and `end`, which are
+        left out.
         """
         encoded = self.encode(source[None])
         target = [begin]
