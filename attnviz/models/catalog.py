@@ -259,9 +259,7 @@ def files_of_model(source: Source) -> list[tuple[str, int, str]]:
 
 
 def state_of_memory(model: "LoadedModel") -> list[tuple[str, int, str]]:
-    """The same of a model in memory, whose fingerprint is of all bytes: the mark changes with a
-    token, too.
-    """
+    """The same of a model in memory, whose fingerprint is to be of all bytes."""
     from hashlib import blake2b
 
     state = repr((model.identity, model.tokenizer.backend.to_str())).encode()

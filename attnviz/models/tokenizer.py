@@ -194,9 +194,7 @@ class TextTokenizer:
         return f"#{id_}" if not text or "\ufffd" in text else readable(text)
 
     def exact(self, id_: int) -> str:
-        """The text of a token of the vocabulary, with its leading space; empty for a part of a
-        letter.
-        """
+        """The text of a token with its leading space; empty if special, or a part of a letter."""
         text = self.decoded([id_])
         if "\ufffd" in text:
             return ""

@@ -112,9 +112,7 @@ def as_it_is_now(model: Any) -> Any:
 
 
 def with_all_bytes(model: Any) -> Any:
-    """The same loaded model, its fingerprint taken now; behind it stands that of all bytes (1
-    s/GB).
-    """
+    """The same loaded model, its fingerprint taken now; behind it stands that of all bytes."""
     weights = model.weights()
     if weights is None:
         return model

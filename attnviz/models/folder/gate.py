@@ -202,9 +202,7 @@ def _nested(value: object) -> Iterator[float]:
 
 
 def check_asked(asked: int, held: int, folder: Path) -> None:
-    """Check that a model has no more numbers (`asked`) than its files can give it: tied ones are
-    once.
-    """
+    """Check that a model has no more numbers (`asked`) than its files can give it (`held`)."""
     if asked > 2 * held + ROOM:
         raise ModelError(
             f"the config.json in {str(folder)!r} asks for {asked:,} parameters, but the weights "
@@ -215,10 +213,8 @@ def check_asked(asked: int, held: int, folder: Path) -> None:
 
 @contextmanager
 def foreign(folder: Path | None) -> Iterator[None]:
-    """Turn whatever a library raises over a model's files into one error, which quotes the first
-    line.
-
-    What the library writes to stderr by itself is dropped.
+    """Turn whatever a library raises over a model's files into one error; drop what it writes to
+    stderr.
     """
     with _silent():
         try:

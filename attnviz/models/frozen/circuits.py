@@ -95,9 +95,7 @@ def _gain(matrix: Tensor) -> float:
 
 @torch.no_grad()
 def copying(run: FrozenRun, heads: Mapping[Head, Weights]) -> Iterator[Copying]:
-    """The copying scores of each head, NaN where the circuit is 0 but for rounding; none without
-    output.
-    """
+    """The copying scores of each head; NaN where its circuit is 0 but for rounding."""
     output, vocabulary = run.output, run.vocabulary
     if output is None or vocabulary is None:
         return

@@ -37,9 +37,7 @@ FAINT = 0.01
 
 
 class Contrast:
-    """The contrast of a key with another one (`versus`), or with the mean of the row by its
-    weights.
-    """
+    """The contrast of a key with another one (`versus`), or with the row's mean by its weights."""
 
     def __init__(self, sums: RunSums, head: Head, query: int, key: int, versus: int | None) -> None:
         self._sums, self._head, self._query, self._key = sums, head, query, key

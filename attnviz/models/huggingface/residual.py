@@ -154,8 +154,7 @@ def is_norm(module: nn.Module) -> bool:
 def what_is_added(
     x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: ModuleOutputs
 ) -> Added:
-    """Split the change of the stream in a layer, x to x_after (n, d), between attention and the
-    MLP.
+    """Split the change of the stream in a layer (n, d) between attention and the MLP.
 
     `outputs` (n, d): those of the layer's modules outside attention, in the order of their calls.
     """

@@ -132,9 +132,7 @@ class Seq2Seq(nn.Module):
 
     @torch.inference_mode()
     def translate(self, source: Tensor, begin: int, end: int) -> list[int]:
-        """The likeliest target tokens for source ids (n_s), between `begin` and `end`, which are
-        left out.
-        """
+        """The likeliest target tokens for source ids (n_s), without `begin` and `end`."""
         encoded = self.encode(source[None])
         target = [begin]
         while len(target) < self.config.n_positions:
