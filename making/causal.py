@@ -24,7 +24,7 @@ from rich.table import Table
 
 from attnviz.models.folder.hub import read_card
 from attnviz.models.placement import BUILTIN
-from attnviz.models.scratch.intervening import intervene_native
+from attnviz.models.scratch.runs import intervene_native
 from attnviz.records.heads import Head, every_head
 from attnviz.records.interventions import ChangedRun, Edit, Site
 from making.probe import WorldProbe

@@ -1,4 +1,4 @@
-"""Nouns and the adjectives before them, as far as word lists and the words around them tell."""
+"""Nouns with their adjectives, and pronouns with what they stand for, as far as word lists tell."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -145,7 +145,6 @@ def _has_object(words: Sequence[Word], at: int) -> bool:
 
 
 # Pronouns, and the nouns and names before them that they can stand for.
-
 
 FEMALE = frozenset(
     """woman girl mother mum mom mummy aunt sister daughter wife widow queen princess lady niece

@@ -43,8 +43,10 @@ def evidence(capture: Capture) -> Evidence:
     if not capture.one_sequence or not capture.causal:
         return MappingProxyType({})
     words = words_of(capture.text, capture.query_tokens)
-    found = {behaviour: tuple(find(words)) for behaviour, find in FINDERS.items()}
-    return MappingProxyType({name: occasions for name, occasions in found.items() if occasions})
+    occasions_of = {behaviour: tuple(find(words)) for behaviour, find in FINDERS.items()}
+    return MappingProxyType(
+        {name: occasions for name, occasions in occasions_of.items() if occasions}
+    )
 
 
 def _mystery(words: Sequence[Word]) -> Iterator[Occasion]:
@@ -127,9 +129,6 @@ FINDERS: Mapping[Behaviour, Callable[[Sequence[Word]], Iterator[Occasion]]] = Ma
 )
 
 
-# Whether a head acts on a text: whether its strongest links go where evidence says they may.
-
-
 LEAST = 0.4
 """The share of a row that has to lie on plausible keys."""
 
@@ -137,12 +136,9 @@ LEAST = 0.4
 def acts_of(weights: FloatArray, occasions: Iterable[Occasion]) -> list[FoundLink]:
     """The strongest link of each row in which a head shows a behaviour, the strongest first.
 
-    In such a row the strongest link of all goes to a plausible key, and the plausible keys have
-    enough of the row.
-
-    Args:
-        weights: the head's pattern, (n, n); rows need not sum to 1.
-        occasions: the queries of the head's behaviour with their plausible keys.
+    In such a row the strongest link of all goes to a plausible key of its occasion, and the
+    plausible keys have enough of the row. `weights` (n, n): the head's pattern; rows need not sum
+    to 1.
     """
     acts = []
     for occasion in occasions:

@@ -12,9 +12,6 @@ from importlib.resources import files
 
 from attnviz.records.tokens import Token
 
-# A text's words, put together from its tokens.
-
-
 # A word keeps its inner hyphens and apostrophes ("old-fashioned", "don't"); "'s" is apart.
 WORD = re.compile(r"[’']s\b|[^\W_]+(?:(?:-|[’'](?!s\b))[^\W_]+)*|[^\w\s]|_")
 
@@ -45,12 +42,7 @@ class Word:
 
 
 def words_of(text: str, tokens: Sequence[Token]) -> tuple[Word, ...]:
-    """The words of a text that have tokens; one that was cut off in part is left out.
-
-    Args:
-        text: the text whose slices the tokens are.
-        tokens: in order; special ones belong to no word.
-    """
+    """The words of a text that have tokens, in order; one that was cut off in part is left out."""
     spans = [_span(token) for token in tokens]
     words: list[Word] = []
     first = 0
@@ -85,16 +77,7 @@ def _span(token: Token) -> tuple[int, int]:
 ENDINGS = (("ies", "y"), ("es", ""), ("s", ""), ("ied", "y"), ("ed", ""), ("ed", "e"))
 COMPARED = (("ier", "y"), ("iest", "y"), ("er", ""), ("est", ""), ("er", "e"), ("est", "e"))
 KINDS = ("people", "animals", "groups")
-LISTS = (
-    "function",
-    "adjectives",
-    "adjectives_too",
-    "adverbs",
-    "nouns",
-    "nouns_too",
-    "verbs",
-    *KINDS,
-)
+LISTS = (*"function adjectives adjectives_too adverbs nouns nouns_too verbs".split(), *KINDS)
 SINGULAR = frozenset("news means series species lens gas bias alas perhaps always".split())
 
 

@@ -47,6 +47,6 @@ def verify(
     check_word("target", target)
     model = loaded(model)
     options = text_options(model, bos, special, truncate, target)
-    from attnviz.models.fingerprint import with_all_bytes  # torch
+    from attnviz.models.weights import with_all_bytes  # torch
 
     return run_verify(with_all_bytes(model._loaded), model._source, text, options)

@@ -44,7 +44,7 @@ class Loaded:
         """Itself; a model that was in memory may have been trained since it was loaded."""
         if self._source is not None:
             return self
-        from attnviz.models.fingerprint import as_it_is_now  # torch
+        from attnviz.models.weights import as_it_is_now  # torch
 
         return replace(self, _loaded=as_it_is_now(self._loaded))
 

@@ -28,8 +28,7 @@ def attention_scores(q: Tensor, k: Tensor) -> Tensor:
 def attention_pattern(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Softmax of scores (..., n_q, n_k) over the keys; each row sums to 1.
 
-    `mask`: broadcast to the scores, True where the query may attend to the key, at least once in
-    every row; elsewhere the weight is exactly 0.
+    `mask`, broadcast to the scores: True where a query may attend, at least once in every row.
     """
     return torch.softmax(scores if mask is None else masked(scores, mask), dim=-1)
 

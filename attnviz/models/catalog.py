@@ -168,8 +168,8 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
 
     folder = _local_folder(name) if _is_local(name) else cached(name)
     if folder is not None:
-        found = "a folder" if _is_local(name) else "in the cache"
-        facts = _facts_of(folder, name, "bundled" if name in BUNDLED else found)
+        place = "a folder" if _is_local(name) else "in the cache"
+        facts = _facts_of(folder, name, "bundled" if name in BUNDLED else place)
         return facts, read_card(folder, name, (facts.heads_per_layer,) * facts.layers)
     for facts in HUB_MODELS:
         if facts.name == name:
@@ -257,10 +257,7 @@ def files_of_model(source: Source) -> list[tuple[str, int, str]]:
 
 
 def state_of_memory(model: "LoadedModel") -> list[tuple[str, int, str]]:
-    """The same of a model in memory: one row, whose mark changes with any weight or token.
-
-    Its fingerprint is to be of all bytes (`with_all_bytes`).
-    """
+    """The same of a model in memory, whose fingerprint is to be of all bytes."""
     from hashlib import blake2b
 
     state = repr((model.identity, model.tokenizer.backend.to_str())).encode()

@@ -20,7 +20,7 @@ from typing import Any
 from attnviz.errors import ModelError
 from attnviz.models import rendering
 from attnviz.models.folder.gate import cut, foreign, read_bytes
-from attnviz.models.folder.vocabulary import tokenizer_settings, transformers_tokenizer
+from attnviz.models.folder.tokenizer import tokenizer_settings, transformers_tokenizer
 from attnviz.records.prompt import Chat, ChatPart, Segment, Slice
 
 FILE, OTHERS = "chat_template.jinja", "additional_chat_templates"
@@ -69,8 +69,8 @@ def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
     with foreign(folder):
         names = [str(path.relative_to(folder)) for path in files]
         tokenizer = transformers_tokenizer(folder, names)
-    found = tokenizer.chat_template
-    every = found if isinstance(found, dict) else {"default": found}
+    templates = tokenizer.chat_template
+    every = templates if isinstance(templates, dict) else {"default": templates}
     named = {name: source for name, source in every.items() if isinstance(source, str)}
     # as `get_chat_template` chooses
     tools = "tools" in chat.content and "tool_use" in named
@@ -98,8 +98,8 @@ def rendered(template: ChatTemplate, chat: Chat) -> Rendered:
         joined = True
     if joined:
         whole = rendered(template, _joined(chat))
-        said = "the template takes one text a message, so the parts of each message were joined"
-        return Rendered(whole.text, whole.segments, (*whole.notes, said))
+        note = "the template takes one text a message, so the parts of each message were joined"
+        return Rendered(whole.text, whole.segments, (*whole.notes, note))
     if MARK.sub("", marked) == text:
         return Rendered(text, _segments([marked], chat.parts), (used,))
     room = max(1, rendering.LONGEST // (len(text) + 1))
@@ -107,8 +107,8 @@ def rendered(template: ChatTemplate, chat: Chat) -> Rendered:
     alone = zip(chat.parts, tried, strict=False)
     placed = {part: each for part, each in alone if MARK.sub("", each) == text}
     lost = [part.name for part in chat.parts if part not in placed]
-    said = f"the template changes what is said, so this counts as template: {', '.join(lost)}"
-    return Rendered(text, _segments(placed.values(), chat.parts), (used, said) if lost else (used,))
+    note = f"the template changes what is said, so this counts as template: {', '.join(lost)}"
+    return Rendered(text, _segments(placed.values(), chat.parts), (used, note) if lost else (used,))
 
 
 def _joined(chat: Chat) -> Chat:
@@ -137,11 +137,11 @@ def _marked(chat: Chat, parts: Collection[ChatPart]) -> Any:
             where = copy
             for key in path:
                 where = where[key]
-            said = where[last]
-            inner = said.strip()
+            content = where[last]
+            inner = content.strip()
             if inner:
                 marked = f"{BEGIN.format(number)}{inner}{END.format(number)}"
-                where[last] = said.replace(inner, marked, 1)
+                where[last] = content.replace(inner, marked, 1)
     return copy
 
 
@@ -157,19 +157,19 @@ def _segments(marked: Iterable[str], parts: Sequence[ChatPart]) -> tuple[Segment
             elif begun.get(number, at) < at:
                 slices.setdefault(number, []).append((begun[number], at))
             removed += len(mark[0])
-    return tuple(Segment(parts[number].name, tuple(found)) for number, found in slices.items())
+    return tuple(Segment(parts[number].name, tuple(own)) for number, own in slices.items())
 
 
 def _render(
     template: ChatTemplate, chat: Chat, marked: Sequence[Collection[ChatPart]]
 ) -> list[str]:
     """The chat once with marks around each of these collections of its parts."""
-    asked = {
+    request = {
         "template": template.source,
         "variables": {"add_generation_prompt": True, **template.variables, **chat.variables},
         "chats": [_marked(chat, parts) for parts in marked],
     }
-    answer = _in_a_process(asked)
+    answer = _in_a_process(request)
     if "texts" in answer:
         texts: list[str] = answer["texts"]
         return texts
@@ -179,15 +179,15 @@ def _render(
     raise ModelError(f"the model's chat template does not take this chat ({why})", CHANGE)
 
 
-def _in_a_process(asked: Mapping[str, Any]) -> dict[str, Any]:
+def _in_a_process(request: Mapping[str, Any]) -> dict[str, Any]:
     """What the child answers."""
     # by its path: with -m, the folder that the user stands in could bring modules of its own
     command = [sys.executable, rendering.__file__]
-    given = json.dumps(asked).encode()
+    sent = json.dumps(request).encode()
     with TemporaryFile() as written:
         try:
             status = subprocess.run(
-                command, input=given, stdout=written, stderr=subprocess.DEVNULL, timeout=PATIENCE
+                command, input=sent, stdout=written, stderr=subprocess.DEVNULL, timeout=PATIENCE
             ).returncode
         except subprocess.TimeoutExpired:
             status = -1

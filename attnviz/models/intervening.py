@@ -63,8 +63,8 @@ class ChangedBatch:
             if edit.by == "zero":
                 after[places] = 0.0
             else:
-                found = self.taken[edit.by, edit.site]
-                after[places] = (found[places] if edit.by == "source" else found).to(after)
+                instead = self.taken[edit.by, edit.site]
+                after[places] = (instead[places] if edit.by == "source" else instead).to(after)
         return changed
 
 

@@ -147,13 +147,14 @@ def _left_to_groups() -> Iterator[int]:
                 if controller in controllers.split(","):
                     inside = GROUPS / controller / path.lstrip("/")
                     for group in (inside, *inside.parents):
-                        with suppress(OSError, ValueError):  # no limit, or none of this version
-                            left = int((group / limit).read_text()) - int(
-                                (group / used).read_text()
-                            )
-                            stat = (group / "memory.stat").read_text()
-                            files = re.search(rf"^{cached} (\d+)", stat, re.MULTILINE)
-                            yield left + (int(files[1]) if files else 0)
+                        yield from _left_to(group, limit, used, cached)
+
+
+def _left_to(group: Path, limit: str, used: str, cached: str) -> Iterator[int]:
+    with suppress(OSError, ValueError):  # no limit, or none of this version
+        most, now = int((group / limit).read_text()), int((group / used).read_text())
+        files = re.search(rf"^{cached} (\d+)", (group / "memory.stat").read_text(), re.MULTILINE)
+        yield most - now + (int(files[1]) if files else 0)
 
 
 def size_of(text: str) -> int:

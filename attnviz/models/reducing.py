@@ -66,8 +66,8 @@ class WindowStatistics:
 
     def sums(self) -> WindowSums:
         """The sums of all heads, layer after layer."""
-        found = [self._layers[layer].finished() for layer in sorted(self._layers)]
-        arrays = (torch.cat(parts, dim=1).cpu().numpy() for parts in zip(*found, strict=True))
+        layers = [self._layers[layer].finished() for layer in sorted(self._layers)]
+        arrays = (torch.cat(parts, dim=1).cpu().numpy() for parts in zip(*layers, strict=True))
         return WindowSums(*arrays)
 
 

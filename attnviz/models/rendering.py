@@ -34,7 +34,7 @@ def _limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, now + BYTES))
 
 
-def _texts(asked: dict[str, Any]) -> list[str]:
+def _texts(request: dict[str, Any]) -> list[str]:
     """Every chat, rendered as `apply_chat_template` does; a later one that fails is empty."""
     from transformers.utils import chat_template_utils
 
@@ -42,7 +42,7 @@ def _texts(asked: dict[str, Any]) -> list[str]:
         random.seed(0)  # the second rendering has to be like the first
         messages = [{k: v for k, v in m.items() if v is not None} for m in chat.pop("messages")]
         text: str = chat_template_utils.render_jinja_template(
-            [messages], chat_template=asked["template"], **chat, **asked["variables"]
+            [messages], chat_template=request["template"], **chat, **request["variables"]
         )[0][0]
         return text
 
@@ -52,20 +52,23 @@ def _texts(asked: dict[str, Any]) -> list[str]:
         except Exception:  # the marks are not what the template expects there
             return ""
 
-    first, *marked = asked["chats"]
+    first, *marked = request["chats"]
     return [render(first), *map(tried, marked)]
 
 
-def answer(asked: dict[str, Any]) -> dict[str, Any]:
+def answer(request: dict[str, Any]) -> dict[str, Any]:
     """The texts, or why there are none."""
     try:
-        texts = _texts(asked)
+        texts = _texts(request)
     except MemoryError:
         return {"why": "it needs too much memory"}
     except Exception as error:  # whatever a stranger's program raises
         refused = type(error).__name__ == "TemplateError"  # of its own raise_exception
-        said = str(error)[:QUOTED]
-        return {"refused": refused, "why": said if refused else f"{type(error).__name__}: {said}"}
+        reason = str(error)[:QUOTED]
+        return {
+            "refused": refused,
+            "why": reason if refused else f"{type(error).__name__}: {reason}",
+        }
     length = max(map(len, texts))
     if length > LONGEST:
         return {"why": f"it makes {length:,} characters of it"}
@@ -76,10 +79,10 @@ def main() -> None:
     """Answer standard input; all chats at the same moment, as a template may name it."""
     from transformers.utils import chat_template_utils
 
-    asked, moment = json.load(sys.stdin), datetime.now()
+    request, moment = json.load(sys.stdin), datetime.now()
     chat_template_utils.datetime = SimpleNamespace(now=lambda: moment)
     _limit()
-    json.dump(answer(asked), sys.stdout)
+    json.dump(answer(request), sys.stdout)
 
 
 if __name__ == "__main__":

@@ -110,8 +110,8 @@ class TextTokenizer:
     @property
     def mask(self) -> Token | None:
         """The token that stands for one to be filled in; None where there is none."""
-        found = ((name, self.backend.token_to_id(name)) for name in MASKS)
-        return next((Token(0, i, "", 0, 0, True, name=n) for n, i in found if i is not None), None)
+        masks = ((name, self.backend.token_to_id(name)) for name in MASKS)
+        return next((Token(0, i, "", 0, 0, True, name=n) for n, i in masks if i is not None), None)
 
     @property
     def longest(self) -> int:
@@ -194,10 +194,7 @@ class TextTokenizer:
         return f"#{id_}" if not text or "\ufffd" in text else readable(text)
 
     def exact(self, id_: int) -> str:
-        """The text of a token of the vocabulary, with its leading space.
-
-        Empty for a special token and for a part of a letter.
-        """
+        """The text of a token with its leading space; empty if special, or a part of a letter."""
         text = self.decoded([id_])
         if "\ufffd" in text:
             return ""
@@ -237,19 +234,19 @@ def _of_transformers(folder: Path, vocab_size: int) -> tuple[Tokenizer, str]:
 
     Its class for the model adds special tokens of its own, which a model may not know.
     """
-    from attnviz.models.folder.vocabulary import backend_of, no_tokenizer
+    from attnviz.models.folder.tokenizer import backend_of, no_tokenizer
 
     saved = _backend(folder) if (folder / TOKENIZER).is_file() else None
     try:
         with foreign(folder), _readable(folder):
-            made = backend_of(folder)
+            theirs = backend_of(folder)
     except ModelError as error:
         if saved is not None:
             return saved, AS_SAVED.format("transformers makes none of this folder")
         raise no_tokenizer(folder, error) from None
-    if saved is not None and saved.get_vocab_size() <= vocab_size < made.get_vocab_size():
+    if saved is not None and saved.get_vocab_size() <= vocab_size < theirs.get_vocab_size():
         return saved, AS_SAVED.format("transformers adds tokens that the model does not know")
-    return made, ""
+    return theirs, ""
 
 
 @contextmanager

@@ -278,7 +278,7 @@ def test_weights_that_are_not_numbers_are_not_shown(
     state = load_file(gpt2_copy / "model.safetensors")
     state["transformer.h.0.attn.c_attn.weight"][3, 5] = torch.nan
     save_file(state, gpt2_copy / "model.safetensors", metadata={"format": "pt"})
-    monkeypatch.setattr("attnviz.models.folder.weights.SEARCHED", 0)
+    monkeypatch.setattr("attnviz.models.weights.SEARCHED", 0)
     ended = run("show", "abc", "--model", str(gpt2_copy))
     assert ended.status is ExitStatus.MODEL
     assert "the attention of layer 0 is not a number" in ended.err

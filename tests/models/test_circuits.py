@@ -16,7 +16,7 @@ from attnviz.models.folder.config import GPTConfig
 from attnviz.models.frozen.circuits import compositions, copying, weights_of
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.scratch.gpt import GPT
-from attnviz.models.scratch.tracing import freeze_gpt
+from attnviz.models.scratch.runs import freeze_gpt
 from attnviz.records.heads import Head
 from attnviz.records.parts import Through
 from tests.commands.heads.test_retrieval import WORDS, planted, saved

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import attnviz
 from attnviz.errors import ExitStatus, UsageError
-from attnviz.models.fingerprint import SAMPLES, fingerprint, weights_in
+from attnviz.models.weights import SAMPLES, fingerprint, weights_in
 from tests.conftest import Run, bytes_tokenizer
 
 TEXT = "a fluffy blue creature"

@@ -14,7 +14,7 @@ from attnviz.models.huggingface.attention import recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.scratch.gpt import GPT
-from attnviz.models.scratch.tracing import freeze_gpt
+from attnviz.models.scratch.runs import freeze_gpt
 from attnviz.records.heads import Head
 from attnviz.records.parts import Group, Part, Shares
 from tests.architectures import ARCHITECTURES, Architecture, N

@@ -12,7 +12,7 @@ import transformers
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.attention import recording
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.predicting import generate
+from attnviz.models.huggingface.capture import generate
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.capture import FloatArray, KeepEverything, PatternBlock, Wanted
 from attnviz.records.prompt import Sampling

@@ -173,7 +173,7 @@ def scan(
             name, revision, offline, quiet=True, kind=kind, engine=engine, placement=placement
         )
     else:
-        from attnviz.models.fingerprint import with_all_bytes  # torch
+        from attnviz.models.weights import with_all_bytes  # torch
 
         held = with_all_bytes(loaded(model)._loaded)
         others = revision, offline, kind, engine != "auto"

@@ -186,7 +186,7 @@ def _loaded(asked: _Asked) -> "LoadedModel":
     model = asked.session.load(asked.source)
     if not asked.verify:
         return model
-    from attnviz.models.fingerprint import with_all_bytes  # torch
+    from attnviz.models.weights import with_all_bytes  # torch
 
     verified: LoadedModel = with_all_bytes(model)
     return verified

@@ -129,8 +129,7 @@ def cut(text: object, most: int = QUOTED) -> str:
 
 
 def checked_header(header: object, rest: int) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor, from the header of a safetensors file; `rest` bytes stand behind
-    it.
+    """The shape of every tensor, from a safetensors file's header, behind which `rest` bytes stand.
 
     Raises:
         ValueError: an entry is malformed, or the tensors are not these bytes, each byte once.
@@ -203,10 +202,7 @@ def _nested(value: object) -> Iterator[float]:
 
 
 def check_asked(asked: int, held: int, folder: Path) -> None:
-    """Check that a model has no more numbers (`asked`) than its files can give it (`held`).
-
-    Tied matrices are saved once.
-    """
+    """Check that a model has no more numbers (`asked`) than its files can give it (`held`)."""
     if asked > 2 * held + ROOM:
         raise ModelError(
             f"the config.json in {str(folder)!r} asks for {asked:,} parameters, but the weights "
@@ -217,10 +213,7 @@ def check_asked(asked: int, held: int, folder: Path) -> None:
 
 @contextmanager
 def foreign(folder: Path | None) -> Iterator[None]:
-    """Turn whatever a library raises over a model's files into one error.
-
-    What the library writes to stderr by itself is dropped.
-    """
+    """Turn what a library raises over a model's files into one error, and silence its stderr."""
     with _silent():
         try:
             yield
@@ -260,8 +253,8 @@ def reason(error: BaseException, folder: Path | None = None) -> str:
     """Why a library fails over a model, in one line; the path of its folder is no reason."""
     if not isinstance(error, Exception):  # a panic speaks of the library's own source
         return "a library that reads it breaks off"
-    said = str(error).strip() or type(error).__name__
+    message = str(error).strip() or type(error).__name__
     if folder is not None:
         for path in (str(folder.absolute()), str(folder)):
-            said = said.replace(path, "the folder")
-    return cut(said, REASON)
+            message = message.replace(path, "the folder")
+    return cut(message, REASON)

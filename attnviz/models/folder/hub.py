@@ -31,10 +31,7 @@ TIMEOUT = 10  # seconds
 
 
 def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Path:
-    """The local folder of a hub model.
-
-    A complete folder in the cache is used as it is, without a request.
-    """
+    """The local folder of a hub model; one that is complete in the cache needs no request."""
     folder = cached(name, revision)
     if folder is not None:
         return folder
@@ -73,8 +70,8 @@ def cached_names() -> list[str]:
     """The models in the cache of the hub, whether all their files are there or not."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
-    found = sorted(Path(HF_HUB_CACHE).glob("models--*/snapshots/*"))
-    names = (each.parts[-3].removeprefix("models--").replace("--", "/") for each in found)
+    folders = sorted(Path(HF_HUB_CACHE).glob("models--*/snapshots/*"))
+    names = (each.parts[-3].removeprefix("models--").replace("--", "/") for each in folders)
     return [*dict.fromkeys(names)]
 
 
@@ -104,10 +101,7 @@ def fetch_config(name: str, revision: str | None, *, offline: bool) -> Path:
 def _download_errors(
     name: str, revision: str | None, names: Sequence[str] = KNOWN_MODELS
 ) -> Iterator[None]:
-    """Turn the errors of a download into sentences that tell a user what to do.
-
-    `names`: the known names, of which `name` may be a misspelling.
-    """
+    """Turn the errors of a download into sentences; `name` may misspell one of `names`."""
     from huggingface_hub.errors import (
         GatedRepoError,
         RemoteEntryNotFoundError,

@@ -1,7 +1,7 @@
 """Parameter counts from names and shapes alone: headers of weights, or a configuration.
 
 No weight is read. The shapes of a folder stand in the headers of its safetensors files, and
-those of other models follow from their sizes (`shapes.py`).
+those of other models follow from their sizes.
 """
 
 import math

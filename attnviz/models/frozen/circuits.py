@@ -45,7 +45,7 @@ class Weights:
 @torch.no_grad()
 def weights_of(run: FrozenRun) -> dict[Head, Weights]:
     """The weights of each head, off a run of one token."""
-    found: dict[Head, Weights] = {}
+    weights: dict[Head, Weights] = {}
     for number, layer in enumerate(run.layers):
         attention = layer.attention
         if attention is None:
@@ -53,8 +53,8 @@ def weights_of(run: FrozenRun) -> dict[Head, Weights]:
         q, k, v = _directions(layer, run.constant.size(1), run.constant)
         for head in range(attention.q.size(0)):
             g, w_o = head // attention.group, _added(layer, attention.w_o[head])
-            found[Head(number, head)] = Weights(q[:, head], k[:, g], v[:, g], w_o)
-    return found
+            weights[Head(number, head)] = Weights(q[:, head], k[:, g], v[:, g], w_o)
+    return weights
 
 
 def _added(layer: FrozenLayer, w_o: Tensor) -> Tensor:
@@ -72,10 +72,10 @@ def _directions(layer: FrozenLayer, d: int, like: Tensor) -> tuple[Tensor, Tenso
     q, k, v = (torch.cat(each)[:, :, 0] for each in zip(*parts, strict=True))
     drawn = torch.randn(PROBES, d, generator=torch.Generator().manual_seed(SEED)).to(like)
     tried = layer.asks(drawn[:, None])
-    found = q - zero[0][0, :, 0], k - zero[1][0, :, 0], v - zero[2][0, :, 0]
-    for matrix, made, none in zip(found, tried, zero, strict=True):
-        _without_noise(matrix, drawn, made[:, :, 0] - none[0, :, 0])
-    return found
+    matrices = q - zero[0][0, :, 0], k - zero[1][0, :, 0], v - zero[2][0, :, 0]
+    for matrix, result, none in zip(matrices, tried, zero, strict=True):
+        _without_noise(matrix, drawn, result[:, :, 0] - none[0, :, 0])
+    return matrices
 
 
 def _without_noise(matrix: Tensor, directions: Tensor, made: Tensor) -> None:
@@ -95,10 +95,7 @@ def _gain(matrix: Tensor) -> float:
 
 @torch.no_grad()
 def copying(run: FrozenRun, heads: Mapping[Head, Weights]) -> Iterator[Copying]:
-    """The copying scores of each head; none where the model has no output or no vocabulary.
-
-    NaN where the circuit is 0 but for rounding.
-    """
+    """The copying scores of each head; NaN where its circuit is 0 but for rounding."""
     output, vocabulary = run.output, run.vocabulary
     if output is None or vocabulary is None:
         return

@@ -37,10 +37,7 @@ FAINT = 0.01
 
 
 class Contrast:
-    """The contrast of a key with another one (`versus`), or with what the row expects.
-
-    That is the mean of the row's scores by its own weights.
-    """
+    """The contrast of a key with another one (`versus`), or with the row's mean by its weights."""
 
     def __init__(self, sums: RunSums, head: Head, query: int, key: int, versus: int | None) -> None:
         self._sums, self._head, self._query, self._key = sums, head, query, key
@@ -119,16 +116,16 @@ class Contrast:
     def _nodes(self, walk: Walk, depth: int, branches: int) -> tuple[Node, ...]:
         """For each of the strongest heads, MLPs and embeddings: the token that contributes most."""
         shares, by_head = walk.shares, walk.shares.by("head")
-        found = []
+        nodes = []
         for group in (by_head.parts[i] for i in by_head.strongest(branches)):
             own = [i for i, part in enumerate(shares.parts) if grouped(part, "head") == group]
             most = max(own, key=lambda i: abs(shares.values[0, i]))
             value = float(shares.values[0, most])
             if abs(value) < FAINT * abs(self.total):
                 continue
-            found.append(self._node(walk, shares.parts[most], value, depth, branches))
-        rest = float(shares.total[0]) - sum(node.value for node in found)
-        return (*found, Node(None, rest))
+            nodes.append(self._node(walk, shares.parts[most], value, depth, branches))
+        rest = float(shares.total[0]) - sum(node.value for node in nodes)
+        return (*nodes, Node(None, rest))
 
     def _node(self, walk: Walk, part: Part, value: float, depth: int, branches: int) -> Node:
         if part.kind != "head":
@@ -217,8 +214,8 @@ class HeadOutput:
         rows = output.weight[list(ids)] - output.weight.mean(dim=0)
         shares = self._sums.of_logits(self._query, rows).shares
         own = [i for i, part in enumerate(shares.parts) if (part.layer, part.head) == self._head]
-        made: FloatArray = shares.values[:, own].astype("float32")
-        return made
+        effects: FloatArray = shares.values[:, own].astype("float32")
+        return effects
 
     @torch.no_grad()
     def readers(self) -> list[Reader]:
@@ -228,17 +225,17 @@ class HeadOutput:
         strongest key with what the row expects. By its keys, in the row that attends most to this
         position, in this key's contrast. By its values, as a share of this position's value.
         """
-        found, layers = list[Reader](), self._sums.run.layers
+        readers, layers = list[Reader](), self._sums.run.layers
         for layer, at in self._arriving():
             if layer < len(layers) and (attention := layers[layer].attention) is not None:
-                found += self._read_in(layer, layers[layer], attention, at)
-        return found
+                readers += self._read_in(layer, layers[layer], attention, at)
+        return readers
 
     def _read_in(
         self, layer: int, frozen: FrozenLayer, a: FrozenAttention, at: Tensor
     ) -> Iterator[Reader]:
         i, both = self._query, torch.stack([at, torch.zeros_like(at)])
-        q, k, v = (made[0] - made[1] for made in frozen.asks(both))
+        q, k, v = (vectors[0] - vectors[1] for vectors in frozen.asks(both))
         for h in range(a.q.size(0)):
             g, pattern = h // a.group, a.pattern[h]
             scores = a.scaling * a.k[g] @ a.q[h].T  # (n_k, n_q)

@@ -117,12 +117,12 @@ def frozen_norm(module: nn.Module, x: Tensor, y: Tensor) -> FrozenNorm | None:
     bias = getattr(module, "bias", None)
     for weight, centred in _forms(module):
         unit = FrozenNorm(torch.ones_like(x[..., :1]), weight, centred)(x)
-        given = y if bias is None else y - bias.detach()
+        unbiased = y if bias is None else y - bias.detach()
         length = (unit * unit).sum(dim=-1, keepdim=True)
-        scale = (unit * given).sum(dim=-1, keepdim=True) / length.clamp_min(1e-30)
-        made = FrozenNorm(scale, weight, centred)
-        if near(made(x), given):
-            return replace(made, constant=y - made(x))
+        scale = (unit * unbiased).sum(dim=-1, keepdim=True) / length.clamp_min(1e-30)
+        norm = FrozenNorm(scale, weight, centred)
+        if near(norm(x), unbiased):
+            return replace(norm, constant=y - norm(x))
     return None
 
 

@@ -119,10 +119,10 @@ class RunSums:
     def of_taken(self, walk: Walk, head: Head, source: int) -> tuple[Walk, int]:
         """What a head's part in a walk's only sum is made of, and the row that took most of it."""
         a, to = self.attention(head), walk.at_attention[head.layer][0]  # (n, d)
-        asked = to @ a.w_o[head.head].T  # (n, d_v)
+        direction_of_values = to @ a.w_o[head.head].T  # (n, d_v)
         taken = a.pattern[head.head, :, source]  # (n)
-        row = int((taken * (asked @ a.values[head.head, source])).abs().argmax())
-        direction = taken @ asked  # (d_v)
+        row = int((taken * (direction_of_values @ a.values[head.head, source])).abs().argmax())
+        direction = taken @ direction_of_values  # (d_v)
 
         def took(x: Tensor) -> Tensor:
             values = self.run.layers[head.layer].asks(x)[2][:, head.head // a.group, source]
@@ -208,10 +208,10 @@ class RunSums:
         layer = self.run.layers[head.layer]
         with torch.no_grad():
             at = torch.stack([self.vector(some, head.layer) for some in parts])  # (S, n, d)
-            made: Tensor = layer.asks(at)[0][:, head.head, query]
+            queries: Tensor = layer.asks(at)[0][:, head.head, query]
             zero = layer.asks(torch.zeros_like(at[:1]))[0][:, head.head, query]
         biases = [any(part.kind == "biases" for part in some) for some in parts]
-        return made - zero * (1 - made.new_tensor(biases))[:, None]
+        return queries - zero * (1 - queries.new_tensor(biases))[:, None]
 
 
 def _only(vectors: Tensor, tokens: Sequence[int]) -> Tensor:
@@ -225,9 +225,9 @@ def _gradient(number: Callable[[Tensor], Tensor], zeros: Tensor) -> tuple[Tensor
     """The gradient (S, n, d) of numbers (S), and what they are without any stream (S)."""
     with torch.enable_grad():
         x = zeros.requires_grad_()
-        made = number(x)
-        (gradient,) = _by(made, x)
-    return gradient, made.detach()
+        numbers = number(x)
+        (gradient,) = _by(numbers, x)
+    return gradient, numbers.detach()
 
 
 def _by(numbers: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
@@ -242,7 +242,7 @@ def _taken(attention: FrozenAttention, gradient: Tensor) -> Tensor:
     rows = gradient.abs().sum(dim=(0, 2)).nonzero()[:, 0]
     sums = []
     for one in gradient[:, rows]:  # (rows, d)
-        asked = torch.einsum("rd,hvd->hrv", one, attention.w_o)
-        weighed = asked @ attention.values.transpose(1, 2)  # (h, rows, n)
+        directions = torch.einsum("rd,hvd->hrv", one, attention.w_o)
+        weighed = directions @ attention.values.transpose(1, 2)  # (h, rows, n)
         sums.append((weighed * attention.pattern[:, rows]).sum(dim=1))
     return torch.stack(sums)

@@ -4,9 +4,8 @@
 - `attention.py`: listens to these calls, and replaces them, at transformers' own extension point
 - `proof.py`: sees that weights times values are what the model computed
 - `layers.py`: which module is which layer, and where its projections are
-- `capture.py`: a run whose rows are handed over, summed up, or measured
+- `capture.py`: a run whose rows, logits or new tokens are handed over
 - `model.py`: the engines, a class for what a model can do; `load.py` makes one of a folder
-- `predicting.py`: logits after any layer, and text that the model writes
 - `residual.py`: what attention and the MLP add to the stream, found by what sums up
 - `intervening.py`: runs with vectors replaced, or links removed
 - `dissecting.py`: every step of one head

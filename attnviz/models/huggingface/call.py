@@ -87,8 +87,8 @@ class AttentionCall:
         q, k, v = self.q[None], self.k[None], values[None]
         bias = {} if self.bias is None else {"position_bias": self.bias[None]}
         with torch.random.fork_rng():  # a function may draw
-            made = self._function(self.module, q, k, v, self._mask, **{**self._more, **bias})
-        return replace(self, v=values, _texts=(q, k, v), _made=made, _text=0)
+            output = self._function(self.module, q, k, v, self._mask, **{**self._more, **bias})
+        return replace(self, v=values, _texts=(q, k, v), _made=output, _text=0)
 
     @property
     def cap(self) -> float | None:
@@ -243,8 +243,8 @@ class AttentionCall:
     @property
     def causal(self) -> bool:
         """Whether the module hides later keys where it has no mask."""
-        given = self._more.get("is_causal")
-        return bool(getattr(self.module, "is_causal", False) if given is None else given)
+        causal = self._more.get("is_causal")
+        return bool(getattr(self.module, "is_causal", False) if causal is None else causal)
 
     def _additive(self, queries: Tensor, n: int) -> Tensor | None:
         """The mask (1, 1, rows, n) of these rows and the first n keys, as eager functions add it.

@@ -8,10 +8,9 @@ about. That it is, is checked on random ones.
 Letters in the shape comments as in `models/frozen/run.py`.
 """
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -28,120 +27,16 @@ from attnviz.models.frozen.run import (
     frozen_norm,
     near,
 )
-from attnviz.models.huggingface.attention import forward, recording, replaced_by
-from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.attention import forward, replaced_by
 from attnviz.models.huggingface.layers import (
     LayerParts,
     check_recordable,
     is_plain,
     is_rotary,
-    layers_of,
     matrix_of,
-    parts_of,
     unknown,
 )
-from attnviz.models.huggingface.residual import first_of, is_norm
-
-
-@dataclass
-class Turn:
-    """One call of a layer: its arguments, and what its modules gave in it.
-
-    `norms`: for each norm the inputs and outputs of its calls; `normed`: one of them came before
-    attention; `made`: the last output of every
-    other module.
-    """
-
-    layer: nn.Module
-    parts: LayerParts | None
-    args: tuple[Any, ...]
-    named: Mapping[str, Any]
-    norms: dict[nn.Module, list[tuple[Tensor, Tensor]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    made: dict[nn.Module, Any] = field(default_factory=dict)
-    call: AttentionCall | None = None
-    normed: bool = False
-    after: Tensor = field(init=False)
-
-    @property
-    def x(self) -> Tensor:
-        """The stream that arrives (1, n, d)."""
-        arrived: Tensor = self.args[0] if self.args else self.named["hidden_states"]
-        return arrived
-
-    def given(self, x: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of the same call on another stream."""
-        if self.args:
-            return (x, *self.args[1:]), dict(self.named)
-        return (), {**self.named, "hidden_states": x}
-
-
-class Recorder:
-    """Hooks that keep the turns of a model's layers, and the norms called outside of them."""
-
-    def __init__(self, model: Any, heads_per_layer: Sequence[int]) -> None:
-        attending = [layer for layer, heads in enumerate(heads_per_layer) if heads]
-        self._parts = parts_of(model, attending)
-        every = layers_of(model)
-        self._modules = [
-            self._parts[i].layer if i in self._parts else every[i]
-            for i in range(len(heads_per_layer))
-        ]
-        self._model = model
-        self.turns: list[Turn] = []
-        self.before: list[tuple[nn.Module, Tensor, Tensor]] = []
-        self.behind: list[tuple[nn.Module, Tensor, Tensor]] = []
-        self.final: Tensor | None = None
-        self._inside = False
-
-    @contextmanager
-    def attached(self) -> Iterator[None]:
-        """Keep everything of the runs until the end."""
-        layers = set(self._modules)
-        with ExitStack() as stack:
-            stack.enter_context(recording(self._model, self._on_call))
-            for module in self._model.modules():
-                if module not in layers:
-                    stack.callback(module.register_forward_hook(self._after_module).remove)
-            for layer in layers:
-                begin = layer.register_forward_pre_hook(self._begin, with_kwargs=True)
-                stack.callback(begin.remove)
-                stack.callback(layer.register_forward_hook(self._end).remove)
-            if (head := _head(self._model)) is not None:
-                before = head.register_forward_pre_hook(self._before_output, prepend=True)
-                stack.callback(before.remove)
-            yield
-
-    def _begin(self, layer: nn.Module, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        parts = self._parts.get(len(self.turns))
-        self.turns.append(Turn(layer, parts, args, named))
-        self._inside = True
-
-    def _end(self, _layer: nn.Module, _args: Any, output: Any) -> None:
-        self.turns[-1].after, self._inside = first_of(output), False
-
-    def _after_module(self, module: nn.Module, args: Any, output: Any) -> None:
-        if is_norm(module) and args:
-            if self._inside:
-                self.turns[-1].norms[module].append((args[0], output))
-                self.turns[-1].normed |= self.turns[-1].call is None
-            else:
-                (self.behind if self.turns else self.before).append((module, args[0], output))
-        elif self._inside:
-            self.turns[-1].made[module] = output
-
-    def _on_call(self, call: AttentionCall) -> None:
-        if self._inside:
-            self.turns[-1].call = call
-
-    def _before_output(self, _module: nn.Module, args: Any) -> None:
-        self.final = args[0]
-
-
-def _head(model: Any) -> Any:
-    """The output layer; None where there is none."""
-    return getattr(model, "get_output_embeddings", lambda: None)()
+from attnviz.models.huggingface.residual import Turn, TurnRecorder, first_of, is_norm, output_layer
 
 
 class HuggingFaceLayer(FrozenLayer):
@@ -207,14 +102,14 @@ class HuggingFaceLayer(FrozenLayer):
 
     def _nothing(self, module: nn.Module) -> Callable[..., Any]:
         """A forward that gives zeros in the form of what the module gave."""
-        made = self._turn.made[module]
+        output = self._turn.made[module]
 
         def nothing(*args: Any, **named: Any) -> Any:
             x = next(each for each in (*args, *named.values()) if isinstance(each, Tensor))
-            like = first_of(made)
+            like = first_of(output)
             texts = x.numel() // x.size(-1) // self._turn.x.size(1)
             zeros = like.new_zeros((texts * like.size(0), *like.shape[1:]))
-            return (zeros, *made[1:]) if isinstance(made, tuple) else zeros
+            return (zeros, *output[1:]) if isinstance(output, tuple) else zeros
 
         return nothing
 
@@ -225,16 +120,16 @@ class HuggingFaceLayer(FrozenLayer):
         """
         if self.attention is None:
             return ()
-        made = self._asks(self._turn.x)
+        vectors = self._asks(self._turn.x)
         was = self.attention.q, self.attention.k, self.attention.v
-        if not all(near(each[0], then) for each, then in zip(made, was, strict=True)):
+        if not all(near(each[0], then) for each, then in zip(vectors, was, strict=True)):
             raise unknown(f"{type(self._turn.layer).__name__} attends in a way that is not known")
-        return tuple(then - each[0] for each, then in zip(made, was, strict=True))
+        return tuple(then - each[0] for each, then in zip(vectors, was, strict=True))
 
     def _check(self) -> float | None:
         """See that it is affine: what it makes of a sum is the sum of what it makes.
 
-        Returns the factor on what attention adds to the stream, where it is added and no more.
+        Returns the factor on what attention adds, where it is added and no more.
         """
         draw = torch.Generator().manual_seed(0)
         x = self._turn.x.detach()
@@ -260,7 +155,7 @@ def freeze_transformers(model: Any, ids: Tensor, heads_per_layer: Sequence[int])
             f"in {str(model.dtype).removeprefix('torch.')} the parts of a model do not add up",
             f"run it with {option('dtype', 'float32')}",
         )
-    recorder = Recorder(model, heads_per_layer)
+    recorder = TurnRecorder(model, heads_per_layer)
     with torch.no_grad():
         with recorder.attached():
             output = forward(model, input_ids=ids, use_cache=False)
@@ -300,7 +195,7 @@ def _attention(turn: Turn) -> FrozenAttention:
     if call.q.size(1) != call.k.size(1):
         raise unknown(f"{name} attends to more than its text")
     pattern = call.pattern()
-    made = FrozenAttention(
+    attention = FrozenAttention(
         q=call.q,
         k=call.k,
         v=call.v,
@@ -313,10 +208,10 @@ def _attention(turn: Turn) -> FrozenAttention:
         bias=call.added,
         cap=call.cap,
     )
-    out = torch.einsum("hqk,hkv,hvd->qd", made.pattern, made.values, made.w_o)
-    if not near(out if b_o is None else out + b_o, made.attended):
+    out = torch.einsum("hqk,hkv,hvd->qd", attention.pattern, attention.values, attention.w_o)
+    if not near(out if b_o is None else out + b_o, attention.attended):
         raise unknown(f"{name} changes its heads' outputs before it adds them up")
-    return made
+    return attention
 
 
 def _frozen_calls(module: nn.Module, calls: list[tuple[Tensor, Tensor]]) -> list[FrozenNorm]:
@@ -365,7 +260,7 @@ def _nothing_seen(
 
 
 def embedded_of(
-    model: Any, ids: Tensor, recorder: Recorder
+    model: Any, ids: Tensor, recorder: TurnRecorder
 ) -> tuple[dict[Embedded, Tensor], Tensor]:
     """What was added up before the first layer (n, d), and what a norm added to it (n, d)."""
     x = recorder.turns[0].x[0]
@@ -373,9 +268,9 @@ def embedded_of(
     zeros = torch.zeros_like(x)
     if token.shape != x.shape:  # ALBERT's are narrower than its layers
         return {"embedding": x}, zeros
-    for module, read, made in recorder.before:
-        norm = frozen_norm(module, read, made)
-        if norm is not None and near(made[0], x) and read.shape == made.shape:
+    for module, read, output in recorder.before:
+        norm = frozen_norm(module, read, output)
+        if norm is not None and near(output[0], x) and read.shape == output.shape:
             constant = norm(torch.zeros_like(read))
             embedding, position = (norm(p) - constant for p in (token[None], read - token))
             return {"embedding": embedding[0], "position": position[0]}, constant[0]
@@ -406,16 +301,16 @@ def vocabulary_of(model: Any, ids: Tensor, embedded: Tensor) -> Tensor | None:
     return None if factor is None else every if factor == 1 else factor * every
 
 
-def output_of(model: Any, recorder: Recorder, logits: Tensor | None) -> FrozenOutput | None:
+def output_of(model: Any, recorder: TurnRecorder, logits: Tensor | None) -> FrozenOutput | None:
     """The way to the logits; None where there is none that is affine."""
-    head, final, last = _head(model), recorder.final, recorder.turns[-1].after
+    head, final, last = output_layer(model), recorder.final, recorder.turns[-1].after
     if head is None or final is None or logits is None or final.shape != last.shape:
         return None
     norms = [
         norm
-        for module, read, made in recorder.behind
+        for module, read, output in recorder.behind
         if read.shape == last.shape and near(read, last)
-        if (norm := frozen_norm(module, read, made)) is not None
+        if (norm := frozen_norm(module, read, output)) is not None
     ]
     tried = ((norm, last if norm is None else norm(last)) for norm in (*norms, None))
     fitting = ((norm, factor_between(read, final)) for norm, read in tried)

@@ -128,16 +128,16 @@ def passing(place: SitePlace, change: Callable[[Tensor], Tensor | None]) -> Iter
         return change(vectors) if calls == place.turn else None
 
     def before(_module: nn.Module, args: Any, named: Mapping[str, Any]) -> Any:
-        made = changed(args[0] if args else named["hidden_states"])
-        if made is None:
+        new = changed(args[0] if args else named["hidden_states"])
+        if new is None:
             return None
-        return ((made, *args[1:]), named) if args else (args, {**named, "hidden_states": made})
+        return ((new, *args[1:]), named) if args else (args, {**named, "hidden_states": new})
 
     def after(_module: nn.Module, _args: Any, output: Any) -> Any:
-        made = changed(first_of(output))
-        if made is None:
+        new = changed(first_of(output))
+        if new is None:
             return None
-        return (made, *output[1:]) if isinstance(output, tuple) else made
+        return (new, *output[1:]) if isinstance(output, tuple) else new
 
     module = place.module
     if place.incoming:
@@ -212,14 +212,14 @@ class _Places:
 
     def taken(self, source: SourceRun, sites: Iterable[Site], *, mean: bool) -> dict[Site, Tensor]:
         """The vectors of sites in the run of a source; see `TakeFrom`."""
-        found: dict[tuple[SiteKind, int], Tensor] = {}
+        vectors: dict[tuple[SiteKind, int], Tensor] = {}
         n = len(source.ids)
 
         def keeping(at: tuple[SiteKind, int]) -> Callable[[Tensor], None]:
             def keep(values: Tensor) -> None:
                 rows = _rows(values, 1, n)[0]
                 # a copy, as Falcon adds to it in place
-                found[at] = rows.mean(dim=0, keepdim=True) if mean else rows.clone()
+                vectors[at] = rows.mean(dim=0, keepdim=True) if mean else rows.clone()
 
             return keep
 
@@ -231,7 +231,7 @@ class _Places:
             forward(self._model, input_ids=ids, use_cache=False)
         places, taken = list(source.places), dict[Site, Tensor]()
         for site in sites:
-            values = found[site.kind, site.layer]
+            values = vectors[site.kind, site.layer]
             if site.head is not None:
                 values = values.view(len(values), self._heads[site.layer], -1)[:, site.head]
             taken[site] = values[places]

@@ -214,12 +214,12 @@ def check_recordable(model: Any) -> None:
 
 
 def check_outputs(
-    attention: nn.Module, attended: Tensor, made: Tensor, matrix: tuple[Tensor, Tensor | None]
+    attention: nn.Module, attended: Tensor, output: Tensor, matrix: tuple[Tensor, Tensor | None]
 ) -> None:
     """See that what attention gives is its heads' outputs (n, h·d_v) times W_O."""
     expected = projected(attended, matrix)
-    rounding = max(NEAR, 4 * torch.finfo(made.dtype).eps)
-    if not agrees(expected, made.reshape(expected.shape), rounding):
+    rounding = max(NEAR, 4 * torch.finfo(output.dtype).eps)
+    if not agrees(expected, output.reshape(expected.shape), rounding):
         name = type(attention).__name__
         raise unknown(f"{name} changes its heads' outputs before or behind their projection")
 
@@ -306,11 +306,11 @@ def _asked(module: nn.Module, reads: Tensor) -> tuple[Tensor, Tensor]:
     try:
         bias = module(torch.zeros_like(every[None, :1]))[0, 0]
         weight = torch.cat([module(rows[None])[0] for rows in torch.split(every, 512)]) - bias
-        made = module(some[None])[0]
+        output = module(some[None])[0]
     except (RuntimeError, TypeError, ValueError, IndexError):
         raise unknown(f"{type(module).__name__} cannot be asked what it projects") from None
-    rounding = 4 * torch.finfo(made.dtype).eps
-    if not agrees(projected(some, (weight, bias)), made, max(NEAR, rounding)):
+    rounding = 4 * torch.finfo(output.dtype).eps
+    if not agrees(projected(some, (weight, bias)), output, max(NEAR, rounding)):
         raise unknown(f"{type(module).__name__} is a projection that is not linear")
     return weight.detach(), bias.detach()
 

@@ -12,7 +12,6 @@ from weakref import finalize
 import torch
 
 from attnviz.errors import AttnvizError, ModelError
-from attnviz.models.fingerprint import fingerprint, weights_in
 from attnviz.models.folder.config import (
     ModelSizes,
     folder_sizes,
@@ -23,7 +22,6 @@ from attnviz.models.folder.config import (
 from attnviz.models.folder.files import PICKLED, read_config
 from attnviz.models.folder.gate import foreign
 from attnviz.models.folder.hub import read_card
-from attnviz.models.folder.weights import check_finite, check_parameters, lacks, other_shape
 from attnviz.models.huggingface.attention import forward
 from attnviz.models.huggingface.capture import attention_of
 from attnviz.models.huggingface.layers import agrees
@@ -37,6 +35,14 @@ from attnviz.models.huggingface.model import (
 )
 from attnviz.models.placement import ANYWHERE, Placement, check_weights, written
 from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
+from attnviz.models.weights import (
+    check_finite,
+    check_parameters,
+    fingerprint,
+    lacks,
+    other_shape,
+    weights_in,
+)
 from attnviz.records.capture import Kind, ModelIdentity
 from attnviz.records.heads import ModelCard
 
@@ -240,7 +246,7 @@ def _model_classes(config: Any) -> Iterator[tuple[Any, Any]]:
     pair, masked = transformers.AutoModelForSeq2SeqLM, transformers.AutoModelForMaskedLM
     written = (pair,) if config.is_encoder_decoder else (masked, transformers.AutoModelForCausalLM)
     for auto in (*written, transformers.AutoModel):
-        found = auto._model_mapping.get(type(config), None)
-        first = found[0] if isinstance(found, tuple) else found
+        mapped = auto._model_mapping.get(type(config), None)
+        first = mapped[0] if isinstance(mapped, tuple) else mapped
         if first is not None:
             yield first, config if first.config_class is type(config) else config.get_text_config()

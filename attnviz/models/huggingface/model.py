@@ -8,17 +8,24 @@ import torch
 from torch import Tensor
 
 from attnviz.errors import ModelError, UsageError, option
-from attnviz.models.fingerprint import weights_in
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import foreign, forward
-from attnviz.models.huggingface.capture import reduce_windows, run_and_capture, value_norms
+from attnviz.models.huggingface.capture import (
+    generate,
+    log_probabilities,
+    predict,
+    reduce_windows,
+    run_and_capture,
+    value_norms,
+    vectors,
+)
 from attnviz.models.huggingface.dissecting import dissected, dissected_as
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.huggingface.intervening import intervene_transformers
-from attnviz.models.huggingface.predicting import generate, log_probabilities, predict, vectors
 from attnviz.models.loaded import LoadedModel, TakeRows
 from attnviz.models.sampling import rows_at_a_time
 from attnviz.models.tracing import head_trace
+from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, Wanted
 from attnviz.records.heads import Head
 from attnviz.records.interventions import Intervention, RunConsumer, SourceRun

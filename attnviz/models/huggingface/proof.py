@@ -60,14 +60,14 @@ class ProvenRows:
         if call.foreign:  # in half precision several weights fit: the function's own come first
             ways.reverse()
         for make in ways:
-            made = make(call, checked)
-            if made is not None and self._proven(call, checked, made[0], heads):
+            weight_rows = make(call, checked)
+            if weight_rows is not None and self._proven(call, checked, weight_rows[0], heads):
                 break
         else:
             raise unproven(call, layer, scores=scores)
 
         def rows(queries: Tensor) -> WeightRows:
-            some = made if checked.equal(queries) else make(call, queries)
+            some = weight_rows if checked.equal(queries) else make(call, queries)
             if some is None or not self._as_exact(call, layer, heads, queries, some[0]):
                 raise unproven(call, layer, scores=scores)
             return some
@@ -121,15 +121,15 @@ class ProvenRows:
         return torch.tensor(sorted(rows))
 
     def _as_exact(
-        self, call: AttentionCall, layer: int, heads: Sequence[int], queries: Tensor, made: Tensor
+        self, call: AttentionCall, layer: int, heads: Sequence[int], queries: Tensor, rows: Tensor
     ) -> bool:
         """Whether these rows fit, where every one is to be checked."""
         if self._errors is not None:
-            largest = float(errors(call, queries, made, heads).max())
+            largest = float(errors(call, queries, rows, heads).max())
             self._errors[layer] = max(self._errors.get(layer, 0.0), largest)
         elif not call.foreign:
             return True
-        return self._proven(call, queries, made, heads)
+        return self._proven(call, queries, rows, heads)
 
 
 def fits(
@@ -149,9 +149,9 @@ def fitting(
     call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int] | None = None
 ) -> Tensor:
     """The rows (heads, rows) of which `fits` holds."""
-    made, given = _outputs(call, queries, weights, heads)
+    ours, theirs = _outputs(call, queries, weights, heads)
     allowed = _tolerance(call)
-    apart, size = (made - given).abs().amax(dim=-1), given.abs().amax(dim=-1)  # (h, rows)
+    apart, size = (ours - theirs).abs().amax(dim=-1), theirs.abs().amax(dim=-1)  # (h, rows)
     near = apart <= allowed * size  # an output is at most what is added up
     if near.all():
         return near
@@ -168,14 +168,14 @@ def errors(
 
     That is max_d |Σ_k w_k v_kd − o_d| / Σ_k |w_k| max_d |v_kd|.
     """
-    made, given = _outputs(call, queries, weights, heads)
-    apart = (made - given).abs().amax(dim=-1)
+    ours, theirs = _outputs(call, queries, weights, heads)
+    apart = (ours - theirs).abs().amax(dim=-1)
     n, groups = weights.size(2), call.v.size(0)
     sizes = call.v[:, :n].float().abs().amax(dim=-1, keepdim=True)  # (groups, n, 1)
     added = _of((weights.abs().reshape(groups, -1, n) @ sizes).view(weights.shape[:2]), heads)
-    undefined = made.isnan().any(dim=-1)
+    undefined = ours.isnan().any(dim=-1)
     if call.foreign:  # transformers' own functions may make numbers of some NaN
-        undefined &= given.isnan().any(dim=-1)
+        undefined &= theirs.isnan().any(dim=-1)
     return (apart / added).masked_fill((apart == 0) | undefined, 0)
 
 
@@ -212,11 +212,11 @@ def _outputs(
     """Weights times values, and what the function returned: both (heads, rows, d_v)."""
     groups, n = call.v.size(0), weights.size(2)
     v = call.v[:, :n].to(weights.dtype)
-    made = torch.bmm(weights.reshape(groups, -1, n), v).view(*weights.shape[:2], -1)
-    given = call.output[queries].transpose(0, 1)
-    if made.shape != given.shape:
+    ours = torch.bmm(weights.reshape(groups, -1, n), v).view(*weights.shape[:2], -1)
+    theirs = call.output[queries].transpose(0, 1)
+    if ours.shape != theirs.shape:
         raise RuntimeError("the output is not of the values' size")
-    return _of(made, heads), _of(given, heads)
+    return _of(ours, heads), _of(theirs, heads)
 
 
 def _of(each: Tensor, heads: Sequence[int] | None) -> Tensor:

@@ -7,7 +7,9 @@ the change of the stream are looked for, so that no architecture's names are nee
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -16,8 +18,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
+from attnviz.models.huggingface.attention import recording
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.layers import LayerParts, agrees
+from attnviz.models.huggingface.layers import LayerParts, agrees, layers_of, parts_of
 from attnviz.records.capture import Kind
 from attnviz.records.trace import Residual
 
@@ -84,12 +87,12 @@ class Seen:
 
     def _after_module(self, module: nn.Module, args: Any, output: Any) -> None:
         """Keep what a module outside attention gives for each token, and the MLP's width."""
-        made = first_of(output)
-        if not self._now or not isinstance(made, Tensor) or made.numel() != self.x.numel():
+        vectors = first_of(output)
+        if not self._now or not isinstance(vectors, Tensor) or vectors.numel() != self.x.numel():
             return
-        if made.size(-1) == self.x.size(-1):
+        if vectors.size(-1) == self.x.size(-1):
             # OPT's MLP runs on (n, d), others on (1, n, d)
-            self.outputs.append((module, made.reshape(len(self.x), -1).clone()))
+            self.outputs.append((module, vectors.reshape(len(self.x), -1).clone()))
             if is_norm(module):
                 self.reads[module] = args[0].reshape(len(self.x), -1)
             weight = getattr(module, "weight", None)
@@ -151,11 +154,9 @@ def is_norm(module: nn.Module) -> bool:
 def what_is_added(
     x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: ModuleOutputs
 ) -> Added:
-    """Split the change of the stream in a layer, from x to x_after (n, d), between attention and
-    the MLP.
+    """Split the change of the stream in a layer (n, d) between attention and the MLP.
 
-    `attention_out` (n, d) is that of the output projection; `outputs`, each (n, d), those of the
-    layer's modules outside attention, in the order of their calls.
+    `outputs` (n, d): those of the layer's modules outside attention, in the order of their calls.
     """
     change = x_after - x
     if x.dtype in (torch.float32, torch.float64):
@@ -257,3 +258,104 @@ def _summed_in_a_norm(seen: Seen, x: Tensor) -> bool:
     """Whether norms stand over the sums: over that of the stream and attention, and at the end."""
     summed = any(agrees(read, x + seen.attention_out) for read in seen.reads.values())
     return summed and any(is_norm(m) and agrees(out, seen.x_after) for m, out in seen.outputs)
+
+
+@dataclass
+class Turn:
+    """One call of a layer: its arguments, and what its modules gave in it.
+
+    `norms`: for each norm the inputs and outputs of its calls; `normed`: one of them came before
+    attention; `made`: the last output of every
+    other module.
+    """
+
+    layer: nn.Module
+    parts: LayerParts | None
+    args: tuple[Any, ...]
+    named: Mapping[str, Any]
+    norms: dict[nn.Module, list[tuple[Tensor, Tensor]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    made: dict[nn.Module, Any] = field(default_factory=dict)
+    call: AttentionCall | None = None
+    normed: bool = False
+    after: Tensor = field(init=False)
+
+    @property
+    def x(self) -> Tensor:
+        """The stream that arrives (1, n, d)."""
+        arrived: Tensor = self.args[0] if self.args else self.named["hidden_states"]
+        return arrived
+
+    def given(self, x: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of the same call on another stream."""
+        if self.args:
+            return (x, *self.args[1:]), dict(self.named)
+        return (), {**self.named, "hidden_states": x}
+
+
+class TurnRecorder:
+    """Hooks that keep the turns of a model's layers, and the norms called outside of them."""
+
+    def __init__(self, model: Any, heads_per_layer: Sequence[int]) -> None:
+        attending = [layer for layer, heads in enumerate(heads_per_layer) if heads]
+        self._parts = parts_of(model, attending)
+        every = layers_of(model)
+        self._modules = [
+            self._parts[i].layer if i in self._parts else every[i]
+            for i in range(len(heads_per_layer))
+        ]
+        self._model = model
+        self.turns: list[Turn] = []
+        self.before: list[tuple[nn.Module, Tensor, Tensor]] = []
+        self.behind: list[tuple[nn.Module, Tensor, Tensor]] = []
+        self.final: Tensor | None = None
+        self._inside = False
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Keep everything of the runs until the end."""
+        layers = set(self._modules)
+        with ExitStack() as stack:
+            stack.enter_context(recording(self._model, self._on_call))
+            for module in self._model.modules():
+                if module not in layers:
+                    stack.callback(module.register_forward_hook(self._after_module).remove)
+            for layer in layers:
+                begin = layer.register_forward_pre_hook(self._begin, with_kwargs=True)
+                stack.callback(begin.remove)
+                stack.callback(layer.register_forward_hook(self._end).remove)
+            if (head := output_layer(self._model)) is not None:
+                before = head.register_forward_pre_hook(self._before_output, prepend=True)
+                stack.callback(before.remove)
+            yield
+
+    def _begin(self, layer: nn.Module, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        parts = self._parts.get(len(self.turns))
+        self.turns.append(Turn(layer, parts, args, named))
+        self._inside = True
+
+    def _end(self, _layer: nn.Module, _args: Any, output: Any) -> None:
+        self.turns[-1].after, self._inside = first_of(output), False
+
+    def _after_module(self, module: nn.Module, args: Any, output: Any) -> None:
+        if is_norm(module) and args:
+            if self._inside:
+                self.turns[-1].norms[module].append((args[0], output))
+                self.turns[-1].normed |= self.turns[-1].call is None
+            else:
+                (self.behind if self.turns else self.before).append((module, args[0], output))
+        elif self._inside:
+            self.turns[-1].made[module] = output
+
+    def _on_call(self, call: AttentionCall) -> None:
+        if self._inside:
+            self.turns[-1].call = call
+
+    def _before_output(self, _module: nn.Module, args: Any) -> None:
+        self.final = args[0]
+
+
+def output_layer(model: Any) -> Any:
+    """The output layer; None where there is none."""
+    return getattr(model, "get_output_embeddings", lambda: None)()

@@ -19,8 +19,8 @@ from torch.overrides import TorchFunctionMode
 
 from attnviz.models.folder.config import GPTConfig, check_computable, gpt2_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
-from attnviz.models.folder.weights import check_finite, check_parameters, check_shapes, read_weights
 from attnviz.models.scratch.gpt import GPT
+from attnviz.models.weights import check_finite, check_parameters, check_shapes, read_weights
 
 PREFIX = "transformer."
 

@@ -24,13 +24,13 @@ from attnviz.models.attention import (
     split_heads,
     weighted_sum,
 )
-from attnviz.models.fingerprint import fingerprint
 from attnviz.models.folder.config import folder_sizes
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.placement import EMBEDDINGS
 from attnviz.models.sampling import Handover, numbers
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.tokenizer import load_tokenizer
+from attnviz.models.weights import fingerprint
 from attnviz.records.capture import Consumer, ModelIdentity, Wanted
 from attnviz.records.heads import Head, ModelCard, NamedHead
 from attnviz.records.tokens import Token

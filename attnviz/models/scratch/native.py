@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from attnviz.models.attention import Hook, attached, kept
-from attnviz.models.fingerprint import fingerprint
 from attnviz.models.folder.config import folder_sizes, gpt2_config
 from attnviz.models.folder.hub import read_card
 from attnviz.models.frozen.run import FrozenRun
@@ -26,10 +25,10 @@ from attnviz.models.sampling import (
 )
 from attnviz.models.scratch.checkpoint import load_checkpoint, to_gpt2
 from attnviz.models.scratch.gpt import GPT
-from attnviz.models.scratch.intervening import intervene_native
-from attnviz.models.scratch.tracing import freeze_gpt, gpt_record
+from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native
 from attnviz.models.tokenizer import load_tokenizer
 from attnviz.models.tracing import head_trace
+from attnviz.models.weights import fingerprint
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, ModelIdentity, Wanted
 from attnviz.records.heads import Head
 from attnviz.records.interventions import Intervention, RunConsumer, SourceRun

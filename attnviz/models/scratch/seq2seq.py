@@ -132,11 +132,7 @@ class Seq2Seq(nn.Module):
 
     @torch.inference_mode()
     def translate(self, source: Tensor, begin: int, end: int) -> list[int]:
-        """The likeliest target token at each step, for source ids (n_s), until `end` or the last
-        position.
-
-        Neither `begin`, which the target starts with, nor `end` is returned.
-        """
+        """The likeliest target tokens for source ids (n_s), without `begin` and `end`."""
         encoded = self.encode(source[None])
         target = [begin]
         while len(target) < self.config.n_positions:

@@ -15,7 +15,7 @@ import attnviz
 from attnviz.errors import ExitStatus, ModelError
 from attnviz.models.catalog import Source, load
 from attnviz.models.catalog import tokenizer_of as tokenizer_of_model
-from attnviz.models.folder.vocabulary import CONVERT
+from attnviz.models.folder.tokenizer import CONVERT
 from attnviz.models.tokenizer import AS_SAVED
 from tests.conftest import Run, bytes_tokenizer
 from tests.ordinary.vocabularies import tokenizer_of, write_texts

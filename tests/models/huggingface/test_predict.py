@@ -6,11 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from transformers import (
+    AlbertConfig,
+    AlbertForMaskedLM,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
 
 from attnviz.models.catalog import Source, load
+from attnviz.models.huggingface.capture import predict, vectors
 from attnviz.models.huggingface.layers import layers_of
-from attnviz.models.huggingface.predicting import predict
 from attnviz.records.predict import LogitRows
 
 IDS = list(range(40, 57))
@@ -74,3 +80,16 @@ def test_the_lens_of_another_architecture_leaves_the_model_as_it_was() -> None:
     np.testing.assert_allclose(seen[None], plain.logits[0, [3]].numpy(), atol=1e-5)
     assert len(layers_of(model)) == 3
     assert [len(module._forward_hooks) for module in model.modules()] == hooks
+
+
+def test_the_stream_of_layers_that_share_a_module_is_that_of_each_of_them() -> None:
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "embedding_size": 8}
+    config = AlbertConfig(vocab_size=50, num_hidden_layers=3, num_attention_heads=2, **sizes)
+    model = AlbertForMaskedLM(config).eval()
+    ids = torch.tensor([[5, 6, 7]])
+    with torch.no_grad():
+        streams = model(ids, output_hidden_states=True).hidden_states
+        found = vectors(model, ids, 1)
+    expected = torch.stack([stream[0, 1] for stream in streams]).numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-6)

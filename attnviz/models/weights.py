@@ -1,0 +1,162 @@
+"""The weights of a model: read, checked against its configuration, told apart by a fingerprint."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from hashlib import blake2b
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from attnviz.errors import ModelError
+from attnviz.models.folder.files import PICKLED, unpickled, weight_files, weight_shapes
+from attnviz.models.folder.gate import check_asked, damaged
+
+SEARCHED = 1 << 24
+"""The most parameters that are searched for NaN when a model is loaded; of a larger model only
+the output is checked."""
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """The tensors of model.safetensors, or of its several files, by name."""
+    tensors: dict[str, Tensor] = {}
+    try:
+        for path in weight_files(folder):
+            tensors.update(unpickled(path) if path.name == PICKLED else load_file(path))
+    except (SafetensorError, OSError) as error:
+        raise damaged(folder, error) from None
+    return tensors
+
+
+def check_parameters(asked: int, folder: Path) -> None:
+    """Check, before a model is built, that its weights hold as many numbers as it is to have."""
+    check_asked(asked, sum(map(prod, weight_shapes(folder).values())), folder)
+
+
+def check_shapes(
+    expected: Mapping[str, tuple[int, ...]], tensors: Mapping[str, Tensor], folder: Path
+) -> None:
+    """Check that every expected tensor is there, with the shape that the configuration says."""
+    for name, shape in expected.items():
+        if name not in tensors:
+            raise lacks(folder, name)
+        if tuple(tensors[name].shape) != shape:
+            raise other_shape(folder, name, tuple(tensors[name].shape), shape)
+
+
+def lacks(folder: Path, name: str) -> ModelError:
+    """The error for a tensor that is not in the weights."""
+    return ModelError(
+        f"the weights in {str(folder)!r} lack {name}, which config.json asks for",
+        "use the config.json that belongs to these weights",
+    )
+
+
+def other_shape(
+    folder: Path, name: str, shape: tuple[int, ...], expected: tuple[int, ...]
+) -> ModelError:
+    """The error for a tensor whose shape differs from the configuration."""
+    return ModelError(
+        f"in {str(folder)!r} the weights of {name} have the shape {shape}, but config.json "
+        f"asks for {expected}",
+        "use the config.json that belongs to these weights",
+    )
+
+
+def check_finite(parameters: Mapping[str, Tensor], folder: Path) -> None:
+    """Check that no weight is NaN or infinite, unless the model is too large for a search."""
+    if sum(parameter.numel() for parameter in parameters.values()) > SEARCHED:
+        return
+    for name, parameter in parameters.items():
+        # a NaN or an infinity anywhere makes the sum NaN or infinite
+        if not torch.isfinite(parameter.float().sum()):
+            raise ModelError(
+                f"the weights of {name} in {str(folder)!r} hold NaN or infinite numbers",
+                "the training that made them went wrong; use another checkpoint",
+            )
+
+
+SAMPLES = 1024
+"""Numbers of each tensor that are looked at: runs of neighbours, evenly spread."""
+RUN = 32
+CHUNK = 1 << 22  # numbers at a time, where all are
+ADAPTER = ("active_adapters", "merged_adapters", "disable_adapters", "scaling")
+"""What PEFT's layers hold beside tensors that decides what they do."""
+
+
+def fingerprint(tensors: Mapping[str, Tensor], more: str = "", *, whole: bool = False) -> str:
+    """A digest of names, shapes, types, and of fixed samples of every tensor, or of all (`whole`).
+
+    It depends neither on the device nor on the order of the tensors. `more`: what else decides what
+    the model computes.
+    """
+    digest = blake2b(more.encode(), digest_size=8)
+    for name in sorted(tensors):
+        tensor = tensors[name].detach()
+        digest.update(f"\0{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
+        if tensor.numel() and tensor.device.type != "meta":
+            for part in _all_of(tensor) if whole else (_sampled(tensor),):
+                digest.update(part.cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def as_it_is_now(model: Any) -> Any:
+    """The same loaded model, with the fingerprint of the weights that it has by now."""
+    return replace(
+        model, identity=replace(model.identity, fingerprint=fingerprint(*model.weights()))
+    )
+
+
+def with_all_bytes(model: Any) -> Any:
+    """The same loaded model, its fingerprint taken now; behind it stands that of all bytes."""
+    weights = model.weights()
+    if weights is None:
+        return model
+    both = (fingerprint(*weights, whole=whole) for whole in (False, True))
+    return replace(model, identity=replace(model.identity, fingerprint="-".join(both)))
+
+
+def _sampled(tensor: Tensor) -> Tensor:
+    """Fixed samples (at most SAMPLES) of a tensor, which need not be contiguous."""
+    size = tensor.numel()
+    if size <= SAMPLES:
+        return tensor.reshape(-1)
+    runs = SAMPLES // RUN
+    step = (size - RUN) // (runs - 1)
+    if tensor.is_contiguous():
+        return tensor.as_strided((runs, RUN), (step, 1), tensor.storage_offset())
+    places = (step * torch.arange(runs)[:, None] + torch.arange(RUN)).flatten().to(tensor.device)
+    return tensor[torch.unravel_index(places, tensor.shape)]
+
+
+def _all_of(tensor: Tensor) -> Iterator[Tensor]:
+    """Every number, some rows at a time."""
+    if tensor.dim() < 2:
+        yield tensor.reshape(-1)
+        return
+    rows = max(1, CHUNK * len(tensor) // tensor.numel())
+    for part in torch.split(tensor, rows):
+        yield part.reshape(-1)
+
+
+def weights_in(model: nn.Module) -> tuple[dict[str, Tensor], str]:
+    """The tensors of a model that are saved, tied ones once, and the state of its adapters."""
+    kept, seen = dict[str, Tensor](), set[tuple[Any, ...]]()
+    for name, tensor in model.state_dict().items():
+        if not isinstance(tensor, Tensor):  # the extra state of a module
+            continue
+        place = tensor.data_ptr(), tuple(tensor.shape), tensor.dtype
+        if place not in seen or not tensor.numel():
+            seen.add(place)
+            kept[name] = tensor
+    states = [
+        f"{name}.{what}={held}"
+        for name, module in model.named_modules()
+        for what in ADAPTER
+        if isinstance(held := getattr(module, what, None), bool | list | dict)
+    ]
+    return kept, "\n".join(states)
