@@ -55,11 +55,7 @@ def plan_heads(
 ) -> HeadPlan:
     """Plan which heads are recorded and shown.
 
-    Args:
-        identity: the model.
-        named: the heads that its card names.
-        options: what the user asked for.
-        held: the heads of a saved capture; None where the model is yet to run.
+    `named`: the heads of the model's card; `held`: those of a saved capture, None before a run.
     """
     every = every_head(identity.heads_per_layer) if held is None else tuple(held)
     if options.named:
@@ -222,10 +218,7 @@ def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) 
 
     It holds for whole rows, whichever of their links are shown.
 
-    Args:
-        exhibit: the head's pattern, as it is shown.
-        head_map: the head.
-        named: the behaviour to look for first.
+    `named`: the behaviour to look for first.
     """
     every_key = tuple(range(len(exhibit.capture.key_tokens)))
     partial = exhibit.keys != every_key or exhibit.skip or exhibit.least > 0

@@ -177,11 +177,7 @@ def narrow(
 ) -> HeadReport:
     """The first `top` heads of a role, sorted; the sinks stay those of all heads.
 
-    Args:
-        report: the heads.
-        sort: by this metric, the largest first; None: by layer and head.
-        role: only those that have it.
-        top: how many; None: all.
+    `sort`: by this metric, the largest first; None: by layer and head.
 
     Raises:
         UsageError: no head has the role, or a `top` under 1.

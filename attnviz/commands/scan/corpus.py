@@ -121,10 +121,7 @@ def documents_of(piece: Piece, split: Split, field: str) -> Iterator[Document | 
     A document that cannot be read is skipped with the reason. Where the file itself cannot be read
     any further, the rest of the piece is skipped as one.
 
-    Args:
-        piece: the part of a file.
-        split: what a document of a text file is.
-        field: where a JSON object holds its text, or the column of a table.
+    `field`: where a JSON object holds its text, or the column of a table.
     """
     form = named_form(piece.path)
     if form.kind == "table":
@@ -355,9 +352,7 @@ def _text(path: str, row: int, data: bytes | None, column: str) -> Document | Sk
 def spool(stdin: Stdin, path: Path) -> Path:
     """Write standard input into a file, complete or not at all.
 
-    Args:
-        stdin: it is read to its end.
-        path: the file without a suffix; JSON lines get `.jsonl`, everything else `.txt`.
+    `path`: without a suffix; JSON lines get `.jsonl`, everything else `.txt`.
 
     Returns:
         the file. One that holds the same bytes already stays as it is, so that its time is kept.

@@ -109,9 +109,7 @@ def check_field(files: Iterable[CorpusFile], field: str | None) -> None:
 def check_unchanged(files: Iterable[CorpusFile], *, here: bool) -> None:
     """Check that files have not changed since they were listed, as far as can be known.
 
-    Args:
-        files: as `corpus_files` found them.
-        here: whether they were listed on this machine, so that a file has its own inode.
+    `here`: whether they were listed on this machine, so that a file has its own inode.
 
     Raises:
         InputError: one was changed, replaced or removed.
@@ -262,9 +260,7 @@ MARKS = (
 def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
     """The file at a URL, the texts of the folder there, or the files that match, by name.
 
-    Args:
-        url: what fsspec opens.
-        avoid: a folder that is left out.
+    `avoid`: a folder that is left out.
 
     Raises:
         InputError: there is nothing, or it cannot be reached.
