@@ -90,13 +90,7 @@ def ablate_each(
     how: Ablating,
     progress: Progress | None = None,
 ) -> AblationReport:
-    """Ablate one part at a time.
-
-    Raises:
-        InputError: the text is too short to be followed by anything, or longer than the context.
-        UsageError: a part that the model does not have, an answer that is no token, a link that
-            there is not, or a model that predicts no next token.
-    """
+    """Ablate one part at a time."""
     predicting(model)
     prepared = prepare(model, text, options)
     parts = [(part,) for part in _chosen(prepared, targets, how)]
@@ -126,11 +120,7 @@ def ablate_together(
 
 
 def _chosen(prepared: Prepared, targets: Targets, how: Ablating) -> list[Part]:
-    """The parts that are named; all heads where none is.
-
-    Raises:
-        UsageError: the model does not have one.
-    """
+    """The parts that are named; all heads where none is."""
     heads_per_layer = prepared.model.identity.heads_per_layer
     n_layers, others = len(heads_per_layer), list[Part]()
     if targets.mlps is not None:
@@ -272,11 +262,7 @@ def sites_of(part: Part) -> tuple[Site, ...]:
 
 
 def _links(prepared: Prepared, cut: LinkNames) -> list[tuple[int, int]]:
-    """The (query, key) pairs that names of links stand for, as far as the model has them.
-
-    Raises:
-        UsageError: there is none, or a row would have nothing left to renormalise.
-    """
+    """The (query, key) pairs that names of links stand for, as far as the model has them."""
     empty = prepared.empty
     queries = find_positions(empty.query_tokens, [cut.query], "cut")
     keys = find_positions(empty.key_tokens, [cut.key], "cut")

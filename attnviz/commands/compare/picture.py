@@ -43,11 +43,7 @@ LABELS = 32  # heads along a side that are named at most
 
 
 def draw_models(comparison: ModelComparison, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The similarity of every pair of heads; a circle marks the pairs that the rows list.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """The similarity of every pair of heads; a circle marks the pairs that the rows list."""
     title, about = similarity_title(comparison)
     names = [captured.model.name for captured in comparison.captures]
     with sheet([title, about, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
@@ -82,7 +78,6 @@ def _named(heads: Sequence[Head]) -> tuple[list[int], list[str]]:
 
 # Patterns beside each other on one scale, and the difference of two in diverging colours.
 
-
 LARGEST_CELL, LARGEST_PANE = 0.42, 4.2  # inches
 MOST_CELLS = 400
 GAP, BAR = 0.35, 0.13
@@ -90,18 +85,9 @@ LETTERS = 13  # of the lines above, in an inch
 
 
 def draw_beside(
-    beside: SideBySide,
-    title: str,
-    about: Sequence[str],
-    *,
-    dpi: int = 150,
-    cmap: str = SEQUENTIAL,
+    beside: SideBySide, title: str, about: Sequence[str], *, dpi: int = 150, cmap: str = SEQUENTIAL
 ) -> Drawn:
-    """All patterns as one figure, with what they are of in smaller letters below the title.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """All patterns as one figure, with what they are of in smaller letters below the title."""
     labels = [distinct_labels(side.capture.key_tokens) for side in beside.sides]
     with sheet(
         [title, *about, *(label for some in labels for label in some)], dpi=dpi, cmap=cmap

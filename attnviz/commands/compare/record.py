@@ -114,7 +114,6 @@ class SideBySide:
 # Jensen-Shannon divergence: Lin 1991, "Divergence Measures Based on the Shannon Entropy",
 # IEEE Transactions on Information Theory 37(1).
 
-
 Exact = NDArray[np.float64]
 
 

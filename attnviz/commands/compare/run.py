@@ -180,8 +180,7 @@ def compare_models(
         both = _text_alone(made[0]), _text_alone(made[1])
     if not _same_tokens(both):
         raise InputError(
-            "the two models split this text differently, even into words",
-            "give another text",
+            "the two models split this text differently, even into words", "give another text"
         )
     both = _told_apart(both)
     _check_length(both[0])

@@ -13,7 +13,6 @@ from attnviz.records.trace import DoubleArray, Matrices
 
 # The worked examples, which need no model.
 
-
 Example: TypeAlias = Literal["three-inputs", "multi-head"]
 
 CHARACTERS = ("楚", "留", "香")

@@ -78,25 +78,18 @@ def _new_vector(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -> Itera
     ]
     yield from sheet.line(f"y({labels[t.query]}) = {sheet.sum(terms)}")
     yield from sheet.vectors(
-        [
-            (f"x({labels[t.query]})", t.x[t.query]),
-            (f"y({labels[t.query]})", t.output[t.query]),
-        ]
+        [(f"x({labels[t.query]})", t.x[t.query]), (f"y({labels[t.query]})", t.output[t.query])]
     )
 
 
 # The parts of a calculation that an encoder-decoder alone has: two texts, and who reads which.
-
 
 WHERE = {
     "encoder": " of the encoder",
     "decoder": " of the decoder",
     "cross": " of the cross-attention",
 }
-FROM = {
-    "decoder": "what was written before it",
-    "cross": "the text that is read",
-}
+FROM = {"decoder": "what was written before it", "cross": "the text that is read"}
 
 
 def title(e: Explained) -> str:
@@ -175,7 +168,6 @@ def ending(e: Explained) -> str:
 
 # Attention on small matrices, written out: the examples of lessons, or a user's own.
 
-
 WORKED_STEPS = range(1, 7)
 
 
@@ -239,8 +231,7 @@ def _scores(w: Worked, sheet: Sheet) -> Iterator[Text]:
         sizes = f"({n}, {d})·({d}, {d})·({d}, {n}) = ({n}, {n})"
     formula = FORMULAS[w.way.similarity]
     yield from sheet.formula(
-        f"scores = {formula}   {sizes}",
-        f"scoresᵀ = {TURNED[w.way.similarity]}   {sizes}",
+        f"scores = {formula}   {sizes}", f"scoresᵀ = {TURNED[w.way.similarity]}   {sizes}"
     )
     mask = "a causal mask: −∞ on later keys" if w.way.causal else "no mask"
     scaling = "no scaling, " if w.way.similarity in ("dot", "general") else ""

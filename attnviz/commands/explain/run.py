@@ -83,14 +83,7 @@ class Traced:
 
 
 def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOptions) -> Traced:
-    """Run a text and record all that one head computes for one query.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context.
-        ModelError: this architecture's queries, keys and values cannot be recorded.
-        UsageError: more than one head or position, or one that is not there; a model without
-            queries, keys and values.
-    """
+    """Run a text and record all that one head computes for one query."""
     from attnviz.models.reducing import other_row
 
     tracing(model)  # refused before anything is run
@@ -106,12 +99,7 @@ def explain(model: "LoadedModel", text: str, subject: Subject, options: TextOpti
 def explain_embeddings(
     model: "EmbeddingModel", text: str, query: str | None, options: TextOptions
 ) -> tuple[EmbeddingTrace, Capture]:
-    """Compare the token embeddings of a text with each other; and the text's capture.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context.
-        UsageError: a query that is not in the text.
-    """
+    """Compare the token embeddings of a text with each other; and the text's capture."""
     prepared = prepare(model, text, options)
     trace = model.compare(text, prepared.source, position_of(prepared.source, query))
     return replace(trace, versions=prepared.empty.versions), prepared.empty
@@ -150,7 +138,6 @@ def work_matrices(given: Matrices, way: Way) -> Worked:
 
 
 # Traces as calculations: of one head, of bare embeddings, of an example.
-
 
 TITLES: dict[Example, str] = {
     "three-inputs": "Self-attention by hand: three inputs of four numbers",

@@ -272,7 +272,6 @@ def shape(array: Array) -> str:
 
 # A head's trace on its way to a sheet: what every step of the calculation looks up.
 
-
 TOLERANCE = 1e-5
 
 

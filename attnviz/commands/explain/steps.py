@@ -24,7 +24,6 @@ from attnviz.records.trace import HeadTrace, OtherRow, Projection
 
 # The third step of a head's calculation: scores, mask, softmax, and what the row sums to.
 
-
 SINK = 1e-3  # a row that sums to less than 1 by this leaves something to a sink
 
 

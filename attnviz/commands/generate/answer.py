@@ -20,7 +20,6 @@ from attnviz.records.transforms import How
 
 # The shares of a prompt's segments in what an answer attended to.
 
-
 Part: TypeAlias = Literal["sink", "segment", "special", "answer"]
 """The first token, or a learned sink; a segment; special tokens within the prompt; the answer."""
 Unit: TypeAlias = Literal["token", "word", "sentence", "head"]
@@ -227,12 +226,7 @@ def column_of_answer(first: int, after: int) -> Column:
 
 
 def columns_of_prompt(
-    tokens: Sequence[Token],
-    segments: Sequence[Segment],
-    text: str,
-    *,
-    crossed: bool,
-    sinks: bool,
+    tokens: Sequence[Token], segments: Sequence[Segment], text: str, *, crossed: bool, sinks: bool
 ) -> tuple[Column, ...]:
     """The columns without the answer's, or those of segments that were cut off.
 
@@ -311,7 +305,6 @@ class Check:
 # Is what was attended to what mattered? Segments are deleted, and the answer's loss compared.
 #
 # The idea of ContextCite (Cohen-Wang et al. 2024, arXiv 2409.00729), with one segment at a time.
-
 
 LEAST = 5
 """So many segments must there be for a correlation of ranks."""

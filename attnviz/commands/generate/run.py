@@ -439,11 +439,7 @@ def answering(
 
 
 def _check_segments(asked: Answering) -> None:
-    """See that each segment has a token.
-
-    Raises:
-        InputError: one has none.
-    """
+    """See that each segment has a token."""
     for note in asked.empty_notes:
         raise InputError(note, "begin it where a word begins")
 

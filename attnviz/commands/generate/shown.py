@@ -165,7 +165,6 @@ def quoted(capture: Capture, column: Column) -> str:
 #
 # The same as coloured cells, or as the prompt itself, shaded for each part of the answer.
 
-
 LONGEST_NAME, LONGEST_QUOTE = 14, 200
 """Cells of the name of a segment; letters of a segment that is quoted."""
 SHORTEST_ROW, LONGEST_ROW = 12, 28

@@ -134,12 +134,7 @@ def _last(prepared: Prepared) -> FloatArray:
 def _question(
     prepared: Prepared, options: TextOptions, how: Patching, last: Sequence[FloatArray]
 ) -> Question:
-    """What is measured.
-
-    Raises:
-        InputError: nothing was named, and the same token is likeliest after both texts.
-        UsageError: a word is no token, or there is a versus alone.
-    """
+    """What is measured."""
     named = question_of(prepared, options, how.answer, how.versus)
     if named is not None:
         return named

@@ -56,10 +56,6 @@ def predict_text(
     """What the model says comes next, and the links by which its last position came by it.
 
     A model that reads both sides fills the masks of the text.
-
-    Raises:
-        InputError: nothing but blanks, longer than the model's context, or without a mask.
-        UsageError: the model predicts nothing.
     """
     if isinstance(model, Fills):
         return _fill(model, text, options, reading)
@@ -123,12 +119,7 @@ def _check_memory(prepared: Prepared) -> None:
 
 
 def _fill(model: "FillingModel", text: str, options: TextOptions, reading: Reading) -> Prediction:
-    """What the model puts in place of each mask of the text.
-
-    Raises:
-        InputError: there is no mask.
-        UsageError: a reading that only models of the next token have.
-    """
+    """What the model puts in place of each mask of the text."""
     mask = model.mask
     if mask is None:
         raise UsageError(f"{model.identity.name} has no mask to fill", "use another model")
@@ -164,12 +155,7 @@ def _fill(model: "FillingModel", text: str, options: TextOptions, reading: Readi
 def _attribution(
     prepared: Prepared, options: TextOptions, reading: Reading, every: KeepNextTokens
 ) -> Attribution:
-    """The answer's logit, or the likeliest token's, as a sum.
-
-    Raises:
-        UsageError: the other token is no token, or this one.
-        ModelError: this architecture cannot be taken apart, or its logits are no sums.
-    """
+    """The answer's logit, or the likeliest token's, as a sum."""
     best, position = every.next_tokens[-1].candidates[0], len(prepared.ids) - 1
     if reading.answer is not None:
         best = candidate_after(prepared, options, reading.answer, "answer")

@@ -100,12 +100,6 @@ def run_scan(plan: ScanPlan, how: HowRun, watcher: Watcher) -> Size | None:
 
     Returns:
         What was counted; None for one of several parts, whose result is written by a merge.
-
-    Raises:
-        InputError: no document, or too few of them, can be read; a part is not counted yet; a file
-            of the corpus was changed.
-        UsageError: another scan writes into the folder, or it holds one.
-        OutputError: a file cannot be written; what is done stays.
     """
     store = plan.store
     with locked(store, how.part):
@@ -178,12 +172,7 @@ def _count(plan: ScanPlan, how: HowRun, watcher: Watcher, workers: Executor) -> 
 
 
 def write_result(plan: ScanPlan, total: Record, lost: Collection[str]) -> None:
-    """Write the tables that are lost of a scan whose tasks are all done, and what is in them.
-
-    Raises:
-        InputError: a part is damaged.
-        OutputError: a file cannot be written.
-    """
+    """Write the tables that are lost of a scan whose tasks are all done, and what is in them."""
     store, length = plan.store, total.origin.length
     names = [task.name for task in tasks_of_windows(total, plan.shards)]
     made = made_of(plan.manifest, total.origin)
@@ -199,22 +188,13 @@ def write_result(plan: ScanPlan, total: Record, lost: Collection[str]) -> None:
 
 
 def remove_parts(store: Store) -> None:
-    """Remove what the tables were made from.
-
-    Raises:
-        OutputError: it cannot be removed.
-    """
+    """Remove what the tables were made from."""
     for folder in PARTS.values():
         store.remove(folder)
 
 
 def write_skipped(plan: ScanPlan, shards: Sequence[CountShard]) -> None:
-    """Write the documents of counted shards that could not be read, one a line.
-
-    Raises:
-        InputError: a record is damaged.
-        OutputError: the file cannot be written.
-    """
+    """Write the documents of counted shards that could not be read, one a line."""
     lines = (f"{to_json(vars(each))}\n".encode() for each in plan.skipped(shards))
     plan.store.write("skipped.jsonl", lines)
 
@@ -250,10 +230,7 @@ def _histograms(total: Record) -> Iterator[Mapping[str, object]]:
 
 
 def _bins(
-    head: Head,
-    histogram: str,
-    bins: Sequence[tuple[float, float | None]],
-    values: Sequence[float],
+    head: Head, histogram: str, bins: Sequence[tuple[float, float | None]], values: Sequence[float]
 ) -> Iterator[Mapping[str, object]]:
     for (start, end), value in zip(bins, values, strict=True):
         row = {"layer": head.layer, "head": head.head, "histogram": histogram}
@@ -262,7 +239,6 @@ def _bins(
 
 
 # The parts that workers left, joined to one table that is sorted by head.
-
 
 HEADS = 256
 """Heads whose rows are in memory at a time."""
@@ -298,9 +274,6 @@ def joined(
         parts: the files that make it.
         heads: all heads, in order.
         said: how it was made.
-
-    Raises:
-        InputError: a part is missing or damaged.
     """
     import_parquet()
     import pyarrow as pa

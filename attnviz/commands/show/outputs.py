@@ -310,11 +310,7 @@ def for_signed(
 
 
 def _check(row: Output, request: Request) -> None:
-    """Every option that was given has a meaning.
-
-    Raises:
-        UsageError: naming the option, and what it is for.
-    """
+    """Every option that was given has a meaning."""
     changed = [
         name
         for record in (request.transforms, request.filters, request.look)

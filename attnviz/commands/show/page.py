@@ -252,7 +252,6 @@ def _word(first: Token, last: Token, text: str) -> str:
 
 # A capture to a page: the words of its text, the head to begin with, and each head's metrics.
 
-
 MOST_WEIGHTS = 400_000_000
 """Chromium opened a page with nearly so many, of 484 MB, in 11 seconds; more is not promised."""
 

@@ -63,23 +63,14 @@ class Made:
 
 
 def show_capture(captured: Capture, show: Show) -> Exhibit:
-    """Put heads of a saved capture on show.
-
-    Raises:
-        UsageError: heads, queries or keys that are not there, or a transform that it cannot have.
-    """
+    """Put heads of a saved capture on show."""
     choice = plan_capture(captured, show.heads).pick(captured)
     show = _legible(show, captured)
     return _exhibit(captured.only(choice.heads), choice, show)
 
 
 def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show) -> Exhibit:
-    """Run a text, and put its heads on show: whole, or as much as is needed of them.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context.
-        UsageError: heads, queries or keys that are not there.
-    """
+    """Run a text, and put its heads on show: whole, or as much as is needed of them."""
     prepared = prepare(model, text, options)
     plan = plan_heads(model.identity, model.card.heads, show.heads)
     plan = _pick_before(prepared, plan)
@@ -159,11 +150,7 @@ def _recorded(
 
 def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
     made = exhibit_of(
-        captured,
-        show.kept or choice,
-        show.transforms,
-        show.filters,
-        one_query=show.needs.one_query,
+        captured, show.kept or choice, show.transforms, show.filters, one_query=show.needs.one_query
     )
     made = replace(made, unasked=show.unasked)
     if show.needs.one_query and not show.filters.queries:
@@ -223,11 +210,7 @@ def _reducing(
 
 
 def make(exhibit: Exhibit, setting: Setting) -> Made:
-    """Render an exhibit, or write it, for its setting.
-
-    Raises:
-        UsageError: a view that cannot show these values.
-    """
+    """Render an exhibit, or write it, for its setting."""
     request = setting.request
     output = for_signed(setting.output, request.look.view, signed=exhibit.capture.signed)
     maker, look, notes = output.load(), request.look, run_notes(exhibit.capture)

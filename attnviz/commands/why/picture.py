@@ -30,11 +30,7 @@ LEGEND = (
 
 
 def draw(why: Why, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
-    """The tree where there is one, else the table of terms.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """The tree where there is one, else the table of terms."""
     names = names_of(why.tokens)
     title, about = asked_why(why, names), caption(why.capture)
     with sheet([title, about, *names], dpi=dpi, cmap=cmap) as (figure, fonts):

@@ -53,14 +53,7 @@ class Question:
 
 
 def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Why:
-    """Run a text, and take one contrast of one head's scores apart.
-
-    Raises:
-        InputError: nothing but blanks, or longer than the model's context; a query that gives the
-            key no weight.
-        UsageError: more than one head or position, or one that is not there; keys that are one.
-        ModelError: this architecture cannot be taken apart, or the run does not fit into memory.
-    """
+    """Run a text, and take one contrast of one head's scores apart."""
     prepared = prepare(model, text, options)
     choice, query, _ = one_row(prepared, asked.head, asked.query)
     (head,) = choice.heads
@@ -151,12 +144,7 @@ BRANCHES = 3
 def _check_keys(
     prepared: Prepared, row: ScoreRow, query: int, key: int, versus: int | None
 ) -> None:
-    """See that both keys have weight, of which the logarithm is taken.
-
-    Raises:
-        InputError: one has none, or the query sees one key alone.
-        UsageError: they are one.
-    """
+    """See that both keys have weight, of which the logarithm is taken."""
     tokens = prepared.empty.key_tokens
     if int(row.seen.sum()) == 1 and row.sink is None:
         raise InputError(
