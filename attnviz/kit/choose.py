@@ -1,7 +1,7 @@
 """Which heads a run records, which of them are shown, and why: for every command and the API."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -173,14 +173,13 @@ def how_telling(weights: FloatArray, *, causal: bool = True) -> float:
     return float(strongest[able].mean()) if able.any() else 0.0
 
 
-def most_telling_head(capture: Capture, heads: Iterable[Head] | None = None) -> Head:
+def most_telling_head(capture: Capture) -> Head:
     """The head with the highest measure; ties go to the earliest head."""
-    candidates = tuple(heads or capture.heads)
     if capture.kind == "answer":
-        measured = [_how_copying(capture, capture.weights(head)) for head in candidates]
+        measured = [_how_copying(capture, capture.weights(head)) for head in capture.heads]
     else:
-        measured = [how_telling(capture.weights(h), causal=capture.causal) for h in candidates]
-    return candidates[int(np.argmax(measured))]
+        measured = [how_telling(capture.weights(h), causal=capture.causal) for h in capture.heads]
+    return capture.heads[int(np.argmax(measured))]
 
 
 def _how_copying(capture: Capture, weights: FloatArray) -> float:

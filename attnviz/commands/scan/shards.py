@@ -306,13 +306,9 @@ def _found(system: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield path, info
             return
         every = system.find(path, detail=True)
-        inside = {name: each for name, each in every.items() if _is_text(name, path)}
+        hidden = {name for name in every if "/." in f"/{name.removeprefix(path).strip('/')}"}
+        inside = {n: each for n, each in every.items() if form_of(n) and n not in hidden}
     yield from ((name, each) for name, each in inside.items() if each["type"] == "file")
-
-
-def _is_text(name: str, folder: str) -> bool:
-    inside = name.removeprefix(folder).strip("/").split("/")
-    return form_of(name) is not None and not any(part.startswith(".") for part in inside)
 
 
 def _marks(info: Mapping[str, Any]) -> Iterator[str]:
