@@ -50,9 +50,7 @@ SINK = 0.3  # of the weight: a column with as much rules the colours
 def about(exhibit: Exhibit, speller: Speller | None = None) -> str:
     """The exhibit's caption, or which heads these are, what is so of them and why they are shown.
 
-    Args:
-        exhibit: what is shown.
-        speller: spells the options of whoever reads it, to say how others are shown.
+    `speller` spells the options of whoever reads it, to say how others are shown.
     """
     if exhibit.caption or exhibit.choice is None:
         return exhibit.caption
@@ -64,11 +62,7 @@ def headline(
 ) -> str:
     """The first line of some heads: `L2H3: … · known for: … (chosen automatically …)`.
 
-    Args:
-        choice: the heads.
-        finding: what the head does here, where a rule picked it.
-        capture: the tokens, and what the model's card says.
-        speller: as in `about`.
+    `finding`: where a rule picked the head; `speller`: as in `about`.
     """
     if choice.why == "only" and choice.named is not None:
         return choice.named.title

@@ -258,10 +258,7 @@ def text_notes(capture: Capture) -> tuple[str, ...]:
 def strange_note(strange: int, texts: int, what: str) -> str:
     """That the built-in model has not seen texts like some of these; empty where there are none.
 
-    Args:
-        strange: how many of them are not of its world.
-        texts: how many there are.
-        what: one of them: "text", "line".
+    `strange` of `texts` are not of its world; `what` is one of them: "text", "line".
     """
     if not strange:
         return ""

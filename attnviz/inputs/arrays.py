@@ -147,9 +147,8 @@ WORDPIECE, SENTENCEPIECE, SPACE = "##", "▁", "Ġ"
 def tokens_of(spelled: Sequence[str]) -> tuple[str, tuple[Token, ...]]:
     """The text that tokens spell, and the tokens as its slices; equal spellings have equal ids.
 
-    Args:
-        spelled: as `convert_ids_to_tokens` gives them; or texts, which are words where none of
-            them holds a space.
+    `spelled`: as `convert_ids_to_tokens` gives them; or texts, which are words where none holds a
+    space.
     """
     spelled = [name.encode(errors="replace").decode() for name in spelled]  # no lone surrogates
     special = [bool(SPECIAL.fullmatch(name)) for name in spelled]

@@ -58,17 +58,13 @@ def load_capture(path: Path) -> Capture:
         _as_input_error(repr(str(path))),
         zipfile.ZipFile(stream) as archive,
     ):
-        meta = check_schema(_meta(archive))
+        if f"{CAPTURE_META}.npy" not in archive.namelist():
+            raise NotACaptureError("it has no metadata")
+        with _entry(archive, CAPTURE_META) as (entry, shape, dtype):
+            if shape or dtype.kind != "U" or not 0 < dtype.itemsize <= META_AT_MOST:
+                raise NotACaptureError("its metadata is not text")
+            meta = check_schema(json.loads(str(_read(entry, shape, dtype)[()])))
         return capture_from(meta, _layers(archive, meta), _extras(archive, meta))
-
-
-def _meta(archive: zipfile.ZipFile) -> object:
-    if f"{CAPTURE_META}.npy" not in archive.namelist():
-        raise NotACaptureError("it has no metadata")
-    with _entry(archive, CAPTURE_META) as (stream, shape, dtype):
-        if shape or dtype.kind != "U" or not 0 < dtype.itemsize <= META_AT_MOST:
-            raise NotACaptureError("its metadata is not text")
-        return json.loads(str(_read(stream, shape, dtype)[()]))
 
 
 def _layers(archive: zipfile.ZipFile, meta: JsonObject) -> dict[int, FloatArray]:

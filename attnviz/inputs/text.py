@@ -176,8 +176,7 @@ def check_length(data: bytes, path: Path | None) -> None:
 def as_input_error(path: Path | None) -> Iterator[None]:
     """Raise an InputError in place of an operating system's error.
 
-    Args:
-        path: the file that is read; None for standard input.
+    `path`: the file that is read; None for standard input.
     """
     try:
         yield

@@ -1,7 +1,7 @@
 """Which heads a run records, which of them are shown, and why: for every command and the API."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -55,11 +55,7 @@ def plan_heads(
 ) -> HeadPlan:
     """Plan which heads are recorded and shown.
 
-    Args:
-        identity: the model.
-        named: the heads that its card names.
-        options: what the user asked for.
-        held: the heads of a saved capture; None where the model is yet to run.
+    `named`: the heads of the model's card; `held`: those of a saved capture, None before a run.
     """
     every = every_head(identity.heads_per_layer) if held is None else tuple(held)
     if options.named:
@@ -177,14 +173,13 @@ def how_telling(weights: FloatArray, *, causal: bool = True) -> float:
     return float(strongest[able].mean()) if able.any() else 0.0
 
 
-def most_telling_head(capture: Capture, heads: Iterable[Head] | None = None) -> Head:
+def most_telling_head(capture: Capture) -> Head:
     """The head with the highest measure; ties go to the earliest head."""
-    candidates = tuple(heads or capture.heads)
     if capture.kind == "answer":
-        measured = [_how_copying(capture, capture.weights(head)) for head in candidates]
+        measured = [_how_copying(capture, capture.weights(head)) for head in capture.heads]
     else:
-        measured = [how_telling(capture.weights(h), causal=capture.causal) for h in candidates]
-    return candidates[int(np.argmax(measured))]
+        measured = [how_telling(capture.weights(h), causal=capture.causal) for h in capture.heads]
+    return capture.heads[int(np.argmax(measured))]
 
 
 def _how_copying(capture: Capture, weights: FloatArray) -> float:
@@ -222,10 +217,7 @@ def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) 
 
     It holds for whole rows, whichever of their links are shown.
 
-    Args:
-        exhibit: the head's pattern, as it is shown.
-        head_map: the head.
-        named: the behaviour to look for first.
+    `named`: the behaviour to look for first.
     """
     every_key = tuple(range(len(exhibit.capture.key_tokens)))
     partial = exhibit.keys != every_key or exhibit.skip or exhibit.least > 0

@@ -152,20 +152,19 @@ def _choices(parameter: TyperOption) -> list[str]:
 def _told(parameter: TyperArgument | TyperOption, ctx: Any) -> Text:
     """The description of a parameter, with its bounds, its variable and its default."""
     told = Text(parameter.help or "")
-    extra = [_bounds(parameter), f"env: {parameter.envvar}" if parameter.envvar else ""]
+    least, most = parameter.min, parameter.max
+    if least is not None and most is not None:
+        bounds = f"{_number(least)} to {_number(most)}"
+    else:
+        bounds = f"{_number(least)} or more" if least is not None else ""
+        bounds = f"{_number(most)} or less" if most is not None else bounds
+    extra = [bounds, f"env: {parameter.envvar}" if parameter.envvar else ""]
     if isinstance(parameter, TyperOption) and len("|".join(_choices(parameter))) > MOST_CHOICES:
         extra.append(f"one of: {', '.join(_choices(parameter))}")
     default = _default(parameter, ctx)
     extra += [f"default: {default}" if default else "", "required" if parameter.required else ""]
     said = "; ".join(filter(None, extra))
     return told.append(f" [{said}]", "dim") if said else told
-
-
-def _bounds(parameter: TyperArgument | TyperOption) -> str:
-    least, most = parameter.min, parameter.max
-    if least is None:
-        return "" if most is None else f"{_number(most)} or less"
-    return f"{_number(least)} or more" if most is None else f"{_number(least)} to {_number(most)}"
 
 
 def _number(value: float) -> str:

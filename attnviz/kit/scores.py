@@ -146,7 +146,13 @@ def score_probe(
         prepared.budget.check_patterns(chosen, 0)
         prepared.run(chosen, score)
         samples.append(score)
-    return _report(prepared.empty, samples, _of_probe(probe, before))
+    # the convention, which changes the metrics
+    front = "BOS and then " if before else "no BOS, "
+    sampled = "1 sample" if probe.samples == 1 else f"{probe.samples} samples"
+    drawn = f"{probe.length} random tokens twice, {sampled}"
+    rows = "whole diagonals" if probe.whole else "the second copy's rows"
+    said = f"{front}{drawn} from seed {probe.seed}; {rows}"
+    return _report(prepared.empty, samples, said)
 
 
 def _repeated(
@@ -177,11 +183,7 @@ def narrow(
 ) -> HeadReport:
     """The first `top` heads of a role, sorted; the sinks stay those of all heads.
 
-    Args:
-        report: the heads.
-        sort: by this metric, the largest first; None: by layer and head.
-        role: only those that have it.
-        top: how many; None: all.
+    `sort`: by this metric, the largest first; None: by layer and head.
 
     Raises:
         UsageError: no head has the role, or a `top` under 1.
@@ -198,14 +200,6 @@ def narrow(
     if sort is not None:
         listed = sorted(listed, key=lambda each: descending(each.metrics[sort].mean))
     return replace(report, heads=listed[:top])
-
-
-def _of_probe(probe: Probe, before: int) -> str:
-    """The convention, which changes the metrics."""
-    front = "BOS and then " if before else "no BOS, "
-    rows = "whole diagonals" if probe.whole else "the second copy's rows"
-    samples = "1 sample" if probe.samples == 1 else f"{probe.samples} samples"
-    return f"{front}{probe.length} random tokens twice, {samples} from seed {probe.seed}; {rows}"
 
 
 def _marks(captured: Capture, *, merged: bool = False) -> Marks:

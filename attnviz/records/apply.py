@@ -50,12 +50,10 @@ def _maps_of(capture: Capture) -> tuple[HeadMap, ...]:
     )
 
 
-def whole_exhibit(capture: Capture, choice: Choice | None = None, caption: str = "") -> Exhibit:
+def whole_exhibit(capture: Capture, choice: Choice | None = None) -> Exhibit:
     """Every map of a capture, with every row and column."""
     queries, keys = range(len(capture.query_tokens)), range(len(capture.key_tokens))
-    return Exhibit(
-        capture, _maps_of(capture), tuple(queries), tuple(keys), choice=choice, caption=caption
-    )
+    return Exhibit(capture, _maps_of(capture), tuple(queries), tuple(keys), choice=choice)
 
 
 def exhibit_of(

@@ -55,11 +55,7 @@ def without_keys(
 ) -> Dropped:
     """Take keys (columns) out of maps (n_queries, n_keys), and renormalise.
 
-    Args:
-        maps: at least one.
-        keys: the positions to leave out.
-        queries: the rows that are shown and that might attend to other keys.
-        between: called before each map.
+    `queries`: the rows that are shown and that might attend to other keys.
     """
     kept, shares = [], []
     for head_map in each(maps, between):

@@ -306,9 +306,7 @@ def is_expression(name: str) -> bool:
 def compiled(name: str, parameter: str) -> Any:
     """The expression of the package `regex`, whose search has a limit of time.
 
-    Args:
-        name: the expression between slashes.
-        parameter: the Python name of the parameter that holds it, for messages.
+    `parameter`: the Python name of the parameter that holds it, for messages.
 
     Raises:
         UsageError: it cannot be compiled, or is too large.

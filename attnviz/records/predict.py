@@ -187,9 +187,7 @@ def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
 def outcome_of(last: FloatArray, ids: Sequence[int]) -> Outcome:
     """The logits and log-probabilities of one token or two.
 
-    Args:
-        last: the logits (V) after the last position.
-        ids: of the answer, and of the token that it is compared with.
+    `last`: the logits (V) after the last position.
 
     Raises:
         ModelError: the logits are not numbers.

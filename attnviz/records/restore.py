@@ -95,10 +95,7 @@ def capture_from(
 ) -> Capture:
     """The capture that `capture_to_dict` was given.
 
-    Args:
-        meta: an object that `check_schema` let pass.
-        arrays: for each layer number, (heads, n_queries, n_keys).
-        extras: the extra arrays, by name.
+    `arrays`: for each layer number, (heads, n_queries, n_keys).
     """
     queries, keys = tokens_from(meta)
     model = model_of_dict(_object(meta, "model"))

@@ -186,8 +186,14 @@ class MiniaturesPane(HeadsPane):
     def lay_out(self, scene: Scene) -> Size:
         layers, heads = scene.grid.layers, scene.grid.heads
         self._label = _label_of(scene)
-        self._lacking = [] if _widest(scene, self.room.width) else self._said_of_room(scene)
-        if self._lacking:
+        self._lacking = []
+        if not _widest(scene, self.room.width):
+            needed = self._label + (_least(scene) + 1) * len(heads) + 1  # with the edges
+            said = (
+                f"{len(heads)} miniatures side by side need {needed} columns, and this pane has "
+                f"{self.room.width}: widen the terminal, or press g for the list"
+            )
+            self._lacking = folded(Text(said, Style(dim=True)), self.display_here.width)
             return Size(self.room.width, len(self._lacking))
         around = self.query_ancestor("#left", Widget).size.height
         high = 2 * (int(around * TALLEST - 2) // max(1, len(layers)) - 1)
@@ -207,15 +213,6 @@ class MiniaturesPane(HeadsPane):
             return shape_of(_shape(scene), side)[1] if side else 0
 
         return points(wider) > points(width)
-
-    def _said_of_room(self, scene: Scene) -> list[Text]:
-        heads = len(scene.grid.heads)
-        needed = self._label + (_least(scene) + 1) * heads + 1  # with the edges
-        said = (
-            f"{heads} miniatures side by side need {needed} columns, and this pane has "
-            f"{self.room.width}: widen the terminal, or press g for the list"
-        )
-        return folded(Text(said, Style(dim=True)), self.display_here.width)
 
     def _reduce(self, scene: Scene, side: int) -> None:
         """Have the patterns reduced: before the next frame, if they are small."""

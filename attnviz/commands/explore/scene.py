@@ -265,12 +265,8 @@ def scene_of(
         return start
     between()
     picked = start_choice(captured)
-    return _at_what_is_told(start, picked) if picked else start.at_strongest_link()
-
-
-def _at_what_is_told(start: Scene, picked: Choice) -> Scene:
-    """The scene at the strongest link of a picked head: among those that show the behaviour it is
-    known for, if it was picked for them."""
+    if picked is None:
+        return start.at_strongest_link()
     start = start._through(*picked.heads[0]).at(start.query)
     told = finding_of(start.one, start.map, picked.named)
     if told is None or told.behaviour is None:

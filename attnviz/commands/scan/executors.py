@@ -141,12 +141,7 @@ class LocalWorkers:
         self._most = min(self._most, workers)
 
     def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
-        """Do all tasks, in no particular order.
-
-        Args:
-            tasks: what is to be done.
-            told: receives the outcome of each task, as it is done.
-        """
+        """Do all tasks, in no particular order."""
         while len(self._pool) < min(self._most, len(tasks)):
             self._start()
         waiting = list(reversed(tasks))

@@ -132,11 +132,8 @@ class _Actor:
 def ray_workers(job: Job, address: str, most: int | None) -> Iterator[RayWorkers]:
     """Actors on a cluster, which are ended in any case; as many as it has processors, or `most`.
 
-    Args:
-        job: the model, the corpus and the folder.
-        address: "local" for a cluster on this machine, "auto" for the one that it belongs to, or
-            where its head is.
-        most: how many actors at most.
+    `address`: "local" for a cluster on this machine, "auto" for the one that it belongs to, or
+    where its head is.
 
     Raises:
         ModelError: there is no cluster at this address.

@@ -238,7 +238,6 @@ def _bins(
 
 # The parts that workers left, joined to one table that is sorted by head.
 
-
 HEADS = 256
 """Heads whose rows are in memory at a time."""
 

@@ -109,9 +109,7 @@ def check_field(files: Iterable[CorpusFile], field: str | None) -> None:
 def check_unchanged(files: Iterable[CorpusFile], *, here: bool) -> None:
     """Check that files have not changed since they were listed, as far as can be known.
 
-    Args:
-        files: as `corpus_files` found them.
-        here: whether they were listed on this machine, so that a file has its own inode.
+    `here`: whether they were listed on this machine, so that a file has its own inode.
 
     Raises:
         InputError: one was changed, replaced or removed.
@@ -262,9 +260,7 @@ MARKS = (
 def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
     """The file at a URL, the texts of the folder there, or the files that match, by name.
 
-    Args:
-        url: what fsspec opens.
-        avoid: a folder that is left out.
+    `avoid`: a folder that is left out.
 
     Raises:
         InputError: there is nothing, or it cannot be reached.
@@ -310,13 +306,9 @@ def _found(system: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield path, info
             return
         every = system.find(path, detail=True)
-        inside = {name: each for name, each in every.items() if _is_text(name, path)}
+        hidden = {name for name in every if "/." in f"/{name.removeprefix(path).strip('/')}"}
+        inside = {n: each for n, each in every.items() if form_of(n) and n not in hidden}
     yield from ((name, each) for name, each in inside.items() if each["type"] == "file")
-
-
-def _is_text(name: str, folder: str) -> bool:
-    inside = name.removeprefix(folder).strip("/").split("/")
-    return form_of(name) is not None and not any(part.startswith(".") for part in inside)
 
 
 def _marks(info: Mapping[str, Any]) -> Iterator[str]:

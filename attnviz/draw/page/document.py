@@ -35,10 +35,7 @@ def filled(template: str, values: Mapping[str, str]) -> str:
 def policy(style: str, script: str, *, loads: bool = False) -> str:
     """A Content-Security-Policy that lets just this style and this script be, and no connection.
 
-    Args:
-        style: the one style of the page.
-        script: the one script of the page.
-        loads: whether the script may load others; `beside` says from where.
+    `loads`: whether the script may load others; `beside` says from where.
     """
     trusted = f"{_hashed(script)} 'strict-dynamic'" if loads else _hashed(script)
     return (

@@ -85,10 +85,7 @@ def use_fonts(families: Sequence[str]) -> None:
 def figure_bytes(figure: "Figure", format: str, dpi: int | None = None) -> bytes:
     """The figure as a file's content; the same figure gives the same bytes.
 
-    Args:
-        figure: what `draw` returned.
-        format: png, svg or pdf.
-        dpi: pixels per inch; None for those that it was drawn for.
+    `dpi`: pixels per inch; None for those that it was drawn for.
     """
     check_size(figure, dpi or round(figure.dpi))
     buffer = io.BytesIO()

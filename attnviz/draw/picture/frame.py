@@ -205,7 +205,9 @@ def ticks_for(side: Named, cell: float) -> Ticks:
     """
     labels, indices = side
     size = min(LARGEST, max(SMALLEST, 0.72 * cell * POINTS))
-    step = _round_up(LEAST_APART / cell)
+    least = max(1.0, LEAST_APART / cell)  # the next of 1, 2, 5, 10, 20, 50, ...
+    scale = 10 ** math.floor(math.log10(least))
+    step = next(scale * n for n in (1, 2, 5, 10) if scale * n >= least)
     places = range(0, len(indices), step)
     shown = [labels[indices[place]] for place in places]
     if step > 1:
@@ -239,14 +241,6 @@ def write_columns(axes: "Axes", ticks: Ticks, cell: float) -> None:
         parse_math=False,
         **turned,  # type: ignore[arg-type]
     )
-
-
-def _round_up(step: float) -> int:
-    """The next of 1, 2, 5, 10, 20, 50, ..."""
-    if step <= 1:
-        return 1
-    scale = 10 ** math.floor(math.log10(step))
-    return int(next(scale * n for n in (1, 2, 5, 10) if scale * n >= step))
 
 
 # How a picture of several axes begins and ends, and the lines of text beside them.

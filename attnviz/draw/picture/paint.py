@@ -1,6 +1,5 @@
 """Weights to colours in pictures: one scale for all heads of a picture, and its colour bar."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -16,7 +15,7 @@ from attnviz.draw.picture.fonts import Lettering, lettering
 from attnviz.draw.titles import caption, facts, pane_titles, written
 from attnviz.errors import UsageError, option, readable
 from attnviz.records.capture import Capture, FloatArray
-from attnviz.records.exhibit import ColorScale, Exhibit, Map, Orient, PictureLook
+from attnviz.records.exhibit import ColorScale, Exhibit, Orient, PictureLook
 from attnviz.records.transforms import NormBased
 
 if TYPE_CHECKING:
@@ -92,7 +91,11 @@ def _titles(exhibit: Exhibit, options: PictureOptions) -> tuple[str, str]:
     if exhibit.subtitle:
         title, subtitle = exhibit.caption, exhibit.subtitle
     else:
-        title = map_title(exhibit, maps[0]) if len(maps) == 1 else _title_of_many(maps)
+        title = map_title(exhibit, maps[0])
+        if len(maps) > 1:  # `L0H0 to L1H3, 8 attention heads`
+            joined = " and " if len(maps) == 2 else " to "
+            kind = "maps of attention" if any(m.reduced for m in maps) else "attention heads"
+            title = f"{maps[0].label}{joined}{maps[-1].label}, {len(maps)} {kind}"
         subtitle = _subtitle(exhibit.capture, options.orient) + sink_said(exhibit)
     if options.title is None:
         return title, subtitle
@@ -106,13 +109,6 @@ def _subtitle(capture: Capture, orient: Orient) -> str:
         return caption(capture)
     said = written(capture, row="column" if orient == "key-rows" else "row")
     return f"{facts(capture)}; read: “{readable(capture.text)}”, {said}"
-
-
-def _title_of_many(maps: Sequence[Map]) -> str:
-    """`L0H0 to L1H3, 8 attention heads`: which they are, and of what kind."""
-    joined = " and " if len(maps) == 2 else " to "
-    kind = "maps of attention" if any(m.reduced for m in maps) else "attention heads"
-    return f"{maps[0].label}{joined}{maps[-1].label}, {len(maps)} {kind}"
 
 
 # What lies below a thousandth of the strongest weight is drawn alike on a log scale.

@@ -89,13 +89,7 @@ def draw_panes(
 ) -> Drawn:
     """The panes as one figure.
 
-    Args:
-        title: stands above.
-        panes: at least one, all of one shape.
-        about: in small letters below the title.
-        below: lines in small letters below the panes.
-        dpi: pixels in an inch.
-        cmap: the colours of the values.
+    `about` stands in small letters below the title, `below` below the panes.
     """
     names = panes[0].columns or ()
     with sheet([title, about, *below, *names], dpi=dpi, cmap=cmap) as (figure, fonts):

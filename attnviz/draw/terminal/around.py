@@ -76,12 +76,7 @@ def closing(
 ) -> list[Text]:
     """The lines below the table, after an empty one; often none.
 
-    Args:
-        exhibit: what the table shows.
-        rows: how many rows stand in it.
-        missing: how many were left out, as they have no link that is shown.
-        heads: the names of the heads that were left out altogether.
-        display: where the table stands.
+    `missing`: rows left out, as they have no link that is shown; `heads`: heads without any row.
     """
     every_query = len(exhibit.queries) == len(exhibit.capture.query_tokens)
     if missing and not rows:

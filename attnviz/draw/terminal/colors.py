@@ -149,7 +149,7 @@ def legend(
     """The meaning of a cell's colour or shade and of an empty cell, and the side of the queries."""
     text = Text()
     if display.color:
-        text.append_text((signed_ramp if exhibit.capture.signed else ramp)(display, most))
+        text.append_text(ramp(display, most, signed=exhibit.capture.signed))
     elif numbers:
         text.append(f"{shade_of(0, unicode=display.unicode)} less than 0.005")
     elif exhibit.capture.signed:
@@ -171,19 +171,12 @@ def legend(
     return folded(text, display.width)
 
 
-def ramp(display: Display, most: float) -> Text:
-    """The colours from 0 to the strongest weight, with these two numbers at its ends."""
-    text = Text("0 ")
-    for step in range(STEPS):
-        text.append(" ", cell_style(step / (STEPS - 1), display))
-    return text.append(f" {most:.2f}")
-
-
-def signed_ramp(display: Display, most: float) -> Text:
-    """The colours from one end over 0 to the other, with their numbers."""
-    text = Text(f"{-most:.2f} ")
-    for step in range(STEPS):
-        text.append(" ", signed_style(2 * step / (STEPS - 1) - 1, display))
+def ramp(display: Display, most: float, *, signed: bool = False) -> Text:
+    """The colours from 0, or from the other end, to the strongest weight, with both numbers."""
+    text = Text(f"{-most:.2f} " if signed else "0 ")
+    for step in (n / (STEPS - 1) for n in range(STEPS)):
+        style = signed_style(2 * step - 1, display) if signed else cell_style(step, display)
+        text.append(" ", style)
     return text.append(f" {most:.2f}")
 
 

@@ -31,11 +31,7 @@ def listing(
 ) -> Iterator[Text]:
     """The rows as lines of at most `width` cells that do not end in spaces.
 
-    Args:
-        columns: one at most may wrap; the first one names a record.
-        rows: a cell for each column; empty where there is nothing to say.
-        width: of the terminal.
-        header: whether the columns' names stand above.
+    One column at most may wrap; the first one names a record. A cell without content is empty.
     """
     names = [column.name for column in columns] if header else [""] * len(columns)
     cells = [widest([names[i], *(row[i] for row in rows)]) for i in range(len(columns))]
@@ -127,9 +123,7 @@ BLOCK_GAP = 4
 def side_by_side(blocks: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
     """The blocks in rows, as many in each as fit, with an empty line between rows.
 
-    Args:
-        blocks: lines, none wider than `width`.
-        width: of the terminal.
+    No line of a block is wider than `width`.
     """
     for n, row in enumerate(_rows(blocks, width)):
         if n:
