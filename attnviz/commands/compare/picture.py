@@ -9,7 +9,7 @@ import numpy as np
 
 from attnviz.commands.compare.record import (
     ModelComparison,
-    Side,
+    Panel,
     SideBySide,
     TextComparison,
     models_beside,
@@ -145,7 +145,7 @@ def _inches(pane: FloatArray) -> float:
 def _draw_one(
     figure: "Figure",
     left: float,
-    side: Side,
+    side: Panel,
     pane: FloatArray,
     scale: Scale,
     labels: Sequence[str],

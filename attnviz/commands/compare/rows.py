@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from attnviz.commands.compare.record import (
-    By,
+    Basis,
     HeadDifference,
     HeadMatch,
     ModelComparison,
@@ -105,7 +105,7 @@ DIFFERENCES: tuple[Field[Compared], ...] = (
     ),
     Field(
         "by",
-        By,
+        Basis,
         "Whole rows, or the shares of self, first, previous and other tokens.",
         lambda row: row.comparison.by,
     ),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.commands.compare.record import (
-    By,
+    Basis,
     HeadDifference,
     HeadMatch,
     ModelComparison,
@@ -77,7 +77,7 @@ def compare_texts(
     heads_apart = [
         _difference(exhibits, i, queries, aligned=aligned) for i in range(len(exhibits[0].maps))
     ]
-    by: By = "rows" if aligned else "shares"
+    by: Basis = "rows" if aligned else "shares"
     return TextComparison(
         captures=[_with_maps(each) for each in exhibits],
         queries=tuple(queries) or None,

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
-from attnviz.commands.explain.examples import Example, read_matrices
+from attnviz.commands.explain.examples import ExampleName, read_matrices
 from attnviz.commands.explain.rows import Telling, of_embeddings, of_example, of_head, of_matrices
 from attnviz.commands.explain.run import (
     RandomInit,
@@ -68,7 +68,7 @@ ComparedBy: TypeAlias = Annotated[
     ),
 ]
 WorkedExample: TypeAlias = Annotated[
-    Example | None,
+    ExampleName | None,
     panel_option(
         EXAMPLES,
         "--example",

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
-from attnviz.commands.explain.examples import Example
+from attnviz.commands.explain.examples import ExampleName
 from attnviz.commands.explain.run import Traced
 from attnviz.console import Display
 from attnviz.draw.headlines import headline
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from attnviz.commands.explain.sheet import Sheet
 
 
-TITLES: dict[Example, str] = {
+TITLES: dict[ExampleName, str] = {
     "three-inputs": "Self-attention by hand: three inputs of four numbers",
     "multi-head": "楚留香 through three heads: three characters, random embeddings and weights",
 }
@@ -131,7 +131,9 @@ def of_embeddings(
     return Calculation(trace, about, facts, trace.arrays(), shown, (capture,))
 
 
-def of_example(worked: Worked, name: Example, telling: Telling = PLAINLY) -> Calculation[Worked]:
+def of_example(
+    worked: Worked, name: ExampleName, telling: Telling = PLAINLY
+) -> Calculation[Worked]:
     """One of the examples."""
     return _of_worked(worked, TITLES[name], telling)
 

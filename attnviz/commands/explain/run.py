@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.commands.explain.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
+from attnviz.commands.explain.examples import CHARACTERS, HEADS, WIDTH, ExampleName, three_inputs
 from attnviz.errors import InputError
 from attnviz.kit.choose import found, one_row, position_of
 from attnviz.kit.prepare import TextOptions, prepare
@@ -90,7 +90,7 @@ class RandomInit:
     seed: int = 0
 
 
-def work_example(name: Example, way: Way, random: RandomInit) -> Worked:
+def work_example(name: ExampleName, way: Way, random: RandomInit) -> Worked:
     """One of the worked examples; no model is loaded."""
     from attnviz.models.scratch.lessons import random_matrices, work_out
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from attnviz.commands.generate.answer import Unit, View
+from attnviz.commands.generate.answer import RowUnit, View
 from attnviz.commands.generate.rows import share_rows
 from attnviz.commands.generate.run import Answering, NewToken, streamed
 from attnviz.commands.generate.shown import by_segment, render
@@ -33,7 +33,7 @@ class AnswerLook:
 
     format: str = "txt"
     view: View = "table"
-    unit: Unit = "sentence"
+    unit: RowUnit = "sentence"
     check: bool = False
     picture: PictureLook = field(default_factory=PictureLook)
     display: Display = field(default_factory=Display)
@@ -88,7 +88,7 @@ def pieces_of(
 
 
 def _streamed(
-    asked: Answering, unit: Unit, watch: Watch, line: int
+    asked: Answering, unit: RowUnit, watch: Watch, line: int
 ) -> Iterator[Sequence[Mapping[str, object]]]:
     """The records of each part of the answer, as soon as the next part has begun."""
     new, out = list[NewToken](), 0

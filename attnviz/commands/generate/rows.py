@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, NotRequired, TypedDict
 
-from attnviz.commands.generate.answer import Check, Part, Shares
+from attnviz.commands.generate.answer import AnswerShares, Check, KeyKind
 from attnviz.records.exhibit import Sides
 from attnviz.records.rows import JsonOutput, LineNumber, declared, measured
 
@@ -18,7 +18,7 @@ class ShareRow(TypedDict):
     row: Annotated[int, "The number of the part of the answer, or of the head, from 1."]
     text: Annotated[str, "The part of the answer; empty: the whole answer in one head."]
     segment: Annotated[str, "The name of the segment."]
-    part: Annotated[Part, "What the segment is; sink: the first token."]
+    part: Annotated[KeyKind, "What the segment is; sink: the first token."]
     share: Annotated[float, "The mean weight on it; the shares of a row sum to 1."]
     layer: NotRequired[Annotated[int, "With --rows head: the head's layer."]]
     head: NotRequired[Annotated[int, "With --rows head: its number in the layer."]]
@@ -32,7 +32,7 @@ class ShareRow(TypedDict):
 
 
 def share_rows(
-    shares: Shares, line: int = 1, check: Check | None = None, first: int = 0
+    shares: AnswerShares, line: int = 1, check: Check | None = None, first: int = 0
 ) -> Iterator[ShareRow]:
     """A row for each part of the answer and each column.
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias, Unpack, cast
 
-from attnviz.commands.show.outputs import Output, Request, Setting, Show, choose_output
-from attnviz.commands.show.run import Made, make, show_capture, show_text
+from attnviz.commands.show.outputs import Output, OutputRequest, Setting, Show, choose_output
+from attnviz.commands.show.run import Written, make, show_capture, show_text
 from attnviz.commands.show.shown import (
     Shown,
     ShowOptions,
-    Viewed,
+    ViewOptions,
     look_of,
     request_of,
     show_of,
@@ -125,7 +125,7 @@ def command_line(
     on this text and what it is known for.
     """
     to = destination_of(session, output)
-    viewed = cast("Viewed", call.options)
+    viewed = cast("ViewOptions", call.options)
     request = request_of(viewed, to.format.name, look_of(viewed), to.display(session))
     chosen = choose_output(request)
     if request.transforms.scores and check.verify:
@@ -146,11 +146,11 @@ class _Asked:
     session: Session
     source: Source
     text: TextOptions
-    request: Request
+    request: OutputRequest
     output: Output
     verify: bool
 
-    def note(self, made: Made, where: str = "") -> None:
+    def note(self, made: Written, where: str = "") -> None:
         """Say on stderr what there is to say beside an exhibit."""
         for note in made.notes:
             self.session.note(where + note)
@@ -192,7 +192,7 @@ def _loaded(asked: _Asked) -> "LoadedModel":
     return verified
 
 
-def _made(asked: _Asked, model: "LoadedModel", text: str, show: Show, setting: Setting) -> Made:
+def _made(asked: _Asked, model: "LoadedModel", text: str, show: Show, setting: Setting) -> Written:
     if asked.verify:
         _verify(asked, model, text)
     return make(show_text(model, text, asked.text, show), setting)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from attnviz.commands.show.outputs import Request, Setting, Show, choose_output, for_signed
+from attnviz.commands.show.outputs import OutputRequest, Setting, Show, choose_output, for_signed
 from attnviz.console import Display
 from attnviz.draw.titles import run_notes
 from attnviz.kit.budget import LINK_BYTES, PICTURE_BYTES
@@ -48,7 +48,7 @@ HEAVY = 50_000_000
 
 
 @dataclass(frozen=True)
-class Made:
+class Written:
     """A written exhibit; `notes` are sentences for stderr.
 
     `strange`: the model has not seen texts like it; `merged`: parts of characters were merged
@@ -201,7 +201,7 @@ def _reducing(
     return None
 
 
-def make(exhibit: Exhibit, setting: Setting) -> Made:
+def make(exhibit: Exhibit, setting: Setting) -> Written:
     """Render an exhibit, or write it, for its setting."""
     request, look, captured = setting.request, setting.request.look, exhibit.capture
     output = for_signed(setting.output, look.view, signed=captured.signed)
@@ -212,23 +212,23 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
         turned = {"orient": look.orient or "query-rows"} if output.turns else {}
         above = [] if setting.line is None else [line_heading(setting.line, first=setting.first)]
         shown = chain(above, maker(exhibit, request.display, **turned))
-        return Made(shown, exhibit.choice, notes, strange, exhibit.unasked)
+        return Written(shown, exhibit.choice, notes, strange, exhibit.unasked)
     if output.medium == "file":
         weights = len(exhibit.maps) * int(captured.allowed_count().sum())
         if output.every_head and weights >= HEAVY:
             notes += (f"this file holds {weights:,} weights, and takes a while to write",)
-        return Made(maker(exhibit, setting), exhibit.choice, notes, strange)
+        return Written(maker(exhibit, setting), exhibit.choice, notes, strange)
     from attnviz.draw.picture.canvas import figure_bytes
     from attnviz.draw.picture.paint import options_of
 
     options = options_of(look, look.orient, by_row=exhibit.by_row)
     drawn = maker(exhibit, options)
     content = figure_bytes(drawn.figure, request.format, options.dpi)
-    return Made([content], exhibit.choice, (*notes, *drawn.notes), strange, exhibit.unasked)
+    return Written([content], exhibit.choice, (*notes, *drawn.notes), strange, exhibit.unasked)
 
 
 def pieces_of(exhibit: Exhibit, format: str) -> Iterable[Piece]:
     """An exhibit in a format, without any option."""
     heads = HeadOptions(everything=True)
-    request = Request(format, Look(), heads, PLAIN, EVERYTHING, Display())
+    request = OutputRequest(format, Look(), heads, PLAIN, EVERYTHING, Display())
     return make(exhibit, Setting(choose_output(request), request)).pieces

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.why.rows import of_why, of_write
-from attnviz.commands.why.run import Question, ask_why, what_it_writes
+from attnviz.commands.why.run import WhyQuestion, ask_why, what_it_writes
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
@@ -85,8 +85,8 @@ def why(
     query: g.OneQuery = None,
     key: Key = None,
     versus: OtherKey = None,
-    group: GroupBy = Question.group,
-    top: TopParts = Question.top,
+    group: GroupBy = WhyQuestion.group,
+    top: TopParts = WhyQuestion.top,
     depth: Depth = None,
     check: Check = False,
     bos: g.Bos = None,
@@ -112,7 +112,7 @@ def why(
     check_text(text)
     model = loaded(model)
     named = one_name(query), one_name(key), one_name(versus)
-    question = Question(head_names(head), *named, group, top, depth, check)
+    question = WhyQuestion(head_names(head), *named, group, top, depth, check)
     found = ask_why(model._loaded, text, question, text_options(model, bos, special, truncate))
     return of_why(found, top)
 
@@ -142,7 +142,7 @@ def writes(
     """
     check_text(text)
     model = loaded(model)
-    question = Question(head_names(head), one_name(query))
+    question = WhyQuestion(head_names(head), one_name(query))
     options = text_options(model, bos, special, truncate)
     return of_write(what_it_writes(model._loaded, text, question, options))
 

@@ -27,7 +27,7 @@ SIDES: tuple[Side, ...] = ("query", "key")
 
 
 @dataclass(frozen=True)
-class Question:
+class WhyQuestion:
     """What is asked: a head, its query, its key and another key; each as on the command line.
 
     Without `head`, the one that `show` would pick; without `query`, the first one in that head's
@@ -47,7 +47,7 @@ class Question:
     check: bool = False
 
 
-def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Why:
+def ask_why(model: "LoadedModel", text: str, asked: WhyQuestion, options: TextOptions) -> Why:
     """Run a text, and take one contrast of one head's scores apart."""
     prepared = prepare(model, text, options)
     choice, query, _ = one_row(prepared, asked.head, asked.query)
@@ -97,7 +97,9 @@ def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptio
     )
 
 
-def what_it_writes(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Write:
+def what_it_writes(
+    model: "LoadedModel", text: str, asked: WhyQuestion, options: TextOptions
+) -> Write:
     """Run a text, and record what one head writes at one query."""
     from attnviz.models.frozen.contrast import HeadOutput
 
