@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.kit.choose import one_row
 from attnviz.kit.prepare import TextOptions, frozen, prepare
-from attnviz.records.parts import Group, ScoreRow, Side, Why, Write
+from attnviz.records.parts import Group, Part, ScoreRow, Shares, Side, Why, Write
 from attnviz.records.positions import one_position
 from attnviz.records.tokens import Token
 
@@ -79,14 +79,7 @@ def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptio
             "its patterns can be shown; for this use one such as GPT-2 or Llama",
         )
     query_parts, key_parts, table = contrast.table(asked.group, asked.top)
-    trees, removals = [], []
-    for side in SIDES:
-        if asked.depth is not None:
-            trees.append((side, contrast.tree(side, asked.depth, BRANCHES)))
-        if asked.check:
-            by_head = walks[side].shares.by("head")
-            parts = [by_head.parts[i] for i in by_head.strongest(2)]
-            removals.append(contrast.without(side, parts[parts[0].kind == "biases"]))
+    depth, removed = asked.depth, SIDES if asked.check else ()
     return Why(
         capture=prepared.empty,
         head=head,
@@ -103,9 +96,16 @@ def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptio
         key_parts=key_parts,
         table=table,
         error=error,
-        trees=tuple(trees),
-        removals=tuple(removals),
+        trees=[(side, contrast.tree(side, depth, BRANCHES)) for side in SIDES] if depth else (),
+        removals=[contrast.without(side, _strongest(walks[side].shares)) for side in removed],
     )
+
+
+def _strongest(shares: Shares) -> Part:
+    """The strongest part but the biases."""
+    by_head = shares.by("head")
+    parts = [by_head.parts[i] for i in by_head.strongest(2)]
+    return parts[parts[0].kind == "biases"]
 
 
 def what_it_writes(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Write:
