@@ -8,14 +8,14 @@ from pathlib import Path
 
 from inside import report
 
-from attnviz.commands.why.run import Question, ask_why
+from attnviz.commands.why.run import WhyQuestion, ask_why
 from attnviz.kit.prepare import TextOptions, load_model
 from attnviz.models.catalog import Source
 
 folder, text, engine, step = sys.argv[1:]
 model = load_model(Source(folder, engine=engine))
 words = Path(text).read_text()
-asked = Question(head="L11H5", query="-1", depth=3 if step == "tree" else None)
+asked = WhyQuestion(head="L11H5", query="-1", depth=3 if step == "tree" else None)
 
 
 def work(n: int) -> None:

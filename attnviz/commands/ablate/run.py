@@ -135,7 +135,7 @@ def _chosen(prepared: Prepared, targets: Targets, how: Ablating) -> list[Part]:
     if others and not targets.heads.named:
         return others
     heads = choose_heads(heads_per_layer, targets.heads.layers, targets.heads.heads)
-    return [Part("head", *head) for head in heads] + others
+    return [Part("head", head.layer, head.head) for head in heads] + others
 
 
 def _report(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.commands.compare.record import ModelComparison, Side, SideBySide
+from attnviz.commands.compare.record import ModelComparison, Panel, SideBySide
 from attnviz.commands.compare.titles import similarity_title
 from attnviz.draw.labels import DIVERGING, SEQUENTIAL, distinct_labels
 from attnviz.draw.matrix import block_maximum
@@ -117,7 +117,7 @@ def _inches(pane: FloatArray) -> float:
 def _draw_one(
     figure: "Figure",
     left: float,
-    side: Side,
+    side: Panel,
     pane: FloatArray,
     scale: Scale,
     labels: Sequence[str],

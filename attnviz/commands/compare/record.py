@@ -14,7 +14,7 @@ from attnviz.records.exhibit import HeadMap
 from attnviz.records.heads import Head
 from attnviz.records.metrics import entropy
 
-By: TypeAlias = Literal["rows", "shares"]
+Basis: TypeAlias = Literal["rows", "shares"]
 """What is compared: whole rows, if their keys stand at the same positions, or their shares."""
 SHARES = ("self", "first", "previous", "others")
 """Where the weight of a row goes: the query itself, the first token, the one before, others."""
@@ -52,7 +52,7 @@ class TextComparison:
 
     captures: Sequence[Capture]
     queries: Sequence[int] | None
-    by: By
+    by: Basis
     heads: Sequence[HeadDifference]
     cosines: Sequence[float] = ()
 
@@ -92,7 +92,7 @@ class ModelComparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class Panel:
     """One of several patterns drawn beside each other; `query` is the row to mark."""
 
     title: str
@@ -105,7 +105,7 @@ class Side:
 class SideBySide:
     """Patterns on one scale; where two of them align, their `difference` (first minus second)."""
 
-    sides: Sequence[Side]
+    sides: Sequence[Panel]
     difference: FloatArray | None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from attnviz.commands.compare.record import (
-    By,
+    Basis,
     HeadDifference,
     HeadMatch,
     ModelComparison,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Transforms = Annotated[list[dict[str, Any]], "The transforms of the patterns, each with a kind."]
 Difference = Annotated[float, "From 0 (the head attends alike) to 1 (disjoint)."]
-Compared = Annotated[By, "Whole rows, or the shares of self, first, previous and other tokens."]
+Compared = Annotated[Basis, "Whole rows, or the shares of self, first, previous and other tokens."]
 
 
 class DifferenceRow(TypedDict):

@@ -15,7 +15,7 @@ from attnviz.commands.compare.record import (
     HeadMatch,
     ModelComparison,
     Pairing,
-    Side,
+    Panel,
     SideBySide,
     Sight,
     TextComparison,
@@ -301,11 +301,10 @@ def _text_alone(captured: Capture) -> Capture:
 def texts_beside(comparison: TextComparison, head: Head) -> SideBySide:
     """One head in all texts; also the difference of two texts that align."""
     queries: Sequence[int | None] = comparison.queries or [None] * len(comparison.captures)
+    panels = zip(comparison.captures, queries, strict=True)
     sides = [
-        Side(f"text {n}", captured, HeadMap(*head, weights=captured.weights(head)), query)
-        for n, (captured, query) in enumerate(
-            zip(comparison.captures, queries, strict=True), start=1
-        )
+        Panel(f"text {n}", captured, _map(captured, head), query)
+        for n, (captured, query) in enumerate(panels, start=1)
     ]
     shapes = {side.map.weights.shape for side in sides}
     align = len(sides) == 2 and len(shapes) == 1 and comparison.by == "rows"
@@ -315,12 +314,16 @@ def texts_beside(comparison: TextComparison, head: Head) -> SideBySide:
 def models_beside(comparison: ModelComparison, match: HeadMatch) -> SideBySide:
     """A head of the first model, its match of the second, and their difference."""
     sides = [
-        Side(f"{c.model.name} {head}", c, HeadMap(*head, weights=c.weights(head)))
+        Panel(f"{c.model.name} {head}", c, _map(c, head))
         for c, head in zip(comparison.captures, (match.head, match.other), strict=True)
     ]
     return _beside(sides, align=True)
 
 
-def _beside(sides: Sequence[Side], *, align: bool) -> SideBySide:
+def _map(captured: Capture, head: Head) -> HeadMap:
+    return HeadMap(head.layer, head.head, weights=captured.weights(head))
+
+
+def _beside(sides: Sequence[Panel], *, align: bool) -> SideBySide:
     difference = sides[0].map.weights - sides[1].map.weights if align else None
     return SideBySide(sides, difference)

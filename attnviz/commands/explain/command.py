@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from attnviz.commands.explain.examples import Example, read_matrices
+from attnviz.commands.explain.examples import ExampleName, read_matrices
 from attnviz.commands.explain.run import (
     RandomInit,
     Subject,
@@ -106,7 +106,7 @@ class Likeness:
 class WhichExample:
     """A calculation that needs no model."""
 
-    example: Example | None = option_field(
+    example: ExampleName | None = option_field(
         EXAMPLES,
         None,
         "--example",

@@ -11,7 +11,7 @@ from attnviz.errors import InputError, readable
 from attnviz.inputs.text import opened, read_limited
 from attnviz.records.trace import DoubleArray, Matrices
 
-Example: TypeAlias = Literal["three-inputs", "multi-head"]
+ExampleName: TypeAlias = Literal["three-inputs", "multi-head"]
 
 CHARACTERS = ("楚", "留", "香")
 WIDTH, HEADS = 6, 3  # of the multi-head example: three heads of two numbers each

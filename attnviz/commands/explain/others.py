@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from rich.text import Text
 
-from attnviz.commands.explain.sheet import FORMULAS, TURNED, Explained, Sheet, shape, strongest_keys
+from attnviz.commands.explain.sheet import FORMULAS, TURNED, HeadSheet, Sheet, shape, strongest_keys
 from attnviz.draw.labels import distinct_labels
 from attnviz.errors import readable
 from attnviz.records.tokens import SPECIAL_LABEL
@@ -88,7 +88,7 @@ WHERE = {
 FROM = {"decoder": "what was written before it", "cross": "the text that is read"}
 
 
-def title(e: Explained) -> str:
+def title(e: HeadSheet) -> str:
     """`How L1H2 of the cross-attention computes what “chat” takes from the text that is read`."""
     kind = e.trace.kind
     where, source = WHERE.get(kind, ""), FROM.get(kind, "the tokens")
@@ -103,7 +103,7 @@ def written(trace: HeadTrace) -> str:
     return f"written: “{readable(trace.target)}” ({naming})"
 
 
-def two_texts(e: Explained) -> Iterator[Text]:
+def two_texts(e: HeadSheet) -> Iterator[Text]:
     """Step 1 of cross-attention: the stream that asks, and the encoder's output that answers."""
     t, sheet = e.trace, e.sheet
     yield from sheet.heading(1, "Two texts: one is written and asks, one is read and answers")
@@ -120,13 +120,13 @@ def two_texts(e: Explained) -> Iterator[Text]:
     yield from e.vectors("x", t.x, [t.query])
 
 
-def numbered(e: Explained, name: str, labels: tuple[str, ...]) -> Iterator[Text]:
+def numbered(e: HeadSheet, name: str, labels: tuple[str, ...]) -> Iterator[Text]:
     """`read: 0:BOS 1:the 2:cat`."""
     listed = " ".join(f"{i}:{label}" for i, label in enumerate(labels))
     yield from e.sheet.line(f"{name}: {listed}")
 
 
-def listed(e: Explained) -> Iterator[Text]:
+def listed(e: HeadSheet) -> Iterator[Text]:
     """The tokens of one sequence; in a decoder, what each position reads and writes."""
     if e.trace.kind != "decoder":
         yield from numbered(e, "tokens", e.labels)
@@ -136,14 +136,14 @@ def listed(e: Explained) -> Iterator[Text]:
     yield from e.sheet.say(f"{_input(e)}.")
 
 
-def _input(e: Explained) -> str:
+def _input(e: HeadSheet) -> str:
     """The token at the position that writes the query."""
     query = e.trace.query
     before = e.labels[query - 1] if query else SPECIAL_LABEL
     return f"The position that writes “{e.query}” has “{before}” as its input"
 
 
-def ending(e: Explained) -> str:
+def ending(e: HeadSheet) -> str:
     """The use of the vector after the last layer."""
     t = e.trace
     if t.kind == "encoder":
@@ -186,19 +186,19 @@ def _inputs(w: Worked, sheet: Sheet) -> Iterator[Text]:
 
 def _projections(w: Worked, sheet: Sheet) -> Iterator[Text]:
     yield from sheet.heading(2, "Queries, keys and values")
-    given = w.given
+    labels, x = w.given.labels, w.given.x
     for letter, name, weight, whole in (
-        ("k", "keys", given.w_key, w.all_keys),
-        ("q", "queries", given.w_query, w.all_queries),
-        ("v", "values", given.w_value, w.all_values),
+        ("k", "keys", w.given.w_key, w.all_keys),
+        ("q", "queries", w.given.w_query, w.all_queries),
+        ("v", "values", w.given.w_value, w.all_values),
     ):
         turned = f"{letter}ᵀ = W_{letter.upper()}ᵀ·xᵀ"
         yield from sheet.formula(
-            f"{letter} = x·W_{letter.upper()}   {shape(given.x)}·{shape(weight)} = {shape(whole)}",
-            f"{turned}   {shape(weight.T)}·{shape(given.x.T)} = {shape(whole.T)}",
+            f"{letter} = x·W_{letter.upper()}   {shape(x)}·{shape(weight)} = {shape(whole)}",
+            f"{turned}   {shape(weight.T)}·{shape(x.T)} = {shape(whole.T)}",
         )
         yield from sheet.matrix(f"W_{letter.upper()}", weight)
-        yield from sheet.matrix(name, whole, given.labels, turned=turned)
+        yield from sheet.matrix(name, whole, labels, turned=turned)
     h, n, d_k = w.queries.shape
     if h == 1:
         return
@@ -208,9 +208,7 @@ def _projections(w: Worked, sheet: Sheet) -> Iterator[Text]:
     for head in range(h):
         for name, split in (("q", w.queries), ("k", w.keys), ("v", w.values)):
             turned = f"{name}ᵀ of head {head}"
-            yield from sheet.matrix(
-                f"{name} of head {head}", split[head], given.labels, turned=turned
-            )
+            yield from sheet.matrix(f"{name} of head {head}", split[head], labels, turned=turned)
 
 
 def _scores(w: Worked, sheet: Sheet) -> Iterator[Text]:

@@ -4,7 +4,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from attnviz.commands.explain.examples import Example, read_matrices
+from attnviz.commands.explain.examples import ExampleName, read_matrices
 from attnviz.commands.explain.run import (
     RandomInit,
     Subject,
@@ -49,7 +49,7 @@ def explain(
     head: HeadName | None = None,
     query: str | int | None = None,
     similarity: Similarity | None = None,
-    example: Example | None = None,
+    example: ExampleName | None = None,
     matrices: str | PathLike[str] | None = None,
     causal: bool = False,
     rounded: bool = False,
@@ -104,7 +104,7 @@ def explain(
     if sum(given is not None for given in (text, example, matrices)) != 1:
         raise UsageError("explain takes exactly one thing", "give a text, an example or matrices")
     if example is not None:
-        check_one_of("example", example, Example)
+        check_one_of("example", example, ExampleName)
         like = similarity or ("dot" if example == "three-inputs" else "scaled-dot")
         worked = work_example(example, Way(like, causal, rounded), RandomInit(init, seed))
         return of_example(worked, example, telling)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
 
 import numpy as np
 
-from attnviz.commands.explain.examples import CHARACTERS, HEADS, WIDTH, Example, three_inputs
+from attnviz.commands.explain.examples import CHARACTERS, HEADS, WIDTH, ExampleName, three_inputs
 from attnviz.console import Display
 from attnviz.draw.headlines import headline
 from attnviz.draw.titles import facts as run_facts
@@ -114,7 +114,7 @@ class RandomInit:
     seed: int = 0
 
 
-def work_example(name: Example, way: Way, random: RandomInit) -> Worked:
+def work_example(name: ExampleName, way: Way, random: RandomInit) -> Worked:
     """One of the worked examples; no model is loaded."""
     from attnviz.models.scratch.tracing import random_matrices, work_out
 
@@ -137,7 +137,7 @@ def work_matrices(matrices: Matrices, way: Way) -> Worked:
     return worked
 
 
-TITLES: dict[Example, str] = {
+TITLES: dict[ExampleName, str] = {
     "three-inputs": "Self-attention by hand: three inputs of four numbers",
     "multi-head": "楚留香 through three heads: three characters, random embeddings and weights",
 }
@@ -223,7 +223,9 @@ def of_embeddings(
     return Calculation(trace, about, facts, trace.arrays(), shown, (capture,))
 
 
-def of_example(worked: Worked, name: Example, telling: Telling = PLAINLY) -> Calculation[Worked]:
+def of_example(
+    worked: Worked, name: ExampleName, telling: Telling = PLAINLY
+) -> Calculation[Worked]:
     """One of the examples."""
     return _of_worked(worked, TITLES[name], telling)
 

@@ -260,7 +260,7 @@ TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
-class Explained:
+class HeadSheet:
     """A trace on a sheet, with labels that tell repeated tokens apart.
 
     `labels`: of the queries; `key_labels`: of the keys, which are the same for one sequence.
@@ -319,7 +319,7 @@ class Explained:
         )
 
 
-def left_out(e: Explained) -> Iterator[Text]:
+def left_out(e: HeadSheet) -> Iterator[Text]:
     """The number of keys that are left out, where there are very many."""
     allowed = int(np.isfinite(e.trace.scores[e.trace.query]).sum())
     if allowed > len(e.seen):

@@ -10,7 +10,7 @@ from attnviz.commands.explain.sheet import (
     FORMULAS,
     MOST_KEYS,
     TOLERANCE,
-    Explained,
+    HeadSheet,
     Sheet,
     left_out,
     shape,
@@ -23,7 +23,7 @@ from attnviz.records.trace import HeadTrace, OtherRow, Projection
 SINK = 1e-3  # a row that sums to less than 1 by this leaves something to a sink
 
 
-def scores(e: Explained) -> Iterator[Text]:
+def scores(e: HeadSheet) -> Iterator[Text]:
     """Step 3: how the keys compare with the query, and the weights that follow."""
     t, sheet = e.trace, e.sheet
     yield from sheet.heading(3, f"Scores, {'mask' if t.masks else 'no mask'}, softmax")
@@ -61,7 +61,7 @@ def scores(e: Explained) -> Iterator[Text]:
         yield from _compared(e, e.other)
 
 
-def _compared(e: Explained, other: OtherRow) -> Iterator[Text]:
+def _compared(e: HeadSheet, other: OtherRow) -> Iterator[Text]:
     """The row by another similarity beside the model's own."""
     t, sheet = e.trace, e.sheet
     formula = FORMULAS[other.kind]
@@ -82,7 +82,7 @@ def _compared(e: Explained, other: OtherRow) -> Iterator[Text]:
     yield from sheet.say(f"The last column {verdict}.")
 
 
-def _sum(e: Explained) -> Iterator[Text]:
+def _sum(e: HeadSheet) -> Iterator[Text]:
     """The sum of the row, and whether the model computes more than the formula."""
     pattern = e.trace.pattern[e.trace.query].astype(np.float64)
     total = float(pattern.sum())
@@ -116,13 +116,13 @@ def render(
 ) -> Iterator[Text]:
     """The lines of the explanation: a heading, then the steps in `only`."""
     labels, key_labels = distinct_labels(trace.query_tokens), distinct_labels(trace.key_tokens)
-    explained = Explained(trace, sheet, labels, key_labels, other)
+    explained = HeadSheet(trace, sheet, labels, key_labels, other)
     yield from sheet.title(others.title(explained), about, others.written(trace))
     for number in only:
         yield from _STEPS[number](explained)
 
 
-def _tokens(e: Explained) -> Iterator[Text]:
+def _tokens(e: HeadSheet) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
     if e.cross:
         yield from others.two_texts(e)
@@ -154,7 +154,7 @@ def _tokens(e: Explained) -> Iterator[Text]:
     yield from e.vectors("x̂", t.normed, [t.query])
 
 
-def _embedded(e: Explained) -> Iterator[Text]:
+def _embedded(e: HeadSheet) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
     if t.embedding is None:
         return
@@ -173,7 +173,7 @@ def _embedded(e: Explained) -> Iterator[Text]:
     yield from e.vectors("x", t.x, [t.query])
 
 
-def _queries_and_keys(e: Explained) -> Iterator[Text]:
+def _queries_and_keys(e: HeadSheet) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
     yield from sheet.heading(2, "The query asks, the keys answer")
     for letter, projection, array, before in (
@@ -192,7 +192,7 @@ def _queries_and_keys(e: Explained) -> Iterator[Text]:
         )
 
 
-def _of_letter(e: Explained, letter: str, array: FloatArray) -> Iterator[Text]:
+def _of_letter(e: HeadSheet, letter: str, array: FloatArray) -> Iterator[Text]:
     """The query's vector, or those of the keys."""
     if letter.startswith("q"):
         return e.vectors(letter, array, [e.trace.query])
@@ -200,7 +200,7 @@ def _of_letter(e: Explained, letter: str, array: FloatArray) -> Iterator[Text]:
 
 
 def _projected(
-    e: Explained, letter: str, projection: Projection, array: FloatArray
+    e: HeadSheet, letter: str, projection: Projection, array: FloatArray
 ) -> Iterator[Text]:
     big = letter.upper()
     biased = projection.bias is not None
@@ -219,7 +219,7 @@ def _projected(
     yield from e.sheet.say(meaning[letter])
 
 
-def _values(e: Explained) -> Iterator[Text]:
+def _values(e: HeadSheet) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
     yield from sheet.heading(4, "The weighted sum of the values")
     yield from _projected(e, "v", t.w_v, t.v)
@@ -240,7 +240,7 @@ def _values(e: Explained) -> Iterator[Text]:
     yield from e.vectors("z", t.z, [t.query])
 
 
-def _value_up(e: Explained) -> Iterator[Text]:
+def _value_up(e: HeadSheet) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
     yield from sheet.heading(5, "What the head adds to the residual stream")
     d_v, d = t.w_o.weight.shape
@@ -275,7 +275,7 @@ def _value_up(e: Explained) -> Iterator[Text]:
     yield from sheet.line(f"Closest tokens of the vocabulary, by cosine: {near}")
 
 
-def _merged(e: Explained) -> Iterator[Text]:
+def _merged(e: HeadSheet) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
     heads, d = t.head_outputs.shape
     n, d_v = t.z.shape
@@ -317,7 +317,7 @@ def _merged(e: Explained) -> Iterator[Text]:
     )
 
 
-def _rest(e: Explained) -> Iterator[Text]:
+def _rest(e: HeadSheet) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
     n, d = t.x.shape
     yield from sheet.heading(7, "What follows: residual, MLP, next layer, prediction")
@@ -362,7 +362,7 @@ def _times(factor: float) -> str:
     return "" if factor == 1 else f"{factor:.4g}·"
 
 
-def _prediction(e: Explained) -> Iterator[Text]:
+def _prediction(e: HeadSheet) -> Iterator[Text]:
     t, sheet = e.trace, e.sheet
     left = t.model.n_layer - 1 - t.layer
     ahead = f"{amount(left, 'more layer')} follow{'' if left > 1 else 's'}."
@@ -372,7 +372,7 @@ def _prediction(e: Explained) -> Iterator[Text]:
         yield from sheet.weights([(name_of(p.label), p.score) for p in t.next_tokens])
 
 
-_STEPS: Mapping[int, Callable[[Explained], Iterator[Text]]] = {
+_STEPS: Mapping[int, Callable[[HeadSheet], Iterator[Text]]] = {
     1: _tokens,
     2: _queries_and_keys,
     3: scores,

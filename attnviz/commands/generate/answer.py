@@ -18,28 +18,28 @@ from attnviz.records.prompt import Segment, segment_of
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import How
 
-Part: TypeAlias = Literal["sink", "segment", "special", "answer"]
+KeyKind: TypeAlias = Literal["sink", "segment", "special", "answer"]
 """The first token, or a learned sink; a segment; special tokens within the prompt; the answer."""
-Unit: TypeAlias = Literal["token", "word", "sentence", "head"]
+RowUnit: TypeAlias = Literal["token", "word", "sentence", "head"]
 """What a row of shares stands for: a part of the answer, or the whole answer in one head."""
 View: TypeAlias = Literal["table", "heatmap", "text"]
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class KeyGroup:
     """A group of keys: its name, and the positions of its keys (n).
 
     `segment`: its number among the capture's segments.
     """
 
     name: str
-    part: Part
+    part: KeyKind
     keys: IntArray
     segment: int | None = None
 
 
 @dataclass(frozen=True)
-class Row:
+class AnswerPart:
     """A part of the answer: its text, and its tokens from `first` up to, and without, `after`.
 
     `head`: the row is of the whole answer in this head, whose name is `text`.
@@ -52,7 +52,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
+class AnswerShares:
     """The shares of the prompt's parts in what each part of an answer attended to.
 
     `shares` (rows, columns): the mean over the tokens of a row of the weight on the keys of a
@@ -64,8 +64,8 @@ class Shares:
     capture: Capture
     choice: Choice
     how: How
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    columns: tuple[KeyGroup, ...]
+    rows: tuple[AnswerPart, ...]
     shares: FloatArray
     weights: FloatArray
     lookback: FloatArray | None = None
@@ -85,14 +85,14 @@ class Answer:
     weights: FloatArray
     choice: Choice
     how: How
-    columns: tuple[Column, ...]
+    columns: tuple[KeyGroup, ...]
 
-    def mean_shares(self) -> list[tuple[Column, float]]:
+    def mean_shares(self) -> list[tuple[KeyGroup, float]]:
         """The share of each column in the whole answer."""
-        shares = self._shares([Row("", 0, len(self.weights))])
+        shares = self._shares([AnswerPart("", 0, len(self.weights))])
         return list(zip(shares.columns, shares.shares[0].tolist(), strict=True))
 
-    def shares(self, unit: Unit, some: slice = slice(None)) -> Shares:
+    def shares(self, unit: RowUnit, some: slice = slice(None)) -> AnswerShares:
         """The shares of the segments in each token, word or sentence, or in each head.
 
         `some`: which of the parts of the answer; of heads, all.
@@ -103,14 +103,14 @@ class Answer:
             return shares_of_heads(self.capture, self.choice, self.how)
         return self._shares(self.rows(unit)[some])
 
-    def _shares(self, rows: Sequence[Row]) -> Shares:
+    def _shares(self, rows: Sequence[AnswerPart]) -> AnswerShares:
         return shares_of(self.capture, self.weights, rows, self.choice, self.how, self.columns)
 
-    def rows(self, unit: Unit) -> list[Row]:
+    def rows(self, unit: RowUnit) -> list[AnswerPart]:
         """The parts of the answer, each with its tokens: its tokens, words or sentences."""
         tokens, text = self.capture.query_tokens, self.capture.texts[0]
         if unit == "token":
-            return [Row(token.label, i, i + 1) for i, token in enumerate(tokens)]
+            return [AnswerPart(token.label, i, i + 1) for i, token in enumerate(tokens)]
         if unit == "word":
             groups = groups_of(self.capture, "words")[0]
             return [_row(tokens, text, group.start, group.stop) for group in groups]
@@ -124,19 +124,19 @@ class Answer:
         return [_row(tokens, text, a, b) for a, b in pairwise([*firsts, len(tokens)]) if a < b]
 
 
-def _row(tokens: Sequence[Token], text: str, first: int, after: int) -> Row:
+def _row(tokens: Sequence[Token], text: str, first: int, after: int) -> AnswerPart:
     words = text[tokens[first].start : tokens[after - 1].end].strip()
-    return Row(words or tokens[first].label, first, after)
+    return AnswerPart(words or tokens[first].label, first, after)
 
 
 def shares_of(
     capture: Capture,
     weights: FloatArray,
-    rows: Sequence[Row],
+    rows: Sequence[AnswerPart],
     choice: Choice,
     how: How,
-    columns: tuple[Column, ...] | None = None,
-) -> Shares:
+    columns: tuple[KeyGroup, ...] | None = None,
+) -> AnswerShares:
     """The shares of the prompt's segments in the rows of an answer.
 
     The sink is a column of its own: the first token, which models use for attention that must go
@@ -159,17 +159,17 @@ def shares_of(
         if capture.sinks and columns[0].part == "sink":
             of_row[0] += max(0.0, 1 - float(mean.sum()))
         shares[i] = of_row
-    return Shares(capture, choice, how, columns, tuple(rows), shares, weights)
+    return AnswerShares(capture, choice, how, columns, tuple(rows), shares, weights)
 
 
-def shares_of_heads(capture: Capture, choice: Choice, how: How) -> Shares:
+def shares_of_heads(capture: Capture, choice: Choice, how: How) -> AnswerShares:
     """The shares of the whole answer in each head of its capture, and each head's lookback ratio.
 
     The lookback ratio is the mean weight on a key of the prompt, as a share of that mean and the
     mean weight on a key of the answer so far; averaged over the new tokens but the first, which
     sees nothing of the answer. Chuang et al. 2024, "Lookback Lens", arXiv 2407.07071, section 2.
     """
-    rows = [Row(str(head), 0, len(capture.query_tokens), head) for head in capture.heads]
+    rows = [AnswerPart(str(head), 0, len(capture.query_tokens), head) for head in capture.heads]
     of_heads = [
         shares_of(capture, capture.weights(head), [row], choice, how)
         for head, row in zip(capture.heads, rows, strict=True)
@@ -191,7 +191,7 @@ def _lookback(capture: Capture, weights: FloatArray) -> float:
     return float(np.mean(ratios)) if ratios else float("nan")
 
 
-def columns_of(capture: Capture) -> tuple[Column, ...]:
+def columns_of(capture: Capture) -> tuple[KeyGroup, ...]:
     """The sink, the segments in order, special tokens and the answer, as far as there are keys.
 
     Every key belongs to one column.
@@ -205,14 +205,14 @@ def columns_of(capture: Capture) -> tuple[Column, ...]:
     return columns if crossed else (*columns, column_of_answer(prompt, n))
 
 
-def column_of_answer(first: int, after: int) -> Column:
+def column_of_answer(first: int, after: int) -> KeyGroup:
     """The column of an answer, whose keys follow those of its prompt."""
-    return Column("answer", "answer", np.arange(first, after))
+    return KeyGroup("answer", "answer", np.arange(first, after))
 
 
 def columns_of_prompt(
     tokens: Sequence[Token], segments: Sequence[Segment], text: str, *, crossed: bool, sinks: bool
-) -> tuple[Column, ...]:
+) -> tuple[KeyGroup, ...]:
     """The columns without the answer's; none for segments that were cut off.
 
     `text`: the prompt, or a text that begins with it. `crossed`: the answer attends to its source,
@@ -222,7 +222,7 @@ def columns_of_prompt(
     keys: dict[int | None, list[int]] = {}
     for key, segment in enumerate(segment_of(tokens[first:], segments, text), start=first):
         keys.setdefault(segment, []).append(key)
-    named: list[tuple[str, Part, Sequence[int], int | None]] = [
+    named: list[tuple[str, KeyKind, Sequence[int], int | None]] = [
         (s.name, "segment", keys[i], i) for i, s in enumerate(segments) if i in keys
     ]
     if sinks or first:
@@ -230,13 +230,13 @@ def columns_of_prompt(
     if None in keys:
         named.append(("special", "special", keys[None], None))
     return tuple(
-        Column(name, part, np.fromiter(own, np.int64), segment)
+        KeyGroup(name, part, np.fromiter(own, np.int64), segment)
         for name, part, own, segment in named
     )
 
 
 @dataclass(frozen=True)
-class Effect:
+class Deletion:
     """A segment's share of the attention, and the change in log-probability (nats) without it.
 
     `changes` (new tokens): the change of each token of the answer; they sum to `change`.
@@ -253,7 +253,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupDeletion:
     """The change without the `size` segments with the most attention, and without random ones."""
 
     size: int
@@ -273,9 +273,9 @@ class Check:
     """
 
     log_probability: float
-    effects: tuple[Effect, ...]
+    effects: tuple[Deletion, ...]
     correlation: float | None
-    group: Group | None
+    group: GroupDeletion | None
     kept: tuple[str, float] | None = None
     sink: str | None = None
 
@@ -307,7 +307,7 @@ def check_of(
         return np.asarray(without(some), np.float64) - whole
 
     changes = [tuple(change((i,)).tolist()) for i in range(len(attention))]
-    effects = tuple(map(Effect, names, attention, changes))
+    effects = tuple(map(Deletion, names, attention, changes))
     if len(attention) < LEAST:
         return Check(float(whole.sum()), effects, None, None)
     lost = -np.array([effect.change for effect in effects])
@@ -318,7 +318,7 @@ def check_of(
     draw = np.random.default_rng(SEED)
     drawn = [draw.choice(len(attention), size, replace=False).tolist() for _ in range(DRAWS)]
     of_random = float(np.mean([float(change(some).sum()) for some in drawn]))
-    group = Group(size, float(change(top).sum()), of_random)
+    group = GroupDeletion(size, float(change(top).sum()), of_random)
     return Check(float(whole.sum()), effects, correlation, group)
 
 

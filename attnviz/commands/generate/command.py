@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-from attnviz.commands.generate.answer import Unit, View
+from attnviz.commands.generate.answer import RowUnit, View
 from attnviz.commands.generate.outputs import WHOLE, AnswerLook, pieces_of
 from attnviz.commands.generate.run import Writing, answering, chat_prompt
 from attnviz.draw.titles import full_note, run_notes
@@ -130,7 +130,7 @@ class Sampled:
 class AnswerLooks(g.Canvas):
     """How the answer is shown."""
 
-    rows: Unit = option_field(
+    rows: RowUnit = option_field(
         g.LOOK,
         "sentence",
         "--rows",

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from attnviz.commands.generate.answer import Answer, Check, Unit
+from attnviz.commands.generate.answer import Answer, Check, RowUnit
 from attnviz.commands.generate.run import Answering, Writing, answering, chat_prompt
 from attnviz.commands.generate.shown import ShareRow, by_segment, share_rows
 from attnviz.commands.show.capture import AttentionCapture
@@ -75,7 +75,7 @@ class AttentionAnswer:
         name, size = self._answer.capture.model.name, amount(len(self.tokens), "token")
         return f"<AttentionAnswer {name}, {size}, {listed(self._answer.choice.heads)}>"
 
-    def shares(self, rows: Unit = "sentence") -> list[Row]:
+    def shares(self, rows: RowUnit = "sentence") -> list[Row]:
         """A row for each part of the answer and each segment, as `-f jsonl` writes them.
 
         Args:
@@ -84,15 +84,15 @@ class AttentionAnswer:
         Raises:
             UsageError: another kind of row.
         """
-        check_one_of("rows", rows, Unit)
+        check_one_of("rows", rows, RowUnit)
         told: list[Row] = shortest(list(share_rows(self._answer.shares(rows))))
         return told
 
-    def to_columns(self, rows: Unit = "sentence") -> dict[str, Column]:
+    def to_columns(self, rows: RowUnit = "sentence") -> dict[str, Column]:
         """The same by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""
         return columns_of(self.shares(rows), (ShareRow,))
 
-    def figure(self, rows: Unit = "sentence", **look: Any) -> "Figure":
+    def figure(self, rows: RowUnit = "sentence", **look: Any) -> "Figure":
         """The shares as a picture.
 
         Args:
@@ -105,7 +105,7 @@ class AttentionAnswer:
         from attnviz.draw.picture.heatmap import draw
         from attnviz.draw.picture.paint import options_of
 
-        check_one_of("rows", rows, Unit)
+        check_one_of("rows", rows, RowUnit)
         options = options_of(PictureLook(**look), None)
         return draw(by_segment(self._answer.shares(rows)), options).figure
 

@@ -18,7 +18,7 @@ import numpy as np
 from attnviz.commands.generate.answer import (
     Answer,
     Check,
-    Column,
+    KeyGroup,
     check_of,
     column_of_answer,
     columns_of_prompt,
@@ -262,7 +262,7 @@ class Answering:
         return Answer(text, recorded, joined, self.choice, self.how, columns)
 
     @cached_property
-    def _columns(self) -> tuple[Column, ...]:
+    def _columns(self) -> tuple[KeyGroup, ...]:
         """The columns of the prompt; they take a while where it is long."""
         return columns_of_prompt(
             self.tokens,

@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.generate.answer import Check, Column, Part, Shares, View
+from attnviz.commands.generate.answer import AnswerShares, Check, KeyGroup, KeyKind, View
 from attnviz.console import Display
 from attnviz.draw.labels import fenced
 from attnviz.draw.terminal import heatmap as terminal_heatmap
@@ -28,13 +28,13 @@ SIDES = Sides("part of the answer", "parts of the answer", "segment", "segments"
 OF_HEADS = Sides("head", "heads", "segment", "segments")
 
 
-def about_answer(shares: Shares) -> str:
+def about_answer(shares: AnswerShares) -> str:
     """`builtin, the mean of all 20 heads: 74 prompt tokens, 2 new`."""
     name, size = readable(shares.capture.model.name), size_of_answer(shares.capture)
     return f"{name}, {about_heads(shares)}: {size}"
 
 
-def about_heads(shares: Shares) -> str:
+def about_heads(shares: AnswerShares) -> str:
     """`the mean of all 20 heads`, `retrieval head L4H0`."""
     choice = shares.choice
     if shares.lookback is not None:
@@ -48,7 +48,7 @@ def about_heads(shares: Shares) -> str:
     return f"the {shares.how} of {known}{listed(choice.heads)}"
 
 
-def by_segment(shares: Shares) -> Exhibit:
+def by_segment(shares: AnswerShares) -> Exhibit:
     """The shares of segments as an exhibit: a row for each part of the answer."""
     capture = shares.capture
     answer = "".join(token.exact for token in capture.query_tokens)
@@ -68,7 +68,7 @@ def by_segment(shares: Shares) -> Exhibit:
     )
 
 
-def by_word(shares: Shares) -> Iterator[Exhibit]:
+def by_word(shares: AnswerShares) -> Iterator[Exhibit]:
     """For each part of the answer, the prompt and how much this part attended to each token."""
     capture, n = shares.capture, prompt_size(shares.capture)
     prompt = replace(
@@ -85,7 +85,9 @@ def by_word(shares: Shares) -> Iterator[Exhibit]:
         )
 
 
-def _exhibit(shares: Shares, capture: Capture, rows: Iterable[str], weights: FloatArray) -> Exhibit:
+def _exhibit(
+    shares: AnswerShares, capture: Capture, rows: Iterable[str], weights: FloatArray
+) -> Exhibit:
     """An exhibit of weights (rows, keys); its rows have names of their own."""
     heads = shares.choice.heads
     layer, head = heads[0] if len(heads) == 1 else (None, None)
@@ -140,7 +142,7 @@ def about_check(check: Check) -> str:
     return "; ".join(facts)
 
 
-def quoted(capture: Capture, column: Column) -> str:
+def quoted(capture: Capture, column: KeyGroup) -> str:
     """The text of a segment's tokens."""
     keys, tokens = column.keys.tolist(), capture.key_tokens
     firsts = [i for i, key in enumerate(keys) if i == 0 or keys[i - 1] != key - 1]
@@ -159,7 +161,7 @@ QUOTED = 3
 
 
 def render(
-    shares: Shares, check: Check | None, display: Display, view: View = "table"
+    shares: AnswerShares, check: Check | None, display: Display, view: View = "table"
 ) -> Iterator[RenderableType]:
     """The answer in this view, the segments with the most attention, and changes by deletions."""
     if view == "heatmap":
@@ -180,7 +182,7 @@ def render(
         yield from _checked(check, display)
 
 
-def _quotes(shares: Shares, display: Display) -> Iterator[Text]:
+def _quotes(shares: AnswerShares, display: Display) -> Iterator[Text]:
     """The segments with the largest share, in their own words."""
     quotes = [
         f"{readable(shares.columns[i].name)}  {quote}"
@@ -207,13 +209,13 @@ def _checked(check: Check, display: Display) -> Iterator[Text]:
     yield from folded(Text(about_check(check)), display.width)
 
 
-def _by_share(shares: Shares) -> list[int]:
+def _by_share(shares: AnswerShares) -> list[int]:
     """The numbers of the columns, the one with the largest mean share first."""
     order: list[int] = np.argsort(-shares.shares.mean(axis=0), kind="stable").tolist()
     return order
 
 
-def _table(shares: Shares, display: Display) -> Iterator[Text]:
+def _table(shares: AnswerShares, display: Display) -> Iterator[Text]:
     """As many segments as fit, in the order of the prompt; one column for all others."""
     most = max(SHORTEST_ROW, min(LONGEST_ROW, display.width // 3))
     rows = [cut(readable(row.text), most, unicode=display.unicode) for row in shares.rows]
@@ -258,7 +260,7 @@ class ShareRow(TypedDict):
     row: Annotated[int, "The number of the part of the answer, or of the head, from 1."]
     text: Annotated[str, "The part of the answer; empty: the whole answer in one head."]
     segment: Annotated[str, "The name of the segment."]
-    part: Annotated[Part, "What the segment is; sink: the first token."]
+    part: Annotated[KeyKind, "What the segment is; sink: the first token."]
     share: Annotated[float, "The mean weight on it; the shares of a row sum to 1."]
     layer: NotRequired[Annotated[int, "With --rows head: the head's layer."]]
     head: NotRequired[Annotated[int, "With --rows head: its number in the layer."]]
@@ -272,7 +274,7 @@ class ShareRow(TypedDict):
 
 
 def share_rows(
-    shares: Shares, line: int = 1, check: Check | None = None, first: int = 0
+    shares: AnswerShares, line: int = 1, check: Check | None = None, first: int = 0
 ) -> Iterator[ShareRow]:
     """A row for each part of the answer and each column.
 

@@ -162,7 +162,7 @@ def _sites(
     heads_per_layer = model.identity.heads_per_layer
     if kind == "head":
         chosen = choose_heads(heads_per_layer, heads.layers, heads.heads)
-        return [(Site("head", *head), None) for head in chosen]
+        return [(Site("head", head.layer, head.head), None) for head in chosen]
     layers = choose_layers(len(heads_per_layer), heads.layers or "all", "layers")
     if kind == "attention":
         layers = tuple(layer for layer in layers if heads_per_layer[layer])

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from attnviz.commands.show.outputs import Output, Request, Setting, Show, choose_output
-from attnviz.commands.show.run import Made, make, show_capture, show_text
+from attnviz.commands.show.outputs import Output, OutputRequest, Setting, Show, choose_output
+from attnviz.commands.show.run import Written, make, show_capture, show_text
 from attnviz.draw.titles import MERGED
 from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
 from attnviz.inputs.text import read_lines
@@ -77,7 +77,7 @@ def show(
     on this text and what it is known for.
     """
     to = destination_of(session, output)
-    request = Request(
+    request = OutputRequest(
         format=to.format.name,
         look=looks.look,
         heads=heads.options,
@@ -102,11 +102,11 @@ class _Asked:
     session: Session
     source: Source
     text: TextOptions
-    request: Request
+    request: OutputRequest
     output: Output
     verify: bool
 
-    def note(self, made: Made, where: str = "") -> None:
+    def note(self, made: Written, where: str = "") -> None:
         """Say on stderr what there is to say beside an exhibit."""
         for note in made.notes:
             self.session.note(where + note)
@@ -148,7 +148,7 @@ def _loaded(asked: _Asked) -> "LoadedModel":
     return verified
 
 
-def _made(asked: _Asked, model: "LoadedModel", text: str, show: Show, setting: Setting) -> Made:
+def _made(asked: _Asked, model: "LoadedModel", text: str, show: Show, setting: Setting) -> Written:
     if asked.verify:
         _verify(asked, model, text)
     return make(show_text(model, text, asked.text, show), setting)

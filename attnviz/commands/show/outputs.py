@@ -62,7 +62,7 @@ class Show:
 
 
 @dataclass(frozen=True)
-class Request:
+class OutputRequest:
     """The format, the look and the content of an output, as the user asks for them."""
 
     format: str
@@ -95,14 +95,14 @@ class Output:
     view: str | None
     make: tuple[str, str]
     medium: Medium
-    needs: Callable[[Request], Needs]
+    needs: Callable[[OutputRequest], Needs]
     every_head: bool = False
     refuses: Mapping[str, str] = field(default_factory=dict)
     shows_signed: bool = True
     turns: bool = False
     alone: bool = False
 
-    def show(self, request: Request) -> Show:
+    def show(self, request: OutputRequest) -> Show:
         """The heads, transforms, filters and needs of this output."""
         transforms, heads = request.transforms, request.heads
         joined = transforms.rollout or transforms.reduce is not None
@@ -125,11 +125,11 @@ class Output:
         return getattr(import_module(module), name)  # type: ignore[no-any-return]
 
 
-def _whole(_request: Request) -> Needs:
+def _whole(_request: OutputRequest) -> Needs:
     return Needs()
 
 
-def _links(request: Request) -> Needs:
+def _links(request: OutputRequest) -> Needs:
     """The strongest links of each row, where the filters say how many at most."""
     filters = request.filters
     links = filters.top
@@ -139,14 +139,14 @@ def _links(request: Request) -> Needs:
     return Needs(links=links if links is not None and links <= MOST_LINKS else None)
 
 
-def _links_of_table(request: Request) -> Needs:
+def _links_of_table(request: OutputRequest) -> Needs:
     from attnviz.draw.terminal.table import MOST_SHOWN
 
     plain = request.filters.top is None and request.filters.least <= 0
     return Needs(links=MOST_SHOWN) if plain else _links(request)
 
 
-def _blocks_of_grid(request: Request) -> Needs:
+def _blocks_of_grid(request: OutputRequest) -> Needs:
     from attnviz.draw.terminal.grid import most_cells
 
     def most(heads: Sequence[Head], tokens: tuple[int, int]) -> int:
@@ -155,7 +155,7 @@ def _blocks_of_grid(request: Request) -> Needs:
     return Needs(cells=most)
 
 
-def _blocks_of_picture(request: Request) -> Needs:
+def _blocks_of_picture(request: OutputRequest) -> Needs:
     from attnviz.draw.picture.heatmap import most_cells
     from attnviz.draw.picture.paint import options_of
 
@@ -207,7 +207,7 @@ _NO_CHOICE = (
 _TERMINAL = "attnviz.draw.terminal"
 
 
-def _view(name: str, needs: Callable[[Request], Needs], **more: Any) -> Output:
+def _view(name: str, needs: Callable[[OutputRequest], Needs], **more: Any) -> Output:
     """A view of the terminal: the module of its name in `draw/terminal/`, or of this command."""
     usual = _NO_PICTURE if more.get("turns") else _NO_TURN
     more = {"shows_signed": False, **more, "refuses": usual | more.get("refuses", {})}
@@ -222,7 +222,9 @@ def _picture(view: str, **more: Any) -> Output:
     )
 
 
-def _file(*formats: str, writer: str, needs: Callable[[Request], Needs], **more: Any) -> Output:
+def _file(
+    *formats: str, writer: str, needs: Callable[[OutputRequest], Needs], **more: Any
+) -> Output:
     more["refuses"] = _NO_VIEW | more.get("refuses", {})
     return Output(formats, None, (__name__, writer), "file", needs, **more)
 
@@ -257,7 +259,7 @@ OUTPUTS: tuple[Output, ...] = (
 """The table. Without a named view, the first row of a format stands for it."""
 
 
-def choose_output(request: Request) -> Output:
+def choose_output(request: OutputRequest) -> Output:
     """The row for a request, every option of which has a meaning there.
 
     Raises:
@@ -288,7 +290,7 @@ class Setting:
     """
 
     output: Output
-    request: Request
+    request: OutputRequest
     line: int | None = None
     first: bool = True
 
@@ -308,7 +310,7 @@ def for_signed(
     return next(row for row in OUTPUTS if row.formats == output.formats and row.shows_signed)
 
 
-def _check(row: Output, request: Request) -> None:
+def _check(row: Output, request: OutputRequest) -> None:
     """Check that every given option has a meaning."""
     changed = [
         name

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from attnviz.commands.show.outputs import Request, Setting, Show, choose_output, for_signed
+from attnviz.commands.show.outputs import OutputRequest, Setting, Show, choose_output, for_signed
 from attnviz.commands.show.page import check_page
 from attnviz.console import Display
 from attnviz.draw.picture.paint import options_of
@@ -51,7 +51,7 @@ HEAVY = 50_000_000
 
 
 @dataclass(frozen=True)
-class Made:
+class Written:
     """A written exhibit; `notes` are sentences for stderr.
 
     `strange`: the model has not seen texts like it; `merged`: parts of characters were merged
@@ -94,13 +94,13 @@ def _legible(show: Show, captured: Capture) -> Show:
 
     They stay apart where one of them is named, or where scores are shown, which are unchanged.
     """
-    asked, filters = show.transforms, show.filters
+    transforms, filters = show.transforms, show.filters
     parts = {t.label for t in (*captured.query_tokens, *captured.key_tokens) if t.part}
-    named = parts.intersection((*filters.queries, *filters.keys, *asked.drop_keys))
-    settled = asked.chars is not None or asked.words or asked.scores or captured.signed
-    if not show.legible or settled or named or not parts:
+    named = parts.intersection((*filters.queries, *filters.keys, *transforms.drop_keys))
+    settled = transforms.chars is not None or transforms.words or transforms.scores
+    if not show.legible or settled or captured.signed or named or not parts:
         return show
-    return replace(show, transforms=replace(asked, chars=True), unasked=True)
+    return replace(show, transforms=replace(transforms, chars=True), unasked=True)
 
 
 def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
@@ -202,7 +202,7 @@ def _reducing(
     return None
 
 
-def make(exhibit: Exhibit, setting: Setting) -> Made:
+def make(exhibit: Exhibit, setting: Setting) -> Written:
     """Render an exhibit, or write it, for its setting."""
     request, look, captured = setting.request, setting.request.look, exhibit.capture
     output = for_signed(setting.output, look.view, signed=captured.signed)
@@ -211,22 +211,22 @@ def make(exhibit: Exhibit, setting: Setting) -> Made:
         turned = {"orient": look.orient or "query-rows"} if output.turns else {}
         above = [] if setting.line is None else [line_heading(setting.line, first=setting.first)]
         shown = chain(above, maker(exhibit, request.display, **turned))
-        return Made(shown, exhibit.choice, notes, strange, exhibit.unasked)
+        return Written(shown, exhibit.choice, notes, strange, exhibit.unasked)
     if output.medium == "file":
         weights = len(exhibit.maps) * int(captured.allowed_count().sum())
         if output.every_head and weights >= HEAVY:
             notes += (f"this file holds {weights:,} weights, and takes a while to write",)
-        return Made(maker(exhibit, setting), exhibit.choice, notes, strange)
+        return Written(maker(exhibit, setting), exhibit.choice, notes, strange)
     from attnviz.draw.picture.canvas import figure_bytes
 
     options = options_of(look, look.orient, by_row=exhibit.by_row)
     drawn = maker(exhibit, options)
     content = figure_bytes(drawn.figure, request.format, options.dpi)
-    return Made([content], exhibit.choice, (*notes, *drawn.notes), strange, exhibit.unasked)
+    return Written([content], exhibit.choice, (*notes, *drawn.notes), strange, exhibit.unasked)
 
 
 def pieces_of(exhibit: Exhibit, format: str) -> Iterable[Piece]:
     """An exhibit in a format, without any option."""
     heads = HeadOptions(everything=True)
-    request = Request(format, Look(), heads, PLAIN, EVERYTHING, Display())
+    request = OutputRequest(format, Look(), heads, PLAIN, EVERYTHING, Display())
     return make(exhibit, Setting(choose_output(request), request)).pieces

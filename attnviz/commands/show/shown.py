@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
-from attnviz.commands.show.outputs import Needs, Request, Setting, Show, choose_output
+from attnviz.commands.show.outputs import Needs, OutputRequest, Setting, Show, choose_output
 from attnviz.commands.show.rows import link_columns
 from attnviz.commands.show.run import make, show_capture
 from attnviz.console import Display, plain_text
@@ -74,7 +74,7 @@ class ShowOptions(TypedDict, total=False):
     title: str | None
 
 
-class Viewed(ShowOptions, total=False):
+class ViewOptions(ShowOptions, total=False):
     """The same, and the view."""
 
     view: str | None
@@ -97,7 +97,7 @@ class Shown:
     """
 
     record: Exhibit
-    _options: Viewed
+    _options: ViewOptions
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ class Shown:
         return plain_text(shown, Display().width)
 
 
-def viewed_as(view: str | None, options: ShowOptions) -> Viewed:
+def viewed_as(view: str | None, options: ShowOptions) -> ViewOptions:
     """These options, every one of which can be taken.
 
     Raises:
@@ -189,12 +189,12 @@ def viewed_as(view: str | None, options: ShowOptions) -> Viewed:
     return {**options, "view": view}
 
 
-def shown_of(capture: Capture, viewed: Viewed) -> Shown:
+def shown_of(capture: Capture, viewed: ViewOptions) -> Shown:
     """A capture on show."""
     return Shown(show_capture(capture, show_of(viewed)), viewed)
 
 
-def show_of(options: Viewed) -> Show:
+def show_of(options: ViewOptions) -> Show:
     """What to record: whole patterns of the heads that the view shows."""
     view = options.get("view")
     request = _request(options, "json" if view is None else "txt", Look(view=view))
@@ -202,9 +202,9 @@ def show_of(options: Viewed) -> Show:
     return replace(show, needs=Needs(one_query=show.needs.one_query), legible=True)
 
 
-def _request(options: Viewed, format: str, look: Look) -> Request:
+def _request(options: ViewOptions, format: str, look: Look) -> OutputRequest:
     plain = {f.name: options[f.name] for f in fields(Transforms) if f.name in options}  # type: ignore[literal-required]
-    return Request(
+    return OutputRequest(
         format,
         look,
         which_heads(options.get("layers"), options.get("heads")),
@@ -221,5 +221,5 @@ def _request(options: Viewed, format: str, look: Look) -> Request:
     )
 
 
-def _look(options: Viewed) -> Look:
+def _look(options: ViewOptions) -> Look:
     return Look(**{f.name: options[f.name] for f in fields(Look) if f.name in options})  # type: ignore[literal-required]

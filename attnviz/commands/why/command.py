@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from attnviz.commands.why.rows import of_why, of_write
-from attnviz.commands.why.run import Question, ask_why, what_it_writes
+from attnviz.commands.why.run import WhyQuestion, ask_why, what_it_writes
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver_result, destination_of
@@ -44,7 +44,7 @@ class Keys:
     )
     group: Group = option_field(
         ASKED,
-        Question.group,
+        WhyQuestion.group,
         "--group",
         help="Sum up the parts by head and MLP, also by the token that they are from (part), by "
         "layer, or by that token alone (source).",
@@ -84,7 +84,7 @@ class HowMany:
     """How many parts are told apart."""
 
     top: int = option_field(
-        g.LOOK, Question.top, "--top", metavar="K", min=1, max=1000, help="Number of parts."
+        g.LOOK, WhyQuestion.top, "--top", metavar="K", min=1, max=1000, help="Number of parts."
     )
 
 
@@ -115,7 +115,7 @@ def why(
     _check(session, to, instead)
     given = text_alone(session, text, "a saved capture cannot be run again")
     loaded = session.load(g.source_of(session, model, run, kind))
-    question = Question(
+    question = WhyQuestion(
         asked.head,
         asked.query,
         keys.key,

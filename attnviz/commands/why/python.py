@@ -1,7 +1,7 @@
 """`attnviz.why` and `attnviz.writes`: why a head attends, and what it does with it."""
 
 from attnviz.commands.why.rows import of_why, of_write
-from attnviz.commands.why.run import Question, ask_why, what_it_writes
+from attnviz.commands.why.run import WhyQuestion, ask_why, what_it_writes
 from attnviz.kit.model import AnyModel, loaded, text_options
 from attnviz.kit.prepare import Truncation
 from attnviz.kit.result import Result
@@ -18,8 +18,8 @@ def why(
     query: str | int | None = None,
     key: str | int | None = None,
     versus: str | int | None = None,
-    group: Group = Question.group,
-    top: int = Question.top,
+    group: Group = WhyQuestion.group,
+    top: int = WhyQuestion.top,
     depth: int | None = None,
     check: bool = False,
     bos: bool | None = None,
@@ -54,7 +54,7 @@ def why(
     check_one_of("group", group, Group)
     model = loaded(model)
     named = one_name(query), one_name(key), one_name(versus)
-    asked = Question(head_names(head), *named, group, top, depth, check)
+    asked = WhyQuestion(head_names(head), *named, group, top, depth, check)
     found = ask_why(model._loaded, text, asked, text_options(model, bos, special, truncate))
     return of_why(found, top)
 
@@ -88,5 +88,5 @@ def writes(
     model = loaded(model)
     options = text_options(model, bos, special, truncate)
     return of_write(
-        what_it_writes(model._loaded, text, Question(head_names(head), one_name(query)), options)
+        what_it_writes(model._loaded, text, WhyQuestion(head_names(head), one_name(query)), options)
     )

@@ -29,8 +29,8 @@ SIDES: tuple[Side, ...] = ("query", "key")
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked: a head, its query, its key and another key; each as on the command line.
+class WhyQuestion:
+    """What to ask: a head, its query, its key and another key; each as on the command line.
 
     Without `head`, the one that `show` would pick; without `query`, the first one in that head's
     headline, or the last word; without `key`, the strongest one; without `versus`, the mean of the
@@ -58,40 +58,41 @@ class Question:
                 raise UsageError(f"{option(name, number)} is out of range", f"give 1 to {MOST:,}")
 
 
-def ask_why(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Why:
+def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: TextOptions) -> Why:
     """Run a text, and take one contrast of one head's scores apart."""
     prepared = prepare(model, text, options)
-    choice, query, _ = one_row(prepared, asked.head, asked.query)
+    choice, query, _ = one_row(prepared, question.head, question.query)
     (head,) = choice.heads
     sums = frozen(prepared)
     row, tokens = sums.row(head, query), prepared.empty.key_tokens
-    key = int(row.weights.argmax()) if asked.key is None else one_position(tokens, asked.key, "key")
-    versus = None if asked.versus is None else one_position(tokens, asked.versus, "versus")
+    key = int(row.weights.argmax())
+    if question.key is not None:
+        key = one_position(tokens, question.key, "key")
+    versus = None if question.versus is None else one_position(tokens, question.versus, "versus")
     _check_keys(tokens, row, query, key, versus)
     from attnviz.models.frozen.contrast import Contrast
 
     contrast = Contrast(sums, head, query, key, versus)
     walks = {"query": contrast.query_walk, "key": contrast.key_walk}
-    error = max(walk.shares.error for walk in walks.values())
-    if error > WRONG:
+    if (error := max(walk.shares.error for walk in walks.values())) > WRONG:
         raise ModelError(
             f"the parts of {model.identity.architecture} do not add up to its scores",
             "its patterns can be shown; for this use one such as GPT-2 or Llama",
         )
-    query_parts, key_parts, table = contrast.table(asked.group, asked.top)
-    depth, removed = asked.depth, SIDES if asked.check else ()
+    query_parts, key_parts, table = contrast.table(question.group, question.top)
+    depth, removed = question.depth, SIDES if question.check else ()
     return Why(
         capture=prepared.empty,
         head=head,
         query=query,
         key=key,
         versus=versus,
-        group=asked.group,
+        group=question.group,
         row=contrast.row,
         contrast=contrast.total,
         added=contrast.added,
-        query_shares=contrast.query_walk.shares.by(asked.group),
-        key_shares=contrast.key_walk.shares.by(asked.group),
+        query_shares=contrast.query_walk.shares.by(question.group),
+        key_shares=contrast.key_walk.shares.by(question.group),
         query_parts=query_parts,
         key_parts=key_parts,
         table=table,
@@ -108,12 +109,14 @@ def _strongest(shares: Shares) -> Part:
     return parts[parts[0].kind == "biases"]
 
 
-def what_it_writes(model: "LoadedModel", text: str, asked: Question, options: TextOptions) -> Write:
+def what_it_writes(
+    model: "LoadedModel", text: str, question: WhyQuestion, options: TextOptions
+) -> Write:
     """Run a text, and record what one head writes at one query."""
     from attnviz.models.frozen.contrast import Writes
 
     prepared = prepare(model, text, options)
-    choice, query, _ = one_row(prepared, asked.head, asked.query)
+    choice, query, _ = one_row(prepared, question.head, question.query)
     (head,) = choice.heads
     sums = frozen(prepared)
     writes = Writes(sums, head, query)
