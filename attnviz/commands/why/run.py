@@ -73,14 +73,13 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
     from attnviz.models.frozen.contrast import Contrast
 
     contrast = Contrast(sums, head, query, key, versus)
-    walks = {"query": contrast.query_walk, "key": contrast.key_walk}
-    if (error := max(walk.shares.error for walk in walks.values())) > WRONG:
+    shares = {"query": contrast.query_walk.shares, "key": contrast.key_walk.shares}
+    if (error := max(side.error for side in shares.values())) > WRONG:
         raise ModelError(
             f"the parts of {model.identity.architecture} do not add up to its scores",
             "its patterns can be shown; for this use one such as GPT-2 or Llama",
         )
     query_parts, key_parts, table = contrast.table(question.group, question.top)
-    depth, removed = question.depth, SIDES if question.check else ()
     return Why(
         capture=prepared.empty,
         head=head,
@@ -91,14 +90,14 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
         row=contrast.row,
         contrast=contrast.total,
         added=contrast.added,
-        query_shares=contrast.query_walk.shares.by(question.group),
-        key_shares=contrast.key_walk.shares.by(question.group),
+        query_shares=shares["query"].by(question.group),
+        key_shares=shares["key"].by(question.group),
         query_parts=query_parts,
         key_parts=key_parts,
         table=table,
         error=error,
-        trees=[(side, contrast.tree(side, depth, BRANCHES)) for side in SIDES] if depth else (),
-        removals=[contrast.without(side, _strongest(walks[side].shares)) for side in removed],
+        trees=[(s, contrast.tree(s, question.depth, BRANCHES)) for s in SIDES if question.depth],
+        removals=[contrast.without(s, _strongest(shares[s])) for s in SIDES if question.check],
     )
 
 
