@@ -29,6 +29,7 @@ from attnviz.records.interventions import (
     Edit,
     Intervention,
     Measure,
+    Question,
     Replacement,
     RunConsumer,
     Site,
@@ -142,25 +143,17 @@ def _report(
     also: Sequence[RunConsumer] = (),
 ) -> AblationReport:
     """Run the text as it is, then once for each ablation, and compare."""
-    if len(prepared.ids) < 2 and how.answer is None:
-        raise InputError(
-            "nothing follows a single token", f"give a longer text, or an {option('answer')}"
-        )
-    question = question_of(prepared, options, how.answer, how.versus)
+    question = _question(prepared, options, how)
     links = _links(prepared, how.cut) if how.cut else ()
     cut = replace(how.cut, number=len(links)) if how.cut else None
     changes = [(), *(_changes(parts, how, links) for parts in ablations)]
     report = AblationReport(prepared.empty, how.replacement, 0.0, 1, (), cut=cut)
     if question is None:
-        followed = dict[int, NDArray[np.float64]]()
-
-        def keep(run: ChangedRun) -> None:
-            followed[run.index] = run.followed.astype(np.float64)
-
+        keep = _KeepFollowed()
         intervene(prepared, changes, [keep, *also], whole=True)
-        before = followed[0]
+        before = keep.followed[0]
         effects = [
-            effect_on_tokens(parts, before, followed[i])
+            effect_on_tokens(parts, before, keep.followed[i])
             for i, parts in enumerate(ablations, start=1)
         ]
         return replace(report, baseline=float(before.mean()), tokens=len(before), effects=effects)
@@ -181,6 +174,14 @@ def _report(
         first=_next(prepared, 1, last).candidates[0],
         differences=question.versus is not None,
     )
+
+
+def _question(prepared: Prepared, options: TextOptions, how: Ablating) -> Question | None:
+    if len(prepared.ids) < 2 and how.answer is None:
+        raise InputError(
+            "nothing follows a single token", f"give a longer text, or an {option('answer')}"
+        )
+    return question_of(prepared, options, how.answer, how.versus)
 
 
 def _changes(
@@ -225,6 +226,16 @@ def _links(prepared: Prepared, cut: LinkNames) -> list[tuple[int, int]]:
             f"leave {option('renormalise')} out",
         )
     return links
+
+
+@dataclass
+class _KeepFollowed:
+    """Consumes runs, and keeps the log-probabilities, in nats, of the tokens that followed."""
+
+    followed: dict[int, NDArray[np.float64]] = field(default_factory=dict)
+
+    def __call__(self, run: ChangedRun) -> None:
+        self.followed[run.index] = run.followed.astype(np.float64)
 
 
 @dataclass

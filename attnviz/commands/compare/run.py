@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.commands.compare.record import (
-    Basis,
     HeadDifference,
     HeadMatch,
     ModelComparison,
@@ -57,12 +56,11 @@ def compare_texts(
     for number, text in enumerate(texts, start=1):
         prepared = prepare(model, text, options)
         captured = _record(prepared, chosen, transforms)
+        exhibits.append(exhibit_of(captured, Choice(captured.heads), transforms))
         if query is not None:
             position = _position(captured, query, number)
             if model.can("vectors"):
                 vectors.append(model.vectors(prepared.ids, position))
-        exhibits.append(exhibit_of(captured, Choice(captured.heads), transforms))
-        if query is not None:
             queries.append(_position(exhibits[-1].capture, query, number))
     aligned = len({len(each.capture.key_tokens) for each in exhibits}) == 1
     if query is not None:  # a causal model does not see how long the text is
@@ -74,15 +72,11 @@ def compare_texts(
             "these texts have different numbers of tokens, so their rows cannot be compared",
             f"name a word that is in all of them with {option('query')}",
         )
-    heads_apart = [
-        _difference(exhibits, i, queries, aligned=aligned) for i in range(len(exhibits[0].maps))
-    ]
-    by: Basis = "rows" if aligned else "shares"
     return TextComparison(
         captures=[_with_maps(each) for each in exhibits],
         queries=tuple(queries) or None,
-        by=by,
-        heads=sorted(heads_apart, key=lambda each: (-each.difference, each.head)),
+        by="rows" if aligned else "shares",
+        heads=_differences(exhibits, queries, aligned=aligned),
         cosines=tuple(mean_cosine(vectors).tolist()) if vectors else (),
     )
 
@@ -97,6 +91,15 @@ def _position(captured: Capture, query: str, number: int) -> int:
         return one_position(captured.query_tokens, query, "query")
     except UsageError as error:
         raise UsageError(f"text {number}: {error.wrong}", error.hint) from None
+
+
+def _differences(
+    exhibits: Sequence[Exhibit], queries: Sequence[int], *, aligned: bool
+) -> list[HeadDifference]:
+    """The difference of each head, the largest first."""
+    heads = range(len(exhibits[0].maps))
+    differences = [_difference(exhibits, i, queries, aligned=aligned) for i in heads]
+    return sorted(differences, key=lambda each: (-each.difference, each.head))
 
 
 def _difference(
@@ -143,6 +146,36 @@ def compare_models(
     pair: Pairing = "best",
 ) -> ModelComparison:
     """Compare the heads of two models over one text; over words where their tokens differ."""
+    _check_models(model, other, transforms)
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    every = every_head(other.identity.heads_per_layer)
+    missing = [head for head in chosen if head not in every]
+    if pair == "same" and missing:
+        raise UsageError(
+            f"{other.identity.name} has no head {missing[0]}",
+            f"choose heads that both models have, or use {option('pair', 'best')}",
+        )
+    ours, theirs, words = _aligned(model, other, text, options, transforms)
+    if ours.model.name == theirs.model.name and ours.model.fingerprint != theirs.model.fingerprint:
+        ours, theirs = _with_fingerprint(ours), _with_fingerprint(theirs)
+    similarity = similarities(
+        np.stack([ours.weights(head) for head in chosen]),
+        np.stack([theirs.weights(head) for head in every]),
+    )
+    matches, silent = _matched(chosen, every, similarity, pair)
+    return ModelComparison(
+        captures=(ours, theirs),
+        words=words,
+        pair=pair,
+        matches=matches,
+        heads=chosen,
+        others=every,
+        similarity=similarity,
+        silent=silent,
+    )
+
+
+def _check_models(model: "LoadedModel", other: "LoadedModel", transforms: Transforms) -> None:
     for each in (model, other):
         _check_kind(each)
     if model.causal != other.causal:
@@ -157,14 +190,16 @@ def compare_models(
             "two models need not have the same first token or pieces",
             f"leave {option('drop_sink')} and {option('drop_keys')} out",
         )
-    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
-    every = every_head(other.identity.heads_per_layer)
-    missing = [head for head in chosen if head not in every]
-    if pair == "same" and missing:
-        raise UsageError(
-            f"{other.identity.name} has no head {missing[0]}",
-            f"choose heads that both models have, or use {option('pair', 'best')}",
-        )
+
+
+def _aligned(
+    model: "LoadedModel",
+    other: "LoadedModel",
+    text: str,
+    options: TextOptions,
+    transforms: Transforms,
+) -> tuple[Capture, Capture, bool]:
+    """The text by both models over the same units, and whether these are words."""
     ours, theirs = (_captured(each, text, options, transforms) for each in (model, other))
     words = transforms.merge == "words"
     if not words and not _same_tokens(ours, theirs):
@@ -177,24 +212,7 @@ def compare_models(
             "the two models split this text differently, even into words", "give another text"
         )
     _check_length(ours)
-    if ours.model.name == theirs.model.name and ours.model.fingerprint != theirs.model.fingerprint:
-        ours, theirs = _with_fingerprint(ours), _with_fingerprint(theirs)
-    patterns = (
-        np.stack([captured.weights(head) for head in heads_])
-        for captured, heads_ in ((ours, chosen), (theirs, every))
-    )
-    similarity = similarities(*patterns)
-    matches, silent = _matched(chosen, every, similarity, pair)
-    return ModelComparison(
-        captures=(ours, theirs),
-        words=words,
-        pair=pair,
-        matches=matches,
-        heads=chosen,
-        others=every,
-        similarity=similarity,
-        silent=silent,
-    )
+    return ours, theirs, words
 
 
 def _with_fingerprint(captured: Capture) -> Capture:

@@ -186,19 +186,19 @@ def _inputs(w: Worked, sheet: Sheet) -> Iterator[Text]:
 
 def _projections(w: Worked, sheet: Sheet) -> Iterator[Text]:
     yield from sheet.heading(2, "Queries, keys and values")
-    given = w.given
+    labels, x = w.given.labels, w.given.x
     for letter, name, weight, whole in (
-        ("k", "keys", given.w_key, w.all_keys),
-        ("q", "queries", given.w_query, w.all_queries),
-        ("v", "values", given.w_value, w.all_values),
+        ("k", "keys", w.given.w_key, w.all_keys),
+        ("q", "queries", w.given.w_query, w.all_queries),
+        ("v", "values", w.given.w_value, w.all_values),
     ):
         turned = f"{letter}ᵀ = W_{letter.upper()}ᵀ·xᵀ"
         yield from sheet.formula(
-            f"{letter} = x·W_{letter.upper()}   {shape(given.x)}·{shape(weight)} = {shape(whole)}",
-            f"{turned}   {shape(weight.T)}·{shape(given.x.T)} = {shape(whole.T)}",
+            f"{letter} = x·W_{letter.upper()}   {shape(x)}·{shape(weight)} = {shape(whole)}",
+            f"{turned}   {shape(weight.T)}·{shape(x.T)} = {shape(whole.T)}",
         )
         yield from sheet.matrix(f"W_{letter.upper()}", weight)
-        yield from sheet.matrix(name, whole, given.labels, turned=turned)
+        yield from sheet.matrix(name, whole, labels, turned=turned)
     h, n, d_k = w.queries.shape
     if h == 1:
         return
@@ -208,9 +208,7 @@ def _projections(w: Worked, sheet: Sheet) -> Iterator[Text]:
     for head in range(h):
         for name, split in (("q", w.queries), ("k", w.keys), ("v", w.values)):
             turned = f"{name}ᵀ of head {head}"
-            yield from sheet.matrix(
-                f"{name} of head {head}", split[head], given.labels, turned=turned
-            )
+            yield from sheet.matrix(f"{name} of head {head}", split[head], labels, turned=turned)
 
 
 def _scores(w: Worked, sheet: Sheet) -> Iterator[Text]:

@@ -300,8 +300,7 @@ def _merged(e: HeadSheet) -> Iterator[Text]:
     yield from sheet.say(
         "Multiplying the concatenated heads by W_O gives the sum of each head times its slice:"
     )
-    labels = [f"L{t.layer}H{head}" for head in range(heads)]
-    outputs = list(zip(labels, t.head_outputs, strict=True))
+    outputs = [(f"L{t.layer}H{head}", row) for head, row in enumerate(t.head_outputs)]
     rows = [(f"ΔE of {label}", row) for label, row in outputs]
     if t.output_bias is not None:
         rows.append(("b_O", t.output_bias))

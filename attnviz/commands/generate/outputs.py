@@ -45,7 +45,12 @@ class AnswerLook:
 
 
 def pieces_of(
-    asked: Answering, look: AnswerLook, watch: Watch, line: int | None = None, *, first: bool = True
+    ready: Answering,
+    look: AnswerLook,
+    watch: Watch,
+    line: int | None = None,
+    *,
+    first: bool = True,
 ) -> Iterable[Piece]:
     """The answer in its format.
 
@@ -53,25 +58,25 @@ def pieces_of(
     except with a check, which needs the whole answer.
 
     Args:
-        asked: the prompt to answer.
+        ready: the prompt to answer.
         look: how to write it.
         watch: a function to call at each new token.
         line: the number of the input line; None where there is one prompt.
         first: nothing was written before it, so that rows begin with their header.
     """
     if look.format in ("jsonl", "csv", "tsv") and not look.check and look.unit != "head":
-        for records in _streamed(asked, look.unit, watch, line or 1):
+        for records in _streamed(ready, look.unit, watch, line or 1):
             yield from record_chunks(records, look.format, "generate", header=first)
             first = False
         return
-    answer = asked.answer(asked.tokens_with_rows(watch))
+    answer = ready.answer(ready.tokens_with_rows(watch))
     if look.format in WHOLE:
         if look.format == "npz":
             yield from npz_chunks(answer.capture)
         else:
             yield from page_of(whole_exhibit(answer.capture))
         return
-    shares, check = answer.shares(look.unit), asked.check(answer) if look.check else None
+    shares, check = answer.shares(look.unit), ready.check(answer) if look.check else None
     if look.format == "txt":
         yield from [] if line is None else [line_heading(line, first=first)]
         yield from render(shares, check, look.display, look.view)
@@ -88,19 +93,19 @@ def pieces_of(
 
 
 def _streamed(
-    asked: Answering, unit: RowUnit, watch: Watch, line: int
+    ready: Answering, unit: RowUnit, watch: Watch, line: int
 ) -> Iterator[Sequence[Mapping[str, object]]]:
     """The records of each part of the answer, as soon as the next part has begun."""
     new, out = list[NewToken](), 0
-    for token in streamed(asked.write):
+    for token in streamed(ready.write):
         new.append(token)
         watch()
-        answer = asked.answer(new)
+        answer = ready.answer(new)
         ended = _ended([row.text for row in answer.rows(unit)])
         if ended > out:
             yield list(share_rows(answer.shares(unit, slice(out, ended)), line, first=out))
             out = ended
-    yield list(share_rows(asked.answer(new).shares(unit, slice(out, None)), line, first=out))
+    yield list(share_rows(ready.answer(new).shares(unit, slice(out, None)), line, first=out))
 
 
 def _ended(texts: Sequence[str]) -> int:

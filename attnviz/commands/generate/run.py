@@ -29,7 +29,15 @@ from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.prompts import Prompt
 from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.kit.budget import Budget
-from attnviz.kit.prepare import HeadOptions, TextOptions, encode, fit, loss_of, unknown_words
+from attnviz.kit.prepare import (
+    Fitted,
+    HeadOptions,
+    TextOptions,
+    encode,
+    fit,
+    loss_of,
+    unknown_words,
+)
 from attnviz.records.call import asked
 from attnviz.records.capture import Capture, FloatArray, LayerPattern, PatternBlock, Wanted
 from attnviz.records.exhibit import Choice
@@ -380,17 +388,12 @@ def answering(
     each_head: bool = False,
 ) -> Answering:
     """A prompt that is ready to be answered; with `each_head` the answer keeps every head."""
-    crossed, context = model.kind == "cross", model.tokenizer.context
-    read = encode(model.tokenizer, prompt.text, options)
-    # a new token that is the last one is not read itself
-    most_read = context if crossed else context - 1
-    if options.truncate is not None and not crossed:  # what is cut makes room for the answer
-        most_read = context - min(writing.sampling.most, context // 2)
-    fitted = fit(read, most_read, options.truncate)
+    crossed, context, most = model.kind == "cross", model.tokenizer.context, writing.sampling.most
+    fitted = _fitted(model, prompt, options, most)
     n = len(fitted.tokens)
     room = context if crossed else context - n
-    short = room if writing.target is None and writing.sampling.most > room else None
-    most = min(writing.sampling.most, room)
+    short = room if writing.target is None and most > room else None
+    most = min(most, room)
     writing = replace(writing, sampling=replace(writing.sampling, most=most))
     budget = Budget(model, (n, n + most), options.max_memory)
     choice = _choice(model, heads)
@@ -398,17 +401,8 @@ def answering(
     budget.check(4 * kept * most * (n + most), "shorten the prompt, or ask for fewer new tokens")
     if how == "max" and len(choice.heads) == 1:
         raise UsageError(f"{option('reduce', how)} joins heads, and there is one", "leave it out")
-    prepared = Answering(
-        model,
-        prompt,
-        tokens=fitted.tokens,
-        writing=writing,
-        choice=choice,
-        how=how,
-        each_head=each_head,
-        left_out=fitted.left_out,
-        room=short,
-    )
+    tokens, left_out = fitted.tokens, fitted.left_out
+    prepared = Answering(model, prompt, tokens, writing, choice, how, each_head, left_out, short)
     if fitted.left_out == (0, 0) and prompt.template is None:
         for note in prepared.empty_notes:
             raise InputError(note, "begin it where a word begins")
@@ -420,6 +414,16 @@ def answering(
             "shorten one of them",
         )
     return prepared
+
+
+def _fitted(model: "LoadedModel", prompt: Prompt, options: TextOptions, most: int) -> Fitted:
+    """The prompt's tokens that are read; `most`: the new tokens that are asked for."""
+    crossed, context = model.kind == "cross", model.tokenizer.context
+    # a new token that is the last one is not read itself
+    most_read = context if crossed else context - 1
+    if options.truncate is not None and not crossed:  # what is cut makes room for the answer
+        most_read = context - min(most, context // 2)
+    return fit(encode(model.tokenizer, prompt.text, options), most_read, options.truncate)
 
 
 def _choice(model: "LoadedModel", heads: HeadOptions) -> Choice:

@@ -18,6 +18,7 @@ from attnviz.records.interventions import (
     Edit,
     Intervention,
     Measure,
+    Outcome,
     Question,
     Site,
     SiteKind,
@@ -76,14 +77,7 @@ def patch_text(
     positions = _positions(ours, how, places)
     at = _sites(model, heads, how.kind, positions)
     check_memory(theirs, len({(site.kind, site.layer) for site, _ in at}))
-    last = [_last(each) for each in (ours, theirs)]
-    question = _question(ours, options, how, last)
-    before, ends = (outcome_of(logits, question.ids) for logits in last)
-    if not abs(ends.measured - before.measured) >= SAME:
-        raise InputError(
-            "the model predicts the answer equally after both texts",
-            "choose another answer, or another source",
-        )
+    question, before, ends = _measured(ours, theirs, options, how)
     interventions: list[Intervention] = [
         (Edit(site, "source", positions if place is None else (place,)),) for site, place in at
     ]
@@ -94,7 +88,7 @@ def patch_text(
         capture=ours.empty,
         source=theirs.empty,
         kind=how.kind,
-        question=likely(question, last[0]),
+        question=question,
         before=before,
         ends=ends,
         places=places,
@@ -118,6 +112,21 @@ def _positions(prepared: Prepared, how: Patching, places: Sequence[int | None]) 
             f"align words of both texts with {option('align', 'WORD=WORD')}",
         )
     return positions
+
+
+def _measured(
+    ours: Prepared, theirs: Prepared, options: TextOptions, how: Patching
+) -> tuple[Question, Outcome, Outcome]:
+    """What is measured, and the predictions of it after the text and after the source."""
+    last = [_last(each) for each in (ours, theirs)]
+    question = _question(ours, options, how, last)
+    before, ends = (outcome_of(logits, question.ids) for logits in last)
+    if not abs(ends.measured - before.measured) >= SAME:
+        raise InputError(
+            "the model predicts the answer equally after both texts",
+            "choose another answer, or another source",
+        )
+    return likely(question, last[0]), before, ends
 
 
 def _last(prepared: Prepared) -> FloatArray:

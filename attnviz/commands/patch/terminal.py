@@ -43,12 +43,13 @@ def _table(
     with_errors = report.lines is not None and report.lines > 1
     error = [Column("± s.e.", right=True)] if with_errors else []
     question, with_own = report.question, report.question.versus is not None
-    tokens = (None, None) if report.own_answers else (question.answer, question.versus)
+    answer = None if report.own_answers else question.answer
+    versus = None if report.own_answers else question.versus
     columns = [
         Column("part"),
         *(Column("share", right=True), *error),
         *(Column(f"change ({unit_of(report)})", right=True), *error),
-        *(own_columns(*tokens) if with_own else []),
+        *(own_columns(answer, versus) if with_own else []),
     ]
     rows = [
         (

@@ -267,8 +267,7 @@ def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
     if captured.segments:  # an answer
         text, begin = captured.texts[0], captured.query_tokens[0].start
         sentences = [(begin + a, begin + b) for a, b in cut(text[begin:], "sentence")]
-    pieces = *groups_of(captured, "words"), *groups_of(captured, "chars")
-    words = PageWords(*pieces, sentences=sentences)
+    words = PageWords(*groups_of(captured, "words"), *groups_of(captured, "chars"), sentences)
     plain, metrics = exhibit.origin or captured, dict[Head, HeadMetrics]()
     if not plain.transforms:  # a capture that was saved changed has no metrics of its own
         with suppress(AttnvizError):  # too short a text to tell anything

@@ -91,13 +91,13 @@ def _legible(show: Show, captured: Capture) -> Show:
 
     They stay apart where one of them is named, or where scores are shown, which are unchanged.
     """
-    asked, filters = show.transforms, show.filters
+    transforms, filters = show.transforms, show.filters
     parts = {t.label for t in (*captured.query_tokens, *captured.key_tokens) if t.part}
-    named = parts.intersection((*filters.queries, *filters.keys, *asked.drop_keys))
-    settled = asked.chars is not None or asked.words or asked.scores or captured.signed
-    if not show.legible or settled or named or not parts:
+    named = parts.intersection((*filters.queries, *filters.keys, *transforms.drop_keys))
+    settled = transforms.chars is not None or transforms.words or transforms.scores
+    if not show.legible or settled or captured.signed or named or not parts:
         return show
-    return replace(show, transforms=replace(asked, chars=True), unasked=True)
+    return replace(show, transforms=replace(transforms, chars=True), unasked=True)
 
 
 def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:

@@ -89,6 +89,6 @@ def _closing(others: int, exhibit: Exhibit, speller: Speller) -> str:
     plural = "" if others == 1 else "s"
     note = f"{others:,} more line{plural}: {speller('least', '0.5')} shows all links of 0.5 or more"
     if not (exhibit.skip or exhibit.dropped):
-        hiding = (speller(name, None) for name in ("no_self", "no_previous", "drop_sink"))
-        note += "; {}, {} and {} hide the usual ones".format(*hiding)
+        itself, previous = speller("no_self", None), speller("no_previous", None)
+        note += f"; {itself}, {previous} and {speller('drop_sink', None)} hide the usual ones"
     return note

@@ -5,7 +5,7 @@ read to the token at which it wrote; it is dashed on the side of the keys. The l
 the head's own weights; all others are parts of the contrast.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -86,12 +86,7 @@ class Edge:
 def _circuit(figure: "Figure", why: Why, names: Sequence[str]) -> "Axes":
     top = why.head.layer + 1
     axes = place(figure, 0, 0, max(4.5, len(names) * TOKEN), (top + 0.6) * LAYER)
-    together = dict[tuple[object, ...], Edge]()
-    for edge in _edges(why):  # edges that lie on each other are one
-        line = edge.start, edge.end, edge.label, edge.side
-        value = edge.value + (together[line].value if line in together else 0.0)
-        together[line] = replace(edge, value=value)
-    edges = together.values()
+    edges = _edges(why)
     most = max((abs(edge.value) for edge in edges), default=1.0) or 1.0
     used = {token for edge in edges for token in (edge.start[0], edge.end[0])}
     for token in range(len(names)):
@@ -126,8 +121,17 @@ def _circuit(figure: "Figure", why: Why, names: Sequence[str]) -> "Axes":
     return axes
 
 
-def _edges(why: Why) -> Iterator[Edge]:
-    """Lines from the top down: what the query and the keys were made of."""
+def _edges(why: Why) -> Collection[Edge]:
+    """The lines from the top down; those that lie on each other are one."""
+    edges = dict[tuple[object, ...], Edge]()
+    for edge in _lines(why):
+        line = edge.start, edge.end, edge.label, edge.side
+        value = edge.value + (edges[line].value if line in edges else 0.0)
+        edges[line] = replace(edge, value=value)
+    return edges.values()
+
+
+def _lines(why: Why) -> Iterator[Edge]:
     top = why.head.layer + 1.0
     query, weights = (why.query, top), why.row.weights
     for key, sign in ((why.key, 1), (why.versus, -1)):
@@ -137,10 +141,10 @@ def _edges(why: Why) -> Iterator[Edge]:
     for side, nodes in why.trees:
         at = why.query if side == "query" else why.key
         height = top if side == "query" else top - 1
-        yield from _edges_of(nodes, (at, height), side)
+        yield from _lines_to(nodes, (at, height), side)
 
 
-def _edges_of(nodes: Sequence[Node], to: tuple[int, float], side: Side) -> Iterator[Edge]:
+def _lines_to(nodes: Sequence[Node], to: tuple[int, float], side: Side) -> Iterator[Edge]:
     for node in nodes:
         part = node.part
         if part is None or part.source is None:
@@ -150,7 +154,7 @@ def _edges_of(nodes: Sequence[Node], to: tuple[int, float], side: Side) -> Itera
             row = to[0] if node.query is None else node.query
             start, end = (part.source, part.layer - 0.35), (row, part.layer + 0.35)
             yield Edge(start, end, f"L{part.layer}H{part.head}", side, node.value)
-            yield from _edges_of(node.children, start, side)
+            yield from _lines_to(node.children, start, side)
         elif part.kind == "mlp":
             assert part.layer is not None
             low, high = (part.source, part.layer + 0.1), (part.source, part.layer + 0.6)

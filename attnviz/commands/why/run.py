@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.kit.choose import one_row
 from attnviz.kit.prepare import TextOptions, frozen, prepare
-from attnviz.records.parts import Group, ScoreRow, Side, Why, Write
+from attnviz.records.parts import Group, Part, ScoreRow, Shares, Side, Why, Write
 from attnviz.records.positions import one_position
 from attnviz.records.tokens import Token
 
@@ -28,7 +28,7 @@ SIDES: tuple[Side, ...] = ("query", "key")
 
 @dataclass(frozen=True)
 class WhyQuestion:
-    """What is asked: a head, its query, its key and another key; each as on the command line.
+    """What to ask: a head, its query, its key and another key; each as on the command line.
 
     Without `head`, the one that `show` would pick; without `query`, the first one in that head's
     headline, or the last word; without `key`, the strongest one; without `versus`, the mean of the
@@ -47,64 +47,64 @@ class WhyQuestion:
     check: bool = False
 
 
-def ask_why(model: "LoadedModel", text: str, asked: WhyQuestion, options: TextOptions) -> Why:
+def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: TextOptions) -> Why:
     """Run a text, and take one contrast of one head's scores apart."""
     prepared = prepare(model, text, options)
-    choice, query, _ = one_row(prepared, asked.head, asked.query)
+    choice, query, _ = one_row(prepared, question.head, question.query)
     (head,) = choice.heads
     sums = frozen(prepared)
     row, tokens = sums.row(head, query), prepared.empty.key_tokens
-    key = int(row.weights.argmax()) if asked.key is None else one_position(tokens, asked.key, "key")
-    versus = None if asked.versus is None else one_position(tokens, asked.versus, "versus")
+    key = int(row.weights.argmax())
+    if question.key is not None:
+        key = one_position(tokens, question.key, "key")
+    versus = None if question.versus is None else one_position(tokens, question.versus, "versus")
     _check_keys(tokens, row, query, key, versus)
     from attnviz.models.frozen.contrast import Contrast
 
     contrast = Contrast(sums, head, query, key, versus)
-    walks = {"query": contrast.query_walk, "key": contrast.key_walk}
-    error = max(walk.shares.error for walk in walks.values())
-    if error > WRONG:
+    shares = {"query": contrast.query_walk.shares, "key": contrast.key_walk.shares}
+    if (error := max(side.error for side in shares.values())) > WRONG:
         raise ModelError(
             f"the parts of {model.identity.architecture} do not add up to its scores",
             "its patterns can be shown; for this use one such as GPT-2 or Llama",
         )
-    query_parts, key_parts, table = contrast.table(asked.group, asked.top)
-    trees, removals = [], []
-    for side in SIDES:
-        if asked.depth is not None:
-            trees.append((side, contrast.tree(side, asked.depth, BRANCHES)))
-        if asked.check:
-            by_head = walks[side].shares.by("head")
-            parts = [by_head.parts[i] for i in by_head.strongest(2)]
-            removals.append(contrast.without(side, parts[parts[0].kind == "biases"]))
+    query_parts, key_parts, table = contrast.table(question.group, question.top)
     return Why(
         capture=prepared.empty,
         head=head,
         query=query,
         key=key,
         versus=versus,
-        group=asked.group,
+        group=question.group,
         row=contrast.row,
         contrast=contrast.total,
         added=contrast.added,
-        query_shares=contrast.query_walk.shares.by(asked.group),
-        key_shares=contrast.key_walk.shares.by(asked.group),
+        query_shares=shares["query"].by(question.group),
+        key_shares=shares["key"].by(question.group),
         query_parts=query_parts,
         key_parts=key_parts,
         table=table,
         error=error,
-        trees=tuple(trees),
-        removals=tuple(removals),
+        trees=[(s, contrast.tree(s, question.depth, BRANCHES)) for s in SIDES if question.depth],
+        removals=[contrast.without(s, _strongest(shares[s])) for s in SIDES if question.check],
     )
 
 
+def _strongest(shares: Shares) -> Part:
+    """The strongest part but the biases."""
+    by_head = shares.by("head")
+    parts = [by_head.parts[i] for i in by_head.strongest(2)]
+    return parts[parts[0].kind == "biases"]
+
+
 def what_it_writes(
-    model: "LoadedModel", text: str, asked: WhyQuestion, options: TextOptions
+    model: "LoadedModel", text: str, question: WhyQuestion, options: TextOptions
 ) -> Write:
     """Run a text, and record what one head writes at one query."""
     from attnviz.models.frozen.contrast import HeadOutput
 
     prepared = prepare(model, text, options)
-    choice, query, _ = one_row(prepared, asked.head, asked.query)
+    choice, query, _ = one_row(prepared, question.head, question.query)
     (head,) = choice.heads
     sums = frozen(prepared)
     writes = HeadOutput(sums, head, query)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.commands.generate.answer import (
-    Row,
+    AnswerPart,
     check_of,
     columns_of,
     correlation_of_ranks,
@@ -60,7 +60,7 @@ def test_shares_sum_to_1_in_every_row(new: int, seed: int) -> None:
     capture = answered(new)
     n = len(capture.key_tokens)
     weights = random_patterns(1, n, seed=seed)[0][-new:]
-    rows = [Row("x", i, i + 1) for i in range(new)] + [Row("all", 0, new)]
+    rows = [AnswerPart("x", i, i + 1) for i in range(new)] + [AnswerPart("all", 0, new)]
     shares = shares_of(capture, weights, rows, CHOICE, "mean")
     np.testing.assert_allclose(shares.shares.sum(axis=1), 1, atol=1e-5)
     np.testing.assert_allclose(shares.shares[-1], shares.shares[:-1].mean(axis=0), atol=1e-6)
@@ -70,7 +70,7 @@ def test_shares_sum_to_1_in_every_row(new: int, seed: int) -> None:
 def test_what_a_learned_sink_takes_is_the_sinks() -> None:
     capture = answered(1, sinks=True)
     weights = np.array([[0.1, 0.2, 0.1, 0.0]], np.float32)
-    shares = shares_of(capture, weights, [Row("x", 0, 1)], CHOICE, "mean")
+    shares = shares_of(capture, weights, [AnswerPart("x", 0, 1)], CHOICE, "mean")
     np.testing.assert_allclose(shares.shares, [[0.7, 0.3, 0.0, 0.0]], atol=1e-6)
 
 
