@@ -13,7 +13,6 @@ from attnviz.commands.atlas.folder import AGAIN, TABLES, Store, is_whole, read_m
 from attnviz.commands.atlas.record import Atlas, Bin, HeadAtlas, HeadExample, TokenMass
 from attnviz.commands.atlas.rows import ATLAS_ROW, BIN, EXAMPLE, MASS
 from attnviz.errors import InputError, missing
-from attnviz.kit.write import write_bytes
 from attnviz.records.heads import Head
 from attnviz.records.restore import model_of_dict
 from attnviz.records.rows import Fields
@@ -85,11 +84,6 @@ def between(first: Head, last: Head) -> Any:
     after = (layer > first.layer) | ((layer == first.layer) & (head >= first.head))
     before = (layer < last.layer) | ((layer == last.layer) & (head <= last.head))
     return after & before
-
-
-def write_table(folder: Path, table: str, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write a table of the result."""
-    write_bytes(folder / f"{table}.parquet", table_bytes(table, rows))
 
 
 def table_bytes(table: str, rows: Sequence[Mapping[str, object]], said: str = "") -> bytes:

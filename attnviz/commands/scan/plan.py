@@ -94,11 +94,11 @@ class ScanPlan:
             task
             for task in tasks
             if task.name.startswith(tuple(folders))
-            and not (task.name in there and self._is_part(task))
+            and not (
+                task.name in there
+                and part_of(self.store, task.name) == part_name(self.job.scan, task)
+            )
         ]
-
-    def _is_part(self, task: Lasting) -> bool:
-        return part_of(self.store, task.name) == part_name(self.job.scan, task)
 
     def total(self) -> Record:
         """The records of all shards as one.
@@ -106,7 +106,7 @@ class ScanPlan:
         Raises:
             InputError: one is missing, damaged, or of another scan.
         """
-        records, total = self._records(), list[Record]()
+        records, total = map(self._record, self.of_part((1, 1))), list[Record]()
         try:
             while some := list(islice(records, AT_ONCE)):
                 total = [merged([*total, *some])]
@@ -121,10 +121,6 @@ class ScanPlan:
         """The documents of counted shards that could not be read."""
         for shard in shards:
             yield from self._read(shard, skipped_of_bytes)
-
-    def _records(self) -> Iterator[Record]:
-        for shard in self.of_part((1, 1)):
-            yield self._record(shard)
 
     def _record(self, shard: CountShard) -> Record:
         record = self._read(shard, partial(record_of_bytes, shard=shard.shard.number))

@@ -269,9 +269,7 @@ MARKS = (
 def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
     """The file at a URL, the texts of the folder there, or the files that match, by name.
 
-    Args:
-        url: what fsspec opens.
-        avoid: a folder that is left out.
+    `avoid`: a folder that is left out.
 
     Raises:
         InputError: there is nothing, or it cannot be reached.
