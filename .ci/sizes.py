@@ -160,7 +160,7 @@ def watched(*arguments: str) -> list[int]:
 def measures(limits: dict[str, Any]) -> dict[str, int | list[str]]:
     """Each measure; that of a list is its length."""
     arrows, commands = import_graph(inside=True), between_commands(import_graph(inside=True))
-    metrics = strings(bound("Metric", "MetricName"))
+    metrics = {row.args[0].value for row in bound("METRICS").args}
     scripts = (file for file in PACKAGE.rglob("*.*") if file.suffix in (".js", ".css", ".html"))
     spelled = {name: sorted(strings(tree) & metrics) for name, tree in TREES.items()}
     most = [f"{n}: {' '.join(s)}" for n, s in spelled.items() if 2 * len(s) > len(metrics)]

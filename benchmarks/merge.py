@@ -27,7 +27,12 @@ from attnviz.commands.atlas.record import (
     units,
 )
 from attnviz.commands.scan.plan import AT_ONCE
-from attnviz.commands.scan.windows import Sums, Window, record_of_documents, record_of_windows
+from attnviz.commands.scan.windows import (
+    DocumentSums,
+    Window,
+    record_of_documents,
+    record_of_windows,
+)
 from attnviz.records.metrics import BINS, SUMS
 
 WINDOWS, LENGTH = 64, 512
@@ -40,7 +45,7 @@ def record_of(shard: int, heads: int) -> Record:
     chances = draw.integers(0, 1 << 62, WINDOWS).tolist()
     windows = [Window(i, i, 0, (1,) * LENGTH, chance) for i, chance in enumerate(chances)]
     values = draw.random((WINDOWS, heads, len(SUMS) + 2 * BINS))
-    sums = Sums(np.arange(WINDOWS), values, np.full((WINDOWS, 9), float(LENGTH)))
+    sums = DocumentSums(np.arange(WINDOWS), values, np.full((WINDOWS, 9), float(LENGTH)))
     like = empty_record(names)
     of_windows = record_of_windows(like, windows, draw.random((2, WINDOWS, heads)), shard)
     return merged([of_windows, record_of_documents(like, sums, units(LENGTH))])

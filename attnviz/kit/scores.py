@@ -24,13 +24,13 @@ from attnviz.records.metrics import (
     HeadReport,
     Marks,
     MeasureHeads,
-    Metric,
+    MetricName,
     RoleName,
     descending,
     estimates,
     marks_of_diagonals,
-    marks_of_first,
     marks_of_tokens,
+    marks_of_two_texts,
     role_of,
     untold_roles,
 )
@@ -77,7 +77,7 @@ def score_text(
         captured = prepared.record(chosen)
         captured = prepared.with_norms(captured) if transforms.weighted else captured
         return _score_maps(captured, transforms)
-    score = MeasureHeads(_marks(empty), empty.causal, apart=empty.kind == "cross")
+    score = MeasureHeads(_marks(empty), empty.causal)
     prepared.budget.check_patterns(chosen, 0)
     prepared.run(chosen, score)
     return _report(empty, [score])
@@ -109,7 +109,7 @@ def _score_maps(captured: Capture, transforms: Transforms) -> HeadReport:
     empty = replace(made.capture, layers=())
     _check_length(empty)
     marks = _marks(empty, merged=transforms.merge is not None)
-    score = MeasureHeads(marks, empty.causal, empty.kind == "cross", made.dropped)
+    score = MeasureHeads(marks, empty.causal, made.dropped)
     for head_map in made.maps:
         assert head_map.layer is not None  # no transform joined any of them
         assert head_map.head is not None
@@ -179,7 +179,7 @@ def _repeated(
 
 
 def narrow(
-    report: HeadReport, sort: Metric | None, role: RoleName | None, top: int | None
+    report: HeadReport, sort: MetricName | None, role: RoleName | None, top: int | None
 ) -> HeadReport:
     """The first `top` heads of a role, sorted; the sinks stay those of all heads.
 
@@ -216,7 +216,7 @@ def _of_probe(probe: Probe, before: int) -> str:
 
 def _marks(captured: Capture, *, merged: bool = False) -> Marks:
     if captured.kind == "cross":
-        return marks_of_first()
+        return marks_of_two_texts()
     # merged tokens have the id of their first piece alone, which may be a space
     names = [token.label if merged else token.id for token in captured.key_tokens]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}

@@ -9,7 +9,7 @@ in the shape comments:
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from attnviz.errors import UsageError, option
 from attnviz.models.attention import attention_pattern, attention_scores, dot_products, masked
 from attnviz.models.intervening import numbers
 from attnviz.models.loaded import LoadedModel, Reduces, Rows, Take
-from attnviz.records.capture import PatternBlock, Wanted
+from attnviz.records.capture import IntArray, PatternBlock, Wanted
 from attnviz.records.heads import Head, by_layer
 from attnviz.records.metrics import BINS, EDGES, SUMS, HeadLinks, WindowSums
 from attnviz.records.trace import HeadTrace, OtherRow, Similarity
@@ -159,25 +159,53 @@ class _LayerSums:
 
     def finished(self) -> tuple[Tensor, ...]:
         """The arrays of `WindowSums`, in order, of this layer's heads."""
-        by_distance = self.by_distance.flip(-1)  # (B, h, n), from 0
-        away = torch.arange(by_distance.size(-1), device=by_distance.device)
-        apart, edges = away.to(by_distance.dtype), torch.tensor(EDGES, device=away.device)
-        bins = torch.bucketize(away, edges, right=True)
-        in_bin = torch.nn.functional.one_hot(bins, BINS).to(by_distance.dtype)
-        of = {
-            "entropy": self.entropies[..., 0],
-            "normalised": self.entropies[..., 1],
-            "distance": by_distance @ apart,
-            "squares": by_distance @ apart.square(),
-            "previous": self.previous,
-            "first": self.by_position[..., 0],
-            "self": by_distance[..., 0],
-            "duplicate": self.marked[..., 0],
-            "induction": self.marked[..., 1],
-            "mass": self.by_position.sum(dim=-1),
-        }
-        sums = torch.stack([of[name] for name in SUMS], dim=-1)  # (B, h, len(SUMS))
-        return sums, by_distance @ in_bin, self.by_position @ in_bin, self.largest, self.apart
+        layer = replace(self, by_distance=self.by_distance.flip(-1))
+        edges = torch.tensor(EDGES, device=layer.away.device)
+        bins = torch.bucketize(layer.away.long(), edges, right=True)
+        in_bin = torch.nn.functional.one_hot(bins, BINS).to(layer.away)
+        sums = torch.stack([FAST_SUMS[name].of(layer) for name in SUMS], dim=-1)  # (B, h, K)
+        by_distance, by_position = layer.by_distance @ in_bin, layer.by_position @ in_bin
+        return sums, by_distance, by_position, self.largest, self.apart
+
+    @property
+    def away(self) -> Tensor:
+        """Every distance (n), from 0."""
+        n, like = self.by_distance.size(-1), self.by_distance
+        return torch.arange(n, dtype=like.dtype, device=like.device)
+
+
+@dataclass(frozen=True)
+class FastSum:
+    """What a metric adds up over the rows of windows (B, h), faster than its own `of` does.
+
+    The layer's `by_distance` begins at distance 0. `rows`: how many rows of a window can show it,
+    of how far before each token its first occurrence stands (n), and whether the model is causal.
+    """
+
+    of: Callable[[_LayerSums], Tensor]
+    rows: Callable[[IntArray, bool], int] = lambda before, causal: len(before)
+
+
+FAST_SUMS: Mapping[str, FastSum] = {
+    "entropy": FastSum(lambda layer: layer.entropies[..., 0]),
+    "normalised": FastSum(
+        lambda layer: layer.entropies[..., 1],
+        lambda before, causal: len(before) - 1 if causal or len(before) == 1 else len(before),
+    ),
+    "distance": FastSum(lambda layer: layer.by_distance @ layer.away),
+    "squares": FastSum(lambda layer: layer.by_distance @ layer.away.square()),
+    "previous": FastSum(lambda layer: layer.previous, lambda before, _: len(before) - 1),
+    "first": FastSum(lambda layer: layer.by_position[..., 0]),
+    "self": FastSum(lambda layer: layer.by_distance[..., 0]),
+    "duplicate": FastSum(
+        lambda layer: layer.marked[..., 0], lambda before, _: int((before > 0).sum())
+    ),
+    "induction": FastSum(  # what followed an earlier occurrence stands before the query
+        lambda layer: layer.marked[..., 1], lambda before, _: int((before > 1).sum())
+    ),
+    "mass": FastSum(lambda layer: layer.by_position.sum(dim=-1)),
+}
+"""Held to METRICS by a test, on random rows."""
 
 
 def _largest_of_rows(weights: Tensor, first: int) -> tuple[Tensor, Tensor]:

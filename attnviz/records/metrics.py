@@ -1,11 +1,18 @@
-"""Head metrics: numbers that describe what each head does, and how they were measured."""
+"""The metrics of a head, each declared once, and what is measured of heads with them.
+
+Sources: entropy and distance, Vig & Belinkov 2019, "Analyzing the Structure of Attention in a
+Transformer Language Model", arXiv 1906.04284; the sink and its threshold, Gu et al. 2024, "When
+Attention Sink Emerges in Language Models", arXiv 2410.10781; duplicate-token and induction heads,
+Olsson et al. 2022, "In-context Learning and Induction Heads", arXiv 2209.11895.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, isnan, nan, sqrt
 from statistics import fmean, stdev
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +20,288 @@ from numpy.typing import NDArray
 from attnviz.records.capture import Capture, FloatArray, IntArray, PatternBlock
 from attnviz.records.heads import Head
 
-Metric: TypeAlias = Literal[
-    "entropy", "normalised", "distance", "previous", "first", "self", "duplicate", "induction"
-]
-METRICS: tuple[str, ...] = get_args(Metric)
-"""The names of all metrics; `docs/metrics.md` defines them."""
-RoleName: TypeAlias = Literal[
-    "induction", "duplicate token", "previous token", "self", "sink", "broad"
-]
+Bools: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Which keys (r, n) are earlier copies of a query's token, and which followed these.
+
+    `of`: for queries (r) and n keys. `since`: queries before this position count only for `self`
+    and `first`. `apart`: queries and keys are two texts, between which there is no distance.
+    """
+
+    of: Callable[[IntArray, int], tuple[Bools, Bools]]
+    since: int = 0
+    apart: bool = False
+
+
+def marks_of_tokens(ids: Sequence[int], since: int = 0) -> Marks:
+    """By the ids of the key tokens (n); a query has the token at its own position."""
+    tokens = np.array(ids)
+
+    def marks(queries: IntArray, n: int) -> tuple[Bools, Bools]:
+        query, key = queries[:, None], np.arange(n)
+        copies = (tokens[:n] == tokens[queries][:, None]) & (key < query) & (query >= since)
+        followers = np.zeros_like(copies)
+        followers[:, 1:] = copies[:, :-1] & (key[1:] < query)
+        return copies, followers
+
+    return Marks(marks, since)
+
+
+def marks_of_diagonals(period: int) -> Marks:
+    """By distance alone: the diagonals that TransformerLens averages."""
+
+    def marks(queries: IntArray, n: int) -> tuple[Bools, Bools]:
+        away = queries[:, None] - np.arange(n)
+        return away == period, away == period - 1
+
+    return Marks(marks)
+
+
+def marks_of_two_texts() -> Marks:
+    """None: a key is no copy of a query."""
+
+    def marks(queries: IntArray, n: int) -> tuple[Bools, Bools]:
+        none = np.zeros((len(queries), n), np.bool_)
+        return none, none
+
+    return Marks(marks, apart=True)
+
+
+class HeadRows:
+    """Some rows of the heads of a layer, as metrics see them; h heads, r rows, n keys.
+
+    `weights` (h, r, n), `sums` (h, r); `keys` (n): their positions; `away` (r, n): how far before
+    its query a key stands, NaN between two texts; `counts` (r, 1): see `Marks.since`; `copies`,
+    `followers` (r, n): see `Marks`; `visible` (r, n), `seen` (r): the keys that a query can attend
+    to, and how many they are.
+    """
+
+    def __init__(self, block: PatternBlock, marks: Marks, kept: Bools, *, causal: bool) -> None:
+        query, n = block.queries[:, None], block.weights.shape[2]
+        self.weights, self.sums, self.apart = block.weights, block.sums, marks.apart
+        self.keys = np.arange(n)
+        self.away = query - (np.full(n, nan) if marks.apart else self.keys)
+        self.counts = query >= marks.since
+        self.copies, self.followers = marks.of(block.queries, n)
+        self.visible = kept & (self.away >= 0) if causal else np.broadcast_to(kept, self.away.shape)
+        self.seen = self.visible.sum(axis=1)
+
+    @cached_property
+    def entropies(self) -> NDArray[np.floating]:
+        """Of each row (h, r), in nats."""
+        return entropy(self.weights)
+
+
+RowSum: TypeAlias = tuple[NDArray[np.floating], object]
+"""A sum over rows for each head (h), and the number of rows, or the weight, that it is over."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number that describes what a head does.
+
+    `short`: for narrow columns; `meaning`: a clause, for tables, pages and schemas; `unit`: empty
+    for a share; `headvis`: what HeadVis calls it.
+    """
+
+    name: str
+    short: str
+    meaning: str
+    headvis: str
+    unit: Literal["", "nats", "tokens", "tokens²"] = ""
+
+    @property
+    def label(self) -> str:
+        """The name in words."""
+        return self.name.replace("_", " ")
+
+    @property
+    def sentence(self) -> str:
+        """What its mean is, for whoever reads a column."""
+        return f"Mean {self.meaning}{f', in {self.unit}' if self.unit else ''}."
+
+    @property
+    def of_distances(self) -> bool:
+        """Whether it counts tokens, so that it is large and needs fewer digits."""
+        return self.unit.startswith("tokens")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric(Score):
+    """A score that is a mean over the rows that can show it; `of`: the sum over some rows.
+
+    A head whose value is `least` or more, over at least `rows` such rows, has the `role`; of
+    several roles that of the lowest `rank`. With fewer rows it would reach the value by chance.
+    `telling`: the role says what a head does, and not only how its weights are spread.
+    """
+
+    of: Callable[[HeadRows], RowSum]
+    role: str = ""
+    least: float = inf
+    rows: int = 1
+    rank: int = 0
+    telling: bool = False
+
+
+def by_name(*metrics: Metric) -> Mapping[str, Metric]:
+    """The metrics by their names, in this order."""
+    return {metric.name: metric for metric in metrics}
+
+
+def mass(mark: Callable[[HeadRows], Bools]) -> Callable[[HeadRows], RowSum]:
+    """The weight on the keys that are marked (r, n), over the rows that see any of them."""
+
+    def of(rows: HeadRows) -> RowSum:
+        marked = mark(rows) & rows.visible
+        weight = np.einsum("hrk,rk->h", rows.weights, marked.astype(np.float32))
+        return weight, float(marked.any(axis=1).sum())
+
+    return of
+
+
+def entropy(weights: NDArray[np.floating]) -> NDArray[np.floating]:
+    """−Σ A ln A of each row, in nats, with 0·ln 0 = 0; (..., n) to (...)."""
+    logs = np.log(np.where(weights > 0, weights, 1))
+    entropies: NDArray[np.floating] = -(weights * logs).sum(axis=-1)
+    return entropies
+
+
+def _normalised(rows: HeadRows) -> RowSum:
+    able = rows.seen > 1  # a query that sees one key has no choice
+    return (rows.entropies[:, able] / np.log(rows.seen[able])).sum(axis=1), float(able.sum())
+
+
+def _distance(rows: HeadRows) -> RowSum:
+    if rows.apart:
+        return np.zeros(len(rows.weights)), 0.0
+    distances = np.abs(rows.away).astype(np.float32)
+    return np.einsum("hrk,rk->h", rows.weights, distances), rows.sums.sum(axis=1)
+
+
+# A causal query sees few keys at the beginning of a text, so that a head without any preference has
+# much weight on each. The rows of `previous`, `self` and `first` are the fewest over which such a
+# head reaches at most half the threshold.
+METRICS: Mapping[str, Metric] = by_name(
+    Metric(
+        "entropy",
+        "entropy",
+        "entropy of a query's weights, 0 where one key has all",
+        "pattern_entropy",
+        unit="nats",
+        of=lambda rows: (rows.entropies.sum(axis=1), len(rows.seen)),
+    ),
+    Metric(
+        "normalised",
+        "norm",
+        "entropy as a share of the most possible, 1 where all keys have the same weight",
+        "normalised_entropy",
+        of=_normalised,
+        role="broad",
+        least=0.8,
+        rows=11,
+        rank=6,
+    ),
+    Metric(
+        "distance",
+        "dist",
+        "distance from a query to its keys",
+        "qk_distance",
+        unit="tokens",
+        of=_distance,
+    ),
+    Metric(
+        "previous",
+        "prev",
+        "weight on the token before the query",
+        "prev_token_score",
+        of=mass(lambda rows: (rows.away == 1) & rows.counts),
+        role="previous token",
+        least=0.4,
+        rows=11,
+        rank=3,
+        telling=True,
+    ),
+    Metric(
+        "first",
+        "first",
+        "weight on the first token",
+        "first_token_score",
+        of=mass(lambda rows: rows.keys == 0),
+        role="sink",
+        least=0.3,
+        rows=26,
+        rank=5,
+    ),
+    Metric(
+        "self",
+        "self",
+        "weight on the query itself",
+        "self_attention_score",
+        of=mass(lambda rows: rows.away == 0),
+        role="self",
+        least=0.4,
+        rows=18,
+        rank=4,
+        telling=True,
+    ),
+    Metric(
+        "duplicate",
+        "dup",
+        "weight on earlier occurrences of the query's token",
+        "duplicate_token_score",
+        of=mass(lambda rows: rows.copies),
+        role="duplicate token",
+        least=0.4,
+        rows=4,
+        rank=2,
+        telling=True,
+    ),
+    Metric(
+        "induction",
+        "ind",
+        "weight on the tokens that followed earlier occurrences of the query's token",
+        "induction_score",
+        of=mass(lambda rows: rows.followers),
+        role="induction",
+        least=0.4,
+        rows=4,
+        rank=1,
+        telling=True,
+    ),
+)
+"""Every metric, in the order of columns; `docs/metrics.md` lists them."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a head is called when a metric reaches a threshold: `induction`, as induction ≥ 0.4.
+
+    `rows`: how many rows must be able to show it. With fewer, a head would reach the threshold by
+    chance.
+    """
+
+    name: str
+    metric: str
+    least: float
+    rows: int = 1
+
+
+ROLES = tuple(
+    Role(metric.role, metric.name, metric.least, metric.rows)
+    for metric in sorted(METRICS.values(), key=lambda metric: metric.rank)
+    if metric.role
+)
+"""A head's role is the first of these whose threshold it reaches, over enough rows."""
+SINK = METRICS["first"].least
+if TYPE_CHECKING:
+    MetricName: TypeAlias = str
+    RoleName: TypeAlias = str
+else:
+    MetricName = Literal[tuple(METRICS)]
+    RoleName = Literal[tuple(role.name for role in ROLES)]
 
 
 @dataclass(frozen=True)
@@ -40,20 +321,6 @@ class Estimate:
 def descending(value: float) -> float:
     """What to sort by, so that the largest value comes first and what was not measured last."""
     return inf if isnan(value) else -value
-
-
-@dataclass(frozen=True)
-class Role:
-    """What a head is called when a metric reaches a threshold: `induction`, as induction ≥ 0.4.
-
-    `rows`: how many rows must be able to show it. With fewer, a head would reach the threshold by
-    chance.
-    """
-
-    name: str
-    metric: str
-    least: float
-    rows: int = 1
 
 
 @dataclass(frozen=True)
@@ -88,136 +355,34 @@ class HeadReport:
     untold: Sequence[tuple[Role, int]] = ()
 
 
-# Head metrics, computed from the rows of a run as they come.
-#
-# Sources: entropy and distance, Vig & Belinkov 2019, "Analyzing the Structure of Attention in
-# a Transformer Language Model", arXiv 1906.04284; the sink and its threshold, Gu et al. 2024,
-# "When Attention Sink Emerges in Language Models", arXiv 2410.10781; duplicate-token and
-# induction heads, Olsson et al. 2022, "In-context Learning and Induction Heads", arXiv
-# 2209.11895.
-
-
-Marks: TypeAlias = Callable[[IntArray, int], Mapping[str, NDArray[np.bool_]]]
-"""For the queries of some rows and n keys: metric to (rows, n), True on the keys it counts."""
-
-SINK = 0.3
-ROLES = (
-    Role("induction", "induction", 0.4, rows=4),
-    Role("duplicate token", "duplicate", 0.4, rows=4),
-    Role("previous token", "previous", 0.4, rows=11),
-    Role("self", "self", 0.4, rows=18),
-    Role("sink", "first", SINK, rows=26),
-    Role("broad", "normalised", 0.8, rows=11),
-)
-"""A head's role is the first of these whose threshold it reaches, over enough rows.
-
-A causal query sees few keys at the beginning of a text, so that a head without any preference
-has much weight on each. The rows of `previous`, `self` and `first` are the fewest over which such
-a head reaches at most half the threshold.
-"""
-
-
-def marks_of_tokens(ids: Sequence[int], since: int = 0) -> Marks:
-    """The keys that count, by tokens: earlier copies of the query's token, and what followed them.
-
-    Args:
-        ids: the ids of the key tokens (n); a query has the token at its own position.
-        since: queries before this position count only for `self` and `first`.
-    """
-    tokens = np.array(ids)
-
-    def marks(queries: IntArray, n: int) -> Mapping[str, NDArray[np.bool_]]:
-        query, key = queries[:, None], np.arange(n)
-        copies = (tokens[:n] == tokens[queries][:, None]) & (key < query) & (query >= since)
-        followers = np.zeros_like(copies)
-        followers[:, 1:] = copies[:, :-1] & (key[1:] < query)
-        return {
-            "previous": (key == query - 1) & (query >= since),
-            "first": np.broadcast_to(key == 0, copies.shape),
-            "self": key == query,
-            "duplicate": copies,
-            "induction": followers,
-        }
-
-    return marks
-
-
-def marks_of_diagonals(period: int) -> Marks:
-    """The keys that count, by distance alone: the diagonals that TransformerLens averages."""
-
-    def marks(queries: IntArray, n: int) -> Mapping[str, NDArray[np.bool_]]:
-        query, key = queries[:, None], np.arange(n)
-        return {
-            "previous": key == query - 1,
-            "first": np.broadcast_to(key == 0, (len(queries), n)),
-            "self": key == query,
-            "duplicate": key == query - period,
-            "induction": key == query - period + 1,
-        }
-
-    return marks
-
-
-def marks_of_first() -> Marks:
-    """The keys that count where queries and keys are two texts: only the first."""
-
-    def marks(queries: IntArray, n: int) -> Mapping[str, NDArray[np.bool_]]:
-        return {"first": np.broadcast_to(np.arange(n) == 0, (len(queries), n))}
-
-    return marks
-
-
 @dataclass
 class MeasureHeads:
     """Consumes the rows of a run, and measures every head.
 
-    `marks` says which keys count for which metric; `causal` whether a query sees only itself
-    and earlier tokens; `apart` whether queries and keys are two texts, between which there is
-    no distance; `dropped` the keys that were removed, which no query sees.
+    `causal`: whether a query sees only itself and earlier tokens; `dropped`: the keys that were
+    removed, which no query sees.
     """
 
     marks: Marks
     causal: bool
-    apart: bool = False
     dropped: Sequence[int] = ()
     _sums: dict[str, dict[Head, float]] = field(default_factory=lambda: defaultdict(dict))
     _counts: dict[str, dict[Head, float]] = field(default_factory=lambda: defaultdict(dict))
 
     def __call__(self, block: PatternBlock) -> None:
-        n = block.weights.shape[2]
-        kept = ~np.isin(np.arange(n), self.dropped)
-        for metric, counted in self.marks(block.queries, n).items():
-            marked = counted & kept
-            mass = np.einsum("hrk,rk->h", block.weights, marked.astype(np.float32))
-            self._add(metric, block, mass, float(marked.any(axis=1).sum()))
-        self._add_entropy(block, kept)
-        if not self.apart:
-            distances = np.abs(block.queries[:, None] - np.arange(n)).astype(np.float32)
-            weighted = np.einsum("hrk,rk->h", block.weights, distances)
-            self._add("distance", block, weighted, block.sums.sum(axis=1))
-
-    def _add_entropy(self, block: PatternBlock, kept: NDArray[np.bool_]) -> None:
-        entropies = entropy(block.weights)  # (heads, rows)
-        self._add("entropy", block, entropies.sum(axis=1), len(block.queries))
-        every = np.full(len(block.queries), kept.sum())
-        seen = np.cumsum(kept)[block.queries] if self.causal else every
-        able = seen > 1  # a query that sees one key has no choice
-        if able.any():
-            shares = entropies[:, able] / np.log(seen[able])
-            self._add("normalised", block, shares.sum(axis=1), float(able.sum()))
-
-    def _add(
-        self, metric: str, block: PatternBlock, sums: NDArray[np.floating], counts: object
-    ) -> None:
-        per_head = np.broadcast_to(np.asarray(counts, float), sums.shape)
-        for i, head in enumerate(Head(block.layer, head) for head in block.heads):
-            self._sums[metric][head] = self._sums[metric].get(head, 0.0) + float(sums[i])
-            self._counts[metric][head] = self._counts[metric].get(head, 0.0) + float(per_head[i])
+        kept = ~np.isin(np.arange(block.weights.shape[2]), self.dropped)
+        rows = HeadRows(block, self.marks, kept, causal=self.causal)
+        for name, metric in METRICS.items():
+            sums, over = metric.of(rows)
+            counts = np.broadcast_to(np.asarray(over, float), sums.shape)
+            for i, head in enumerate(Head(block.layer, head) for head in block.heads):
+                self._sums[name][head] = self._sums[name].get(head, 0.0) + float(sums[i])
+                self._counts[name][head] = self._counts[name].get(head, 0.0) + float(counts[i])
 
     def metrics(self) -> dict[Head, dict[str, float]]:
         """Every head's metrics; NaN where no query could show one."""
         heads = sorted(self._sums["entropy"])
-        return {head: {metric: self._mean(metric, head) for metric in METRICS} for head in heads}
+        return {head: {name: self._mean(name, head) for name in METRICS} for head in heads}
 
     def rows(self) -> dict[str, int]:
         """How many rows could show each metric that a role follows from."""
@@ -225,15 +390,8 @@ class MeasureHeads:
         return {metric: int(max(rows, default=0)) for metric, rows in counts.items()}
 
     def _mean(self, metric: str, head: Head) -> float:
-        count = self._counts[metric].get(head, 0.0)
+        count = self._counts[metric][head]
         return self._sums[metric][head] / count if count else nan
-
-
-def entropy(weights: NDArray[np.floating]) -> NDArray[np.floating]:
-    """−Σ A ln A of each row, in nats, with 0·ln 0 = 0; (..., n) to (...)."""
-    logs = np.log(np.where(weights > 0, weights, 1))
-    entropies: NDArray[np.floating] = -(weights * logs).sum(axis=-1)
-    return entropies
 
 
 def role_of(metrics: Mapping[str, Estimate], rows: Mapping[str, int]) -> Role | None:
@@ -264,12 +422,8 @@ def estimates(samples: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
 EDGES = tuple(1 << i for i in range(15))
 """Each bin of distances and of positions but the first, which is 0, begins at one of these."""
 BINS = len(EDGES) + 1
-
-SUMS = (
-    *("entropy", "normalised", "distance", "squares"),
-    *("previous", "first", "self", "duplicate", "induction", "mass"),
-)
-"""What is added up over the rows: `squares` of the distance, `mass`: all weights."""
+SUMS = (*METRICS, "squares", "mass")
+"""What is added up over the rows: each metric, `squares` of the distance, `mass`: all weights."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ python scan_documents.py DOCUMENTS
 import sys
 from itertools import islice
 
-from attnviz.commands.atlas.record import Document, record_to_bytes
+from attnviz.commands.atlas.record import CorpusText, record_to_bytes
 from attnviz.commands.scan.windows import Counter
 from attnviz.models.catalog import Source, load
 from attnviz.models.reducing import use_threads
@@ -18,7 +18,7 @@ SHARD = 1000
 use_threads(1)
 model = load(Source())
 heads = every_head(model.identity.heads_per_layer)
-stream = (Document("world", i, " ".join(text.words)) for i, text in enumerate(texts("scan")))
+stream = (CorpusText("world", i, " ".join(text.words)) for i, text in enumerate(texts("scan")))
 for shard in range(int(sys.argv[1]) // SHARD):
     counter = Counter(model, heads, 256, shard=shard)
     for document in islice(stream, SHARD):

@@ -9,7 +9,7 @@ import sys
 from inside import report
 from texts import LONGEST, WORLD, documents
 
-from attnviz.commands.atlas.record import Document
+from attnviz.commands.atlas.record import CorpusText
 from attnviz.commands.scan.windows import Counter
 from attnviz.models.catalog import Source, load
 from attnviz.models.reducing import use_threads
@@ -18,7 +18,7 @@ from attnviz.records.heads import every_head
 folder, windows, length, *engine = sys.argv[1:]
 use_threads(1)
 model = load(Source(folder, engine=engine[0] if engine else "auto"))  # type: ignore[arg-type]
-corpus = [Document("texts", i, text) for i, text in enumerate(documents(int(windows), length))]
+corpus = [CorpusText("texts", i, text) for i, text in enumerate(documents(int(windows), length))]
 most = LONGEST if length == WORLD else int(length)
 
 

@@ -20,7 +20,7 @@ from attnviz.commands.atlas.page import (
     start_of,
     write_page,
 )
-from attnviz.commands.atlas.record import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
+from attnviz.commands.atlas.record import SCORES, Atlas, Bin, HeadAtlas, HeadExample, TokenMass
 from attnviz.errors import ExitStatus, OutputError, UsageError
 from tests.commands.scan.atlases import made_scan
 from tests.conftest import Run
@@ -53,10 +53,10 @@ def rows(**fixed: float | None) -> list[dict[str, Any]]:
 
 def example(
     words: Sequence[str] = WORDS, path: str = "texts/a.txt", largest: float = 0.93, **more: Any
-) -> Example:
+) -> HeadExample:
     queries, keys, weights = (np.array(each) for each in zip(*LINKS, strict=True))
     named = {"kind": "top", "bin": 18, "start": 0, "window": 2, **more}
-    return Example(
+    return HeadExample(
         **named,
         path=path,
         largest=largest,

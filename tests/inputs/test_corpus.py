@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from attnviz.commands.atlas.record import CorpusFile, Document, Piece, Skipped, Split
+from attnviz.commands.atlas.record import CorpusFile, CorpusText, FilePart, Skipped, Split
 from attnviz.commands.scan import corpus as documents_module
 from attnviz.commands.scan import corpus as tables_module
 from attnviz.commands.scan import corpus as units_module
@@ -26,7 +26,7 @@ from attnviz.errors import AttnvizError, InputError, OutputError, UsageError
 from attnviz.inputs.text import Stdin
 
 SPLITS: tuple[Split, ...] = ("file", "paragraph", "line")
-Read = list[Document | Skipped]
+Read = list[CorpusText | Skipped]
 
 
 def read(
@@ -40,7 +40,7 @@ def read(
 
 
 def texts(found: Read) -> list[str]:
-    return [each.text for each in found if isinstance(each, Document)]
+    return [each.text for each in found if isinstance(each, CorpusText)]
 
 
 def skipped(found: Read) -> list[tuple[int, str]]:
@@ -88,7 +88,7 @@ def plainly(data: bytes, split: Split) -> list[tuple[int, str | None]]:
 
 
 def summed_up(found: Read) -> list[tuple[int, str | None]]:
-    return [(d.start, d.text if isinstance(d, Document) else None) for d in found]
+    return [(d.start, d.text if isinstance(d, CorpusText) else None) for d in found]
 
 
 BYTES = st.lists(
@@ -313,7 +313,8 @@ import sys
 sys.path.insert(0, {root!r})
 import pyarrow.parquet
 from attnviz.commands.atlas.record import Skipped
-from attnviz.commands.scan.shards import corpus_files, documents_of, shards_of
+from attnviz.commands.scan.corpus import documents_of
+from attnviz.commands.scan.shards import corpus_files, shards_of
 held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for shard in shards_of(corpus_files([sys.argv[1]]), sys.argv[2], 1 << 28):
     for piece in shard.pieces:
@@ -358,7 +359,9 @@ def test_shards_within_one_endless_line_read_only_themselves(tmp_path: Path) -> 
         file.write(b"x" * 5000)
         file.truncate(1 << 40)  # sparse: a terabyte could not be read here
     for split in ("line", "paragraph"):
-        assert list(documents_of(Piece(str(path), 1 << 39, (1 << 39) + 999), split, "text")) == []
+        assert (
+            list(documents_of(FilePart(str(path), 1 << 39, (1 << 39) + 999), split, "text")) == []
+        )
 
 
 def test_a_folder_of_many_files_is_listed_without_opening_them(
@@ -406,7 +409,7 @@ def test_a_file_that_fails_during_the_scan_is_one_skipped(tmp_path: Path) -> Non
         if name.endswith((".gz", ".zst", ".parquet")):
             assert len(skipped(read([path]))) == 1
         os.unlink(path)
-        (gone,) = documents_of(Piece(path, 0, 40), "line", "text")
+        (gone,) = documents_of(FilePart(path, 0, 40), "line", "text")
         assert isinstance(gone, Skipped)
         assert gone.why == f"there is no file {path!r}"
 
@@ -573,7 +576,7 @@ def test_a_device_or_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, specia
         os.mkfifo(path)
     with pytest.raises(InputError, match="is not a regular file; give - to read what comes"):
         corpus_files([str(path)])
-    ((_, why),) = skipped(list(documents_of(Piece(str(path), 0, 9), "line", "text")))
+    ((_, why),) = skipped(list(documents_of(FilePart(str(path), 0, 9), "line", "text")))
     assert "not a regular file" in why
 
 
@@ -734,7 +737,7 @@ def test_a_corpus_can_lie_in_any_file_system_of_fsspec() -> None:
     try:
         check_distant("memory:///corpus")
         system.pipe("/corpus/gone.txt", b"x")
-        piece = Piece("memory://corpus/gone.txt", 0, 1)
+        piece = FilePart("memory://corpus/gone.txt", 0, 1)
         system.rm("/corpus/gone.txt")
         ((_, why),) = skipped(list(documents_of(piece, "line", "text")))
         assert "there is nothing at" in why

@@ -4,9 +4,12 @@ from math import isnan, log
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnviz.models.loaded import Rows
+from attnviz.models.reducing import FAST_SUMS, WindowStatistics
 from attnviz.records.capture import FloatArray, PatternBlock
 from attnviz.records.heads import Head
 from attnviz.records.metrics import (
@@ -17,8 +20,8 @@ from attnviz.records.metrics import (
     MeasureHeads,
     estimates,
     marks_of_diagonals,
-    marks_of_first,
     marks_of_tokens,
+    marks_of_two_texts,
     role_of,
     untold_roles,
 )
@@ -28,10 +31,10 @@ REPEATED = [0, *range(5, 15), *range(5, 15)]
 
 
 def measured(
-    patterns: FloatArray, marks: Marks, *, causal: bool = True, rows: int = 4, apart: bool = False
+    patterns: FloatArray, marks: Marks, *, causal: bool = True, rows: int = 4
 ) -> list[dict[str, float]]:
     """The metrics of some heads (h, n_q, n_k), which come some rows at a time."""
-    measure = MeasureHeads(marks, causal, apart)
+    measure = MeasureHeads(marks, causal)
     for first in range(0, patterns.shape[1], rows):
         queries = np.arange(first, min(first + rows, patterns.shape[1]))
         last = queries[-1] + 1 if causal else patterns.shape[2]
@@ -152,7 +155,7 @@ def test_the_probe_counts_only_the_second_copy() -> None:
 
 def test_between_two_texts_there_is_no_distance() -> None:
     cross = random_patterns(1, 5, causal=False)[:, :3]
-    (found,) = measured(cross, marks_of_first(), causal=False, apart=True)
+    (found,) = measured(cross, marks_of_two_texts(), causal=False)
     defined = {name for name, value in found.items() if not isnan(value)}
     assert defined == {"entropy", "normalised", "first"}
     assert found["normalised"] == pytest.approx(found["entropy"] / log(5))
@@ -211,3 +214,30 @@ def test_samples_have_a_mean_and_a_standard_error() -> None:
     assert found.mean == pytest.approx(0.3)
     assert found.error == pytest.approx(np.std([0.1, 0.2, 0.6], ddof=1) / np.sqrt(3))
     assert estimates(samples[:1])["entropy"].error is None
+
+
+@given(
+    ids=st.lists(st.integers(0, 4), min_size=1, max_size=12),
+    seed=st.integers(0, 100),
+    rows=st.integers(1, 12),
+    causal=st.booleans(),
+)
+def test_the_fast_sums_of_a_scan_are_those_of_the_table(
+    ids: list[int], seed: int, rows: int, causal: bool
+) -> None:
+    patterns = random_patterns(2, len(ids), seed=seed, causal=causal)
+    measure = MeasureHeads(marks_of_tokens(ids), causal)
+    fast = WindowStatistics(torch.tensor([ids]), causal)
+    for first in range(0, len(ids), rows):
+        queries = np.arange(first, min(first + rows, len(ids)))
+        block = patterns[:, queries, : queries[-1] + 1 if causal else None]
+        measure(PatternBlock(0, (0, 1), queries, block))
+        fast(Rows(0, slice(0, 1), first, torch.tensor(block[None])))
+    before = np.array([i - ids.index(token) for i, token in enumerate(ids)])
+    sums, found = fast.sums().sums[0], measure.metrics()
+    for i, name in enumerate(METRICS):
+        for head in (0, 1):
+            over = FAST_SUMS[name].rows(before, causal)
+            mean = float(sums[head, i]) / over if over else float("nan")
+            expected = found[Head(0, head)][name]
+            assert mean == pytest.approx(expected, abs=1e-5, nan_ok=True), name

@@ -1,17 +1,26 @@
 """`attnviz atlas`: the result of a scan."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 import typer
 
 from attnviz.commands.atlas import terminal as table
-from attnviz.commands.atlas.development import develop
-from attnviz.commands.atlas.headlines import one_head, scatter_of, two_scores
-from attnviz.commands.atlas.record import SCORES, Atlas
-from attnviz.commands.atlas.rows import AtlasRow, DevelopmentRow, HeadPartRow, ScatterRow
+from attnviz.commands.atlas.development import Development, develop
+from attnviz.commands.atlas.headlines import Scatter, one_head, scatter_of, two_scores
+from attnviz.commands.atlas.record import SCORES, Atlas, HeadAtlas, ScoreName
+from attnviz.commands.atlas.rows import (
+    ATLAS_ROW,
+    DEVELOPMENT_ROW,
+    PART_ROW,
+    developed,
+    head_chunks,
+    parts_of,
+    scatter_row,
+)
 from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads
 from attnviz.draw.titles import amount, model_notes
 from attnviz.errors import UsageError, option
@@ -19,20 +28,16 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver, deliver_result, destination_of
 from attnviz.kit.lines import say
 from attnviz.kit.option import command, option_field
-from attnviz.kit.result import result_of
+from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
 from attnviz.records.call import Asked, asked
 from attnviz.records.rows import made_to_dict
-
-if TYPE_CHECKING:
-    from attnviz.draw.picture.canvas import Drawn
-
 
 # What `attnviz atlas` shows besides its table: one head, two scores, several scans, a tree.
 
 
 @dataclass(frozen=True)
-class Viewed:
+class AtlasViews:
     """What of the scan is shown."""
 
     head: str | None = option_field(
@@ -60,12 +65,8 @@ class Viewed:
     )
 
 
-def check_views(session: Session, folders: Sequence[str], viewed: Viewed) -> None:
-    """See that what was asked for fits together.
-
-    Raises:
-        UsageError: it does not.
-    """
+def check_views(session: Session, folders: Sequence[str], viewed: AtlasViews) -> None:
+    """See that what was asked for fits together."""
     if viewed.export is not None:
         useless = ("head", "plot", "sort", "top", "format", g.Canvas)
         session.refuse(*useless, wrong=f"does nothing for {option('export', viewed.export)}")
@@ -78,11 +79,7 @@ def check_views(session: Session, folders: Sequence[str], viewed: Viewed) -> Non
 
 
 def read_scan(session: Session, folder: str) -> Atlas:
-    """The result of a scan, with a line on stderr about layers without attention.
-
-    Raises:
-        InputError: there is none, or it is damaged.
-    """
+    """The result of a scan, with a line on stderr about layers without attention."""
     whole = read_atlas(folder)
     say(session, model_notes(whole.identity))
     return whole
@@ -106,9 +103,6 @@ def show_head(session: Session, to: Destination, folder: str, name: str, top: in
         InputError: the result is damaged.
         OutputError: the file or the stream cannot take it.
     """
-    from attnviz.commands.atlas import terminal as atlas_terminal
-    from attnviz.commands.atlas.rows import head_chunks, head_rows
-
     if to.format.picture or to.format.name == "html":
         raise UsageError(
             f"{option('head', name)} has no {to.format.name}", f"leave {option('head')} out"
@@ -118,46 +112,32 @@ def show_head(session: Session, to: Destination, folder: str, name: str, top: in
     if to.format.name == "json":
         deliver(session, to, [(None, head_chunks(found, made_of_scans([whole]), top))])
         return
-    result = result_of(
+    form = Form[HeadAtlas](
         "atlas",
-        found,
-        str(found.head),
-        (HeadPartRow,),
-        lambda: head_rows(found, top),
-        lambda display: atlas_terminal.render_head(whole, found, top, display),
+        PART_ROW,
+        lambda found, top, line: parts_of(found, top),
+        lambda found: str(found.head),
+        lambda found, display: table.render_head(whole, found, top, display),
     )
-    deliver_result(session, to, result)
+    deliver_result(session, to, Result(form, found, _top=top))
 
 
 def show_plot(
     session: Session, to: Destination, whole: Atlas, names: str, top: int | None, canvas: g.Canvas
 ) -> None:
-    """Two scores of every head.
-
-    Raises:
-        UsageError: these are not two scores.
-        OutputError: the file or the stream cannot take it.
-    """
-    from attnviz.commands.atlas import scatter as table
+    """Two scores of every head."""
+    from attnviz.commands.atlas import scatter as view
 
     scatter = scatter_of(whole, *two_scores(names))
-
-    def draw(**look: Any) -> "Drawn":
-        from attnviz.commands.atlas import scatter as picture
-
-        return picture.draw(whole, scatter, top=top, **look)
-
-    result = result_of(
+    form = Form[Scatter](
         "atlas",
-        scatter,
-        f"{scatter.x} and {scatter.y}",
-        (ScatterRow,),
-        scatter.records,
-        lambda display: table.render(whole, scatter, top, display),
-        draw,
-        _made=made_of_scans([whole]),
+        scatter_row(scatter.x, scatter.y),
+        lambda scatter, top, line: scatter.points,
+        lambda scatter: f"{scatter.x} and {scatter.y}",
+        lambda scatter, display: view.render(whole, scatter, top, display),
+        lambda scatter, **look: view.draw(whole, scatter, top=top, **look),
     )
-    deliver_result(session, to, result, canvas)
+    deliver_result(session, to, Result(form, scatter, _made=made_of_scans([whole])), canvas)
 
 
 def show_development(
@@ -175,31 +155,24 @@ def show_development(
         UsageError: the scans cannot be compared, or have no such head.
         OutputError: the file or the stream cannot take it.
     """
-    from attnviz.commands.atlas import development_shown as table
+    from attnviz.commands.atlas import development_shown as view
 
     if to.format.name == "html":
         raise UsageError("a page is of one scan", "give one folder")
     atlases = [read_scan(session, folder) for folder in folders]
     found = develop(folders, atlases)
     heads = found.heads if head is None else (one_head(atlases[0], head),)
-    found = found.only(heads, SCORES if score is None else (score,))
+    found = found.only(heads, [*SCORES] if score is None else (score,))
 
-    def draw(**look: Any) -> "Drawn":
-        from attnviz.commands.atlas import development_shown as picture
-
-        return picture.draw(found, top=top, **look)
-
-    result = result_of(
+    form = Form[Development](
         "atlas",
-        found,
-        amount(len(folders), "scan"),
-        (DevelopmentRow,),
-        lambda: list(found.records()),
-        lambda display: table.render(found, top, display),
-        draw,
-        _made=made_of_scans(atlases),
+        DEVELOPMENT_ROW,
+        lambda found, top, line: developed(found),
+        lambda found: amount(len(folders), "scan"),
+        lambda found, display: view.render(found, top, display),
+        lambda found, **look: view.draw(found, top=top, **look),
     )
-    deliver_result(session, to, result, canvas)
+    deliver_result(session, to, Result(form, found, _made=made_of_scans(atlases)), canvas)
 
 
 def export_tree(session: Session, folder: str, tree: Path | None) -> None:
@@ -243,24 +216,13 @@ attnviz atlas scanned --export headvis -o tree
 """
 COMMON = "head sort top plot format output quiet".split()
 """The options that the short help lists."""
-Score: TypeAlias = Literal[
-    "entropy",
-    "normalised",
-    "distance",
-    "distance_variance",
-    "previous",
-    "first",
-    "self",
-    "duplicate",
-    "induction",
-]
 
 
 @dataclass(frozen=True)
 class Listed:
     """Which heads are listed, and in which order."""
 
-    sort: Score | None = option_field(
+    sort: ScoreName | None = option_field(
         g.LOOK,
         None,
         "--sort",
@@ -291,7 +253,7 @@ def atlas(
         ),
     ],
     listed: Listed,
-    viewed: Viewed,
+    viewed: AtlasViews,
     canvas: g.Canvas,
     screen: g.Screen,
     output: g.PageOutput,
@@ -317,51 +279,28 @@ def atlas(
     if viewed.plot is not None:
         show_plot(session, to, whole, viewed.plot, top, canvas)
         return
-    _show_scores(session, to, whole, listed, canvas)
+    found, made = whole.sorted_by(listed.sort), made_of_scans([whole])
+    deliver_result(session, to, Result(SCORES_OF_HEADS, found, _top=top, _made=made), canvas)
 
 
-def _show_scores(
-    session: Session, to: Destination, whole: Atlas, listed: Listed, canvas: g.Canvas
-) -> None:
-    """The scores of every head."""
-    found = whole.sorted_by(listed.sort, listed.top)
-
-    def draw(**look: Any) -> "Drawn":
-        from attnviz.commands.atlas import picture
-
-        return picture.draw(whole, **look)
-
-    result = result_of(
-        "atlas",
-        found,
-        whole.model,
-        (AtlasRow,),
-        lambda: list(found.rows),
-        lambda display: table.render_atlas(found, display),
-        draw,
-        _made=made_of_scans([whole]),
-    )
-    deliver_result(session, to, result, canvas)
+SCORES_OF_HEADS = Form[Atlas](
+    "atlas",
+    ATLAS_ROW,
+    lambda whole, top, line: whole.rows[:top],
+    lambda whole: whole.model,
+    "attnviz.commands.atlas.terminal:render_atlas",
+    "attnviz.commands.atlas.picture:draw",
+    top=sys.maxsize,
+)
 
 
 # `attnviz atlas -o FILE.html`: the result of a scan as a page.
 
 
 def show_page(
-    session: Session,
-    to: Destination,
-    folder: str,
-    whole: Atlas,
-    sort: str | None,
-    plot: str | None,
+    session: Session, to: Destination, folder: str, whole: Atlas, sort: str | None, plot: str | None
 ) -> None:
-    """The page of a scan, which opens on the head with the most of a score, or on two scores.
-
-    Raises:
-        UsageError: these are not two scores, or the page is too large for a stream.
-        InputError: the result is damaged.
-        OutputError: a file cannot be written.
-    """
+    """The page of a scan, which opens on the head with the most of a score, or on two scores."""
     from attnviz.commands.atlas.page import page_of, start_of, write_page
 
     session.refuse("top", wrong="does nothing for html", hint="a page shows every head")

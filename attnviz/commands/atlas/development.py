@@ -1,19 +1,16 @@
 """How the scores of every head develop over the checkpoints of one model."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from attnviz.commands.atlas.record import SCORES, Atlas
+from attnviz.commands.atlas.record import SCORES, Atlas, FloatArray64
 from attnviz.errors import UsageError
 from attnviz.records.heads import Head
-
-Numbers: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -47,8 +44,8 @@ class Development:
     names: tuple[str, ...]
     steps: tuple[int, ...] | None
     heads: tuple[Head, ...]
-    means: Mapping[str, Numbers]
-    errors: Mapping[str, Numbers]
+    means: Mapping[str, FloatArray64]
+    errors: Mapping[str, FloatArray64]
     size: tuple[int, int]
 
     def changes(self, score: str) -> list[Change]:
@@ -71,26 +68,6 @@ class Development:
         )
         return replace(self, heads=tuple(heads), means=means, errors=errors)
 
-    def records(self) -> Iterator[Mapping[str, Any]]:
-        """A row for each head, score and checkpoint."""
-        for n, head in enumerate(self.heads):
-            for score, means in self.means.items():
-                errors = self.errors[score]
-                for i, name in enumerate(self.names):
-                    yield {
-                        "layer": head.layer,
-                        "head": head.head,
-                        "score": score,
-                        "checkpoint": name,
-                        "step": None if self.steps is None else self.steps[i],
-                        "mean": _or_none(means[n, i]),
-                        "error": _or_none(errors[n, i]),
-                    }
-
-
-def _or_none(value: float) -> float | None:
-    return None if isnan(value) else float(value)
-
 
 # The scans of several checkpoints of one model, as one record.
 
@@ -106,9 +83,6 @@ def develop(names: Sequence[str], atlases: Sequence[Atlas]) -> Development:
     Args:
         names: what each scan is called: its folder, as given.
         atlases: at least two, of the same heads over the same corpus.
-
-    Raises:
-        UsageError: two of them cannot be compared; the difference is named.
     """
     for i, atlas in enumerate(atlases[1:], start=1):
         _check_same((names[0], names[i]), (atlases[0], atlas))
@@ -172,11 +146,6 @@ def _told_apart(names: Sequence[str]) -> list[str]:
 
 
 def _check_same(names: tuple[str, str], atlases: tuple[Atlas, Atlas]) -> None:
-    """See that two scans can be compared.
-
-    Raises:
-        UsageError: they cannot.
-    """
     wrong = _difference(names, atlases)
     if wrong:
         raise UsageError(

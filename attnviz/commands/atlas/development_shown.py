@@ -3,7 +3,6 @@
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isnan
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from attnviz.commands.atlas.development import Change, Development
 from attnviz.commands.atlas.headlines import development_title
 from attnviz.commands.atlas.record import SCORES
 from attnviz.commands.atlas.terminal import letters, score_number
-from attnviz.commands.heads.terminal import SHORT
 from attnviz.console import Display
 from attnviz.draw.labels import LAYERS, ascii_only, fenced
 from attnviz.draw.picture.canvas import Drawn, place
@@ -25,6 +23,7 @@ from attnviz.draw.picture.panes import axis_label, draw_layers, layer_color, lay
 from attnviz.draw.terminal.colors import cut, folded, pad, widest
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, readable
+from attnviz.records.rows import measured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,10 +39,7 @@ ROOMY = 80  # cells; a narrower table has short names
 def render(development: Development, top: int | None, display: Display) -> Iterator[Text]:
     """For each score the heads that change most, with their means at the checkpoints that fit.
 
-    Args:
-        development: several checkpoints.
-        top: how many heads of each score; None for 3.
-        display: where it is shown.
+    `top`: how many heads of each score; None for 3.
     """
     title = letters(development_title(development), display)
     yield from folded(Text(title, "dim"), display.width)
@@ -73,20 +69,20 @@ def _table(
     development: Development, shown: Sequence[Change], display: Display
 ) -> Generator[Text, None, int]:
     """A line for each change, with as many of its means as fit; returns how many do not."""
+    roomy = display.width >= ROOMY
+    header = "score" if development.steps is None else "score, at step" if roomy else "at step"
+    scores = [SCORES[each.score] for each in shown]
     left = [
-        _column("head", [str(each.head) for each in shown]),
-        _column(
-            _score_header(development, display),
-            [_score(each.score, display) for each in shown],
-        ),
+        ["head", *(str(each.head) for each in shown)],
+        [header, *(score.label if roomy else score.short for score in scores)],
     ]
     means = [
-        _column(name, [letters(score_number(c.score, _known(c.means[i])), display) for c in shown])
+        [name, *(letters(score_number(c.score, measured(c.means[i])), display) for c in shown)]
         for i, name in enumerate(_names(development, display))
     ]
     right = [
-        _column("change", [score_number(c.score, c.change, signed=True) for c in shown]),
-        _column("", [letters(f"±{score_number(c.score, c.error)}", display) for c in shown]),
+        ["change", *(score_number(c.score, c.change, signed=True) for c in shown)],
+        ["", *(letters(f"±{score_number(c.score, c.error)}", display) for c in shown)],
     ]
     arrow = letters(" → ", display)
     least = _cells(left, "") + _cells([means[0], means[-1]], arrow) - len(arrow)
@@ -103,22 +99,6 @@ def _table(
         line.rstrip()
         yield line
     return len(means) - len(chosen)
-
-
-def _score_header(development: Development, display: Display) -> str:
-    if development.steps is None:
-        return "score"
-    return "score, at step" if display.width >= ROOMY else "at step"
-
-
-def _score(name: str, display: Display) -> str:
-    if display.width >= ROOMY:
-        return name.replace("_", " ")
-    return SHORT.get(name, "dist var")
-
-
-def _column(name: str, cells: Sequence[str]) -> list[str]:
-    return [name, *cells]
 
 
 def _right(column: Sequence[str], n: int) -> str:
@@ -150,10 +130,6 @@ def _names(development: Development, display: Display) -> list[str]:
     return [fenced(cut(name, NAME, unicode=unicode)) for name in names]
 
 
-def _known(mean: float) -> float | None:
-    return None if isnan(mean) else mean
-
-
 # How scores develop over checkpoints: a panel for each score, a line for each head.
 
 
@@ -174,14 +150,7 @@ def draw(
 ) -> Drawn:
     """A panel for each score that was measured.
 
-    Args:
-        development: several checkpoints.
-        top: how many heads are named in each panel, those that change most; None for 3.
-        dpi: pixels in an inch.
-        cmap: the colours of the layers.
-
-    Raises:
-        UsageError: no such colour map, a resolution that makes no usable picture, or no score.
+    `top`: how many heads are named in each, those that change most; `cmap`: the layers' colours.
     """
     layers = [head.layer for head in development.heads]
     title = development_title(development)
@@ -206,11 +175,6 @@ def draw(
 
 
 def _measured(development: Development) -> list[str]:
-    """The scores that some head has at some checkpoint.
-
-    Raises:
-        UsageError: there is none.
-    """
     means = development.means
     found = [score for score in SCORES if score in means and not np.isnan(means[score]).all()]
     if not found:
@@ -283,7 +247,7 @@ def _draw_lines(
         LineCollection(lines, colors=colors, linewidths=width, alpha=alpha, zorder=2)
     )
     axes.autoscale()
-    axes.set_title(axis_label(score), fontsize=9, loc="left")
+    axes.set_title(axis_label(SCORES[score]), fontsize=9, loc="left")
     axes.set_xticks(
         ticks.places,
         ticks.names,

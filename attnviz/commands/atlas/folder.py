@@ -57,11 +57,7 @@ class Store:
         return "://" in self.where
 
     def write(self, name: str, data: bytes | Iterable[bytes]) -> None:
-        """Write a file, or chunks as they come, which is then complete or untouched.
-
-        Raises:
-            OutputError: it cannot be written.
-        """
+        """Write a file, or chunks as they come, which is then complete or untouched."""
         if not self.remote:
             path = Path(self.where) / name
             make_folder(path.parent)
@@ -100,22 +96,14 @@ class Store:
             return data
 
     def has(self, name: str) -> bool:
-        """Whether a file, or anything else, is there.
-
-        Raises:
-            InputError: it cannot be seen.
-        """
+        """Whether a file, or anything else, is there."""
         with self._told(InputError, name):
             if self.remote:
                 return bool(self._system.exists(self.url(name)))
             return os.path.lexists(Path(self.where) / name)
 
     def state(self, name: str) -> dict[str, Any] | None:
-        """The bytes of a file, and their digest; None where there is none.
-
-        Raises:
-            InputError: it cannot be read.
-        """
+        """The bytes of a file, and their digest; None where there is none."""
         size, digest = 0, blake2b(digest_size=16)
         with self._told(InputError, name):
             try:
@@ -128,11 +116,7 @@ class Store:
         return {"bytes": size, "blake2b": digest.hexdigest()}
 
     def open(self, name: str) -> BinaryIO:
-        """A file, to be read in parts.
-
-        Raises:
-            OSError: there is none, or it cannot be read.
-        """
+        """A file, to be read in parts."""
         if self.remote:
             opened: BinaryIO = self._system.open(self.url(name), "rb")
             return opened
@@ -141,11 +125,7 @@ class Store:
         return path.open("rb")
 
     def names(self, folder: str) -> set[str]:
-        """The files of a folder within this one, as `folder/name`.
-
-        Raises:
-            InputError: it cannot be listed.
-        """
+        """The files of a folder within this one, as `folder/name`."""
         with self._told(InputError, folder):
             try:
                 if self.remote:
@@ -158,11 +138,7 @@ class Store:
         return {f"{folder}/{str(each).rsplit('/', 1)[-1]}" for each in found}
 
     def remove(self, folder: str) -> None:
-        """Remove a folder within this one, and the files in it.
-
-        Raises:
-            OutputError: it cannot be removed.
-        """
+        """Remove a folder within this one, and the files in it."""
         import shutil
 
         with self._told(OutputError, folder):
@@ -172,11 +148,7 @@ class Store:
                 self._system.rm(self.url(folder), recursive=True)
 
     def try_writing(self) -> None:
-        """See that a file can be written.
-
-        Raises:
-            OutputError: it cannot.
-        """
+        """See that a file can be written."""
         name = f"{TRIAL}-{secrets.token_hex(4)}"  # others may try at the same time
         self.write(name, b"attnviz")
         with self._told(OutputError, name):
@@ -347,10 +319,6 @@ def keep_manifest(store: Store, manifest: Mapping[str, Any]) -> None:
 
     One under which nothing was counted is replaced. One that is lost or damaged is written again
     where all shards are of this scan.
-
-    Raises:
-        UsageError: it is another one; the difference, or what is lost, is named.
-        OutputError: it cannot be written.
     """
     found, scan = _found(store), digest_of(manifest)
     if found is not None and _is_intact(found) and found["scan"] == scan:
@@ -385,22 +353,14 @@ def made_of(manifest: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
 def finish(
     store: Store, manifest: Mapping[str, Any], made: Mapping[str, Any], **counted: int
 ) -> None:
-    """Write the manifest of a finished scan: with how it was made, what it counted, and its files.
-
-    Raises:
-        OutputError: it cannot be written.
-    """
+    """Write the manifest of a finished scan: how it was made, what it counted, and its files."""
     files = {name: store.state(name) for name in FILES}
     result = {**counted, "made": made, "files": files}
     _write(store, {**manifest, "scan": digest_of(manifest), "result": result})
 
 
 def lost_files(store: Store, manifest: Mapping[str, Any]) -> set[str]:
-    """The files of a result that are not as the scan wrote them; all while it is not finished.
-
-    Raises:
-        InputError: one cannot be read.
-    """
+    """The files of a result that are not as the scan wrote them; all while it is not finished."""
     return {name for name in FILES if not is_whole(store, manifest, name)}
 
 
@@ -415,11 +375,7 @@ def _write(store: Store, manifest: Mapping[str, Any]) -> None:
 
 
 def _check_empty(store: Store) -> None:
-    """See that the folder has nothing of another program's that a scan would replace.
-
-    Raises:
-        UsageError: it has.
-    """
+    """See that the folder has nothing of another program's that a scan would replace."""
     there = [MANIFEST] if store.has(MANIFEST) else []
     there += [folder for folder in ("examples", "sampled") if store.names(folder)]
     if there:
@@ -429,11 +385,6 @@ def _check_empty(store: Store) -> None:
 
 
 def _check_orphans(store: Store, shards: Iterable[str], scan: str) -> None:
-    """See that shards without a manifest are of this scan.
-
-    Raises:
-        UsageError: they are not, or there are none.
-    """
     found = set[str]()
     for name in shards:
         with suppress(ValueError):

@@ -1,16 +1,15 @@
 """What stands out in the result of a scan: one head of it, and outliers among all heads."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.commands.atlas.development import Development
-from attnviz.commands.atlas.record import SCORES, Atlas, HeadAtlas
+from attnviz.commands.atlas.record import SCORES, Atlas
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option, readable
 from attnviz.records.heads import Head, head_named, listed
@@ -39,7 +38,6 @@ class HeadPoint:
 
     @property
     def far(self) -> bool:
-        """Whether one of the scores is an outlier."""
         return self.distance > FAR
 
 
@@ -59,22 +57,6 @@ class Scatter:
     def outliers(self) -> Sequence[HeadPoint]:
         """The heads with an outlying score, the farthest first."""
         return [point for point in self.points if point.far]
-
-    def records(self) -> list[Mapping[str, Any]]:
-        """A row for each head."""
-        return [
-            {
-                "layer": point.head.layer,
-                "head": point.head.head,
-                self.x: point.x,
-                f"{self.x}_error": point.x_error,
-                self.y: point.y,
-                f"{self.y}_error": point.y_error,
-                "distance_from_median": point.distance,
-                "outlier": point.far,
-            }
-            for point in self.points
-        ]
 
 
 SAME = 1e-6
@@ -114,7 +96,7 @@ def two_scores(names: str) -> tuple[str, str]:
         return given[0], given[1]
     said = f"{option('plot', repr(names))} does not name two scores"
     if wrong and wrong[0]:
-        near = get_close_matches(wrong[0], SCORES, 1)
+        near = get_close_matches(wrong[0], [*SCORES], 1)
         meant = f" (did you mean {near[0]}?)" if near else ""
         said = f"{option('plot', repr(names))}: there is no score {wrong[0]!r}{meant}"
     raise UsageError(said, f"name two of {', '.join(SCORES)}, as in previous,induction")
@@ -158,32 +140,26 @@ def _away(values: Sequence[float]) -> NDArray[np.float64]:
 # Sentences on a scan and its views: one head, two scores, and several checkpoints.
 
 
-def atlas_title(atlas: Atlas) -> str:
-    """What was scanned with what."""
-    documents, tokens = atlas.size
-    size = f"{amount(documents, 'document')}, {amount(tokens, 'token')}"
-    return f"{readable(atlas.model)}, scan of {size}: means over documents"
+def atlas_title(atlas: Atlas, head: str = "") -> str:
+    """What was scanned with what; `head`: of which head."""
+    model = f"{readable(atlas.model)} {head}".rstrip()
+    return f"{model}, scan of {_size(*atlas.size)}: means over documents"
 
 
-def atlas_head_title(atlas: Atlas, head: HeadAtlas) -> str:
-    """Which head of which scan."""
-    documents, tokens = atlas.size
-    size = f"{amount(documents, 'document')}, {amount(tokens, 'token')}"
-    return f"{readable(atlas.model)} {head.head}, scan of {size}: means over documents"
+def _size(documents: int, tokens: int) -> str:
+    return f"{amount(documents, 'document')}, {amount(tokens, 'token')}"
 
 
 def development_title(development: Development) -> str:
     """How many heads are followed over how many checkpoints."""
-    documents, tokens = development.size
-    heads = amount(len(development.heads), "head")
-    size = f"{amount(documents, 'document')}, {amount(tokens, 'token')}"
+    heads, size = amount(len(development.heads), "head"), _size(*development.size)
     return f"{heads} at {len(development.names)} checkpoints, each a scan of {size}"
 
 
 def scatter_title(atlas: Atlas, scatter: Scatter) -> str:
     """Which scores of how many heads."""
     heads = amount(len(scatter.points), "head")
-    x, y = (name.replace("_", " ") for name in (scatter.x, scatter.y))
+    x, y = SCORES[scatter.x].label, SCORES[scatter.y].label
     return f"{readable(atlas.model)}, {y} by {x}, {heads}: means over documents"
 
 

@@ -24,9 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.commands.atlas.record import SCORES, Atlas, Bin, Example, HeadAtlas, Side
+from attnviz.commands.atlas.record import SCORES, Atlas, Bin, HeadAtlas, HeadExample, TokenSide
 from attnviz.errors import OutputError
 from attnviz.kit.write import ELSEWHERE, as_output_error, check_folder, make_folder, write_bytes
+from attnviz.records.metrics import Score
 from attnviz.records.tokens import SPECIAL_LABEL
 
 INTERVALS = 5
@@ -38,29 +39,18 @@ ENTRIES = ("config.json", "scatter_data.json", "server_config.json", "attributio
 PUBLISHED = ("schema", "revision", "engine", "split", "key", "length", "documents", "seed")
 """What the tree says of the manifest: not which files of the user's were read."""
 HEAD_FILE = re.compile(r"L\d+H\d+\.json")
-NAMES: Mapping[str, str] = {
-    "self": "self_attention_score",
-    "previous": "prev_token_score",
-    "entropy": "pattern_entropy",
-    "distance": "qk_distance",
-    "distance_variance": "qk_distance_variance",
-    "induction": "induction_score",
-    "first": "first_token_score",
-    "duplicate": "duplicate_token_score",
-    "normalised": "normalised_entropy",
-}
-"""Our scores as HeadVis calls them; the last three it does not have."""
-MEANINGS: Mapping[str, str] = {
-    "self": "Mean weight of a query on itself.",
-    "previous": "Mean weight of a query on the token before it.",
-    "entropy": "Mean entropy of the rows, in nats.",
-    "distance": "Mean distance from a query to its keys, in tokens.",
-    "distance_variance": "Variance of the distance from a query to its keys.",
-    "induction": "Mean weight on the tokens that follow earlier copies of the query's token.",
-    "first": "Mean weight of a query on the first token.",
-    "duplicate": "Mean weight on earlier copies of the query's token.",
-    "normalised": "Mean entropy of the rows, as a share of the most that each can reach.",
-}
+OWN = (
+    *("self_attention_score", "prev_token_score", "pattern_entropy"),
+    *("qk_distance", "qk_distance_variance", "induction_score"),
+)
+"""The scores that HeadVis has of its own; they stand first."""
+
+
+def scores() -> list[Score]:
+    """The scores in the order of the tree."""
+    own = dict(zip(OWN, range(len(OWN)), strict=True))
+    return sorted(SCORES.values(), key=lambda score: own.get(score.headvis, len(own)))
+
 
 PAGE: Mapping[str, Any] = {
     "head_data_pattern": "L{layer}H{head}.json",
@@ -92,9 +82,6 @@ def write_headvis(tree: Path, atlas: Atlas, heads: Iterable[HeadAtlas]) -> Path:
         tree: the folder that the loaders are given; made where it is not there.
         atlas: the scan.
         heads: its heads, as they come; only one of them is held at a time.
-
-    Raises:
-        OutputError: a file cannot be written, or the folder holds something else.
     """
     folder = tree / file_name(model_of(atlas), "model") / "headvis"
     folder /= file_name(corpus_of(atlas), "corpus")
@@ -142,8 +129,8 @@ def _write(path: Path, content: object) -> None:
 
 def scatter_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """The scores of a head under HeadVis's names; null where one could not be measured."""
-    scores = {name: _rounded(row[score]) for score, name in NAMES.items()}
-    return {"layer": row["layer"], "head": row["head"], **scores}
+    named = {score.headvis: _rounded(row[score.name]) for score in scores()}
+    return {"layer": row["layer"], "head": row["head"], **named}
 
 
 def head_object(head: HeadAtlas, atlas: Atlas) -> dict[str, Any]:
@@ -168,7 +155,7 @@ def head_object(head: HeadAtlas, atlas: Atlas) -> dict[str, Any]:
     }
 
 
-def sequence_object(example: Example) -> dict[str, Any]:
+def sequence_object(example: HeadExample) -> dict[str, Any]:
     """An example with its links as `query * len(tokens) + key`, in rising order."""
     indices = example.queries * len(example.tokens) + example.keys
     order = np.argsort(indices, kind="stable")
@@ -185,7 +172,7 @@ def sequence_object(example: Example) -> dict[str, Any]:
     }
 
 
-def _distinct(examples: Iterable[Example]) -> Iterable[Example]:
+def _distinct(examples: Iterable[HeadExample]) -> Iterable[HeadExample]:
     """Each window once; one may be among the largest, and be drawn from its bin, too."""
     return {(each.path, each.start, each.window): each for each in examples}.values()
 
@@ -201,7 +188,7 @@ def _distances(bins: Sequence[Bin], atlas: Atlas) -> dict[str, list[float]]:
     }
 
 
-def _tokens(head: HeadAtlas, side: Side) -> list[dict[str, Any]]:
+def _tokens(head: HeadAtlas, side: TokenSide) -> list[dict[str, Any]]:
     return [
         {"token": _token(getattr(each, side)), "weight": _rounded(each.mass)}
         for each in head.tokens.get(side, ())[:TOKENS]
@@ -230,8 +217,8 @@ def config_object(atlas: Atlas) -> dict[str, Any]:
         "heads": heads,
         "n_layers": max(layer for layer, _ in heads) + 1,
         "n_heads": max(number for _, number in heads) + 1,
-        "metrics": list(NAMES.values()),
-        "metric_descriptions": {NAMES[score]: MEANINGS[score] for score in SCORES},
+        "metrics": [score.headvis for score in scores()],
+        "metric_descriptions": {score.headvis: score.sentence for score in SCORES.values()},
         **PAGE,
         "pipeline_config": {
             **shared,

@@ -8,21 +8,20 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 
 from attnviz.commands.atlas.headvis import new_folder
-from attnviz.commands.atlas.record import SCORES, Atlas, Example, HeadAtlas
+from attnviz.commands.atlas.record import SCORES, Atlas, HeadAtlas, HeadExample
 from attnviz.draw.labels import VIRIDIS
 from attnviz.draw.page import document
 from attnviz.draw.page.document import COMMON, beside, filled, policy, safe_json, source
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option, readable
 from attnviz.kit.write import encoded, write_bytes
-from attnviz.records.metrics import ROLES
+from attnviz.records.metrics import METRICS, ROLES, Score
 
 # The page of a scan: all heads by their scores, and one head with all that was found of it.
 #
@@ -161,12 +160,18 @@ def _facts(atlas: Atlas, start: AtlasStart) -> Mapping[str, object]:
         "about": _about(atlas),
         "documents": atlas.size[0],
         "heads": [[head_name(row), int(row["layer"]), int(row["head"])] for row in atlas.rows],
-        "scores": [{"name": name, **vars(EXPLAINED[name])} for name in SCORES],
+        "scores": [_explained(score) for score in SCORES.values()],
         "values": _values(atlas),
         "start": vars(start),
         "colors": {"light": VIRIDIS, "dark": VIRIDIS},  # a dot of no score is seen, too
         "levels": LEVELS,
     }
+
+
+def _explained(score: Score) -> Mapping[str, object]:
+    digits = {"tokens": 2, "tokens²": 1}.get(score.unit, 3)
+    about = {"name": score.name, "label": score.label, "unit": score.unit}
+    return {**about, "says": score.meaning, "digits": digits}
 
 
 def _title(atlas: Atlas) -> str:
@@ -176,7 +181,6 @@ def _title(atlas: Atlas) -> str:
 
 
 def _about(atlas: Atlas) -> str:
-    """What was scanned, and how it was cut."""
     length, windows = atlas.asked.get("length"), int(atlas.rows[0]["windows"])
     at_most = f" of at most {amount(length, 'token')}" if isinstance(length, int) else ""
     tokens = f"{amount(atlas.size[1], 'token')} in {amount(windows, 'window')}{at_most}"
@@ -194,7 +198,7 @@ def _values(atlas: Atlas) -> Mapping[str, object]:
     }
 
 
-def _example(example: Example) -> Mapping[str, object]:
+def _example(example: HeadExample) -> Mapping[str, object]:
     """A window and its links, by query and then by weight."""
     order = np.lexsort((example.keys, -example.weights, example.queries))
     levels = np.rint(np.nan_to_num(example.weights.astype(np.float64)) * LEVELS).astype(np.int64)
@@ -230,8 +234,7 @@ def _short(value: float | None) -> float | None:
 
 LARGEST = 20_000_000
 """A page of at most so many bytes is one file."""
-TELLING = ("induction", "duplicate", "previous", "self")
-"""Scores that say what a head does; the others say how its weights are spread."""
+TELLING = [role.metric for role in ROLES if METRICS[role.metric].telling]
 
 
 def write_page(
@@ -249,9 +252,6 @@ def write_page(
 
     Returns:
         the folder, if there is one.
-
-    Raises:
-        OutputError: a file cannot be written, or the folder holds something else.
     """
     made, start = _Heads(atlas, iter(heads)), start or start_of(atlas)
     page = _one_file(atlas, made, start)
@@ -340,55 +340,7 @@ class _Heads:
 
 
 def _one_file(atlas: Atlas, made: _Heads, start: AtlasStart) -> bytes | None:
-    """The page as one file; None if it would be too large."""
     if not made.up_to(LARGEST):
         return None
     page = b"".join(encoded(page_chunks(atlas, start, made.search, made.kept)))
     return page if len(page) <= LARGEST else None
-
-
-# The scores of a scan in words, for a reader who meets them for the first time.
-
-
-@dataclass(frozen=True)
-class Explained:
-    """A score's name, its unit (empty for a share), and a clause that says what it measures.
-
-    `digits`: behind the point.
-    """
-
-    label: str
-    unit: str
-    says: str
-    digits: int = 3
-
-
-EXPLAINED: Mapping[str, Explained] = MappingProxyType(
-    {
-        "entropy": Explained(
-            "entropy", "nats", "how widely a query spreads its weight; 0: all on one key"
-        ),
-        "normalised": Explained(
-            "normalised entropy",
-            "",
-            "entropy as a share of the most possible; 1: the same weight on every key",
-        ),
-        "distance": Explained(
-            "distance", "tokens", "how far away the keys are: the mean, by weight", 2
-        ),
-        "distance_variance": Explained(
-            "distance variance", "tokens²", "how much this distance varies", 1
-        ),
-        "previous": Explained("previous", "", "weight on the token before the query"),
-        "first": Explained("first", "", "weight on the first token of the window"),
-        "self": Explained("self", "", "weight on the query itself"),
-        "duplicate": Explained(
-            "duplicate", "", "weight on earlier occurrences of the query's token"
-        ),
-        "induction": Explained(
-            "induction",
-            "",
-            "weight on the tokens that followed earlier occurrences of the query's token",
-        ),
-    }
-)

@@ -13,12 +13,8 @@ from attnviz.records.heads import Head
 
 
 def draw(atlas: Atlas, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The scores of all heads: shares from 0 to 1, others from 0 to the largest.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
-    found = (score_pane(name, by_head(_values(atlas, name))) for name in SCORES)
+    """The scores of all heads: shares from 0 to 1, others from 0 to the largest."""
+    found = (score_pane(SCORES[name], by_head(_values(atlas, name))) for name in SCORES)
     panes = [pane for pane in found if pane is not None]
     return draw_panes(atlas_title(atlas), panes, dpi=dpi, cmap=cmap)
 

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from math import nan, sqrt
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.records.capture import FloatArray, IntArray, ModelIdentity
 from attnviz.records.heads import Head
-from attnviz.records.metrics import BINS, METRICS, Estimate
+from attnviz.records.metrics import BINS, METRICS, Estimate, Score
 from attnviz.records.restore import model_of_dict
 from attnviz.records.rows import MODEL, to_json
 
@@ -157,8 +157,8 @@ def units(length: int) -> FloatArray64:
 
     `length`: the most tokens of a window. Entropy, in nats, is less than 16.
     """
-    of = {"entropy": 16.0, "distance": float(length), "distance_variance": float(length) ** 2}
-    return np.array([of.get(score, 1.0) for score in SCORES])
+    of = {"": 1.0, "nats": 16.0, "tokens": float(length), "tokens²": float(length) ** 2}
+    return np.array([of[score.unit] for score in SCORES.values()])
 
 
 def in_fixed_point(values: FloatArray64) -> IntArray:
@@ -202,11 +202,25 @@ def arrays_of(record: Record) -> dict[str, IntArray]:
 # FOLDER/examples.parquet      HeadAtlas.examples
 
 
-SCORES = (*METRICS, "distance_variance")
+SCORES: Mapping[str, Score] = {
+    **METRICS,
+    "distance_variance": Score(
+        "distance_variance",
+        "dist var",
+        "variance of the distance from a query to its keys",
+        "qk_distance_variance",
+        unit="tokens²",
+    ),
+}
+"""The scores of a head over a corpus, in the order of columns."""
+if TYPE_CHECKING:
+    ScoreName: TypeAlias = str
+else:
+    ScoreName = Literal[tuple(SCORES)]
 Histogram: TypeAlias = Literal["distance", "position", "largest"]
 """`distance`, `position`: the mean mass per query on keys so far away, or at this position;
 `largest`: how many windows have their largest weight there."""
-Side: TypeAlias = Literal["query", "key", "pair"]
+TokenSide: TypeAlias = Literal["query", "key", "pair"]
 
 
 @dataclass(frozen=True)
@@ -231,7 +245,7 @@ class TokenMass:
 
 
 @dataclass(frozen=True, eq=False)
-class Example:
+class HeadExample:
     """A window of the corpus, with the strongest links of one head in it.
 
     `kind`: "top" where it is one of those with the largest weight between two tokens, "bin" where
@@ -277,13 +291,12 @@ class HeadAtlas:
 
     row: Mapping[str, Any]
     histograms: Mapping[Histogram, Sequence[Bin]]
-    tokens: Mapping[Side, Sequence[TokenMass]]
-    examples: Sequence[Example]
+    tokens: Mapping[TokenSide, Sequence[TokenMass]]
+    examples: Sequence[HeadExample]
     sampled: int = 0
 
     @property
     def head(self) -> Head:
-        """Which head."""
         return Head(self.row["layer"], self.row["head"])
 
 
@@ -305,12 +318,12 @@ class Atlas:
         made: Mapping[str, Any] = self.asked.get("result", {}).get("made", {})
         return made
 
-    def sorted_by(self, score: str | None, top: int | None) -> "Atlas":
+    def sorted_by(self, score: str | None) -> "Atlas":
         """The same heads in this order, the largest first; heads without the score last."""
         rows = list(self.rows)
         if score is not None:
             rows.sort(key=lambda row: (row[score] is None, -(row[score] or 0.0)))
-        return replace(self, rows=rows[:top])
+        return replace(self, rows=rows)
 
     @property
     def heads(self) -> tuple[Head, ...]:
@@ -348,7 +361,7 @@ class CorpusFile:
 
 
 @dataclass(frozen=True)
-class Piece:
+class FilePart:
     """A part of a corpus file: from the byte `start` up to, and without, `end`.
 
     Documents that begin there belong to it; in Parquet, the row groups that begin there. `file`:
@@ -369,12 +382,12 @@ class Shard:
     """
 
     number: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[FilePart, ...]
     most: int | None = None
 
 
 @dataclass(frozen=True)
-class Document:
+class CorpusText:
     """A text of the corpus, its file, and the byte at which it begins.
 
     The byte is one of the decompressed file; in Parquet, `start` is the row, counted from 0.

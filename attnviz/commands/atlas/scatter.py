@@ -9,7 +9,7 @@ import numpy as np
 from rich.text import Text
 
 from attnviz.commands.atlas.headlines import HeadPoint, Scatter, outliers_said, scatter_title
-from attnviz.commands.atlas.record import Atlas
+from attnviz.commands.atlas.record import SCORES, Atlas
 from attnviz.commands.atlas.terminal import letters, score_number
 from attnviz.console import Display
 from attnviz.draw.labels import LAYERS
@@ -30,14 +30,7 @@ HEADS = 12
 
 
 def render(atlas: Atlas, scatter: Scatter, top: int | None, display: Display) -> Iterator[Text]:
-    """The heads farthest from the median, and the rule.
-
-    Args:
-        atlas: the scan.
-        scatter: two of its scores.
-        top: how many heads are named; None for 12.
-        display: where it is shown.
-    """
+    """The heads farthest from the median, and the rule; `top`: how many heads, None for 12."""
     shown = scatter.outliers[: top or HEADS]
     title = letters(scatter_title(atlas, scatter), display)
     yield from folded(Text(title, "dim"), display.width)
@@ -45,7 +38,7 @@ def render(atlas: Atlas, scatter: Scatter, top: int | None, display: Display) ->
     if shown:
         columns = [Column("head")]
         for name in (scatter.x, scatter.y):
-            columns += [Column(name.replace("_", " "), right=True)]
+            columns += [Column(SCORES[name].label, right=True)]
             columns += [Column(letters("± error", display), right=True)]
         columns.append(Column("distance", right=True))
         rows = [
@@ -81,18 +74,7 @@ FAR_AWAY = 0.14  # inches; from there on a line joins a name to its point
 def draw(
     atlas: Atlas, scatter: Scatter, *, top: int | None = None, dpi: int = 150, cmap: str = LAYERS
 ) -> Drawn:
-    """The scatter, with the outliers named.
-
-    Args:
-        atlas: the scan.
-        scatter: two of its scores.
-        top: how many outliers are named at most; None for 12.
-        dpi: pixels in an inch.
-        cmap: the colours of the layers.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """The scatter, with at most `top` outliers named, or 12; `cmap`: the layers' colours."""
     title = scatter_title(atlas, scatter)
     with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         axes = place(figure, 0, 0, WIDTH, HEIGHT)
@@ -151,8 +133,8 @@ def _draw_points(
     axes.margins(0.07)
     axes.set_xlim(axes.get_xlim())
     axes.set_ylim(axes.get_ylim())
-    axes.set_xlabel(axis_label(scatter.x), fontsize=9)
-    axes.set_ylabel(axis_label(scatter.y), fontsize=9)
+    axes.set_xlabel(axis_label(SCORES[scatter.x]), fontsize=9)
+    axes.set_ylabel(axis_label(SCORES[scatter.y]), fontsize=9)
     axes.tick_params(labelsize=7.5, width=0.6, length=3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#eeeeee", linewidth=0.6)
@@ -173,7 +155,6 @@ def _name(axes: "Axes", frame: _Frame, scatter: Scatter, outliers: Sequence[Head
 
 
 def _size(axes: "Axes", name: str) -> tuple[float, float]:
-    """How large a name is, in inches."""
     figure = cast("Figure", axes.figure)
     text = axes.text(0, 0, name, fontsize=NAME_SIZE, parse_math=False)
     box = text.get_window_extent(renderer_of(figure))

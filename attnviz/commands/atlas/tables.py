@@ -4,26 +4,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeAlias
+from types import NoneType, UnionType
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
 from attnviz.commands.atlas.folder import AGAIN, TABLES, Store, is_whole, read_manifest
-from attnviz.commands.atlas.record import SCORES, Atlas, Bin, Example, HeadAtlas, TokenMass
+from attnviz.commands.atlas.record import Atlas, Bin, HeadAtlas, HeadExample, TokenMass
+from attnviz.commands.atlas.rows import ATLAS_ROW, BIN, EXAMPLE, MASS
 from attnviz.errors import InputError, missing
 from attnviz.kit.write import write_bytes
 from attnviz.records.heads import Head
 from attnviz.records.restore import model_of_dict
+from attnviz.records.rows import Fields
 
 AT_ONCE = {"histograms": 1 << 12, "tokens": 1 << 12, "examples": 16}
 """How many rows are in memory while a table is read head by head; an example is large."""
+Table: TypeAlias = Sequence[Mapping[str, Any]]
 Folder: TypeAlias = str | Path
 """The folder of a scan: a path, or a URL that fsspec opens."""
 GROUP = {"heads": 1 << 12, "histograms": 1 << 12, "tokens": 1 << 10, "examples": 1 << 6}
 """Rows of a group, of which a reader of one head reads few."""
 SAID = b"attnviz"
 """Where a table says how it was made, as JSON, and a part of one of which scan and task it is."""
-_Rows: TypeAlias = Sequence[Mapping[str, Any]]
 
 
 def import_parquet() -> None:
@@ -38,38 +41,35 @@ def import_parquet() -> None:
         raise missing("the result of a scan needs pyarrow", "scan") from None
 
 
+def _types(fields: Fields[Any]) -> dict[str, Any]:
+    return {field.name: field.type for field in fields.all}
+
+
+PLACE = {"layer": int, "head": int}
+COLUMNS: Mapping[str, Mapping[str, Any]] = {
+    "heads": _types(ATLAS_ROW),
+    "histograms": {**PLACE, "histogram": str, **_types(BIN)},
+    "tokens": {**PLACE, "side": str, "rank": int, **_types(MASS), "windows": int},
+    "examples": {**PLACE, "rank": int | None, **_types(EXAMPLE)},
+}
+"""The columns of each table, and the types of their values."""
+
+
 @cache
 def columns(table: str) -> Any:
     """The columns of a table, as pyarrow's schema."""
     import pyarrow as pa
 
-    text, count, number = pa.string(), pa.int64(), pa.float64()
-    place = ("layer", count), ("head", count)
-    scores = [
-        column
-        for name in SCORES
-        for column in ((name, number), (f"{name}_error", number), (f"{name}_documents", count))
-    ]
-    counted = [("documents", count), ("windows", count), ("tokens", count)]
-    of: dict[str, Sequence[tuple[str, Any]]] = {
-        "heads": [*place, *scores, *counted],
-        "histograms": [
-            *(*place, ("histogram", text)),
-            *(("start", number), ("end", number), ("value", number)),
-        ],
-        "tokens": [
-            *(*place, ("side", text), ("rank", count)),
-            *(("query", text), ("key", text), ("mass", number), ("windows", count)),
-        ],
-        "examples": [
-            *(*place, ("rank", count), ("kind", text)),
-            *(("bin", count), ("largest", number), ("apart", number)),
-            *(("path", text), ("start", count), ("window", count)),
-            *(("tokens", pa.list_(text)), ("queries", pa.list_(pa.int32()))),
-            *(("keys", pa.list_(pa.int32())), ("weights", pa.list_(pa.float32()))),
-        ],
-    }
-    return pa.schema(of[table])
+    text = pa.string()
+    known = {int: pa.int64(), float: pa.float64(), list[str]: pa.list_(text)}
+    known |= {list[int]: pa.list_(pa.int32()), list[float]: pa.list_(pa.float32())}
+    kinds = {name: _kinds(kind)[0] for name, kind in COLUMNS[table].items()}
+    return pa.schema([(name, known.get(kind, text)) for name, kind in kinds.items()])
+
+
+def _kinds(kind: Any) -> tuple[Any, ...]:
+    """The types that a value may have."""
+    return get_args(kind) if isinstance(kind, UnionType) else (kind,)
 
 
 def place_of(row: Mapping[str, Any]) -> Head:
@@ -88,21 +88,12 @@ def between(first: Head, last: Head) -> Any:
 
 
 def write_table(folder: Path, table: str, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write a table of the result.
-
-    Raises:
-        UsageError: pyarrow is not installed.
-        OutputError: it cannot be written.
-    """
+    """Write a table of the result."""
     write_bytes(folder / f"{table}.parquet", table_bytes(table, rows))
 
 
 def table_bytes(table: str, rows: Sequence[Mapping[str, object]], said: str = "") -> bytes:
-    """A table of the result, or a part of one, as a Parquet file; `said`: see `SAID`.
-
-    Raises:
-        UsageError: pyarrow is not installed.
-    """
+    """A table of the result, or a part of one, as a Parquet file; `said`: see `SAID`."""
     import_parquet()
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -148,12 +139,7 @@ def read_atlas(folder: Folder) -> Atlas:
 
 
 def read_head(folder: Folder, row: Mapping[str, Any]) -> HeadAtlas:
-    """All that was found of one head; `row`: its row of the atlas.
-
-    Raises:
-        UsageError: pyarrow is not installed.
-        InputError: the result is damaged.
-    """
+    """All that was found of one head; `row`: its row of the atlas."""
     head = place_of(row)
     _checked(folder, TABLES[1:])
     return _head(row, *(_read(folder, table, head) for table in TABLES[1:]))
@@ -177,11 +163,6 @@ def read_heads(folder: Folder, rows: Iterable[Mapping[str, Any]]) -> Iterator[He
 
 
 def _checked(folder: Folder, tables: Sequence[str]) -> Mapping[str, Any]:
-    """The manifest of a scan, the tables of which are as it wrote them.
-
-    Raises:
-        InputError: it is not finished, or they are not.
-    """
     store = Store(str(folder))
     manifest = read_manifest(store)
     if "result" not in manifest:
@@ -197,8 +178,7 @@ def _damaged(store: Store, name: str) -> InputError:
     return InputError(f"{store.url(name)!r} is missing, damaged, or of another scan", AGAIN)
 
 
-def _head(row: Mapping[str, Any], bins: _Rows, masses: _Rows, examples: _Rows) -> HeadAtlas:
-    """A head of its rows in each table."""
+def _head(row: Mapping[str, Any], bins: Table, masses: Table, examples: Table) -> HeadAtlas:
     histograms: dict[Any, list[Bin]] = {}
     for each in bins:
         made = Bin(each["start"], each["end"], each["value"])
@@ -224,7 +204,7 @@ class _Parts:
         """Whether there are rows of a head that nobody asked for."""
         return self._next is not None
 
-    def of(self, head: Head) -> _Rows:
+    def of(self, head: Head) -> Table:
         """The rows of this head, where it is the next one; else none."""
         if self._next is None or self._next[0] != head:
             return []
@@ -233,12 +213,7 @@ class _Parts:
         return rows
 
 
-def _example(row: Mapping[str, Any]) -> Example:
-    """An example of a row.
-
-    Raises:
-        InputError: its links are not of its tokens, or not weights.
-    """
+def _example(row: Mapping[str, Any]) -> HeadExample:
     queries, keys = (np.array(row[name], np.int64) for name in ("queries", "keys"))
     weights, tokens = np.array(row["weights"], np.float32), tuple(row["tokens"])
     places = np.concatenate([queries, keys])
@@ -247,7 +222,7 @@ def _example(row: Mapping[str, Any]) -> Example:
         raise InputError("a table of examples has links that are none", "scan again")
     numbers = ("bin", "largest", "apart", "start", "window")
     named = {name: row[name] for name in ("kind", "path", *numbers)}
-    return Example(**named, tokens=tokens, queries=queries, keys=keys, weights=weights)
+    return HeadExample(**named, tokens=tokens, queries=queries, keys=keys, weights=weights)
 
 
 def _batches(folder: Folder, table: str) -> Iterator[Mapping[str, Any]]:
@@ -304,26 +279,12 @@ def _check(schema: Any, path: str, table: str) -> None:
         raise InputError(f"{path!r} is no table of {table}", "scan again")
 
 
-OPEN: Mapping[str, Sequence[str]] = {
-    "heads": (),
-    "histograms": ("end",),
-    "tokens": ("query", "key"),
-    "examples": ("rank",),
-}
-"""Columns in which a value may be missing."""
-
-
 def _check_values(columns: Mapping[str, Any], path: str, table: str) -> None:
-    """See that no value is missing, in lists neither.
-
-    Raises:
-        InputError: one is.
-    """
-    if table == "heads":  # a score that no document has is missing
-        columns = {name: columns[name] for name in ("layer", "head", "documents", "tokens")}
+    """See that no value is missing, in lists neither."""
     for name, column in columns.items():
         import pyarrow.compute as pc
 
         flat = pc.list_flatten(column) if str(column.type).startswith("list") else column
-        if name not in OPEN[table] and (column.null_count or flat.null_count):
+        missing = column.null_count or flat.null_count
+        if missing and NoneType not in _kinds(COLUMNS[table][name]):
             raise InputError(f"{path!r} has rows without {name}", "scan again")

@@ -7,18 +7,17 @@ from types import MappingProxyType
 import numpy as np
 from rich.text import Text
 
-from attnviz.commands.atlas.headlines import atlas_head_title, atlas_title
+from attnviz.commands.atlas.headlines import atlas_title
 from attnviz.commands.atlas.record import (
     SCORES,
     Atlas,
     Bin,
-    Example,
     HeadAtlas,
+    HeadExample,
     Histogram,
-    Side,
     TokenMass,
+    TokenSide,
 )
-from attnviz.commands.heads.terminal import SHORT
 from attnviz.console import Display
 from attnviz.draw.labels import ascii_only, fenced, name_of, names_of_texts, told_apart
 from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, ramp, widest
@@ -26,27 +25,25 @@ from attnviz.draw.terminal.listing import Column, listing, side_by_side
 from attnviz.draw.terminal.text import LEAST, TextPiece, piece_of, shaded
 from attnviz.draw.titles import amount, bar_of
 from attnviz.errors import readable
+from attnviz.records.metrics import METRICS
 from attnviz.records.tokens import SPECIAL_LABEL
 
-SMALL = ("distance", "distance_variance")
 
-
-def render_atlas(atlas: Atlas, display: Display) -> Iterator[Text]:
+def render_atlas(atlas: Atlas, display: Display, top: int) -> Iterator[Text]:
     """The table, and the largest standard error."""
     yield from folded(Text(atlas_title(atlas), "dim"), display.width)
     yield Text()
-    names = [name for name in SCORES if name != "distance_variance"]
-    columns = [Column("head"), *(Column(SHORT[name], right=True) for name in names)]
+    columns = [Column("head"), *(Column(each.short, right=True) for each in METRICS.values())]
     rows = [
-        [str(head), *(_number(name, row[name]) for name in names)]
-        for head, row in zip(atlas.heads, atlas.rows, strict=True)
+        [str(head), *(_number(name, row[name]) for name in METRICS)]
+        for head, row in zip(atlas.heads[:top], atlas.rows[:top], strict=True)
     ]
     yield from listing(columns, rows, display.width)
     errors = [
         row[f"{name}_error"]
-        for row in atlas.rows
-        for name in names
-        if name not in SMALL and row[f"{name}_error"] is not None
+        for row in atlas.rows[:top]
+        for name, metric in METRICS.items()
+        if not metric.of_distances and row[f"{name}_error"] is not None
     ]
     if errors:
         yield Text()
@@ -58,7 +55,7 @@ def render_atlas(atlas: Atlas, display: Display) -> Iterator[Text]:
 def _number(name: str, value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{value:.1f}" if name in SMALL else f"{value:.2f}"
+    return f"{value:.1f}" if METRICS[name].of_distances else f"{value:.2f}"
 
 
 # All that a scan found of one head: scores, histograms, tokens and its strongest windows.
@@ -74,7 +71,7 @@ HISTOGRAMS: Mapping[Histogram, str] = MappingProxyType(
         "largest": "windows by largest weight",
     }
 )
-SIDES: Mapping[Side, str] = MappingProxyType(
+SIDES: Mapping[TokenSide, str] = MappingProxyType(
     {"query": "query tokens", "key": "key tokens", "pair": "pairs"}
 )
 
@@ -82,14 +79,10 @@ SIDES: Mapping[Side, str] = MappingProxyType(
 def render_head(atlas: Atlas, head: HeadAtlas, top: int | None, display: Display) -> Iterator[Text]:
     """The head's scores, histograms, tokens and windows, and what their numbers are.
 
-    Args:
-        atlas: the scan.
-        head: one of its heads.
-        top: how many tokens of each side and how many windows; None for 10 and 3.
-        display: where it is shown.
+    `top`: how many tokens of each side and how many windows; None for 10 and 3.
     """
     width = display.width
-    yield from folded(Text(letters(atlas_head_title(atlas, head), display), "dim"), width)
+    yield from folded(Text(letters(atlas_title(atlas, str(head.head)), display), "dim"), width)
     yield Text()
     histograms = [
         _histogram(name, bins, display)
@@ -123,11 +116,10 @@ def score_number(score: str, value: float | None, *, signed: bool = False) -> st
     """A score, or a difference of it, with the decimals that it deserves; `–` where it is none."""
     if value is None:
         return "–"
-    return f"{value:{'+' if signed else ''},.{2 if score.startswith('distance') else 3}f}"
+    return f"{value:{'+' if signed else ''},.{2 if SCORES[score].of_distances else 3}f}"
 
 
 def _scores(head: HeadAtlas, display: Display) -> list[Text]:
-    """The scores, and their documents where they are not all of the scan."""
     row = head.row
     part = any(row[f"{name}_documents"] != row["documents"] for name in SCORES)
     columns = [Column("score"), Column("mean", right=True)]
@@ -135,12 +127,12 @@ def _scores(head: HeadAtlas, display: Display) -> list[Text]:
     columns += [Column("documents", right=True)] if part else []
     rows = [
         [
-            name.replace("_", " "),
+            score.label,
             letters(score_number(name, row[name]), display),
             letters(score_number(name, row[f"{name}_error"]), display),
             *([f"{row[f'{name}_documents']:,}"] if part else []),
         ]
-        for name in SCORES
+        for name, score in SCORES.items()
     ]
     return list(listing(columns, rows, display.width))
 
@@ -168,7 +160,7 @@ def _tokens_apart(each: Bin) -> str:
     return f"{last:,.0f}" if last <= each.start else f"{each.start:,.0f}–{last:,.0f}"
 
 
-def _tokens(side: Side, found: Sequence[TokenMass], display: Display) -> list[Text]:
+def _tokens(side: TokenSide, found: Sequence[TokenMass], display: Display) -> list[Text]:
     """A line for each of the tokens with the most weight."""
     unicode = display.unicode
     texts = {
@@ -210,7 +202,6 @@ def _bars(
 
 
 def _remarks(head: HeadAtlas) -> Iterator[str]:
-    """What the numbers are."""
     if head.histograms:
         yield (
             "weight by distance, by key position: the mean weight of a query on keys so far away, "
@@ -233,7 +224,7 @@ LONGEST = 24  # cells of a token
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class WindowRow:
     """The query of a window's largest weight, and its links: `keys`, `weights`, strongest first."""
 
     query: int
@@ -251,20 +242,22 @@ class Row:
         return tuple(key for key in self.keys if key > 0)[:STRONGEST]
 
 
-def strongest_row(example: Example) -> Row | None:
+def strongest_row(example: HeadExample) -> WindowRow | None:
     """The row of the largest weight, first row and column left out; None where there is no link."""
     if example.strongest is None:
         return None
     query, _ = example.strongest
     mine = np.flatnonzero(example.queries == query)
     mine = mine[np.argsort(-example.weights[mine], kind="stable")]
-    return Row(query, tuple(example.keys[mine].tolist()), tuple(example.weights[mine].tolist()))
+    return WindowRow(
+        query, tuple(example.keys[mine].tolist()), tuple(example.weights[mine].tolist())
+    )
 
 
 def examples(head: HeadAtlas, most: int, display: Display) -> Iterator[Text]:
     """The windows with the largest weights, at most so many, and what their shades are."""
     top = [each for each in head.examples if each.kind == "top"]
-    texts: dict[tuple[str, ...], list[Example]] = {}
+    texts: dict[tuple[str, ...], list[HeadExample]] = {}
     for each in top:
         texts.setdefault(each.tokens, []).append(each)
     found = [(alike, row) for alike in texts.values() if (row := strongest_row(alike[0]))][:most]
@@ -283,7 +276,7 @@ def examples(head: HeadAtlas, most: int, display: Display) -> Iterator[Text]:
 
 
 def _example(
-    n: int, alike: Sequence[Example], row: Row, strongest: float, display: Display
+    n: int, alike: Sequence[HeadExample], row: WindowRow, strongest: float, display: Display
 ) -> Iterator[Text]:
     example = alike[0]
     arrow = "→" if display.unicode else "->"
@@ -308,7 +301,7 @@ def _names(tokens: Sequence[str], display: Display) -> list[str]:
     return [fenced(cut(name, LONGEST, unicode=unicode)) for name in written]
 
 
-def _place(example: Example, alike: int, display: Display) -> str:
+def _place(example: HeadExample, alike: int, display: Display) -> str:
     """Where the window is: its file, the byte at which its document begins, and its number."""
     path = readable(example.path)
     said = f"  {path}, byte {example.start:,}"
@@ -317,7 +310,7 @@ def _place(example: Example, alike: int, display: Display) -> str:
     return fenced(said) if display.unicode else ascii_only(said)
 
 
-def _pieces(example: Example, row: Row) -> Iterator[TextPiece]:
+def _pieces(example: HeadExample, row: WindowRow) -> Iterator[TextPiece]:
     """The tokens near the query and its strongest keys; `…` stands for the others."""
     weights = dict(zip(row.keys, row.weights, strict=True))
     ahead = bool((example.keys > example.queries).any())  # the model is not causal
@@ -352,7 +345,6 @@ def _piece(token: str, weight: float | None, query: bool) -> TextPiece:
 
 
 def _legend(strongest: float, display: Display) -> Iterator[Text]:
-    """What shades or numbers are."""
     if display.color:
         text = ramp(display, strongest)
         start = text.plain.index(f" {strongest:.2f}")

@@ -63,12 +63,8 @@ def circuits_of(model: "LoadedModel") -> Circuits:
 # Circuits that were read off the weights, as a person reads them.
 
 
-SHOWN = 10
-
-
-def render(circuits: Circuits, top: int | None, display: Display) -> Iterator[Text]:
+def render(circuits: Circuits, display: Display, top: int) -> Iterator[Text]:
     """The heads that copy most, and the pairs that compose most."""
-    most = top or SHOWN
     yield from folded(Text(circuits_title(circuits), "dim"), display.width)
     if circuits.copying:
         yield Text()
@@ -80,7 +76,7 @@ def render(circuits: Circuits, top: int | None, display: Display) -> Iterator[Te
         columns = [Column("head"), Column("eigenvalues", right=True), Column("top-1", right=True)]
         rows = [
             (str(each.head), _number(each.eigenvalues, "+.2f"), _number(each.top, ".2f"))
-            for each in circuits.copying[:most]
+            for each in circuits.copying[:top]
         ]
         yield from listing(columns, rows, display.width)
     if circuits.composed:
@@ -95,7 +91,7 @@ def render(circuits: Circuits, top: int | None, display: Display) -> Iterator[Te
                 _number(each.score, ".3f"),
                 f"{circuits.expected[each.through]:.3f}",
             )
-            for each in circuits.compositions[:most]
+            for each in circuits.compositions[:top]
         ]
         columns = [
             Column("writer"),
@@ -132,11 +128,7 @@ LABELS = 24  # heads along a side that are named at most
 
 
 def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The panes side by side: copying first, then the compositions over what chance would give.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """The panes side by side: copying first, then the compositions over what chance would give."""
     title = circuits_title(circuits)
     with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         left = 0.0
@@ -153,7 +145,6 @@ def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn
 
 
 def _pane(figure: "Figure", left: float) -> "tuple[Axes, Axes]":
-    """The axes of a pane, and those of its colour bar."""
     beside = place(figure, left + SIDE + APART, 0, BAR, SIDE)
     return place(figure, left, 0, SIDE, SIDE), beside
 

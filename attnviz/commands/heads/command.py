@@ -17,7 +17,7 @@ from attnviz.kit.scores import Probe, narrow, score_capture, score_probe, score_
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
-from attnviz.records.metrics import HeadReport, Metric, RoleName
+from attnviz.records.metrics import HeadReport, MetricName, RoleName
 from attnviz.records.transforms import Transforms
 
 EPILOG = """
@@ -86,7 +86,7 @@ class HowProbed:
 class Rows:
     """Which heads are listed, and in which order."""
 
-    sort: Metric | None = option_field(
+    sort: MetricName | None = option_field(
         g.LOOK,
         None,
         "--sort",

@@ -76,11 +76,7 @@ HINT = 'give {"text": "…", "links": [["query", ["key", "key"]]]} on each line'
 
 
 def read_labels(path: Path, stdin: Stdin) -> Iterator[LabelledText | InputError]:
-    """The labelled texts of a file, one for each line; for a bad line, its error.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
+    """The labelled texts of a file, one for each line; for a bad line, its error."""
     for number, line in read_lines(None, path, stdin):
         try:
             yield line if isinstance(line, InputError) else labelled(number, _json(number, line))
@@ -148,11 +144,7 @@ class LabelRun:
         self._rows = 0
 
     def add(self, labelled: LabelledText) -> None:
-        """Run one text.
-
-        Raises:
-            InputError: it does not fit, or a link is none that its rows can have.
-        """
+        """Run one text."""
         prepared = prepare(self._model, labelled.text, self._options)
         measure = MeasureLabels(_true_keys(prepared, labelled))
         queries = tuple(sorted(measure.keys))
@@ -182,7 +174,6 @@ def _in_a_link(name: str, value: str | None) -> str:
 
 
 def _true_keys(prepared: Prepared, labelled: LabelledText) -> dict[int, set[int]]:
-    """The true keys of each labelled query."""
     empty, true = prepared.empty, dict[int, set[int]]()
     try:
         for names, of_keys in labelled.links:
@@ -223,7 +214,6 @@ class MeasureLabels:
     sums: dict[Head, NDArray[np.float64]] = field(default_factory=dict)
 
     def __call__(self, block: PatternBlock) -> None:
-        """Add these rows."""
         true = np.zeros((len(block.queries), block.weights.shape[2]), np.bool_)
         for row, query in enumerate(block.queries.tolist()):
             true[row, list(self.keys[query])] = True
@@ -251,15 +241,18 @@ def label_scores(texts: Sequence[Mapping[Head, NDArray[np.float64]]]) -> list[La
 # How much of each head's attention goes to the keys that are labelled as true.
 
 
-def render(report: LabelReport, scores: Sequence[LabelScore], display: Display) -> Iterator[Text]:
-    """These heads as a table, and what its columns are."""
+def render(report: LabelReport, display: Display, top: int) -> Iterator[Text]:
+    """The best heads as a table, and what its columns are."""
     yield from folded(Text(labels_title(report), "dim"), display.width)
     yield Text()
     errors = report.texts > 1
     names = ["mass", *(["± s.e."] if errors else [])]
     names += ["strongest", *(["± s.e."] if errors else [])]
     columns = [Column("head"), *(Column(name, right=True) for name in names)]
-    rows = [[str(score.head), *_cells(score.mass), *_cells(score.strongest)] for score in scores]
+    rows = [
+        [str(score.head), *_cells(score.mass), *_cells(score.strongest)]
+        for score in report.scores[:top]
+    ]
     yield from listing(columns, rows, display.width)
     yield Text()
     said = "mass: weight on the true keys; strongest: share of rows whose strongest key is true"
@@ -283,11 +276,7 @@ def labels_title(report: LabelReport) -> str:
 
 
 def draw(report: LabelReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The two scores of all heads, from 0 to 1.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
-    """
+    """The two scores of all heads, from 0 to 1."""
     mass = by_head((each.head, each.mass.mean) for each in report.scores)
     strongest = by_head((each.head, each.strongest.mean) for each in report.scores)
     panes = [

@@ -64,12 +64,7 @@ def check_labels(session: Session, probed: type[Any]) -> None:
 
 
 def score_labels(
-    session: Session,
-    to: Destination,
-    file: Path,
-    run: LabelRun,
-    top: int | None,
-    canvas: g.Canvas,
+    session: Session, to: Destination, file: Path, run: LabelRun, top: int | None, canvas: g.Canvas
 ) -> None:
     """Run each text of the file, and list the heads, the best first; a bad line is left out.
 

@@ -16,17 +16,14 @@ def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn
     """The metrics of all heads: shares from 0 to 1, others from 0 to the largest.
 
     A head is boxed in the metric that gives it its role.
-
-    Raises:
-        UsageError: no such colour map, or a resolution that makes no usable picture.
     """
     found = (
         score_pane(
-            name,
+            metric,
             by_head((each.head, each.metrics[name].mean) for each in report.heads),
             [each.head for each in report.heads if each.role and each.role.metric == name],
         )
-        for name in METRICS
+        for name, metric in METRICS.items()
     )
     panes = [pane for pane in found if pane is not None]
     title = f"Scores of {amount(len(report.heads), 'head')}"

@@ -26,7 +26,7 @@ from attnviz.kit.values import (
     transforms,
     which_heads,
 )
-from attnviz.records.metrics import HeadReport, Metric, RoleName
+from attnviz.records.metrics import HeadReport, MetricName, RoleName
 from attnviz.records.transforms import Transforms
 
 Convention: TypeAlias = Literal["second", "whole"]
@@ -55,7 +55,7 @@ def heads(
     words: bool = False,
     drop_sink: bool = False,
     drop_key: Names = (),
-    sort: Metric | None = None,
+    sort: MetricName | None = None,
     role: RoleName | None = None,
     top: int | None = None,
     bos: bool | None = None,
@@ -102,7 +102,7 @@ def heads(
     check_count("seed", seed, 0)
     check_one_of("convention", convention, Convention)
     if sort is not None:
-        check_one_of("sort", sort, Metric)
+        check_one_of("sort", sort, MetricName)
     if role is not None:
         check_one_of("role", role, RoleName)
     instead = [retrieval, circuits, labels is not None]

@@ -155,9 +155,7 @@ def _haystack(first: list[int], needle: list[int], filler: list[int], depth: flo
 BAR = 20
 
 
-def render(
-    retrieval: Retrieval, scores: Sequence[tuple[Head, float]], display: Display
-) -> Iterator[Text]:
+def render(retrieval: Retrieval, display: Display, top: int) -> Iterator[Text]:
     """What was measured, the heads with a score, and which of them retrieve."""
     needles = retrieval.needles
     runs = len(needles.depths) * needles.samples
@@ -168,7 +166,7 @@ def render(
     )
     yield from folded(Text(said, "dim"), display.width)
     yield Text()
-    for head, score in scores:
+    for head, score in retrieval.ranked[:top]:
         if score > 0:
             line = Text(f"{head!s:<8}{score:.2f} ")
             line.append(bar_of(score, BAR, display.unicode), bar_style(score, display))

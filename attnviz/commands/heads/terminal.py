@@ -1,8 +1,7 @@
 """Every head's metrics and role as a table."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import isnan
-from types import MappingProxyType
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -15,20 +14,6 @@ from attnviz.draw.titles import amount
 from attnviz.errors import Speller, readable
 from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport
 
-SHORT: Mapping[str, str] = MappingProxyType(
-    {
-        "entropy": "entropy",
-        "normalised": "norm",
-        "distance": "dist",
-        "previous": "prev",
-        "first": "first",
-        "self": "self",
-        "duplicate": "dup",
-        "induction": "ind",
-    }
-)
-"""What stands above a column that has to be narrow."""
-
 
 def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
     """The table, and what there is to say about it."""
@@ -39,7 +24,7 @@ def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
     columns = [
         Column("head"),
         Column("role"),
-        *(Column(SHORT[name], right=True) for name in measured),
+        *(Column(METRICS[name].short, right=True) for name in measured),
     ]
     rows = [
         (
@@ -62,12 +47,12 @@ def _is_measured(report: HeadReport, name: str) -> bool:
 def _number(name: str, head: Estimate) -> str:
     if isnan(head.mean):
         return "–"
-    return f"{head.mean:.1f}" if name == "distance" else f"{head.mean:.2f}"
+    return f"{head.mean:.1f}" if METRICS[name].of_distances else f"{head.mean:.2f}"
 
 
 def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Iterator[str]:
     roles = dict.fromkeys(head.role for head in report.heads if head.role)
-    passed = [f"{role.name}: {SHORT[role.metric]} ≥ {role.least:g}" for role in roles]
+    passed = [f"{role.name}: {METRICS[role.metric].short} ≥ {role.least:g}" for role in roles]
     if passed:
         yield f"Role = first threshold met: {', '.join(passed)}"
     if report.untold:
@@ -84,13 +69,13 @@ def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Itera
     if any(errors):
         every = speller("format", "json")
         yield f"standard errors: at most {max(errors):.3f}, except for distances ({every} has all)"
-    missing = [SHORT[name] for name in ("duplicate", "induction") if name not in measured]
+    missing = [METRICS[name].short for name in ("duplicate", "induction") if name not in measured]
     if missing and report.capture.kind != "cross":
         what, probe = " and ".join(missing), speller("probe", None)
         yield f"no token is repeated here in a way that shows {what}; {probe} measures them"
 
 
 def _largest_error(head: HeadMetrics, measured: list[str]) -> float:
-    """The largest standard error among the metrics that are shares of weight."""
-    errors = (head.metrics[name].error for name in measured if name != "distance")
+    """The largest standard error, without those of distances."""
+    errors = (head.metrics[name].error for name in measured if not METRICS[name].of_distances)
     return max((error for error in errors if error is not None), default=0.0)

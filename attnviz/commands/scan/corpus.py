@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from attnviz.commands.atlas.record import CorpusFile, Document, Piece, Skipped, Split
+from attnviz.commands.atlas.record import CorpusFile, CorpusText, FilePart, Skipped, Split
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.inputs import text as inputs_text
 from attnviz.inputs.places import BUFFER, Form, decompressed, named_form, opened, reading, shown
@@ -36,7 +36,7 @@ BEFORE = 3
 
 
 @dataclass
-class Unit:
+class TextUnit:
     """A line or a paragraph, and the byte at which it begins; too long, it has no parts.
 
     `most`: the bytes that are read of it.
@@ -72,21 +72,14 @@ class Units:
     """
 
     def __init__(
-        self,
-        stream: BinaryIO,
-        path: str,
-        start: int,
-        end: float,
-        *,
-        paragraphs: bool,
-        most: int,
+        self, stream: BinaryIO, path: str, start: int, end: float, *, paragraphs: bool, most: int
     ) -> None:
         self._stream, self._path, self._paragraphs = stream, path, paragraphs
         self._start, self._end, self._most = start, end, most
         self.at = start
 
-    def __iter__(self) -> Iterator[Unit]:
-        unit: Unit | None = None
+    def __iter__(self) -> Iterator[TextUnit]:
+        unit: TextUnit | None = None
         within = self._start > 0  # a unit that began before
         for at, data, first in self._parts():
             blank = self._paragraphs and first and data in BLANK
@@ -101,7 +94,7 @@ class Units:
                 within = within or (not blank and at < self._start)
                 if within or blank:
                     continue
-                unit = Unit(at, self._most)
+                unit = TextUnit(at, self._most)
                 self.at = at
             elif unit.too_long and at >= self._end:
                 break  # the rest of it is of no use
@@ -125,16 +118,12 @@ READ = 1 << 27
 """Bytes of a corpus that are read in a moment."""
 
 
-def documents_of(piece: Piece, split: Split, field: str) -> Iterator[Document | Skipped]:
+def documents_of(piece: FilePart, split: Split, field: str) -> Iterator[CorpusText | Skipped]:
     """The documents that begin in a piece; blank ones are none.
 
     A document that cannot be read is skipped with the reason. Where the file itself cannot be read
-    any further, the rest of the piece is skipped as one.
-
-    Args:
-        piece: the part of a file.
-        split: what a document of a text file is.
-        field: where a JSON object holds its text, or the column of a table.
+    any further, the rest of the piece is skipped as one. `split`: what a document of a text file
+    is; `field`: where a JSON object holds its text, or the column of a table.
     """
     form = named_form(piece.path)
     if form.kind == "table":
@@ -165,10 +154,10 @@ def _lengths(files: Sequence[CorpusFile], split: Split, field: str) -> Iterator[
         if named_form(file.path) == Form("text") and split == "file":
             yield file.size if file.size <= LONGEST else 0
         elif left > 0:
-            piece = Piece(file.path, 0, min(file.size, left))
+            piece = FilePart(file.path, 0, min(file.size, left))
             left -= file.size
             found = documents_of(piece, split, field)
-            yield from (len(d.text.encode()) for d in found if isinstance(d, Document))
+            yield from (len(d.text.encode()) for d in found if isinstance(d, CorpusText))
 
 
 def _no_text(path: str, form: Form) -> str | None:
@@ -183,7 +172,9 @@ def _no_text(path: str, form: Form) -> str | None:
     return "no text: it has zero bytes" if b"\0" in head else None
 
 
-def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[Document | Skipped]:
+def _of_stream(
+    piece: FilePart, form: Form, split: Split, field: str
+) -> Iterator[CorpusText | Skipped]:
     with decompressed(piece.path, form) as stream:
         if form.kind == "text" and split == "file":
             yield from _of_file(stream, piece.path)
@@ -199,14 +190,14 @@ def _of_stream(piece: Piece, form: Form, split: Split, field: str) -> Iterator[D
             yield Skipped(shown(piece.path), units.at, error.wrong)
 
 
-def _of_file(stream: BinaryIO, path: str) -> Iterator[Document | Skipped]:
-    unit = Unit(0, LONGEST)
+def _of_file(stream: BinaryIO, path: str) -> Iterator[CorpusText | Skipped]:
+    unit = TextUnit(0, LONGEST)
     with reading(path):
         unit.add(stream.read(LONGEST + 1))
     yield from _of_unit(path, unit, None)
 
 
-def _of_unit(path: str, unit: Unit, field: str | None) -> Iterator[Document | Skipped]:
+def _of_unit(path: str, unit: TextUnit, field: str | None) -> Iterator[CorpusText | Skipped]:
     """The text of a unit, or where a field is named, that of its JSON object."""
     path = shown(path)
     if unit.too_long:
@@ -225,10 +216,10 @@ def _of_unit(path: str, unit: Unit, field: str | None) -> Iterator[Document | Sk
     elif "\0" in text:
         yield Skipped(path, unit.at, "no text: it has zero bytes")
     else:
-        yield Document(path, unit.at, text.strip("\r\n"))
+        yield CorpusText(path, unit.at, text.strip("\r\n"))
 
 
-def _of_json(path: str, start: int, line: str, field: str) -> Iterator[Document | Skipped]:
+def _of_json(path: str, start: int, line: str, field: str) -> Iterator[CorpusText | Skipped]:
     try:
         content = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -246,7 +237,7 @@ def _of_json(path: str, start: int, line: str, field: str) -> Iterator[Document 
     if len(text.encode()) > LONGEST:
         yield too_long(path, start)
     elif text.strip():
-        yield Document(path, start, text)
+        yield CorpusText(path, start, text)
 
 
 # The rows of a Parquet file, group by group, of one column.
@@ -257,11 +248,7 @@ ROWS = 64
 
 
 def cuts_of(path: str, most: int) -> list[int]:
-    """The bytes at which a table can be cut: row groups begin there, about `most` apart.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """The bytes at which a table can be cut: row groups begin there, about `most` apart."""
     import pyarrow.parquet as pq
 
     with opened(path) as stream, reading(path):
@@ -275,7 +262,7 @@ def cuts_of(path: str, most: int) -> list[int]:
     return cuts
 
 
-def rows_of(piece: Piece, column: str) -> Iterator[Document | Skipped]:
+def rows_of(piece: FilePart, column: str) -> Iterator[CorpusText | Skipped]:
     """The texts of the row groups that begin in a piece; a document's start is its row.
 
     A group that is damaged is skipped from the first row that cannot be read.
@@ -301,7 +288,6 @@ def rows_of(piece: Piece, column: str) -> Iterator[Document | Skipped]:
 
 
 def _starts(file: Any) -> list[int]:
-    """The byte at which each row group begins."""
     groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
     starts = []
     for group in groups:
@@ -312,7 +298,6 @@ def _starts(file: Any) -> list[int]:
 
 
 def _wrong_column(schema: Any, column: str) -> str | None:
-    """Why no text can be in the column; None: it can."""
     import pyarrow as pa
 
     found = schema.get_all_field_indices(column)
@@ -324,7 +309,9 @@ def _wrong_column(schema: Any, column: str) -> str | None:
     return None if inner in texts else f"the column {column!r} holds {kind}, and no text"
 
 
-def _group(file: Any, path: str, group: int, at: int, column: str) -> Iterator[Document | Skipped]:
+def _group(
+    file: Any, path: str, group: int, at: int, column: str
+) -> Iterator[CorpusText | Skipped]:
     """The texts of a row group, whose first row has the number `at`."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -357,7 +344,6 @@ def _group(file: Any, path: str, group: int, at: int, column: str) -> Iterator[D
 
 
 def _size(file: Any, group: int, column: str) -> int:
-    """The bytes of a column in a row group, when they are decompressed."""
     content = file.metadata.row_group(group)
     columns = map(content.column, range(content.num_columns))
     return sum(c.total_uncompressed_size for c in columns if c.path_in_schema == column)
@@ -368,7 +354,7 @@ def too_long(path: str, start: int, most: int = LONGEST) -> Skipped:
     return Skipped(path, start, f"more than {most >> 20} MB in one text")
 
 
-def _text(path: str, row: int, data: bytes | None, column: str) -> Iterator[Document | Skipped]:
+def _text(path: str, row: int, data: bytes | None, column: str) -> Iterator[CorpusText | Skipped]:
     if data is None:
         yield Skipped(path, row, f"no text under {column!r}")
         return
@@ -378,21 +364,17 @@ def _text(path: str, row: int, data: bytes | None, column: str) -> Iterator[Docu
         yield Skipped(path, row, f"not UTF-8 ({error.reason})")
         return
     if text.strip():
-        yield Document(path, row, text)
+        yield CorpusText(path, row, text)
 
 
 # Standard input as a file, which can be cut into shards and read by several processes.
 
 
 def spool(stdin: Stdin, path: Path) -> Path:
-    """Write standard input into a file, complete or not at all.
+    """Write standard input, to its end, into a file, complete or not at all; returns the file.
 
-    Args:
-        stdin: it is read to its end.
-        path: the file without a suffix; JSON lines get `.jsonl`, everything else `.txt`.
-
-    Returns:
-        the file. One that holds the same bytes already stays as it is, so that its time is kept.
+    `path`: without a suffix; JSON lines get `.jsonl`, everything else `.txt`. A file that holds the
+    same bytes already stays as it is, so that its time is kept.
 
     Raises:
         InputError: standard input is a terminal or closed, or cannot be read.

@@ -64,20 +64,11 @@ class Executor(Protocol):
         """Let there be no more workers than this, where memory is short."""
 
     def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
-        """Do all tasks, in no particular order; `told` is given what each of them did.
-
-        Raises:
-            AttnvizError: what a worker raised; what is done stays.
-        """
+        """Do all tasks, in no particular order; `told` is given what each of them did."""
 
 
 def workers_of(job: Job, how: HowRun) -> AbstractContextManager[Executor]:
-    """The workers of a job; they are ended in any case.
-
-    Raises:
-        UsageError: Ray is not installed, or a model in memory is to have several workers.
-        ModelError: there is no cluster at this address.
-    """
+    """The workers of a job; they are ended in any case."""
     if job.model is not None:
         return _here(job, how)
     if how.ray is None:
@@ -105,11 +96,7 @@ class OneWorker:
 
 @contextmanager
 def _here(job: Job, how: HowRun) -> Iterator[OneWorker]:
-    """The worker of a model in memory, which cannot be sent anywhere.
-
-    Raises:
-        UsageError: there are to be more.
-    """
+    """The worker of a model in memory, which cannot be sent anywhere."""
     from attnviz.models.reducing import same_threads_after
 
     if how.ray is not None or (how.workers or 1) > 1:
@@ -158,11 +145,9 @@ class LocalWorkers:
 
     @property
     def workers(self) -> int:
-        """How many processes there are at most."""
         return self._most
 
     def limit(self, workers: int) -> None:
-        """Start no more processes than this."""
         self._most = min(self._most, workers)
 
     def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
@@ -171,9 +156,6 @@ class LocalWorkers:
         Args:
             tasks: what is to be done.
             told: is given what each task did, as it is done.
-
-        Raises:
-            AttnvizError: what a worker raised; what is done stays.
         """
         while len(self._pool) < min(self._most, len(tasks)):
             self._start()
@@ -202,7 +184,6 @@ class LocalWorkers:
         self._pool[here] = process
 
     def end(self) -> None:
-        """End all processes at once."""
         for process in self._pool.values():
             process.kill()
         for process in self._pool.values():
@@ -220,7 +201,6 @@ def local_workers(job: Job, most: int) -> Iterator[LocalWorkers]:
 
 
 def _sent(worker: Connection, waiting: list[Task]) -> bool:
-    """Give a worker its next task, if there is one."""
     if waiting:
         try:
             worker.send(waiting.pop())

@@ -61,7 +61,7 @@ MOST_SHARDS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ScanPlan:
     """A scan: what its workers are told, and the shards of its corpus."""
 
     job: Job
@@ -133,7 +133,6 @@ class Plan:
         return record
 
     def _is_counted(self, shard: CountShard) -> bool:
-        """Whether the record of a shard is one, and its own."""
         try:
             self._record(shard)
         except InputError:
@@ -160,13 +159,8 @@ class Plan:
 
 def make_plan(
     store: Store, request: Request, source: Source, model: "LoadedModel | None" = None
-) -> Plan:
-    """Plan a scan, perhaps with a model that is in memory; nothing is written.
-
-    Raises:
-        InputError: there is no text.
-        ModelError: the model cannot be found or fetched.
-    """
+) -> ScanPlan:
+    """Plan a scan, perhaps with a model that is in memory; nothing is written."""
     files = corpus_files(request.paths, avoid=store.where)
     size = sum(file.size for file in files)
     shards = list(shards_of(files, request.split, request.shard or shard_size(size)))
@@ -175,7 +169,7 @@ def make_plan(
     states = [(file.path, file.size, file.mark) for file in files]
     held = files_of_model(source) if model is None else state_of_memory(model)
     manifest = manifest_of(request, source, held, states, len(shards))
-    return Plan(Job(store, request, source, digest_of(manifest), model), manifest, shards, size)
+    return ScanPlan(Job(store, request, source, digest_of(manifest), model), manifest, shards, size)
 
 
 def shard_size(corpus: int) -> int:
@@ -230,11 +224,7 @@ def locked(store: Store, part: tuple[int, int] = (1, 1)) -> Iterator[None]:
 
 @contextmanager
 def _lock_file(path: Path) -> Iterator[int]:
-    """A file to be locked, which is made where it is not there, and never written.
-
-    Raises:
-        OutputError: it cannot be opened, or is a link, a folder or a pipe.
-    """
+    """A file to be locked, which is made where it is not there, and never written."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
         raise OutputError(f"{str(path)!r} is not a regular file", "remove it")
@@ -272,12 +262,8 @@ class Estimated:
     more: int = 0
 
 
-def estimated(plan: Plan, tasks: Sequence[Task], workers: Executor, how: HowRun) -> Estimated:
-    """Run a few windows of the first shard that is left, and tell what all of them will take.
-
-    Raises:
-        AttnvizError: the model cannot be loaded.
-    """
+def estimated(plan: ScanPlan, tasks: Sequence[Task], workers: Executor, how: HowRun) -> Estimated:
+    """Run a few windows of the first shard that is left, and tell what all of them will take."""
     first, tried = tasks[0], list[Done]()
     assert isinstance(first, CountShard)
     workers.do([Trial(first.shard)], tried.append)

@@ -44,7 +44,6 @@ class RayWorkers:
 
     @property
     def workers(self) -> int:
-        """How many actors there are."""
         return self._actors
 
     def limit(self, workers: int) -> None:
@@ -89,11 +88,7 @@ class RayWorkers:
             self._sent[actor.do.remote(task)] = _Sent(actor, task, tries)
 
     def _lose(self, sent: _Sent, waiting: list[tuple[Task, int]], error: Exception) -> None:
-        """An actor was lost: its task is given to another one, and a new one takes its place.
-
-        Raises:
-            ModelError: the task was lost too often.
-        """
+        """An actor was lost: its task is given to another one, and a new one takes its place."""
         self._lost += sent.task is None
         if max(sent.tries, self._lost) >= TRIES:
             raise ModelError(
@@ -112,7 +107,6 @@ class RayWorkers:
             self._send(actor, waiting)
 
     def end(self) -> None:
-        """End all actors."""
         for actor in {*self._ready, *(sent.actor for sent in self._sent.values())}:
             self._ray.kill(actor)
 

@@ -28,7 +28,7 @@ from attnviz.commands.atlas.tables import (
     table_bytes,
 )
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
-from attnviz.commands.scan.plan import PARTS, Estimated, Plan, estimated, locked
+from attnviz.commands.scan.plan import PARTS, Estimated, ScanPlan, estimated, locked
 from attnviz.commands.scan.shards import check_unchanged
 from attnviz.commands.scan.tasks import CountShard, Done, tasks_of_windows
 from attnviz.draw.titles import amount
@@ -72,7 +72,7 @@ class Watcher(Protocol):
         """A task is done."""
 
 
-def check_bad(plan: Plan, shards: Sequence[CountShard], size: Size, most: float) -> Size:
+def check_bad(plan: ScanPlan, shards: Sequence[CountShard], size: Size, most: float) -> Size:
     """Name the bad documents of counted shards, and see that they are no more than this percentage.
 
     Returns:
@@ -95,17 +95,11 @@ def check_bad(plan: Plan, shards: Sequence[CountShard], size: Size, most: float)
     return replace(size, why=first.why if first else "")
 
 
-def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Size | None:
+def run_scan(plan: ScanPlan, how: HowRun, watcher: Watcher) -> Size | None:
     """Do what is left of a scan, and write its result.
 
     Returns:
         What was counted; None for one of several parts, whose result is written by a merge.
-
-    Raises:
-        InputError: no document, or too few of them, can be read; a part is not counted yet; a file
-            of the corpus was changed.
-        UsageError: another scan writes into the folder, or it holds one.
-        OutputError: a file cannot be written; what is done stays.
     """
     store = plan.store
     with locked(store, how.part):
@@ -136,15 +130,13 @@ def run_scan(plan: Plan, how: HowRun, watcher: Watcher) -> Size | None:
 
 
 def _finished(store: Store, manifest: Mapping[str, Any]) -> Size:
-    """What a finished scan counted."""
     skipped = (store.read("skipped.jsonl") or b"").partition(b"\n")[0]
     why = json.loads(skipped)["why"] if skipped else ""
     atlas = read_atlas(store.where)
     return Size(*atlas.size, manifest["result"]["skipped"], why, atlas.identity)
 
 
-def _count(plan: Plan, how: HowRun, watcher: Watcher, workers: Executor) -> None:
-    """Count the shards that are left."""
+def _count(plan: ScanPlan, how: HowRun, watcher: Watcher, workers: Executor) -> None:
     every, tasks = plan.of_part(how.part), plan.counting(how.part)
     if tasks and how.merge:
         raise InputError(
@@ -177,13 +169,8 @@ def _count(plan: Plan, how: HowRun, watcher: Watcher, workers: Executor) -> None
 # The result of a scan: its records and its parts as tables.
 
 
-def write_result(plan: Plan, total: Record, lost: Collection[str]) -> None:
-    """Write the tables that are lost of a scan whose tasks are all done, and what is in them.
-
-    Raises:
-        InputError: a part is damaged.
-        OutputError: a file cannot be written.
-    """
+def write_result(plan: ScanPlan, total: Record, lost: Collection[str]) -> None:
+    """Write the tables that are lost of a scan whose tasks are all done, and what is in them."""
     store, length = plan.store, total.origin.length
     names = [task.name for task in tasks_of_windows(total, plan.shards)]
     made = made_of(plan.manifest, total.origin)
@@ -199,29 +186,19 @@ def write_result(plan: Plan, total: Record, lost: Collection[str]) -> None:
 
 
 def remove_parts(store: Store) -> None:
-    """Remove what the tables were made from.
-
-    Raises:
-        OutputError: it cannot be removed.
-    """
+    """Remove what the tables were made from."""
     for folder in PARTS.values():
         store.remove(folder)
 
 
-def write_skipped(plan: Plan, shards: Sequence[CountShard]) -> None:
-    """Write the documents of counted shards that could not be read, one a line.
-
-    Raises:
-        InputError: a record is damaged.
-        OutputError: the file cannot be written.
-    """
+def write_skipped(plan: ScanPlan, shards: Sequence[CountShard]) -> None:
+    """Write the documents of counted shards that could not be read, one a line."""
     lines = (f"{to_json(vars(each))}\n".encode() for each in plan.skipped(shards))
     plan.store.write("skipped.jsonl", lines)
 
 
 def _named(total: Record) -> Sequence[Head]:
-    """The heads of a record, in order."""
-    return [found for found in map(head_named, total.heads) if found is not None]
+    return [head for head in map(head_named, total.heads) if head is not None]
 
 
 def _heads(total: Record, length: int) -> Iterator[Mapping[str, object]]:
@@ -250,10 +227,7 @@ def _histograms(total: Record) -> Iterator[Mapping[str, object]]:
 
 
 def _bins(
-    head: Head,
-    histogram: str,
-    bins: Sequence[tuple[float, float | None]],
-    values: Sequence[float],
+    head: Head, histogram: str, bins: Sequence[tuple[float, float | None]], values: Sequence[float]
 ) -> Iterator[Mapping[str, object]]:
     for (start, end), value in zip(bins, values, strict=True):
         row = {"layer": head.layer, "head": head.head, "histogram": histogram}
@@ -292,15 +266,7 @@ def joined(
 ) -> Iterator[bytes]:
     """A table of the result as a Parquet file, in chunks.
 
-    Args:
-        store: the folder of the scan.
-        table: which table.
-        parts: the files that make it.
-        heads: all heads, in order.
-        said: how it was made.
-
-    Raises:
-        InputError: a part is missing or damaged.
+    `parts`: the files that make it; `heads`: all, in order; `said`: how it was made.
     """
     import_parquet()
     import pyarrow as pa

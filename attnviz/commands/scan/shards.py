@@ -1,4 +1,8 @@
-"""The files of a corpus: named, in folders, or matched by a pattern; none is opened."""
+"""The files of a corpus, named, in folders, or matched by a pattern, and the shards of them.
+
+A document belongs to the shard in which it begins, so that shards can be read in any order, by any
+number of processes. Nothing that is read grows with the corpus but the list of its files.
+"""
 
 import glob
 import os
@@ -10,8 +14,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from attnviz.commands.atlas.record import CorpusFile, Piece, Shard, Split
-from attnviz.commands.scan.corpus import LONGEST, READ, cuts_of, documents_of, longest_texts, spool
+from attnviz.commands.atlas.record import CorpusFile, FilePart, Shard, Split
+from attnviz.commands.scan.corpus import cuts_of
 from attnviz.errors import InputError, option
 from attnviz.inputs.places import (
     PLAIN,
@@ -26,9 +30,6 @@ from attnviz.inputs.places import (
     shown,
 )
 
-# A corpus cut into shards.
-
-
 SHARD = 1 << 18
 """About so many bytes make a shard."""
 
@@ -38,7 +39,7 @@ def shards_of(files: Iterable[CorpusFile], split: Split, most: int = SHARD) -> I
 
     A file that is one document is never cut, nor is a compressed file, nor a row group.
     """
-    number, pieces, size = 0, list[Piece](), 0
+    number, pieces, size = 0, list[FilePart](), 0
     for file in files:
         for piece in _pieces(file, split, most):
             pieces.append(piece)
@@ -50,7 +51,7 @@ def shards_of(files: Iterable[CorpusFile], split: Split, most: int = SHARD) -> I
         yield Shard(number, tuple(pieces))
 
 
-def _pieces(file: CorpusFile, split: Split, most: int) -> Iterator[Piece]:
+def _pieces(file: CorpusFile, split: Split, most: int) -> Iterator[FilePart]:
     form = named_form(file.path)
     whole = form.compression is not None or (form.kind == "text" and split == "file")
     if whole or file.size <= most:
@@ -64,7 +65,7 @@ def _pieces(file: CorpusFile, split: Split, most: int) -> Iterator[Piece]:
         cuts = range(most, file.size, most)
     starts = [0, *cuts]
     for start, end in zip(starts, [*starts[1:], file.size], strict=True):
-        yield Piece(file.path, start, end, file)
+        yield FilePart(file.path, start, end, file)
 
 
 def corpus_files(paths: Sequence[str], avoid: str | None = None) -> list[CorpusFile]:
@@ -144,7 +145,7 @@ def _change_of(file: CorpusFile, here: bool) -> str | None:
     return "was replaced" if here and inode != file.inode else None
 
 
-# ---- this computer ----
+# Files of this computer.
 
 
 def _local(path: str, avoid: str | None) -> Iterator[tuple[object, CorpusFile]]:
@@ -225,7 +226,6 @@ def _matched(pattern: str, avoid: str | None) -> Iterator[tuple[object, CorpusFi
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether the parts of a path match those of a pattern."""
     if not pattern:
         return not parts
     if pattern[0] == "**" and _fits(parts, pattern[1:]):
@@ -291,15 +291,11 @@ def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
         size = found[name].get("size")
         if size is None:
             raise InputError(f"{name!r} does not say its size", "download it first")
-        yield CorpusFile(name, int(size), _mark(found[name]))
+        yield CorpusFile(name, int(size), next(_marks(found[name]), ""))
 
 
 def state_of(url: str) -> tuple[int | None, set[str]]:
-    """The bytes of a file as they are now, and all marks that its file system tells.
-
-    Raises:
-        FileNotFoundError: it is gone.
-    """
+    """The bytes of a file as they are now, and all marks that its file system tells."""
     system, path = file_system(url)
     system.invalidate_cache()
     info = system.info(path)
@@ -330,31 +326,7 @@ def _is_text(name: str, folder: str) -> bool:
     return form_of(name) is not None and not any(part.startswith(".") for part in inside)
 
 
-def _mark(info: Mapping[str, Any]) -> str:
-    return next(_marks(info), "")
-
-
 def _marks(info: Mapping[str, Any]) -> Iterator[str]:
     for value in (info[name] for name in MARKS if info.get(name)):
         # a listing may tell seconds where the file itself tells a date
         yield str(value.timestamp() if isinstance(value, datetime) else value)
-
-
-# A corpus: files of text, JSON lines and Parquet, here or behind a URL, read in shards.
-#
-# A document belongs to the shard in which it begins, so that shards can be read in any order, by
-# any number of processes. Nothing that is read grows with the corpus but the list of its files.
-
-
-__all__ = [
-    "LONGEST",
-    "READ",
-    "SHARD",
-    "check_field",
-    "check_unchanged",
-    "corpus_files",
-    "documents_of",
-    "longest_texts",
-    "shards_of",
-    "spool",
-]

@@ -16,7 +16,7 @@ EXAMPLE_WINDOWS, SAMPLE_HEADS = 128, 256
 
 
 @dataclass(frozen=True)
-class Place:
+class ExamplePlace:
     """An example's place: its head by number in a record, and its rank among the head's own."""
 
     head: int
@@ -44,7 +44,7 @@ class TakeExamples:
     """
 
     number: int
-    chosen: Sequence[tuple[Shard, Mapping[int, Sequence[Place]]]]
+    chosen: Sequence[tuple[Shard, Mapping[int, Sequence[ExamplePlace]]]]
 
     @property
     def name(self) -> str:
@@ -106,15 +106,14 @@ def tasks_of_windows(record: Record, shards: Sequence[Shard]) -> list[Lasting]:
 
 
 def _examples(record: Record, shards: Sequence[Shard]) -> list[TakeExamples]:
-    """The chosen windows in tasks, in the order of their shards."""
-    wanted: dict[tuple[int, int], list[Place]] = {}
+    wanted: dict[tuple[int, int], list[ExamplePlace]] = {}
     for head in range(len(record.heads)):
         for rank, (window, kind) in enumerate(_of_head(record, head).items()):
-            wanted.setdefault(window, []).append(Place(head, rank, kind))
+            wanted.setdefault(window, []).append(ExamplePlace(head, rank, kind))
     windows = sorted(wanted)
     tasks = []
     for number, first in enumerate(range(0, len(windows), EXAMPLE_WINDOWS)):
-        of: dict[int, dict[int, Sequence[Place]]] = {}
+        of: dict[int, dict[int, Sequence[ExamplePlace]]] = {}
         for shard, ordinal in windows[first : first + EXAMPLE_WINDOWS]:
             of.setdefault(shard, {})[ordinal] = wanted[shard, ordinal]
         tasks.append(TakeExamples(number, [(shards[shard], own) for shard, own in of.items()]))

@@ -17,7 +17,7 @@ from attnviz.commands.atlas.record import (
     SCORES,
     TOP,
     WEIGHTS,
-    Document,
+    CorpusText,
     FloatArray64,
     Origin,
     Record,
@@ -32,7 +32,7 @@ from attnviz.commands.atlas.record import (
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.records.capture import IntArray
 from attnviz.records.heads import Head, by_layer
-from attnviz.records.metrics import BINS, SUMS, WindowSums
+from attnviz.records.metrics import BINS, METRICS, SUMS, WindowSums
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -58,7 +58,7 @@ class Window:
     chance: int
 
 
-class Windows:
+class WindowCutter:
     """Cuts the documents of a shard into windows, each with the ends that the model knows."""
 
     def __init__(self, tokenizer: "TextTokenizer", length: int, seed: int) -> None:
@@ -68,12 +68,8 @@ class Windows:
         self._step = max(1, length - len(first) - len(last))
         self._ordinal = self._document = 0
 
-    def of(self, document: Document) -> list[Window]:
-        """The windows of the next document.
-
-        Raises:
-            ModelError: the tokenizer makes a token that the model does not know.
-        """
+    def of(self, document: CorpusText) -> list[Window]:
+        """The windows of the next document."""
         inner = self._tokenizer.ids(document.text)
         made = []
         name = f"{document.path.rsplit('/', 1)[-1]} {document.start} {document.text}"
@@ -130,17 +126,17 @@ class Counter:
         self._units, self._names = units(length), tuple(map(str, sorted(heads)))
         exact = model.identity.dtype == "float32"
         self._error = np.inf if model.sinks else 1e-3 if exact else 0.05
-        self._windows = Windows(model.tokenizer, length, seed)
+        self._windows = WindowCutter(model.tokenizer, length, seed)
         self._waiting: list[Window] = []
         self._tokens = 0
-        self._documents: dict[int, Document] = {}
+        self._documents: dict[int, CorpusText] = {}
         self._bad: set[int] = set()
-        self._begun: Sums | None = None
+        self._begun: DocumentSums | None = None
         self._held: list[Record] = []
         self._record = empty_record(self._names, replace(origin, length=length))
         self.skipped: list[Skipped] = []
 
-    def add(self, document: Document | Skipped) -> None:
+    def add(self, document: CorpusText | Skipped) -> None:
         """One document; one that the model cannot read is noted."""
         if isinstance(document, Skipped):
             self.skipped.append(document)
@@ -216,7 +212,7 @@ class Counter:
         """Add windows to the record; `last`: a document that goes on, which waits till it ends."""
         documents = np.array([window.document for window in windows])
         rows = np.array([rows_of(window.ids, causal=self._model.causal) for window in windows])
-        sums = together(self._begun, Sums(documents, values, rows)).by_document()
+        sums = DocumentSums(documents, values, rows).behind(self._begun).by_document()
         waits = documents == last
         parts = [self._of_windows(windows, largest, ~waits)]
         held = [self._of_windows(windows, largest, waits)]
@@ -235,7 +231,6 @@ class Counter:
     def _of_windows(
         self, windows: Sequence[Window], largest: FloatArray64, chosen: NDArray[np.bool_]
     ) -> Record:
-        """The record of some windows."""
         own = [window for window, is_one in zip(windows, chosen, strict=True) if is_one]
         return record_of_windows(self._record, own, largest[:, chosen], self._shard)
 
@@ -250,7 +245,7 @@ DISTANCES, POSITIONS = slice(len(SUMS), len(SUMS) + BINS), slice(len(SUMS) + BIN
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class DocumentSums:
     """Sums of windows or of documents, which `documents` (D) numbers in rising order.
 
     `values` (D, H, K); `rows` (D, metrics): how many rows of attention each metric is a mean over,
@@ -261,48 +256,39 @@ class Sums:
     values: FloatArray64
     rows: FloatArray64
 
-    def by_document(self) -> "Sums":
+    def by_document(self) -> "DocumentSums":
         """The windows of one document added up, in order."""
         numbers, starts = np.unique(self.documents, return_index=True)
-        return Sums(
+        return DocumentSums(
             numbers, np.add.reduceat(self.values, starts), np.add.reduceat(self.rows, starts)
         )
 
-    def of(self, chosen: slice) -> "Sums":
+    def behind(self, begun: "DocumentSums | None") -> "DocumentSums":
+        """These, after what was begun."""
+        if begun is None:
+            return self
+        pairs = zip(vars(begun).values(), vars(self).values(), strict=True)
+        return DocumentSums(*map(np.concatenate, pairs))
+
+    def of(self, chosen: slice) -> "DocumentSums":
         """Some of these."""
-        return Sums(self.documents[chosen], self.values[chosen], self.rows[chosen])
-
-
-def together(first: Sums | None, then: Sums) -> Sums:
-    """Two sums, one behind the other."""
-    if first is None:
-        return then
-    return Sums(
-        np.concatenate([first.documents, then.documents]),
-        np.concatenate([first.values, then.values]),
-        np.concatenate([first.rows, then.rows]),
-    )
+        return DocumentSums(self.documents[chosen], self.values[chosen], self.rows[chosen])
 
 
 def rows_of(ids: Sequence[int], *, causal: bool) -> list[float]:
-    """How many rows of a window can show each of SCORES; a distance is told by mass instead."""
+    """How many rows of a window can show each metric; a distance is told by mass instead."""
+    from attnviz.models.reducing import FAST_SUMS
+
     tokens = np.array(ids)
-    n = len(tokens)
     _, first, which = np.unique(tokens, return_index=True, return_inverse=True)
-    before = np.arange(n) - first[which]  # how far back its first copy stands
-    of = {
-        "normalised": n - 1 if causal else n * (n > 1),
-        "previous": n - 1,
-        "duplicate": int((before > 0).sum()),
-        "induction": int((before > 1).sum()),  # what followed a copy comes before the query
-    }
-    return [float(of.get(score, n)) for score in SCORES]
+    before = np.arange(len(tokens)) - first[which]
+    return [float(FAST_SUMS[name].rows(before, causal)) for name in METRICS]
 
 
-def record_of_documents(like: Record, sums: Sums, unit: FloatArray64) -> Record:
+def record_of_documents(like: Record, sums: DocumentSums, unit: FloatArray64) -> Record:
     """The record of some documents, without windows.
 
-    `like`: a record of the same heads and origin; `unit`: see `data.record.units`.
+    `like`: a record of the same heads and origin; `unit`: see `units`.
     """
     named = {name: sums.values[..., i] for i, name in enumerate(SUMS)}  # (D, H) each
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -317,7 +303,7 @@ def record_of_documents(like: Record, sums: Sums, unit: FloatArray64) -> Record:
     values = np.stack(means, axis=-1)  # (D, H, M)
     values[~np.isfinite(values)] = np.nan
     totals, squares, counts = moments(values / unit)
-    queries = sums.rows[:, SCORES.index("entropy"), None, None]
+    queries = sums.rows[:, [*METRICS].index("entropy"), None, None]
     distances, positions = (
         in_fixed_point(sums.values[..., part] / queries).sum(axis=0)
         for part in (DISTANCES, POSITIONS)

@@ -10,12 +10,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnviz.commands.atlas.folder import Request, Store, read_manifest
 from attnviz.commands.atlas.record import (
     SCALE,
     WEIGHTS,
-    Document,
+    CorpusText,
     Origin,
     Shard,
     Skipped,
@@ -29,15 +30,14 @@ from attnviz.commands.scan.shards import check_unchanged
 from attnviz.commands.scan.tasks import (
     CountShard,
     Done,
-    Lasting,
-    Place,
+    ExamplePlace,
     SampleTokens,
     TakeExamples,
     Task,
     Trial,
     part_name,
 )
-from attnviz.commands.scan.windows import Counter, Window, Windows, batches
+from attnviz.commands.scan.windows import Counter, Window, WindowCutter, batches
 from attnviz.errors import AttnvizError, InputError, ModelError, OutputError, UsageError, option
 from attnviz.kit.prepare import load_model
 from attnviz.models.catalog import Source
@@ -92,11 +92,7 @@ class Worker:
         self._heads = sorted(choose_heads(per_layer, chosen.layers, chosen.heads))
 
     def _check_folder(self, scan: str) -> None:
-        """See that this worker has the folder of the scan, and can write it.
-
-        Raises:
-            OutputError: it has not, or cannot.
-        """
+        """See that this worker has the folder of the scan, and can write it."""
         try:
             found = read_manifest(self._store)["scan"]
         except InputError:
@@ -109,11 +105,7 @@ class Worker:
         self._store.try_writing()
 
     def do(self, task: Task) -> Done:
-        """Do a task, and write its file.
-
-        Raises:
-            OutputError: the file cannot be written.
-        """
+        """Do a task, and write its file."""
         match task:
             case CountShard():
                 return self._count(task)
@@ -129,7 +121,7 @@ class Worker:
         for document in self._documents(task.shard):
             counter.add(document)
         record = counter.finish()
-        self._check_corpus([task.shard])
+        check_unchanged(files_of([task.shard]), here=False)
         self._store.write(task.name, record_to_bytes(record, counter.skipped, task.shard.number))
         return Done(record.documents, record.tokens, record.bad)
 
@@ -140,8 +132,7 @@ class Worker:
             tokens += sum(len(window.ids) for _, window in windows)
             rows += example_rows(self._model, self._heads, windows, wanted)
         rows.sort(key=lambda row: (row["layer"], row["head"], row["rank"]))
-        self._check_corpus([shard for shard, _ in task.chosen])
-        self._store.write(task.name, table_bytes("examples", rows, self._part(task)))
+        self._leave(task, "examples", rows)
         return Done(0, tokens)
 
     def _sample_tokens(self, task: SampleTokens) -> Done:
@@ -150,14 +141,13 @@ class Worker:
         windows = [replace(window, ordinal=number) for number, window in enumerate(found)]
         heads = [self._heads[place] for place in task.heads]
         rows = list(token_rows(self._model, heads, windows))
-        self._check_corpus([shard for shard, _ in task.chosen])
-        self._store.write(task.name, table_bytes("tokens", rows, self._part(task)))
+        self._leave(task, "tokens", rows)
         return Done(0, sum(len(window.ids) for window in windows))
 
     def _try(self, shard: Shard) -> Done:
         counter, size, documents, begun = self._counter(0), 0, 0, perf_counter()
         for document in self._documents(shard):
-            if isinstance(document, Document):
+            if isinstance(document, CorpusText):
                 text = document.text[: TRIAL_SIZE - size]
                 counter.add(replace(document, text=text))
                 size, documents = size + len(text.encode()), documents + 1
@@ -168,24 +158,15 @@ class Worker:
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         memory = most if sys.platform == "darwin" else most * 1024
         return Done(
-            documents,
-            tokens,
-            seconds=seconds,
-            size=size,
-            heads=len(self._heads),
-            memory=memory,
+            documents, tokens, seconds=seconds, size=size, heads=len(self._heads), memory=memory
         )
 
-    def _check_corpus(self, shards: Sequence[Shard]) -> None:
-        """See that the files of shards that were read are still those that were listed.
-
-        Raises:
-            InputError: one was changed; what was read of it is not kept.
-        """
-        check_unchanged(files_of(shards), here=False)
-
-    def _part(self, task: Lasting) -> str:
-        return part_name(self._origin.scan, task)
+    def _leave(
+        self, task: TakeExamples | SampleTokens, table: str, rows: Sequence[dict[str, Any]]
+    ) -> None:
+        """Write a part of a table, if the files that were read are still those that were listed."""
+        check_unchanged(files_of(shard for shard, _ in task.chosen), here=False)
+        self._store.write(task.name, table_bytes(table, rows, part_name(self._origin.scan, task)))
 
     def _counter(self, shard: int) -> Counter:
         seed = self._request.seed
@@ -193,20 +174,16 @@ class Worker:
             self._model, self._heads, self._length, shard=shard, seed=seed, origin=self._origin
         )
 
-    def _cutter(self) -> Windows:
-        return Windows(self._model.tokenizer, self._length, self._request.seed)
-
-    def _documents(self, shard: Shard) -> Iterator[Document | Skipped]:
-        """The documents of a shard, as many as are wanted of it."""
+    def _documents(self, shard: Shard) -> Iterator[CorpusText | Skipped]:
         asked = self._request
         every = (d for p in shard.pieces for d in documents_of(p, asked.split, asked.key))
         return islice(every, shard.most)
 
     def _windows(
         self, shard: Shard, ordinals: Collection[int]
-    ) -> Iterator[tuple[Document, Window]]:
-        """These windows of a shard, with their documents."""
-        cutter, left = self._cutter(), set(ordinals)
+    ) -> Iterator[tuple[CorpusText, Window]]:
+        cutter = WindowCutter(self._model.tokenizer, self._length, self._request.seed)
+        left = set(ordinals)
         for document in self._documents(shard):
             if not left:
                 return
@@ -268,16 +245,12 @@ def _links(
 def example_rows(
     model: "LoadedModel",
     heads: Sequence[Head],
-    windows: Sequence[tuple[Document, Window]],
-    wanted: Mapping[int, Sequence[Place]],
+    windows: Sequence[tuple[CorpusText, Window]],
+    wanted: Mapping[int, Sequence[ExamplePlace]],
 ) -> Iterator[dict[str, Any]]:
     """The rows of `examples.parquet` for some windows of a shard.
 
-    Args:
-        model: the model.
-        heads: those of the scan, in order.
-        windows: with their documents.
-        wanted: by ordinal of a window, the heads whose example it is.
+    `heads`: those of the scan, in order; `wanted`: by ordinal, the heads whose example it is.
     """
     found: dict[tuple[int, Head], HeadLinks] = {}
 
@@ -300,7 +273,7 @@ def example_rows(
                 "kind": place.kind,
                 "bin": min(WEIGHTS - 1, int(links.largest * WEIGHTS)),
                 "largest": links.largest,
-                "apart": _apart(links),
+                "apart": float(links.weights[_between_two(links)].max(initial=0.0)),
                 "path": document.path,
                 "start": document.start,
                 "window": window.number,
@@ -311,14 +284,13 @@ def example_rows(
             }
 
 
-def _apart(links: HeadLinks) -> float:
-    """The largest weight between two tokens, neither of which is the first; 0 below the links."""
-    inner = (links.queries > 0) & (links.keys > 0) & (links.queries != links.keys)
-    return float(links.weights[inner].max(initial=0.0))
+def _between_two(links: HeadLinks) -> NDArray[np.bool_]:
+    """Which links are between two tokens, neither of which is the first of the window."""
+    return np.asarray((links.queries > 0) & (links.keys > 0) & (links.queries != links.keys))
 
 
 @dataclass
-class TokenMass:
+class PairMass:
     """The mass of pairs of tokens over windows, in fixed point; each pair as one number."""
 
     vocabulary: int
@@ -326,8 +298,8 @@ class TokenMass:
     _mass: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
 
     def add(self, ids: IntArray, links: HeadLinks) -> None:
-        """Add the links of a window (n) between two tokens, neither of which is its first one."""
-        inner = (links.queries > 0) & (links.keys > 0) & (links.queries != links.keys)
+        """Add the links of a window (n) between two tokens."""
+        inner = _between_two(links)
         pairs = ids[links.queries[inner]] * self.vocabulary + ids[links.keys[inner]]
         mass = in_fixed_point(links.weights[inner].astype(np.float64))
         self._pairs, self._mass = summed(
@@ -362,7 +334,7 @@ def token_rows(
     model: "LoadedModel", heads: Sequence[Head], windows: Sequence[Window]
 ) -> Iterator[dict[str, Any]]:
     """The rows of `tokens.parquet` for some heads over the sampled windows."""
-    of = {head: TokenMass(model.tokenizer.vocab_size) for head in heads}
+    of = {head: PairMass(model.tokenizer.vocab_size) for head in heads}
 
     def give(window: Window, links: HeadLinks) -> None:
         of[Head(links.layer, links.head)].add(np.array(window.ids), links)

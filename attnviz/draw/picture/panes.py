@@ -24,6 +24,7 @@ from attnviz.draw.picture.frame import (
 from attnviz.draw.picture.paint import EMPTY
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
+from attnviz.records.metrics import Score
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,23 +64,18 @@ class Pane:
     columns: Sequence[str] | None = None
 
 
-UNITS = {"entropy": "nats", "distance": "tokens", "distance_variance": "tokens²"}
-"""All other scores are shares."""
-
-
-def axis_label(score: str) -> str:
+def axis_label(score: Score) -> str:
     """The score's name and unit; a share of weight has none."""
-    unit = UNITS.get(score)
-    return score.replace("_", " ") + (f" ({unit})" if unit else "")
+    return score.label + (f" ({score.unit})" if score.unit else "")
 
 
-def score_pane(name: str, values: FloatArray, boxed: Collection[Head] = ()) -> Pane | None:
+def score_pane(score: Score, values: FloatArray, boxed: Collection[Head] = ()) -> Pane | None:
     """A score of all heads: a share from 0 to 1, another from 0 to the largest; None of nothing."""
     if np.isnan(values).all():
         return None
-    high = (float(np.nanmax(values)) or 1.0) if name in UNITS else 1.0
-    digits = 0 if high >= 1000 else 1 if name.startswith("distance") else 2
-    return Pane(axis_label(name), values, 0.0, high, digits, boxed)
+    high = (float(np.nanmax(values)) or 1.0) if score.unit else 1.0
+    digits = 0 if high >= 1000 else 1 if score.of_distances else 2
+    return Pane(axis_label(score), values, 0.0, high, digits, boxed)
 
 
 def draw_panes(

@@ -23,7 +23,7 @@ from attnviz.commands.atlas.record import (
     SCALE,
     SCORES,
     TOP,
-    Document,
+    CorpusText,
     Origin,
     Record,
     Skipped,
@@ -37,14 +37,14 @@ from attnviz.commands.atlas.record import (
     skipped_of_bytes,
     units,
 )
-from attnviz.commands.scan.windows import Counter, Window, Windows, batches
-from attnviz.commands.scan.worker import TokenMass, run_again
+from attnviz.commands.scan.windows import Counter, Window, WindowCutter, batches
+from attnviz.commands.scan.worker import PairMass, run_again
 from attnviz.errors import ExitStatus
 from attnviz.models.huggingface.load import wrap_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.reducing import _entropies
 from attnviz.records.heads import Head, every_head
-from attnviz.records.metrics import EDGES, HeadLinks
+from attnviz.records.metrics import EDGES, METRICS, HeadLinks
 from tests.architectures import ARCHITECTURES, Architecture
 from tests.commands.scan.oracle import Matrix, apart, histogram, largest, metrics_of, strongest
 from tests.conftest import Run
@@ -61,14 +61,14 @@ def tokenizer() -> transformers.PreTrainedTokenizerFast:
     return transformers.PreTrainedTokenizerFast(tokenizer_object=made)
 
 
-def documents(sizes: Sequence[int]) -> list[Document]:
+def documents(sizes: Sequence[int]) -> list[CorpusText]:
     """Documents of so many words, few of them different, so that there are copies."""
     draw = random.Random(7)
     texts = (" ".join(f"w{draw.randrange(3, 12)}" for _ in range(size)) for size in sizes)
-    return [Document("texts", i, text) for i, text in enumerate(texts)]
+    return [CorpusText("texts", i, text) for i, text in enumerate(texts)]
 
 
-def counted(model: LoadedModel, texts: Sequence[Document | Skipped]) -> Record:
+def counted(model: LoadedModel, texts: Sequence[CorpusText | Skipped]) -> Record:
     counter = Counter(model, every_head(model.identity.heads_per_layer), LENGTH)
     for text in texts:
         counter.add(text)
@@ -90,7 +90,7 @@ def test_every_count_is_that_of_whole_matrices(architecture: Architecture) -> No
     model = wrap_huggingface(architecture.model(), tokenizer())
     texts = documents((LENGTH, 5, 2 * LENGTH + 3, LENGTH, 1))
     record = counted(model, texts)
-    cut = Windows(model.tokenizer, LENGTH, 0)
+    cut = WindowCutter(model.tokenizer, LENGTH, 0)
     windows = [[w.ids for w in cut.of(text)] for text in texts]
     assert record.documents == len(texts)
     assert record.windows == sum(map(len, windows))
@@ -144,7 +144,7 @@ def check(
 def test_links_are_the_strongest_of_whole_matrices(architecture: Architecture) -> None:
     theirs = architecture.model("eager")
     model = wrap_huggingface(architecture.model(), tokenizer())
-    cut = Windows(model.tokenizer, LENGTH, 0)
+    cut = WindowCutter(model.tokenizer, LENGTH, 0)
     windows = [w for text in documents((LENGTH, LENGTH, 6)) for w in cut.of(text)]
     heads = [h for h in every_head(model.identity.heads_per_layer) if h.head != 1]
     seen: dict[tuple[int, Head], HeadLinks] = {}
@@ -174,14 +174,14 @@ def test_links_are_the_strongest_of_whole_matrices(architecture: Architecture) -
 def test_scores_are_those_of_heads_averaged_by_hand(run: Run) -> None:
     texts = ["the red fox saw the red fox near the red fox", "a fluffy blue creature", "Tom ran ."]
     loaded = attnviz.load_model()._loaded
-    record = counted(loaded, [Document("x", 0, " ".join(text.split()[:13])) for text in texts])
+    record = counted(loaded, [CorpusText("x", 0, " ".join(text.split()[:13])) for text in texts])
     by_text = []
     for text in texts:
         out = run("heads", text, "-f", "jsonl").out
         by_text.append({head_of(row): row for row in map(json.loads, out.splitlines())})
     unit = units(LENGTH)
     for place, head in enumerate(record.heads):
-        for metric, name in enumerate(SCORES[:-1]):
+        for metric, name in enumerate(METRICS):
             values = [t[head][name] for t in by_text if t[head][name] is not None]
             assert record.counts[place, metric] == len(values)
             mean = estimate(record, place, metric, unit[metric]).mean
@@ -190,7 +190,7 @@ def test_scores_are_those_of_heads_averaged_by_hand(run: Run) -> None:
 
 def test_documents_longer_than_a_group_are_counted_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     model = attnviz.load_model()._loaded
-    texts = [Document("x", i, "the cat sat on the red mat . " * (3 + 9 * i)) for i in range(4)]
+    texts = [CorpusText("x", i, "the cat sat on the red mat . " * (3 + 9 * i)) for i in range(4)]
     whole = counted(model, texts)
     monkeypatch.setattr("attnviz.commands.scan.windows.GROUP_TOKENS", 40)
     parts = counted(model, texts)
@@ -205,7 +205,7 @@ def test_a_document_whose_attention_is_no_number_is_skipped_and_the_others_count
     broken = architecture.model()
     broken.embed_tokens.weight.data[5] = float("nan")
     model = wrap_huggingface(broken, tokenizer())
-    good, bad = Document("good", 0, "w3 w4 w6"), Document("bad", 7, "w3 w5 w6")
+    good, bad = CorpusText("good", 0, "w3 w4 w6"), CorpusText("bad", 7, "w3 w5 w6")
     counter = Counter(model, every_head(model.identity.heads_per_layer), LENGTH)
     for document in (good, bad, Skipped("worse", 1, "no text")):
         counter.add(document)
@@ -236,7 +236,7 @@ def test_a_window_begins_as_the_model_was_trained() -> None:
     read = attnviz.load_model()._loaded.tokenizer
     text = "the cat sat on the mat . " * 20
     inner = read.ids(text)
-    made = Windows(read, 16, 0).of(Document("x", 0, text))
+    made = WindowCutter(read, 16, 0).of(CorpusText("x", 0, text))
     assert [id_ for w in made for id_ in w.ids[1:]] == inner
     assert {w.ids[0] for w in made} == {read.bos_id}
     assert [len(w.ids) for w in made[:-1]] == [16] * (len(made) - 1)
@@ -289,7 +289,7 @@ def test_the_standard_error_is_that_of_the_values(values: list[float]) -> None:
 
 
 def test_a_record_is_the_same_after_a_file_and_another_file_is_refused() -> None:
-    record = counted(attnviz.load_model()._loaded, [Document("x", 0, "a red fox")])
+    record = counted(attnviz.load_model()._loaded, [CorpusText("x", 0, "a red fox")])
     data = record_to_bytes(record, [Skipped("y", 7, "no")])
     assert record_to_bytes(record_of_bytes(data, 0), skipped_of_bytes(data)) == data
     with pytest.raises(ValueError, match="shard"):
@@ -320,8 +320,8 @@ def test_a_document_that_turns_bad_late_is_not_counted_at_all(
     broken.embed_tokens.weight.data[5] = float("nan")
     model = wrap_huggingface(broken, tokenizer())
     words = ["w3 w4 w6"] * 40
-    late = Document("late", 0, " ".join([*words, "w5"]))
-    good = [Document("good", i, "w3 w4 w6 w7") for i in range(3)]
+    late = CorpusText("late", 0, " ".join([*words, "w5"]))
+    good = [CorpusText("good", i, "w3 w4 w6 w7") for i in range(3)]
     alone = counted(model, good)
     monkeypatch.setattr("attnviz.commands.scan.windows.GROUP_TOKENS", 30)
     together = counted(model, [good[0], late, *good[1:]])
@@ -346,13 +346,13 @@ def test_distances_are_told_in_tokens_where_the_context_is_smaller_than_the_leng
 
 
 def test_copies_of_one_text_are_drawn_apart() -> None:
-    cut = Windows(attnviz.load_model()._loaded.tokenizer, 64, 0)
-    chances = {w.chance for i in range(50) for w in cut.of(Document("x", i, "a red fox"))}
+    cut = WindowCutter(attnviz.load_model()._loaded.tokenizer, 64, 0)
+    chances = {w.chance for i in range(50) for w in cut.of(CorpusText("x", i, "a red fox"))}
     assert len(chances) == 50
 
 
 def test_tokens_are_counted_by_the_mass_of_their_links_to_other_tokens() -> None:
-    mass = TokenMass(100)
+    mass = PairMass(100)
     links = HeadLinks(
         0,
         *(0, 0),

@@ -13,7 +13,7 @@ import pytest
 from attnviz.commands.atlas.folder import MANIFEST, Request, Store, keep_manifest
 from attnviz.commands.atlas.tables import read_atlas, read_heads
 from attnviz.commands.scan.executors import HowRun, local_workers
-from attnviz.commands.scan.plan import Plan, locked, make_plan
+from attnviz.commands.scan.plan import ScanPlan, locked, make_plan
 from attnviz.commands.scan.run import run_scan
 from attnviz.errors import AttnvizError, ExitStatus, InputError, OutputError, UsageError
 from attnviz.models.catalog import Source
@@ -47,7 +47,7 @@ def out(whole: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole, tmp_path / "out"))
 
 
-def planned(out: Path, corpus: Path, **more: object) -> Plan:
+def planned(out: Path, corpus: Path, **more: object) -> ScanPlan:
     request = Request((str(corpus),), split="line", shard=210, **more)  # type: ignore[arg-type]
     return make_plan(Store.at(str(out)), request, Source("builtin"))
 

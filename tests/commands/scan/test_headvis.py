@@ -16,7 +16,7 @@ from attnviz.commands.atlas.headvis import (
     sequence_object,
     write_headvis,
 )
-from attnviz.commands.atlas.record import SCORES, Atlas
+from attnviz.commands.atlas.record import Atlas
 from attnviz.commands.atlas.tables import read_atlas, read_heads
 from attnviz.errors import ExitStatus, OutputError
 from tests.commands.scan.atlases import HEADS, LINKS, TOKENS, made_scan
@@ -244,9 +244,3 @@ def test_an_export_needs_a_folder_and_takes_no_other_option(run: Run, tmp_path: 
         refused = run("atlas", scan, "--export", "headvis", "-o", out, *option)
         assert refused.status is ExitStatus.USAGE
         assert f"{option[0]} does nothing for --export headvis" in refused.err
-
-
-def test_every_score_has_a_name_and_a_meaning() -> None:
-    from attnviz.commands.atlas.headvis import MEANINGS, NAMES
-
-    assert set(NAMES) == set(MEANINGS) == set(SCORES)

@@ -19,7 +19,7 @@ from attnviz.commands.atlas.folder import Request, Store, asked_by, keep_manifes
 from attnviz.commands.atlas.record import empty_record, merged
 from attnviz.commands.atlas.tables import read_atlas, read_head
 from attnviz.commands.scan.executors import HowRun
-from attnviz.commands.scan.plan import Estimated, Plan, locked, make_plan, shard_size
+from attnviz.commands.scan.plan import Estimated, ScanPlan, locked, make_plan, shard_size
 from attnviz.commands.scan.run import run_scan
 from attnviz.commands.scan.tasks import Done
 from attnviz.errors import ExitStatus, InputError, UsageError
@@ -44,7 +44,7 @@ def corpus(tmp_path: Path) -> Path:
     return folder
 
 
-def planned(out: Path, corpus: Path, **more: object) -> Plan:
+def planned(out: Path, corpus: Path, **more: object) -> ScanPlan:
     request = Request((str(corpus),), **more)  # type: ignore[arg-type]
     plan = make_plan(Store.at(str(out)), request, Source("builtin"))
     keep_manifest(plan.store, plan.manifest)

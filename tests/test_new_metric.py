@@ -1,0 +1,100 @@
+"""One row of METRICS, and one fast sum, make a metric of every command that has any."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROW = """Metric(
+    "second", "2nd", "weight on the second token", "second_token_score",
+    of=mass(lambda rows: rows.keys == 1),
+    role="second token", least=0.01, rank=-1, telling=True,
+),"""
+SUM = """"second": FastSum(
+    lambda layer: layer.by_position[..., 1], lambda before, causal: len(before) - causal
+),"""
+PROGRAM = """
+import ast, json, sys
+from importlib.util import find_spec, module_from_spec
+
+def with_row(name, table, row):
+    "Import a module as it would be with one more row at the end of its table."
+    assert name not in sys.modules
+    spec = find_spec(name)
+    lines = spec.loader.get_source(name).splitlines()
+    tables = (node for node in ast.parse("\\n".join(lines)).body if isinstance(node, ast.AnnAssign))
+    (last,) = (node.value.end_lineno for node in tables if ast.unparse(node.target) == table)
+    lines.insert(last - 1, row)
+    sys.modules[name] = module = module_from_spec(spec)
+    exec(compile("\\n".join(lines), spec.origin, "exec"), vars(module))
+
+with_row("attnviz.records.metrics", "METRICS", sys.argv[1])
+with_row("attnviz.models.reducing", "FAST_SUMS", sys.argv[2])
+
+import attnviz
+from attnviz.cli import main
+from attnviz.kit.session import process_session
+
+attnviz.scan("words.txt", output="scanned", model=attnviz.load_model(), heads="L1H2,L4H0")
+for arguments in json.load(sys.stdin):
+    assert main(arguments, process_session()) == 0, arguments
+"""
+HEADS = ["heads", "--file", "words.txt", "--layer", "4"]
+COMMANDS = [
+    [*HEADS, "--sort", "second", "-f", "json", "-o", "heads.json"],
+    [*HEADS, "--role", "second token", "-o", "heads.txt"],
+    ["schema", "heads", "-o", "schema.json"],
+    ["atlas", "scanned", "-f", "csv", "-o", "atlas.csv"],
+    ["atlas", "scanned", "--sort", "second", "-o", "atlas.txt"],
+    ["atlas", "scanned", "--head", "L1H2", "-o", "head.txt"],
+    ["atlas", "scanned", "-o", "atlas.html"],
+    ["atlas", "scanned", "--export", "headvis", "-o", "tree"],
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("second")
+    (folder / "words.txt").write_text("the cat sat on the mat and the cat ran\n")
+    command = [sys.executable, "-c", PROGRAM, ROW, SUM]
+    variables = {"PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(
+        command,
+        cwd=folder,
+        env=variables,
+        input=json.dumps(COMMANDS),
+        text=True,
+        stderr=subprocess.PIPE,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return folder
+
+
+def test_heads_measure_it_sort_by_it_and_have_its_role(folder: Path) -> None:
+    rows = json.loads((folder / "heads.json").read_text())["rows"]
+    names = list(rows[0])
+    assert names[names.index("second") + 1] == "second_error"
+    values = [row["second"] for row in rows]
+    assert values == sorted(values, reverse=True)
+    assert 0 < values[-1] < values[0] < 1
+    row = json.loads((folder / "schema.json").read_text())["$defs"]["HeadRow"]
+    assert row["properties"]["second"]["description"] == "Mean weight on the second token."
+    table = (folder / "heads.txt").read_text()
+    assert "  2nd\n" in table
+    assert "second token: 2nd ≥ 0.01" in table
+
+
+def test_a_scan_counts_it_and_the_atlas_shows_it(folder: Path) -> None:
+    with (folder / "atlas.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["second_documents"] for row in rows} == {"1"}
+    assert all(0 < float(row["second"]) < 1 for row in rows)
+    assert "  2nd\n" in (folder / "atlas.txt").read_text()
+    assert "\nsecond " in (folder / "head.txt").read_text()
+    assert '"says":"weight on the second token"' in (folder / "atlas.html").read_text()
+    (tree,) = folder.glob("tree/*/headvis/*/scatter_data.json")
+    assert json.loads(tree.read_text())[0]["second_token_score"] > 0
