@@ -1,7 +1,7 @@
 """Sentences that interventions share: what is measured, over how many texts."""
 
-from collections.abc import Sequence
-from typing import Annotated, Literal, TypeAlias, TypedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 from attnviz.draw.labels import fenced, name_of
 from attnviz.draw.terminal.listing import Column
@@ -9,66 +9,49 @@ from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable
 from attnviz.records.capture import Capture
 from attnviz.records.interventions import Candidate, Outcome, Question
-from attnviz.records.rows import measured
+from attnviz.records.rows import Field, measured
 
-# Values that rows of interventions share: what is measured, and what it is made of.
-
-
-AnswerName: TypeAlias = Annotated[
-    str | None, "The token that is measured; null: all tokens, or each text's own answer."
-]
-VersusName: TypeAlias = Annotated[
-    str | None, "The token whose logit is subtracted; null: none, or each text's own."
-]
-WordBegun: TypeAlias = Annotated[
-    str | None, "The word that was asked for, where this is the first of its several tokens."
-]
-TokenText: TypeAlias = Annotated[str | None, "The token's own text with its leading space."]
+# Fields that rows of interventions share; a row has the candidates `answer` and `versus`, and
+# `own`: by how much the prediction of each changed.
 
 
-Unit: TypeAlias = Annotated[
-    Literal["nats", "logits"],
-    "nats: a mean log-probability is measured; logits: the difference of two logits.",
-]
+def unit(of: Callable[[Any], str]) -> Field[Any]:
+    """The unit of what is measured."""
+    about = "nats: a mean log-probability is measured; logits: the difference of two logits."
+    return Field("unit", Literal["nats", "logits"], about, of)
 
 
-class OwnChanges(TypedDict):
-    """By how much the prediction of the answer changed, and that of the other token."""
-
-    answer_logit_change: float | None
-    answer_log_probability_change: Annotated[float | None, "In nats."]
-    versus_logit_change: float | None
-    versus_log_probability_change: Annotated[float | None, "In nats."]
-
-
-class Exact(TypedDict):
-    """The tokens that are measured, and the words that were asked for."""
-
-    answer_exact: TokenText
-    versus_exact: TokenText
-    answer_begins: WordBegun
-    versus_begins: WordBegun
+def own_change(name: str) -> Field[Any]:
+    """By how much a number of `own` changed; null where there is none."""
+    about = "In nats." if name.endswith("log_probability") else ""
+    return Field(
+        f"{name}_change", float | None, about, lambda row: measured(getattr(row.own, name, None))
+    )
 
 
-def exact(answer: Candidate | None, versus: Candidate | None) -> Exact:
-    """Those of both tokens, null where there is none."""
-    return {
-        "answer_exact": answer.exact if answer else None,
-        "versus_exact": versus.exact if versus else None,
-        "answer_begins": (answer.begins or None) if answer else None,
-        "versus_begins": (versus.begins or None) if versus else None,
-    }
-
-
-def own_changes(own: Outcome | None) -> OwnChanges:
-    """The changes of both tokens, null where there is none."""
-    values = [None] * 4 if own is None else [measured(value) for value in own]
-    return {
-        "answer_logit_change": values[0],
-        "answer_log_probability_change": values[1],
-        "versus_logit_change": values[2],
-        "versus_log_probability_change": values[3],
-    }
+BEGUN = "The word that was asked for, where this is the first of its several tokens."
+TEXT = "The token's own text with its leading space."
+MEASURED_TOKENS: tuple[Field[Any], ...] = (
+    Field(
+        "answer",
+        str | None,
+        "The token that is measured; null: all tokens, or each text's own answer.",
+        lambda row: row.answer and row.answer.label,
+    ),
+    Field(
+        "versus",
+        str | None,
+        "The token whose logit is subtracted; null: none, or each text's own.",
+        lambda row: row.versus and row.versus.label,
+    ),
+)
+OWN_CHANGES: tuple[Field[Any], ...] = tuple(own_change(name) for name in Outcome._fields)
+EXACT_TOKENS: tuple[Field[Any], ...] = (
+    Field("answer_exact", str | None, TEXT, lambda row: row.answer and row.answer.exact),
+    Field("versus_exact", str | None, TEXT, lambda row: row.versus and row.versus.exact),
+    Field("answer_begins", str | None, BEGUN, lambda row: getattr(row.answer, "begins", 0) or None),
+    Field("versus_begins", str | None, BEGUN, lambda row: getattr(row.versus, "begins", 0) or None),
+)
 
 
 def mean_of(first: Capture, number: int, of: str) -> str:

@@ -21,17 +21,15 @@ from attnviz.records.heads import every_head
 from attnviz.records.predict import NextTokens
 
 
-def render(
-    report: AblationReport, effects: Sequence[Effect], display: Display
-) -> Iterator[RenderableType]:
-    """All parts as a grid, and a table of these effects."""
+def render(report: AblationReport, display: Display, top: int) -> Iterator[RenderableType]:
+    """All parts as a grid, and a table of the `top` strongest effects."""
     yield from _heading(report, display)
     yield Text()
     values, columns = by_part((each.parts[0], each.change) for each in report.effects)
     layers = [f"L{layer}" for layer in range(len(values))]
     yield from value_grid(values, layers, columns, largest(values), signed_style, display)
     yield Text()
-    yield from _table(report, effects, display)
+    yield from _table(report, report.strongest[:top], display)
 
 
 def _table(

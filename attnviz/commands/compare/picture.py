@@ -3,12 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnviz.commands.compare.record import ModelComparison, Side, SideBySide
-from attnviz.commands.compare.titles import similarity_title
+from attnviz.commands.compare.record import (
+    ModelComparison,
+    Side,
+    SideBySide,
+    TextComparison,
+    models_beside,
+    texts_beside,
+)
+from attnviz.commands.compare.titles import about_models, about_texts, similarity_title, texts_title
 from attnviz.draw.labels import DIVERGING, SEQUENTIAL, distinct_labels
 from attnviz.draw.matrix import block_maximum
 from attnviz.draw.picture.canvas import Drawn, place
@@ -42,7 +49,24 @@ LEAST = 0.8  # inches, of the shorter one
 LABELS = 32  # heads along a side that are named at most
 
 
-def draw_models(comparison: ModelComparison, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
+def draw_texts(comparison: TextComparison, **look: Any) -> Drawn:
+    """The patterns of the head that differs most; raises what `draw_beside` does."""
+    beside = texts_beside(comparison)
+    return draw_beside(beside, texts_title(comparison), about_texts(comparison), **look)
+
+
+def draw_models(comparison: ModelComparison, **look: Any) -> Drawn:
+    """The similarities of all heads, or the patterns of one pair; raises what those do."""
+    if len(comparison.heads) > 1:
+        return draw_similarity(comparison, **look)
+    best = comparison.matches[0]
+    title = f"{best.head} and {best.other}, similarity {best.similarity:.2f}"
+    return draw_beside(models_beside(comparison), title, about_models(comparison), **look)
+
+
+def draw_similarity(
+    comparison: ModelComparison, *, dpi: int = 150, cmap: str = SEQUENTIAL
+) -> Drawn:
     """The similarity of every pair of heads; a circle marks the pairs that the rows list.
 
     Raises:
@@ -90,12 +114,7 @@ LETTERS = 13  # of the lines above, in an inch
 
 
 def draw_beside(
-    beside: SideBySide,
-    title: str,
-    about: Sequence[str],
-    *,
-    dpi: int = 150,
-    cmap: str = SEQUENTIAL,
+    beside: SideBySide, title: str, about: Sequence[str], *, dpi: int = 150, cmap: str = SEQUENTIAL
 ) -> Drawn:
     """All patterns as one figure, with what they are of in smaller letters below the title.
 

@@ -73,17 +73,9 @@ def compare(
         raise UsageError("pair is for two models", "add against, or leave it out")
     model = loaded(model)
     done = transforms(
-        weighted=weighted,
-        chars=chars,
-        words=words,
-        drop_sink=drop_sink,
-        drop_key=drop_key,
+        weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
     )
-    how = (
-        text_options(model, bos, special, truncate),
-        which_heads(layers, heads),
-        done,
-    )
+    how = (text_options(model, bos, special, truncate), which_heads(layers, heads), done)
     if against is None:
         return of_texts(compare_texts(model._loaded, texts, one_name(query), *how), top)
     if len(texts) != 1 or query is not None:

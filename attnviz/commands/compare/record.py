@@ -185,3 +185,33 @@ def similarities(ours: FloatArray, theirs: FloatArray) -> Exact:
             if both.any():
                 similarity[i, j] = 1.0 - float(divergence([pattern[both], other[both]]).mean())
     return similarity
+
+
+def texts_beside(comparison: TextComparison) -> SideBySide:
+    """The first head in all texts; of two that align, also the difference."""
+    head = comparison.heads[0].head
+    queries: Sequence[int | None] = comparison.queries or [None] * len(comparison.captures)
+    sides = [
+        Side(f"text {n}", captured, HeadMap(*head, weights=captured.weights(head)), query)
+        for n, (captured, query) in enumerate(
+            zip(comparison.captures, queries, strict=True), start=1
+        )
+    ]
+    align = len(sides) == 2 and sides[0].map.weights.shape == sides[1].map.weights.shape
+    align = align and comparison.by == "rows"
+    return SideBySide(sides, _less(sides) if align else None)
+
+
+def models_beside(comparison: ModelComparison) -> SideBySide:
+    """The first pair of heads, and their difference."""
+    match = comparison.matches[0]
+    sides = [
+        Side(f"{c.model.name} {head}", c, HeadMap(*head, weights=c.weights(head)))
+        for c, head in zip(comparison.captures, (match.head, match.other), strict=True)
+    ]
+    return SideBySide(sides, _less(sides))
+
+
+def _less(sides: Sequence[Side]) -> FloatArray:
+    difference: FloatArray = sides[0].map.weights - sides[1].map.weights
+    return difference

@@ -1,7 +1,8 @@
 """Comparisons as rows: heads by how differently they attend, or by the head most like them."""
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from attnviz.commands.compare.record import (
     By,
@@ -12,279 +13,229 @@ from attnviz.commands.compare.record import (
     Sight,
     TextComparison,
 )
-from attnviz.commands.compare.run import models_beside, texts_beside
-from attnviz.commands.compare.titles import about_models, about_texts, texts_title
-from attnviz.console import Display
 from attnviz.draw.titles import amount
-from attnviz.kit.result import Result, result_of
+from attnviz.kit.result import Form, Result
 from attnviz.records.capture import Capture
+from attnviz.records.heads import Head
 from attnviz.records.rows import (
+    HEAD,
+    LAYER,
     MODEL,
-    SCHEMA,
-    HeadNumber,
+    Field,
+    Fields,
     JsonOutput,
-    LayerNumber,
-    ModelName,
-    declared,
+    head_fields,
+    list_of,
     measured,
+    model_name,
+    object_fields,
 )
+from attnviz.records.tokens import Token
 from attnviz.records.transforms import transform_to_dict
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from attnviz.draw.picture.canvas import Drawn
+    pass
 
 
-Transforms = Annotated[list[dict[str, Any]], "The transforms of the patterns, each with a kind."]
-Difference = Annotated[float, "From 0 (the head attends alike) to 1 (disjoint)."]
-Compared = Annotated[By, "Whole rows, or the shares of self, first, previous and other tokens."]
+def transforms(name: str, of: Callable[[Any], Iterable[Capture]]) -> Field[Any]:
+    """The transforms of captures, each once."""
+    return Field(
+        name,
+        list[dict[str, Any]],
+        "The transforms of the patterns, each with a kind.",
+        lambda row: [
+            transform_to_dict(each)
+            for each in dict.fromkeys(each for run in of(row) for each in run.transforms)
+        ],
+    )
 
 
-class DifferenceRow(TypedDict):
-    """How differently a head attends in several texts."""
-
-    model: ModelName
-    layer: LayerNumber
-    head: HeadNumber
-    difference: Difference
-    by: Compared
-    transforms: Transforms
-
-
-class SightRow(TypedDict):
-    """What a head's one query attends to in one of the texts."""
-
-    model: ModelName
-    layer: LayerNumber
-    head: HeadNumber
-    difference: Difference
-    by: Compared
-    transforms: Transforms
-    cosine_before_layer: Annotated[
-        float | None, "Mean cosine of the word's vectors, before the head's layer."
-    ]
-    cosine_after_layer: Annotated[float | None, "The same, after it."]
-    text: Annotated[int, "The number of the text, from 1."]
-    source: Annotated[str, "The text."]
-    query: Annotated[int, "The position of the word in it."]
-    query_token: str
-    self: Annotated[float, "The weight on the word itself."]
-    first: Annotated[float, "The weight on the first token."]
-    previous: Annotated[float, "The weight on the token before."]
-    others: Annotated[float, "The weight on all others."]
-    key: Annotated[int, "The position of the strongest key."]
-    key_token: str
-    weight: Annotated[float, "The weight on it."]
-    query_exact: str
-    key_exact: str
+def over(of: Callable[[Any], ModelComparison]) -> tuple[Field[Any], Field[Any]]:
+    """What two models were compared over, and how heads were paired."""
+    return (
+        Field(
+            "over",
+            Literal["tokens", "words"],
+            "What was compared.",
+            lambda row: "words" if of(row).words else "tokens",
+        ),
+        Field("pair", Pairing, "How the second head was chosen.", lambda row: of(row).pair),
+    )
 
 
-def difference_rows(
-    comparison: TextComparison, top: int | None = None
-) -> list[DifferenceRow] | list[SightRow]:
-    """A row for each head; where a word is compared, one for each text."""
-    heads = comparison.heads[:top]
-    if comparison.queries is not None:
-        return [row for each in heads for row in _sights(comparison, each, comparison.queries)]
-    return [_difference(comparison, each) for each in heads]
+@dataclass(frozen=True)
+class Compared:
+    """A head's difference over texts; where a word is compared, what it attends to in one."""
+
+    comparison: TextComparison
+    head: HeadDifference
+    number: int = 1
+
+    @property
+    def run(self) -> Capture:
+        return self.comparison.captures[self.number - 1]
+
+    @property
+    def query(self) -> Token:
+        queries = self.comparison.queries or ()
+        return self.run.query_tokens[queries[self.number - 1]]
+
+    @property
+    def key(self) -> Token:
+        return self.run.key_tokens[self.sight.links[0][0]]
+
+    @property
+    def sight(self) -> Sight:
+        return self.head.sights[self.number - 1]
+
+    def cosine(self, after: int) -> float | None:
+        """That of the word's vectors before the head's layer, or (`after`: 1) after it."""
+        cosines = self.comparison.cosines
+        return measured(cosines[self.head.head.layer + after]) if cosines else None
 
 
-def _difference(comparison: TextComparison, each: HeadDifference) -> DifferenceRow:
-    return {
-        "model": comparison.captures[0].model.name,
-        "layer": each.head.layer,
-        "head": each.head.head,
-        "difference": each.difference,
-        "by": comparison.by,
-        "transforms": _transforms(*comparison.captures),
-    }
+DIFFERENCES: tuple[Field[Compared], ...] = (
+    model_name(lambda row: row.run.model.name),
+    *head_fields(lambda row: row.head.head),
+    Field(
+        "difference",
+        float,
+        "From 0 (the head attends alike) to 1 (disjoint).",
+        lambda row: row.head.difference,
+    ),
+    Field(
+        "by",
+        By,
+        "Whole rows, or the shares of self, first, previous and other tokens.",
+        lambda row: row.comparison.by,
+    ),
+)
+DIFFERENCE = Fields[Compared](
+    "DifferenceRow",
+    "How differently a head attends in several texts.",
+    (*DIFFERENCES, transforms("transforms", lambda row: row.comparison.captures)),
+)
+SIGHT = Fields[Compared](
+    "SightRow",
+    "What a head's one query attends to in one of the texts.",
+    (
+        *DIFFERENCES,
+        transforms("transforms", lambda row: [row.run]),
+        Field(
+            "cosine_before_layer",
+            float | None,
+            "Mean cosine of the word's vectors, before the head's layer.",
+            lambda row: row.cosine(0),
+        ),
+        Field("cosine_after_layer", float | None, "The same, after it.", lambda row: row.cosine(1)),
+        Field("text", int, "The number of the text, from 1.", lambda row: row.number),
+        Field("source", str, "The text.", lambda row: row.run.text),
+        Field("query", int, "The position of the word in it.", lambda row: row.query.index),
+        Field("query_token", str, "", lambda row: row.query.label),
+        # in the order of SHARES
+        Field("self", float, "The weight on the word itself.", lambda row: row.sight.shares[0]),
+        Field("first", float, "The weight on the first token.", lambda row: row.sight.shares[1]),
+        Field(
+            "previous", float, "The weight on the token before.", lambda row: row.sight.shares[2]
+        ),
+        Field("others", float, "The weight on all others.", lambda row: row.sight.shares[3]),
+        Field("key", int, "The position of the strongest key.", lambda row: row.key.index),
+        Field("key_token", str, "", lambda row: row.key.label),
+        Field("weight", float, "The weight on it.", lambda row: row.sight.links[0][1]),
+        Field("query_exact", str, "", lambda row: row.query.exact),
+        Field("key_exact", str, "", lambda row: row.key.exact),
+    ),
+)
 
 
-def _sights(
-    comparison: TextComparison, each: HeadDifference, queries: Sequence[int]
-) -> list[SightRow]:
-    texts = zip(comparison.captures, queries, each.sights, strict=True)
-    return [
-        _sight(comparison, each, number, captured, query, sight)
-        for number, (captured, query, sight) in enumerate(texts, start=1)
-    ]
+@dataclass(frozen=True)
+class Matched:
+    """A pair of heads of a comparison."""
+
+    comparison: ModelComparison
+    match: HeadMatch
 
 
-def _sight(
-    comparison: TextComparison,
-    each: HeadDifference,
-    number: int,
-    captured: Capture,
-    query: int,
-    sight: Sight,
-) -> SightRow:
-    at = each.head.layer
-    before, after = comparison.cosines[at : at + 2] if comparison.cosines else (None, None)
-    itself, first, previous, others = sight.shares  # in the order of SHARES
-    key, weight = sight.links[0]
-    return {
-        "model": captured.model.name,
-        "layer": each.head.layer,
-        "head": each.head.head,
-        "difference": each.difference,
-        "by": comparison.by,
-        "transforms": _transforms(captured),
-        "cosine_before_layer": measured(before),
-        "cosine_after_layer": measured(after),
-        "text": number,
-        "source": captured.text,
-        "query": query,
-        "query_token": captured.query_tokens[query].label,
-        "self": itself,
-        "first": first,
-        "previous": previous,
-        "others": others,
-        "key": key,
-        "key_token": captured.key_tokens[key].label,
-        "weight": weight,
-        "query_exact": captured.query_tokens[query].exact,
-        "key_exact": captured.key_tokens[key].exact,
-    }
-
-
-class MatchRow(TypedDict):
-    """A head, and the head of another model that it is compared with."""
-
-    model: ModelName
-    layer: LayerNumber
-    head: HeadNumber
-    against: Annotated[str, "The other model."]
-    against_layer: LayerNumber
-    against_head: HeadNumber
-    similarity: Annotated[float, "1: the same rows; 0: disjoint ones."]
-    over: Annotated[Literal["tokens", "words"], "What was compared."]
-    pair: Annotated[Pairing, "How the second head was chosen."]
-    transforms: Transforms
-    against_transforms: Transforms
-
-
-def match_rows(comparison: ModelComparison, matches: Sequence[HeadMatch]) -> list[MatchRow]:
-    """A row for each of these pairs."""
-    ours, theirs = comparison.captures
-    return [
-        {
-            "model": ours.model.name,
-            "layer": match.head.layer,
-            "head": match.head.head,
-            "against": theirs.model.name,
-            "against_layer": match.other.layer,
-            "against_head": match.other.head,
-            "similarity": match.similarity,
-            "over": "words" if comparison.words else "tokens",
-            "pair": comparison.pair,
-            "transforms": _transforms(ours),
-            "against_transforms": _transforms(theirs),
-        }
-        for match in matches
-    ]
-
-
-def comparison_facts(comparison: ModelComparison) -> dict[str, Any]:
-    """What there is to know of the matrix of similarities (heads, others), as it is saved."""
-    ours, theirs = comparison.captures
-    return {
-        "schema": SCHEMA,
-        "command": "compare",
-        "model": MODEL.row(ours.model),
-        "against": MODEL.row(theirs.model),
-        "text": ours.text,
-        "over": "words" if comparison.words else "tokens",
-        "pair": comparison.pair,
-        "heads": [head._asdict() for head in comparison.heads],
-        "against_heads": [head._asdict() for head in comparison.others],
-        "transforms": _transforms(ours),
-        "against_transforms": _transforms(theirs),
-    }
-
-
-def _transforms(*captures: Capture) -> list[dict[str, Any]]:
-    """The transforms of the captures, each once."""
-    every = dict.fromkeys(each for captured in captures for each in captured.transforms)
-    return [transform_to_dict(each) for each in every]
+MATCH = Fields[Matched](
+    "MatchRow",
+    "A head, and the head of another model that it is compared with.",
+    (
+        model_name(lambda row: row.comparison.captures[0].model.name),
+        *head_fields(lambda row: row.match.head),
+        Field(
+            "against", str, "The other model.", lambda row: row.comparison.captures[1].model.name
+        ),
+        Field("against_layer", int, LAYER, lambda row: row.match.other.layer),
+        Field("against_head", int, HEAD, lambda row: row.match.other.head),
+        Field(
+            "similarity",
+            float,
+            "1: the same rows; 0: disjoint ones.",
+            lambda row: row.match.similarity,
+        ),
+        *over(lambda row: row.comparison),
+        transforms("transforms", lambda row: row.comparison.captures[:1]),
+        transforms("against_transforms", lambda row: row.comparison.captures[1:]),
+    ),
+)
+JSON = JsonOutput((DIFFERENCE, SIGHT, MATCH))
+HEADS = Fields[Head]("", "", head_fields(lambda head: head))
+MATRIX = Fields[ModelComparison](
+    "",
+    "The facts of the matrix of similarities (heads, others), as an archive carries them.",
+    (
+        *object_fields("compare"),
+        Field("model", MODEL, "", lambda both: both.captures[0].model),
+        Field("against", MODEL, "", lambda both: both.captures[1].model),
+        Field("text", str, "", lambda both: both.captures[0].text),
+        *over(lambda both: both),
+        Field("heads", list_of(HEADS)),
+        Field("against_heads", list_of(HEADS), "", lambda both: both.others),
+        transforms("transforms", lambda both: both.captures[:1]),
+        transforms("against_transforms", lambda both: both.captures[1:]),
+    ),
+)
 
 
 # Comparisons as results.
 
 
+def sights(comparison: TextComparison, top: int | None, line: int | None) -> Iterator[Compared]:
+    """Each head in each text."""
+    numbers = range(1, len(comparison.captures) + 1)
+    return (Compared(comparison, each, n) for each in comparison.heads[:top] for n in numbers)
+
+
 SHOWN = 8
 """Heads that the terminal shows."""
+OF_ROWS = Form[TextComparison](
+    "compare",
+    DIFFERENCE,
+    lambda texts, top, line: (Compared(texts, each) for each in texts.heads[:top]),
+    lambda texts: f"{texts.captures[0].model.name}, {amount(len(texts.captures), 'text')}",
+    terminal="attnviz.commands.compare.terminal:render_texts",
+    picture="attnviz.commands.compare.picture:draw_texts",
+    top=SHOWN,
+)
+OF_A_WORD = replace(OF_ROWS, fields=SIGHT, each=sights)
+OF_MODELS = Form[ModelComparison](
+    "compare",
+    MATCH,
+    lambda both, top, line: (Matched(both, match) for match in both.matches[:top]),
+    lambda both: " and ".join(run.model.name for run in both.captures),
+    terminal="attnviz.commands.compare.terminal:render_models",
+    picture="attnviz.commands.compare.picture:draw_models",
+    archive=lambda both: (MATRIX.row(both), {"similarity": both.similarity}),
+    top=SHOWN,
+)
 
 
 def of_texts(comparison: TextComparison, top: int | None = None) -> Result[TextComparison]:
     """Several texts through one model; of the `top` heads that differ most."""
-    head = comparison.heads[0].head
-
-    def shown(display: Display) -> "Iterable[RenderableType]":
-        from attnviz.commands.compare import terminal as table
-
-        alone = texts_beside(comparison, head) if len(comparison.heads) == 1 else None
-        return table.render_texts(comparison, comparison.heads[: top or SHOWN], alone, display)
-
-    def draw(**look: Any) -> "Drawn":
-        from attnviz.commands.compare.picture import draw_beside
-
-        said = texts_title(comparison), about_texts(comparison)
-        return draw_beside(texts_beside(comparison, head), *said, **look)
-
-    model = comparison.captures[0].model.name
-    about = f"{model}, {amount(len(comparison.captures), 'text')}"
-    return result_of(
-        "compare",
-        comparison,
-        about,
-        (DifferenceRow, SightRow),
-        lambda: difference_rows(comparison, top),
-        shown,
-        draw,
-        captures=comparison.captures,
-    )
+    form = OF_ROWS if comparison.queries is None else OF_A_WORD
+    return Result(form, comparison, comparison.captures, _top=top)
 
 
 def of_models(comparison: ModelComparison, top: int | None = None) -> Result[ModelComparison]:
     """One text through two models; of the `top` pairs of heads."""
-    best = comparison.matches[0]
-
-    def shown(display: Display) -> "Iterable[RenderableType]":
-        from attnviz.commands.compare import terminal as table
-
-        alone = models_beside(comparison, best) if len(comparison.matches) == 1 else None
-        return table.render_models(comparison, comparison.matches[: top or SHOWN], alone, display)
-
-    def draw(**look: Any) -> "Drawn":
-        if len(comparison.heads) > 1:
-            from attnviz.commands.compare import picture as compare_picture
-
-            return compare_picture.draw_models(comparison, **look)
-        from attnviz.commands.compare.picture import draw_beside
-
-        title = f"{best.head} and {best.other}, similarity {best.similarity:.2f}"
-        return draw_beside(models_beside(comparison, best), title, about_models(comparison), **look)
-
-    ours, theirs = (captured.model.name for captured in comparison.captures)
-    return result_of(
-        "compare",
-        comparison,
-        f"{ours} and {theirs}",
-        (MatchRow,),
-        lambda: match_rows(comparison, comparison.matches[:top]),
-        shown,
-        draw,
-        archive=lambda: (comparison_facts(comparison), {"similarity": comparison.similarity}),
-        captures=comparison.captures,
-    )
-
-
-JSON = JsonOutput(
-    (
-        declared(DifferenceRow),
-        declared(SightRow),
-        declared(MatchRow),
-    ),
-    (),
-)
+    return Result(OF_MODELS, comparison, comparison.captures, _top=top)

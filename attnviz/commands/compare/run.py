@@ -18,8 +18,6 @@ from attnviz.commands.compare.record import (
     HeadMatch,
     ModelComparison,
     Pairing,
-    Side,
-    SideBySide,
     Sight,
     TextComparison,
     divergence,
@@ -32,7 +30,7 @@ from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
 from attnviz.models.loaded import HasStream
 from attnviz.records.apply import exhibit_of
 from attnviz.records.capture import Capture, FloatArray, LayerPattern
-from attnviz.records.exhibit import Choice, Exhibit, HeadMap, Map, whole_map
+from attnviz.records.exhibit import Choice, Exhibit, Map, whole_map
 from attnviz.records.heads import Head, choose_heads, every_head
 from attnviz.records.patterns import NOTHING
 from attnviz.records.positions import one_position
@@ -180,8 +178,7 @@ def compare_models(
         both = _text_alone(made[0]), _text_alone(made[1])
     if not _same_tokens(*both):
         raise InputError(
-            "the two models split this text differently, even into words",
-            "give another text",
+            "the two models split this text differently, even into words", "give another text"
         )
     both = _told_apart(*both)
     _check_length(both[0])
@@ -289,31 +286,3 @@ def _text_alone(captured: Capture) -> Capture:
 
 def _stacked(captured: Capture, heads: Sequence[Head]) -> FloatArray:
     return np.stack([captured.weights(head) for head in heads])
-
-
-def texts_beside(comparison: TextComparison, head: Head) -> SideBySide:
-    """One head in all texts; of two that align, also the difference."""
-    queries: Sequence[int | None] = comparison.queries or [None] * len(comparison.captures)
-    sides = [
-        Side(f"text {n}", captured, HeadMap(*head, weights=captured.weights(head)), query)
-        for n, (captured, query) in enumerate(
-            zip(comparison.captures, queries, strict=True), start=1
-        )
-    ]
-    align = len(sides) == 2 and sides[0].map.weights.shape == sides[1].map.weights.shape
-    align = align and comparison.by == "rows"
-    return SideBySide(sides, _less(sides) if align else None)
-
-
-def models_beside(comparison: ModelComparison, match: HeadMatch) -> SideBySide:
-    """A head of the first model, the head of the second that is most like it, the difference."""
-    sides = [
-        Side(f"{c.model.name} {head}", c, HeadMap(*head, weights=c.weights(head)))
-        for c, head in zip(comparison.captures, (match.head, match.other), strict=True)
-    ]
-    return SideBySide(sides, _less(sides))
-
-
-def _less(sides: Sequence[Side]) -> FloatArray:
-    difference: FloatArray = sides[0].map.weights - sides[1].map.weights
-    return difference

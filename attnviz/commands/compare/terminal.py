@@ -9,11 +9,12 @@ from rich.text import Text
 
 from attnviz.commands.compare.record import (
     HeadDifference,
-    HeadMatch,
     ModelComparison,
     Side,
     SideBySide,
     TextComparison,
+    models_beside,
+    texts_beside,
 )
 from attnviz.commands.compare.titles import about_models, about_texts
 from attnviz.console import Display
@@ -37,18 +38,12 @@ BY = {
 
 
 def render_texts(
-    comparison: TextComparison,
-    heads: Sequence[HeadDifference],
-    alone: SideBySide | None,
-    display: Display,
+    comparison: TextComparison, display: Display, top: int
 ) -> Iterator[RenderableType]:
-    """The texts, how far the word's vectors move apart, and these of the heads.
-
-    `alone`: the patterns of the only head that was compared.
-    """
-    yield from _texts(comparison, heads, display)
-    if alone:
-        yield from render_beside(alone, display)
+    """The texts, how far the word's vectors move apart, and the `top` heads; one with patterns."""
+    yield from _texts(comparison, comparison.heads[:top], display)
+    if len(comparison.heads) == 1:
+        yield from render_beside(texts_beside(comparison), display)
 
 
 def _texts(
@@ -109,24 +104,18 @@ def _sights(
 
 
 def render_models(
-    comparison: ModelComparison,
-    matches: Sequence[HeadMatch],
-    alone: SideBySide | None,
-    display: Display,
+    comparison: ModelComparison, display: Display, top: int
 ) -> Iterator[RenderableType]:
-    """Both models, and for these heads of the first the most similar one of the second.
-
-    `alone`: the patterns of the only head that was compared.
-    """
+    """Both models, and the `top` pairs of heads; a single one with its patterns."""
     for line in about_models(comparison):
         yield from folded(Text(line, style="dim"), display.width)
     yield Text()
     ours, theirs = (readable(captured.model.name) for captured in comparison.captures)
     columns = (Column(fenced(ours)), Column(fenced(theirs)), Column("similarity", right=True))
-    rows = [(str(m.head), str(m.other), f"{m.similarity:.3f}") for m in matches]
+    rows = [(str(m.head), str(m.other), f"{m.similarity:.3f}") for m in comparison.matches[:top]]
     yield from listing(columns, rows, display.width)
-    if alone:
-        yield from render_beside(alone, display)
+    if len(comparison.matches) == 1:
+        yield from render_beside(models_beside(comparison), display)
 
 
 def render_beside(beside: SideBySide, display: Display) -> Iterator[RenderableType]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from attnviz.commands.generate.answer import Answer, Check, Unit
-from attnviz.commands.generate.rows import ShareRow, share_rows
+from attnviz.commands.generate.rows import SHARE, share_rows
 from attnviz.commands.generate.run import Answering, Writing, answering, chat_prompt
 from attnviz.commands.generate.shown import by_segment
 from attnviz.commands.show.capture import AttentionCapture
@@ -32,7 +32,7 @@ from attnviz.kit.values import (
 from attnviz.records.exhibit import PictureLook
 from attnviz.records.heads import listed
 from attnviz.records.prompt import Chat, Sampling
-from attnviz.records.rows import Column, Row, declared, shortest
+from attnviz.records.rows import Column, Row, shortest
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import How
 
@@ -91,7 +91,7 @@ class AttentionAnswer:
 
     def to_columns(self, rows: Unit = "sentence") -> dict[str, Column]:
         """The same by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""
-        return declared(ShareRow).columns(self.shares(rows))
+        return SHARE.columns(self.shares(rows))
 
     def figure(self, rows: Unit = "sentence", **look: Any) -> "Figure":
         """The shares as a picture.

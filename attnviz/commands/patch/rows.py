@@ -1,115 +1,137 @@
 """What a text's prediction owes to the vectors of another, as rows."""
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from attnviz.commands.patch.record import PatchEffect, PatchReport, mean_of
-from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels
-from attnviz.draw.outcome import AnswerName, Exact, OwnChanges, VersusName, exact, own_changes
+from attnviz.draw.outcome import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES
 from attnviz.draw.titles import facts
-from attnviz.kit.result import Result, result_of
-from attnviz.records.interventions import Outcome, SiteKind
-from attnviz.records.rows import Error, JsonOutput, LayerNumber, LineOrMean, ModelName, declared
+from attnviz.kit.result import Form, Result
+from attnviz.records.interventions import Candidate, Outcome, SiteKind
+from attnviz.records.rows import ERROR, LAYER, LINE_OR_MEAN, Field, Fields, JsonOutput, model_name
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from attnviz.draw.picture.canvas import Drawn
+    pass
 
 
-class PatchedRow(TypedDict):
-    """What was taken from the source, and by how much it changed what is measured."""
+@dataclass(frozen=True)
+class PatchedPart:
+    """An effect of a report, as a row has it; `place`: the position of the source.
 
-    line: LineOrMean
-    model: ModelName
-    kind: Annotated[
-        SiteKind,
-        "head: its output; attention, mlp: what the layer's adds; residual: the stream that "
-        "arrives at the layer.",
-    ]
-    layer: LayerNumber
-    head: Annotated[int | None, "The head's number in its layer; null but for a head."]
-    position: Annotated[
-        int | None,
-        "Where it is taken from the source; null: wherever it can be. In a mean, that of the first "
-        "pair.",
-    ]
-    token: Annotated[str | None, "The token there; null: several pairs have several."]
-    source_position: Annotated[int | None, "The position of the source that it is taken from."]
-    source_token: Annotated[str | None, "The token there."]
-    answer: AnswerName
-    versus: VersusName
-    texts: Annotated[int, "Of how many pairs of texts it is the mean."]
-    before: Annotated[
-        float,
-        "What is measured after the text: the difference of both logits, or the log-probability of "
-        "the answer in nats where there is no versus.",
-    ]
-    source: Annotated[float, "The same after the source."]
-    after: Annotated[float, "The same after the text with these vectors."]
-    change: Annotated[float, "after - before."]
-    error: Error
-    share: Annotated[float, "change / (source - before): 0 is the text, 1 the source."]
-    share_error: Error
+    None stands for tokens of which pairs have several, and for answers of their own.
+    """
+
+    line: int | None
+    report: PatchReport
+    effect: PatchEffect
+    place: int | None
+    token: str | None
+    source_token: str | None
+    answer: Candidate | None
+    versus: Candidate | None
+
+    @property
+    def own(self) -> Outcome:
+        return self.effect.own
 
 
-class PatchRow(PatchedRow, OwnChanges, Exact):
-    """The effect of the vectors of one part, taken from the source."""
-
-
-def patch_rows(
-    report: PatchReport, effects: Sequence[PatchEffect], line: int | None = 1
-) -> list[PatchRow]:
-    """A row for each of these effects; `line` is None for means over lines."""
+def patched_parts(report: PatchReport, top: int | None, line: int | None) -> Iterator[PatchedPart]:
+    """The strongest effects; `line` is None for means over lines."""
     ours, theirs = (distinct_labels(each.query_tokens) for each in (report.capture, report.source))
-    return [_row(report, effect, (ours, theirs), line) for effect in effects]
-
-
-def _row(
-    report: PatchReport,
-    effect: PatchEffect,
-    labels: tuple[Sequence[str], Sequence[str]],
-    line: int | None,
-) -> PatchRow:
-    ours, theirs = labels
-    position, place = effect.position, None
-    if position is not None:
-        place = report.places[position]
-    alike = position is not None and position not in report.varied
     asked = None if report.own_answers else report.question
-    versus = asked.versus if asked else None
-    before: Outcome = report.before
-    return {
-        "line": line,
-        "model": report.capture.model.name,
-        "kind": effect.site.kind,
-        "layer": effect.site.layer,
-        "head": effect.site.head,
-        "position": position,
-        "token": ours[position] if alike and position is not None else None,
-        "source_position": place,
-        "source_token": theirs[place] if alike and place is not None else None,
-        "answer": asked.answer.label if asked else None,
-        "versus": versus.label if versus else None,
-        "texts": report.lines or 1,
-        "before": before.measured,
-        "source": report.ends.measured,
-        "after": before.measured + effect.change.mean,
-        "change": effect.change.mean,
-        "error": effect.change.error,
-        "share": effect.share.mean,
-        "share_error": effect.share.error,
-        **own_changes(effect.own),
-        **exact(asked.answer if asked else None, versus),
-    }
+    answer, versus = (asked.answer, asked.versus) if asked else (None, None)
+    for effect in report.strongest[:top]:
+        at, token, source_token = effect.position, None, None
+        place = None if at is None else report.places[at]
+        if at is not None and place is not None and at not in report.varied:
+            token, source_token = ours[at], theirs[place]
+        yield PatchedPart(line, report, effect, place, token, source_token, answer, versus)
 
 
-# Patched texts as results.
+PATCHED = Fields[PatchedPart](
+    "PatchRow",
+    "The effect of the vectors of one part, taken from the source.",
+    (
+        LINE_OR_MEAN,
+        model_name(lambda row: row.report.capture.model.name),
+        Field(
+            "kind",
+            SiteKind,
+            "head: its output; attention, mlp: what the layer's adds; residual: the stream that "
+            "arrives at the layer.",
+            lambda row: row.effect.site.kind,
+        ),
+        Field("layer", int, LAYER, lambda row: row.effect.site.layer),
+        Field(
+            "head",
+            int | None,
+            "The head's number in its layer; null but for a head.",
+            lambda row: row.effect.site.head,
+        ),
+        Field(
+            "position",
+            int | None,
+            "Where it is taken from the source; null: wherever it can be. In a mean, that of the "
+            "first pair.",
+            lambda row: row.effect.position,
+        ),
+        Field("token", str | None, "The token there; null: several pairs have several."),
+        Field(
+            "source_position",
+            int | None,
+            "The position of the source that it is taken from.",
+            lambda row: row.place,
+        ),
+        Field("source_token", str | None, "The token there."),
+        *MEASURED_TOKENS,
+        Field(
+            "texts",
+            int,
+            "Of how many pairs of texts it is the mean.",
+            lambda row: row.report.lines or 1,
+        ),
+        Field(
+            "before",
+            float,
+            "What is measured after the text: the difference of both logits, or the "
+            "log-probability of the answer in nats where there is no versus.",
+            lambda row: row.report.before.measured,
+        ),
+        Field("source", float, "The same after the source.", lambda row: row.report.ends.measured),
+        Field(
+            "after",
+            float,
+            "The same after the text with these vectors.",
+            lambda row: row.report.before.measured + row.effect.change.mean,
+        ),
+        Field("change", float, "after - before.", lambda row: row.effect.change.mean),
+        Field("error", float | None, ERROR, lambda row: row.effect.change.error),
+        Field(
+            "share",
+            float,
+            "change / (source - before): 0 is the text, 1 the source.",
+            lambda row: row.effect.share.mean,
+        ),
+        Field("share_error", float | None, ERROR, lambda row: row.effect.share.error),
+        *OWN_CHANGES,
+        *EXACT_TOKENS,
+    ),
+)
+JSON = JsonOutput((PATCHED,))
 
 
-SHOWN = 10
-"""Parts that the terminal names."""
+FORM = Form[PatchReport](
+    "patch",
+    PATCHED,
+    patched_parts,
+    lambda report: facts(report.capture),
+    terminal="attnviz.commands.patch.terminal:render",
+    picture="attnviz.commands.patch.picture:draw",
+    page="attnviz.commands.patch.page:page",
+    top=10,
+)
 
 
 def of_patching(
@@ -119,33 +141,7 @@ def of_patching(
 
     `line`: the number of the input line; None: the mean over all.
     """
-
-    def shown(display: Display) -> "Iterable[RenderableType]":
-        from attnviz.commands.patch import terminal as table
-
-        return table.render(report, report.strongest[: top or SHOWN], display)
-
-    def draw(**look: Any) -> "Drawn":
-        from attnviz.commands.patch import picture
-
-        return picture.draw(report, **look)
-
-    def page() -> Iterable[str]:
-        from attnviz.commands.patch import page as webpage
-
-        return webpage.page(report)
-
-    return result_of(
-        "patch",
-        report,
-        facts(report.capture),
-        (PatchRow,),
-        lambda: patch_rows(report, report.strongest[:top], line),
-        shown,
-        draw,
-        page=page,
-        captures=(report.capture, report.source),
-    )
+    return Result(FORM, report, (report.capture, report.source), _top=top, _line=line)
 
 
 def of_mean(reports: Sequence[PatchReport], top: int | None = None) -> Result[PatchReport]:
@@ -155,9 +151,3 @@ def of_mean(reports: Sequence[PatchReport], top: int | None = None) -> Result[Pa
         InputError: their positions have no mean.
     """
     return of_patching(mean_of(reports), top, None)
-
-
-JSON = JsonOutput(
-    (declared(PatchRow),),
-    (),
-)

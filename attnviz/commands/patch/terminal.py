@@ -20,10 +20,8 @@ from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate
 
 
-def render(
-    report: PatchReport, effects: Sequence[PatchEffect], display: Display
-) -> Iterator[RenderableType]:
-    """The map of all shares, and a table of these effects."""
+def render(report: PatchReport, display: Display, top: int) -> Iterator[RenderableType]:
+    """The map of all shares, and a table of the `top` strongest effects."""
     for said in patch_heading(report):
         yield from folded(Text(said, style="dim"), display.width)
     yield Text()
@@ -35,7 +33,7 @@ def render(
         layers = [f"L{layer}" for layer in range(len(values))]
         yield from value_grid(values.T, names, layers, largest(values), signed_style, display)
     yield Text()
-    yield from _table(report, effects, display)
+    yield from _table(report, report.strongest[:top], display)
 
 
 def _table(

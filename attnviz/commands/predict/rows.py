@@ -1,209 +1,249 @@
 """What a model predicts, as rows: candidates, or the parts of a logit."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels
-from attnviz.draw.outcome import Exact, Unit, exact
+from attnviz.draw.outcome import EXACT_TOKENS, unit
 from attnviz.draw.parts import part_name
 from attnviz.draw.titles import amount, facts
-from attnviz.kit.result import Result, result_of
-from attnviz.records.interventions import Asked, Question
+from attnviz.kit.result import Form, Result
+from attnviz.records.interventions import Asked, Candidate, Question
 from attnviz.records.metrics import Estimate
-from attnviz.records.predict import Attribution, NextTokens, Prediction, PredictionMean
-from attnviz.records.rows import JsonOutput, LineNumber, LineOrMean, Row, declared, measured
+from attnviz.records.parts import Part
+from attnviz.records.predict import Attribution, Prediction, PredictionMean
+from attnviz.records.rows import LINE, LINE_OR_MEAN, Field, Fields, JsonOutput, measured
+from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    pass
 
 
-class CandidateRow(TypedDict):
-    """A token that may come next after a position."""
+@dataclass(frozen=True)
+class NextToken:
+    """A candidate for the token after a position; the fields of a mean are None but for its own."""
 
-    line: LineOrMean
-    position: Annotated[int | None, "The position after which it may come; of a mask, its own."]
-    after: Annotated[str | None, "The token there; null where a mask is filled."]
-    layer: Annotated[int | None, "As if the model ended after this layer; null: the whole model."]
-    rank: Annotated[int | None, "Counted from 1, the likeliest."]
-    id: int | None
-    token: str | None
-    probability: Annotated[float | None, "Of the candidate; its mean over the lines."]
-    followed: Annotated[str | None, "The token that really follows; null at the end."]
-    followed_probability: float | None
-    followed_rank: int | None
-    after_exact: str | None
-    exact: str | None
-    followed_exact: str | None
-    error: Annotated[float | None, "Of a mean over lines, its standard error."]
+    line: int | None = None
+    position: int | None = None
+    after: Token | None = None
+    layer: int | None = None
+    rank: int | None = None
+    candidate: Candidate | None = None
+    probability: float | None = None
+    followed: Candidate | None = None
+    followed_probability: float | None = None
+    followed_rank: int | None = None
+    error: float | None = None
 
 
-def candidate_rows(prediction: Prediction, line: int = 1) -> list[CandidateRow]:
-    """A row for each candidate: of every position, of every layer, of the whole model."""
-    every = (*prediction.each, *prediction.lens[:-1], prediction.last)
-    return [row for each in every for row in _candidates(prediction, each, line)]
+CANDIDATE = Fields[NextToken](
+    "CandidateRow",
+    "A token that may come next after a position.",
+    (
+        LINE_OR_MEAN,
+        Field("position", int | None, "The position after which it may come; of a mask, its own."),
+        Field(
+            "after",
+            str | None,
+            "The token there; null where a mask is filled.",
+            lambda row: row.after and row.after.label,
+        ),
+        Field(
+            "layer", int | None, "As if the model ended after this layer; null: the whole model."
+        ),
+        Field("rank", int | None, "Counted from 1, the likeliest."),
+        Field("id", int | None, "", lambda row: row.candidate and row.candidate.id),
+        Field("token", str | None, "", lambda row: row.candidate and row.candidate.label),
+        Field("probability", float | None, "Of the candidate; its mean over the lines."),
+        Field(
+            "followed",
+            str | None,
+            "The token that really follows; null at the end.",
+            lambda row: row.followed and row.followed.label,
+        ),
+        Field("followed_probability", float | None),
+        Field("followed_rank", int | None),
+        Field("after_exact", str | None, "", lambda row: row.after and row.after.exact),
+        Field("exact", str | None, "", lambda row: row.candidate and row.candidate.exact),
+        Field("followed_exact", str | None, "", lambda row: row.followed and row.followed.exact),
+        Field("error", float | None, "Of a mean over lines, its standard error."),
+    ),
+)
 
 
-def _candidates(
-    prediction: Prediction, next_tokens: NextTokens, line: int
-) -> Iterator[CandidateRow]:
-    true = next_tokens.followed
-    after = prediction.capture.query_tokens[next_tokens.position]
-    for rank, candidate in enumerate(next_tokens.candidates, start=1):
-        yield {
-            "line": line,
-            "position": next_tokens.position,
-            "after": None if prediction.fills else after.label,
-            "layer": next_tokens.layer,
-            "rank": rank,
-            "id": candidate.id,
-            "token": candidate.label,
-            "probability": candidate.probability,
-            "followed": true.label if true else None,
-            "followed_probability": true.probability if true else None,
-            "followed_rank": next_tokens.rank,
-            "after_exact": None if prediction.fills else after.exact,
-            "exact": candidate.exact,
-            "followed_exact": true.exact if true else None,
-            "error": None,
-        }
+def candidates(prediction: Prediction, top: int | None, line: int | None) -> Iterator[NextToken]:
+    """The candidates of every position, of every layer, of the whole model."""
+    for tokens in (*prediction.each, *prediction.lens[:-1], prediction.last):
+        after = None if prediction.fills else prediction.capture.query_tokens[tokens.position]
+        true = tokens.followed
+        for rank, each in enumerate(tokens.candidates, start=1):
+            yield NextToken(
+                line=line,
+                position=tokens.position,
+                after=after,
+                layer=tokens.layer,
+                rank=rank,
+                candidate=each,
+                probability=each.probability,
+                followed=true,
+                followed_probability=true.probability if true else None,
+                followed_rank=tokens.rank,
+            )
 
 
-def mean_rows(mean: PredictionMean) -> "list[CandidateRow] | list[AnswerRow]":
-    """The means over the lines: of an answer, or of the likeliest token and those that followed."""
-    if mean.question is not None and mean.measured is not None:
-        return [_question(mean.question, mean.measured, None)]
-    rows = [_mean(mean.likeliest)]
-    if mean.followed is not None:
-        rows.append(_mean(mean.followed, followed=True))
-    return rows
+def mean_candidates(mean: PredictionMean, top: int | None, line: int | None) -> Iterator[NextToken]:
+    """The means over the lines: of the likeliest token, and of those that followed."""
+    likeliest, followed = mean.likeliest, mean.followed
+    yield NextToken(rank=1, probability=likeliest.mean, error=likeliest.error)
+    if followed is not None:
+        yield NextToken(followed_probability=followed.mean, error=followed.error)
 
 
-def _mean(found: Estimate, *, followed: bool = False) -> CandidateRow:
-    return {
-        "line": None,
-        "position": None,
-        "after": None,
-        "layer": None,
-        "rank": None if followed else 1,
-        "id": None,
-        "token": None,
-        "probability": None if followed else found.mean,
-        "followed": None,
-        "followed_probability": found.mean if followed else None,
-        "followed_rank": None,
-        "after_exact": None,
-        "exact": None,
-        "followed_exact": None,
-        "error": found.error,
-    }
+@dataclass(frozen=True)
+class Answered:
+    """What is predicted of a question; `asked`: on a text, None for a mean over lines."""
+
+    line: int | None
+    question: Question
+    measured: Estimate
+    asked: Asked | None = None
+
+    @property
+    def answer(self) -> Candidate:
+        return self.question.answer
+
+    @property
+    def versus(self) -> Candidate | None:
+        return self.question.versus
+
+    def rank(self, number: int) -> int | None:
+        return None if self.asked is None else (*self.asked.ranks, None)[number]
+
+    def outcome(self, number: int) -> float | None:
+        return None if self.asked is None else measured(self.asked.outcome[number])
 
 
-class AnsweredRow(TypedDict):
-    """What is predicted of an answer, and what of another token."""
-
-    line: LineOrMean
-    answer: str
-    versus: Annotated[str | None, "The token whose logit is subtracted."]
-    unit: Unit
-    measured: Annotated[
-        float,
-        "The difference of both logits; the log-probability of the answer where there is no "
-        "versus.",
-    ]
-    error: Annotated[float | None, "Of a mean over lines, its standard error."]
-    answer_rank: Annotated[int | None, "Counted from 1, the likeliest; null: a mean."]
-    answer_logit: float | None
-    answer_log_probability: Annotated[float | None, "In nats."]
-    versus_rank: int | None
-    versus_logit: float | None
-    versus_log_probability: Annotated[float | None, "In nats."]
-
-
-class AnswerRow(AnsweredRow, Exact):
-    """What is predicted of an answer, alone or rather than another token."""
-
-
-def answer_row(asked: Asked, line: int = 1) -> AnswerRow:
-    """The one row of an answer."""
-    outcome, ranks = asked.outcome, (*asked.ranks, None)
-    return {
-        **_question(asked.question, Estimate(outcome.measured), line),
-        "answer_rank": ranks[0],
-        "answer_logit": outcome.answer_logit,
-        "answer_log_probability": outcome.answer_log_probability,
-        "versus_rank": ranks[1],
-        "versus_logit": measured(outcome.versus_logit),
-        "versus_log_probability": measured(outcome.versus_log_probability),
-    }
-
-
-def _question(question: Question, found: Estimate, line: int | None) -> AnswerRow:
-    """A row of which nothing is known but what is measured."""
-    versus = question.versus
-    return {
-        "line": line,
-        "answer": question.answer.label,
-        "versus": versus.label if versus else None,
-        "unit": "logits" if versus else "nats",
-        "measured": found.mean,
-        "error": found.error,
-        "answer_rank": None,
-        "answer_logit": None,
-        "answer_log_probability": None,
-        "versus_rank": None,
-        "versus_logit": None,
-        "versus_log_probability": None,
-        **exact(question.answer, versus),
-    }
+ANSWER = Fields[Answered](
+    "AnswerRow",
+    "What is predicted of an answer, alone or rather than another token.",
+    (
+        LINE_OR_MEAN,
+        Field("answer", str, "", lambda row: row.answer.label),
+        Field(
+            "versus",
+            str | None,
+            "The token whose logit is subtracted.",
+            lambda row: row.versus and row.versus.label,
+        ),
+        unit(lambda row: "logits" if row.versus else "nats"),
+        Field(
+            "measured",
+            float,
+            "The difference of both logits; the log-probability of the answer where there is no "
+            "versus.",
+            lambda row: row.measured.mean,
+        ),
+        Field(
+            "error",
+            float | None,
+            "Of a mean over lines, its standard error.",
+            lambda row: row.measured.error,
+        ),
+        Field(
+            "answer_rank",
+            int | None,
+            "Counted from 1, the likeliest; null: a mean.",
+            lambda row: row.rank(0),
+        ),
+        Field("answer_logit", float | None, "", lambda row: row.outcome(0)),
+        Field("answer_log_probability", float | None, "In nats.", lambda row: row.outcome(1)),
+        Field("versus_rank", int | None, "", lambda row: row.rank(1)),
+        Field("versus_logit", float | None, "", lambda row: row.outcome(2)),
+        Field("versus_log_probability", float | None, "In nats.", lambda row: row.outcome(3)),
+        *EXACT_TOKENS,
+    ),
+)
 
 
-class LogitPartRow(TypedDict):
-    """A part of the model, and what it adds to the likeliest token's logit."""
-
-    line: LineNumber
-    token: Annotated[str, "The likeliest token."]
-    versus: Annotated[str | None, "The token whose logit is subtracted."]
-    logit: Annotated[float, "The logit, or the difference."]
-    part: Annotated[str, "The part, for a person."]
-    kind: str
-    layer: int | None
-    head: int | None
-    source: Annotated[int | None, "The token that the part is from."]
-    value: Annotated[float, "What it adds."]
+def answer_of(prediction: Prediction, top: int | None, line: int | None) -> Iterator[Answered]:
+    """The answer that was asked for."""
+    asked = prediction.asked
+    assert asked is not None
+    yield Answered(line, asked.question, Estimate(asked.outcome.measured), asked)
 
 
-def logit_part_rows(
-    prediction: Prediction, top: int | None = None, line: int = 1
-) -> list[LogitPartRow]:
-    """A row for each part of the logit, the strongest first."""
-    made, labels = prediction.attribution, distinct_labels(prediction.capture.query_tokens)
-    assert made is not None
-    strongest = made.shares.strongest(len(made.shares.parts))[:top]
-    return [_part(made, i, labels, line) for i in strongest]
+def mean_answer(mean: PredictionMean, top: int | None, line: int | None) -> Iterator[Answered]:
+    """The mean of the answer that was asked for."""
+    assert mean.question is not None
+    assert mean.measured is not None
+    yield Answered(None, mean.question, mean.measured)
 
 
-def _part(made: Attribution, i: int, labels: tuple[str, ...], line: int) -> LogitPartRow:
-    part = made.shares.parts[i]
-    return {
-        "line": line,
-        "token": made.token.label,
-        "versus": made.versus.label if made.versus else None,
-        "logit": made.logit,
-        "part": part_name(part, labels),
-        "kind": part.kind,
-        "layer": part.layer,
-        "head": part.head,
-        "source": part.source,
-        "value": float(made.shares.values[0, i]),
-    }
+@dataclass(frozen=True)
+class LogitPart:
+    """A part of the model, and what it adds to a logit; `labels`: of the tokens of the text."""
+
+    line: int | None
+    logit: Attribution
+    part: Part
+    labels: Sequence[str]
+    value: float
 
 
-# Predictions as results.
+LOGIT_PART = Fields[LogitPart](
+    "LogitPartRow",
+    "A part of the model, and what it adds to the likeliest token's logit.",
+    (
+        LINE,
+        Field("token", str, "The likeliest token.", lambda row: row.logit.token.label),
+        Field(
+            "versus",
+            str | None,
+            "The token whose logit is subtracted.",
+            lambda row: row.logit.versus and row.logit.versus.label,
+        ),
+        Field("logit", float, "The logit, or the difference.", lambda row: row.logit.logit),
+        Field("part", str, "The part, for a person.", lambda row: part_name(row.part, row.labels)),
+        Field("kind", str, "", lambda row: row.part.kind),
+        Field("layer", int | None, "", lambda row: row.part.layer),
+        Field("head", int | None, "", lambda row: row.part.head),
+        Field(
+            "source", int | None, "The token that the part is from.", lambda row: row.part.source
+        ),
+        Field("value", float, "What it adds."),
+    ),
+)
+JSON = JsonOutput((CANDIDATE, ANSWER, LOGIT_PART))
 
 
-PARTS = 10
-"""Parts of a logit that the terminal shows."""
+def logit_parts(prediction: Prediction, top: int | None, line: int | None) -> Iterator[LogitPart]:
+    """The parts of the logit, the strongest first."""
+    logit, labels = prediction.attribution, distinct_labels(prediction.capture.query_tokens)
+    assert logit is not None
+    shares = logit.shares
+    for i in shares.strongest(len(shares.parts))[:top]:
+        yield LogitPart(line, logit, shares.parts[i], labels, float(shares.values[0, i]))
+
+
+CANDIDATES = Form[Prediction](
+    "predict",
+    CANDIDATE,
+    candidates,
+    lambda prediction: facts(prediction.capture),
+    terminal="attnviz.commands.predict.terminal:render",
+    top=10,
+)
+ANSWERS = replace(CANDIDATES, fields=ANSWER, each=answer_of)
+LOGIT_PARTS = replace(CANDIDATES, fields=LOGIT_PART, each=logit_parts)
+MEAN = Form[PredictionMean](
+    "predict",
+    CANDIDATE,
+    mean_candidates,
+    lambda mean: f"{mean.model}, mean of {amount(mean.texts, 'text')}",
+    terminal="attnviz.commands.predict.terminal:render_mean",
+)
+MEAN_ANSWER = replace(MEAN, fields=ANSWER, each=mean_answer)
 
 
 def of_prediction(
@@ -216,44 +256,11 @@ def of_prediction(
         top: how many parts of a logit.
         line: the number of the input line.
     """
-
-    def made() -> Sequence[Row]:
-        if prediction.attribution is not None:
-            return logit_part_rows(prediction, top, line)
-        if prediction.asked is not None:
-            return [answer_row(prediction.asked, line)]
-        return candidate_rows(prediction, line)
-
-    def shown(display: Display) -> "Iterable[RenderableType]":
-        from attnviz.commands.predict import terminal as table
-
-        return table.render(prediction, display, top or PARTS)
-
-    kinds = LogitPartRow, AnswerRow, CandidateRow
-    captured = prediction.capture
-    return result_of(
-        "predict", prediction, facts(captured), kinds, made, shown, captures=(captured,)
-    )
+    form = CANDIDATES if prediction.asked is None else ANSWERS
+    form = form if prediction.attribution is None else LOGIT_PARTS
+    return Result(form, prediction, (prediction.capture,), _top=top, _line=line)
 
 
 def of_mean(mean: PredictionMean) -> Result[PredictionMean]:
     """How sure the model is over several texts."""
-
-    def shown(display: Display) -> "Iterable[RenderableType]":
-        from attnviz.commands.predict import terminal as table
-
-        return table.render_mean(mean, display)
-
-    about = f"{mean.model}, mean of {amount(mean.texts, 'text')}"
-    kinds = AnswerRow, CandidateRow
-    return result_of("predict", mean, about, kinds, lambda: mean_rows(mean), shown)
-
-
-JSON = JsonOutput(
-    (
-        declared(CandidateRow),
-        declared(AnswerRow),
-        declared(LogitPartRow),
-    ),
-    (),
-)
+    return Result(MEAN if mean.measured is None else MEAN_ANSWER, mean)

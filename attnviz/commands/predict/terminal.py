@@ -19,7 +19,7 @@ from attnviz.records.predict import Attribution, Evidence, NextTokens, Predictio
 BAR = 24  # cells at most
 
 
-def render(prediction: Prediction, display: Display, top: int = 10) -> Iterator[RenderableType]:
+def render(prediction: Prediction, display: Display, top: int) -> Iterator[RenderableType]:
     """The tokens that may follow the text; then whatever else was asked for.
 
     `top`: how many parts of a logit are told apart.

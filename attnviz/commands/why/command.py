@@ -116,14 +116,7 @@ def why(
     given = text_alone(session, text, "a saved capture cannot be run again")
     loaded = session.load(g.source_of(session, model, run, kind))
     question = Question(
-        asked.head,
-        asked.query,
-        keys.key,
-        keys.versus,
-        keys.group,
-        many.top,
-        keys.depth,
-        keys.check,
+        asked.head, asked.query, keys.key, keys.versus, keys.group, many.top, keys.depth, keys.check
     )
     options = tokens.options(run)
     if instead.writes:

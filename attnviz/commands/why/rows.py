@@ -1,303 +1,289 @@
 """A score taken apart, and what a head writes, as rows."""
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal
 
-from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.parts import part_name
-from attnviz.kit.result import Result, result_of
-from attnviz.records.parts import Group, Pair, PartKind, Side, Why, Write
+from attnviz.kit.result import Form, Result
+from attnviz.records.parts import (
+    Group,
+    Moved,
+    Node,
+    Pair,
+    Part,
+    PartKind,
+    Reader,
+    Removal,
+    Shares,
+    Side,
+    Why,
+    Write,
+)
 from attnviz.records.rows import (
-    HeadNumber,
+    ABSENT,
+    HEAD,
+    LAYER,
+    RUN_FIELDS,
+    TOKEN,
+    Field,
+    Fields,
     JsonOutput,
-    LayerNumber,
-    MadeObject,
-    ModelName,
-    ModelObject,
-    TokenObject,
-    Versions,
-    declared,
-    why_to_dict,
-    write_to_dict,
+    dict_of,
+    head_fields,
+    list_of,
+    model_name,
+    object_fields,
 )
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from attnviz.draw.picture.canvas import Drawn
+    pass
 
 
-class PairRow(TypedDict):
-    """A part at the query, a part at the key, and what their product adds to the contrast."""
-
-    model: ModelName
-    layer: LayerNumber
-    head: HeadNumber
-    query: Annotated[int, "The position of the query."]
-    query_token: str
-    key: Annotated[int, "The position of the key."]
-    key_token: str
-    versus: Annotated[int | None, "The position of the key that it is contrasted with."]
-    query_part: Annotated[str, "The part at the query, for a person."]
-    query_kind: PartKind | None
-    query_layer: int | None
-    query_head: int | None
-    query_source: Annotated[int | None, "The position of the token that it is from."]
-    key_part: Annotated[str, "The part at the key, for a person."]
-    key_kind: PartKind | None
-    key_layer: int | None
-    key_head: int | None
-    key_source: Annotated[int | None, "The position of the token that it is from."]
-    value: Annotated[float, "What the two add to the contrast."]
+def part_fields(of: Callable[[Any], Part | None], prefix: str = "") -> tuple[Field[Any], ...]:
+    """What a part is; null where it stands for all others."""
+    source = "The position of the token that it is from."
+    null = PartKind | None if prefix else PartKind
+    return (
+        Field(f"{prefix}kind", null, "", lambda row: getattr(of(row), "kind", None)),
+        Field(f"{prefix}layer", int | None, "", lambda row: getattr(of(row), "layer", None)),
+        Field(f"{prefix}head", int | None, "", lambda row: getattr(of(row), "head", None)),
+        Field(f"{prefix}source", int | None, source, lambda row: getattr(of(row), "source", None)),
+    )
 
 
-def pair_rows(why: Why) -> list[PairRow]:
-    """A row for each term of the table."""
-    labels = distinct_labels(why.tokens)
-    return [_pair(why, pair, labels) for pair in why.pairs]
+@dataclass(frozen=True)
+class Term:
+    """A pair of parts of a contrast; `labels`: of the tokens of the text."""
+
+    why: Why
+    pair: Pair
+    labels: Sequence[str]
 
 
-def _pair(why: Why, pair: Pair, labels: Sequence[str]) -> PairRow:
-    query, key = pair.query, pair.key
-    return {
-        "model": why.model.name,
-        "layer": why.head.layer,
-        "head": why.head.head,
-        "query": why.query,
-        "query_token": labels[why.query],
-        "key": why.key,
-        "key_token": labels[why.key],
-        "versus": why.versus,
-        "query_part": part_name(query, labels),
-        "query_kind": query.kind if query else None,
-        "query_layer": query.layer if query else None,
-        "query_head": query.head if query else None,
-        "query_source": query.source if query else None,
-        "key_part": part_name(key, labels),
-        "key_kind": key.kind if key else None,
-        "key_layer": key.layer if key else None,
-        "key_head": key.head if key else None,
-        "key_source": key.source if key else None,
-        "value": pair.value,
-    }
+PAIR = Fields[Term](
+    "PairRow",
+    "A part at the query, a part at the key, and what their product adds to the contrast.",
+    (
+        model_name(lambda row: row.why.model.name),
+        *head_fields(lambda row: row.why.head),
+        Field("query", int, "The position of the query.", lambda row: row.why.query),
+        Field("query_token", str, "", lambda row: row.labels[row.why.query]),
+        Field("key", int, "The position of the key.", lambda row: row.why.key),
+        Field("key_token", str, "", lambda row: row.labels[row.why.key]),
+        Field(
+            "versus",
+            int | None,
+            "The position of the key that it is contrasted with.",
+            lambda row: row.why.versus,
+        ),
+        Field(
+            "query_part",
+            str,
+            "The part at the query, for a person.",
+            lambda row: part_name(row.pair.query, row.labels),
+        ),
+        *part_fields(lambda row: row.pair.query, "query_"),
+        Field(
+            "key_part",
+            str,
+            "The part at the key, for a person.",
+            lambda row: part_name(row.pair.key, row.labels),
+        ),
+        *part_fields(lambda row: row.pair.key, "key_"),
+        Field("value", float, "What the two add to the contrast.", lambda row: row.pair.value),
+    ),
+)
 
 
-class ReaderRow(TypedDict):
-    """A way in which a later head reads what a head wrote."""
+@dataclass(frozen=True)
+class Reading:
+    """A way in which a later head reads what was written; `labels`: of the tokens of the text."""
 
-    model: ModelName
-    layer: LayerNumber
-    head: HeadNumber
-    position: Annotated[int, "The position at which the head writes."]
-    position_token: str
-    reader_layer: LayerNumber
-    reader_head: HeadNumber
-    through: Annotated[str, "The reader's query, key or value."]
-    query: Annotated[int, "The position of the reader's query."]
-    query_token: str
-    key: Annotated[int, "The position of its key."]
-    key_token: str
-    value: Annotated[float, "What the addition changes there."]
-    total: Annotated[float, "The whole that it is a part of."]
+    write: Write
+    reader: Reader
+    labels: Sequence[str]
 
 
-def reader_rows(write: Write) -> list[ReaderRow]:
-    """A row for each way in which a later head reads what was written."""
-    labels = distinct_labels(write.tokens)
-    return [
-        {
-            "model": write.model.name,
-            "layer": write.head.layer,
-            "head": write.head.head,
-            "position": write.query,
-            "position_token": labels[write.query],
-            "reader_layer": reader.head.layer,
-            "reader_head": reader.head.head,
-            "through": reader.through,
-            "query": reader.query,
-            "query_token": labels[reader.query],
-            "key": reader.key,
-            "key_token": labels[reader.key],
-            "value": reader.value,
-            "total": reader.total,
-        }
-        for reader in write.readers
-    ]
+READER = Fields[Reading](
+    "ReaderRow",
+    "A way in which a later head reads what a head wrote.",
+    (
+        model_name(lambda row: row.write.model.name),
+        *head_fields(lambda row: row.write.head),
+        Field(
+            "position", int, "The position at which the head writes.", lambda row: row.write.query
+        ),
+        Field("position_token", str, "", lambda row: row.labels[row.write.query]),
+        *head_fields(lambda row: row.reader.head, "reader_"),
+        Field("through", str, "The reader's query, key or value.", lambda row: row.reader.through),
+        Field("query", int, "The position of the reader's query.", lambda row: row.reader.query),
+        Field("query_token", str, "", lambda row: row.labels[row.reader.query]),
+        Field("key", int, "The position of its key.", lambda row: row.reader.key),
+        Field("key_token", str, "", lambda row: row.labels[row.reader.key]),
+        Field("value", float, "What the addition changes there.", lambda row: row.reader.value),
+        Field("total", float, "The whole that it is a part of.", lambda row: row.reader.total),
+    ),
+)
+PART = Fields[Part]("PartObject", "A part of the model.", part_fields(lambda part: part))
+SHARE = Fields[tuple[Part, float]](
+    "PartShare",
+    "A part, and what it adds.",
+    (*part_fields(lambda share: share[0]), Field("value", float, "", lambda share: share[1])),
+)
+PAIR_OBJECT = Fields[Pair](
+    "PairObject",
+    "A part at the query and a part at the key; null stands for all others.",
+    (Field("query", (PART, NoneType)), Field("key", (PART, NoneType)), Field("value", float)),
+)
+NODE: Fields[Node] = Fields(
+    "NodeObject",
+    "A part, and what it is made of.",
+    (
+        Field("part", (PART, NoneType)),
+        Field("value", float),
+        Field("query", int | None),
+        Field("key", int | None),
+        Field("parts", list_of(lambda: NODE), "", lambda node: node.children),
+    ),
+)
+REMOVAL = Fields[Removal](
+    "RemovalObject",
+    "A part taken away, and the score computed anew.",
+    (
+        Field("side", Side),
+        Field("part", PART),
+        Field("predicted", float),
+        Field("fixed", float),
+        Field("free", float | None),
+        Field("weight", float | None),
+    ),
+)
 
 
-class PartObject(TypedDict):
-    """A part of the model."""
-
-    kind: PartKind
-    layer: int | None
-    head: int | None
-    source: Annotated[int | None, "The position of the token that it is from."]
+def strongest(shares: Shares) -> Iterator[tuple[Part, float]]:
+    """The parts with what they add, the strongest first."""
+    order = shares.strongest(len(shares.parts))
+    return ((shares.parts[i], float(shares.values[0, i])) for i in order)
 
 
-class PartShare(PartObject):
-    """A part, and what it adds."""
-
-    value: float
-
-
-class PairObject(TypedDict):
-    """A part at the query and a part at the key; null stands for all others."""
-
-    query: PartObject | None
-    key: PartObject | None
-    value: float
-
-
-class NodeObject(TypedDict):
-    """A part, and what it is made of."""
-
-    part: PartObject | None
-    value: float
-    query: int | None
-    key: int | None
-    parts: "list[NodeObject]"
-
-
-class RemovalObject(TypedDict):
-    """A part taken away, and the score computed anew."""
-
-    side: Side
-    part: PartObject
-    predicted: float
-    fixed: float
-    free: float | None
-    weight: float | None
-
-
-class WhyObject(TypedDict):
-    """`attnviz why -f json`."""
-
-    schema: str
-    command: Literal["why"]
-    made: MadeObject
-    model: ModelObject
-    versions: Versions
-    text: str
-    tokens: list[TokenObject]
-    layer: LayerNumber
-    head: HeadNumber
-    query: int
-    key: int
-    versus: int | None
-    group: Group
-    raw: list[float]
-    scores: list[float]
-    weights: list[float]
-    sink_score: float | None
-    entropy: float
-    contrast: float
-    added: float
-    error: float
-    query_parts: list[PartShare]
-    key_parts: list[PartShare]
-    pairs: list[PairObject]
-    trees: NotRequired[dict[str, list[NodeObject]]]
-    without: NotRequired[list[RemovalObject]]
-
-
-class MovedObject(TypedDict):
-    """A token whose logit a head changes."""
-
-    token: str
-    id: int
-    effect: float
-    by_source: list[float]
-
-
-class ReaderObject(TypedDict):
-    """A later head that reads what was written."""
-
-    layer: LayerNumber
-    head: HeadNumber
-    through: Literal["query", "key", "value"]
-    query: int
-    key: int
-    value: float
-    total: float
-
-
-class WriteObject(TypedDict):
-    """`attnviz why --writes -f json`."""
-
-    schema: str
-    command: Literal["why"]
-    made: MadeObject
-    model: ModelObject
-    versions: Versions
-    text: str
-    tokens: list[TokenObject]
-    layer: LayerNumber
-    head: HeadNumber
-    query: int
-    weights: list[float]
-    lengths: list[float]
-    logits: list[MovedObject]
-    readers: list[ReaderObject]
+WHY = Fields[Why](
+    "WhyObject",
+    "`attnviz why -f json`.",
+    (
+        *object_fields("why"),
+        *RUN_FIELDS,
+        Field("tokens", list_of(TOKEN)),
+        *head_fields(lambda why: why.head),
+        Field("query", int),
+        Field("key", int),
+        Field("versus", int | None),
+        Field("group", Group),
+        Field("raw", list[float], "", lambda why: why.row.raw),
+        Field("scores", list[float], "", lambda why: why.row.scores),
+        Field("weights", list[float], "", lambda why: why.row.weights),
+        Field("sink_score", float | None, "", lambda why: why.row.sink),
+        Field("entropy", float, "", lambda why: why.row.entropy),
+        Field("contrast", float),
+        Field("added", float),
+        Field("error", float),
+        Field("query_parts", list_of(SHARE), "", lambda why: strongest(why.query_shares)),
+        Field("key_parts", list_of(SHARE), "", lambda why: strongest(why.key_shares)),
+        Field("pairs", list_of(PAIR_OBJECT)),
+        Field(
+            "trees",
+            dict_of(list_of(NODE)),
+            "",
+            lambda why: dict(why.trees) if why.trees else ABSENT,
+            optional=True,
+        ),
+        Field("without", list_of(REMOVAL), "", lambda why: why.removals or ABSENT, optional=True),
+    ),
+)
+MOVED = Fields[tuple[str, Moved]](
+    "MovedObject",
+    "A token whose logit a head changes.",
+    (
+        Field("token", str, "", lambda moved: moved[0]),
+        Field("id", int, "", lambda moved: moved[1].id),
+        Field("effect", float, "", lambda moved: moved[1].effect),
+        Field("by_source", list[float], "", lambda moved: moved[1].by_source),
+    ),
+)
+READER_OBJECT = Fields[Reader](
+    "ReaderObject",
+    "A later head that reads what was written.",
+    (
+        Field("layer", int, LAYER, lambda reader: ABSENT),  # the schema names it first
+        Field("head", int, HEAD, lambda reader: reader.head.head),
+        Field("through", Literal["query", "key", "value"]),
+        Field("query", int),
+        Field("key", int),
+        Field("value", float),
+        Field("total", float),
+        Field("layer", int, LAYER, lambda reader: reader.head.layer, optional=True),
+    ),
+)
+WRITE = Fields[Write](
+    "WriteObject",
+    "`attnviz why --writes -f json`.",
+    (
+        *object_fields("why"),
+        *RUN_FIELDS,
+        Field("tokens", list_of(TOKEN)),
+        *head_fields(lambda write: write.head),
+        Field("query", int),
+        Field("weights", list[float]),
+        Field("lengths", list[float]),
+        Field("logits", list_of(MOVED), "", lambda write: write.moved),
+        Field("readers", list_of(READER_OBJECT)),
+    ),
+)
+JSON = JsonOutput((PAIR, READER), (WHY, WRITE))
 
 
 # A score taken apart, and what a head writes, as results.
 
 
+def terms(why: Why, top: int | None, line: int | None) -> Iterator[Term]:
+    """Every term of the table."""
+    labels = distinct_labels(why.tokens)
+    return (Term(why, pair, labels) for pair in why.pairs)
+
+
+def readings(write: Write, top: int | None, line: int | None) -> Iterator[Reading]:
+    """Every way in which a later head reads what was written."""
+    labels = distinct_labels(write.tokens)
+    return (Reading(write, reader, labels) for reader in write.readers)
+
+
+CONTRAST = Form[Why](
+    "why",
+    PAIR,
+    terms,
+    lambda why: why.about,
+    terminal="attnviz.commands.why.terminal:render",
+    picture="attnviz.commands.why.picture:draw",
+    whole=WHY,
+    top=8,
+)
+WRITTEN = Form[Write](
+    "why",
+    READER,
+    readings,
+    lambda write: write.about,
+    terminal="attnviz.commands.why.terminal:render_write",
+    whole=WRITE,
+)
+
+
 def of_why(why: Why, top: int) -> Result[Why]:
     """A contrast of a head's scores, in its `top` strongest parts."""
-
-    def shown(display: Display) -> "Iterable[RenderableType]":
-        from attnviz.commands.why import terminal as table
-
-        return table.render(why, top, display)
-
-    def draw(**look: Any) -> "Drawn":
-        from attnviz.commands.why import picture
-
-        return picture.draw(why, **look)
-
-    return result_of(
-        "why",
-        why,
-        why.about,
-        (PairRow,),
-        lambda: pair_rows(why),
-        shown,
-        draw,
-        lambda: why_to_dict(why),
-        captures=(why.capture,),
-    )
+    return Result(CONTRAST, why, (why.capture,), _top=top)
 
 
 def of_write(write: Write) -> Result[Write]:
     """What a head writes."""
-
-    def shown(display: Display) -> "Iterable[RenderableType]":
-        from attnviz.commands.why import terminal as table
-
-        return table.render_write(write, display)
-
-    return result_of(
-        "why",
-        write,
-        write.about,
-        (ReaderRow,),
-        lambda: reader_rows(write),
-        shown,
-        None,
-        lambda: write_to_dict(write),
-        captures=(write.capture,),
-    )
-
-
-JSON = JsonOutput(
-    (
-        declared(PairRow),
-        declared(ReaderRow),
-    ),
-    (
-        declared(WhyObject),
-        declared(WriteObject),
-    ),
-)
+    return Result(WRITTEN, write, (write.capture,))

@@ -28,15 +28,12 @@ SIDE = {"query": "query", "key": "keys"}
 READ_BY = {"query": "its query", "key": "its keys", "value": "its values"}
 
 
-def render(why: Why, top: int, display: Display) -> Iterator[RenderableType]:
+def render(why: Why, display: Display, top: int) -> Iterator[RenderableType]:
     """The contrast, its parts on both sides, and the strongest pairs; then what else was asked."""
     names = [fenced(name) for name in names_of(why.tokens, unicode=display.unicode)]
     yield from folded(Text(_said(about_why(why, names), display)), display.width)
     yield from folded(Text(identity(why, names), "dim"), display.width)
-    sides: tuple[tuple[Side, Shares], ...] = (
-        ("query", why.query_shares),
-        ("key", why.key_shares),
-    )
+    sides: tuple[tuple[Side, Shares], ...] = (("query", why.query_shares), ("key", why.key_shares))
     for side, shares in sides:
         yield Text()
         yield from folded(Text(side_title(why, side, names), "bold"), display.width)

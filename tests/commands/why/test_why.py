@@ -206,7 +206,7 @@ def test_python_takes_positions_as_numbers() -> None:
 
 def test_without_letters_beyond_ascii_every_line_is_ascii() -> None:
     why = attnviz.why(TEXT, head="L4H0", depth=2, check=True).record
-    shown = plain_text(render(why, 5, Display(unicode=False)), 80)
+    shown = plain_text(render(why, Display(unicode=False), 5), 80)
     assert shown.isascii()
     written = attnviz.writes(TEXT, head="L2H0", query="was")
     assert plain_text(render_write(written.record, Display(unicode=False)), 80).isascii()
