@@ -15,7 +15,7 @@ from attnviz.console import Display, plain_text
 from attnviz.draw.titles import model_notes, text_notes
 from attnviz.errors import UsageError, as_argument, spelled
 from attnviz.inputs.captures import Entry, archive_chunks
-from attnviz.kit.formats import PICTURES, ROWS, Piece, choose_format, record_chunks
+from attnviz.kit.formats import PICTURES, ROWS, choose_format, record_chunks
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.call import Asked, asked
 from attnviz.records.capture import Capture, ModelIdentity
@@ -83,7 +83,7 @@ class Form(Generic[T]):
 
     Attributes:
         command: the command that finds it.
-        fields: the fields of its rows.
+        fields: the fields of its rows; None: it has none.
         each: what the rows are of, from the record, the most rows (None: all), and the number of
             the input line (None: a mean over all).
         about: what a record is of, in a few words.
@@ -91,12 +91,13 @@ class Form(Generic[T]):
         picture: draws (record, **look), if there is a picture.
         page: makes the page of (record), if there is one.
         whole: the fields of the JSON object of a record that is more than its rows.
-        archive: the facts and the arrays of (record), where it has a matrix.
+        archive: the facts and the arrays of (record), where it has a matrix; without rows, they
+            are its JSON object, too.
         top: how many parts the terminal names by default; then `terminal` takes their number, too.
     """
 
     command: str
-    fields: Fields[Any]
+    fields: Fields[Any] | None
     each: Callable[[T, int | None, int | None], Iterable[Any]]
     about: Callable[[T], str]
     terminal: Maker
@@ -180,10 +181,22 @@ class Result(Generic[T]):
         rows: list[Row] = shortest(self._rows())
         return rows
 
+    @property
+    def _fields(self) -> Fields[Any]:
+        if self._form.fields is None:
+            raise UsageError(f"attnviz {self.command} writes no rows of this", "write json or npz")
+        return self._form.fields
+
+    @property
+    def _archive(self) -> tuple[Row, Mapping[str, Numbers]]:
+        archive: Callable[[T], tuple[Row, Mapping[str, Numbers]]]
+        archive = self._form.maker("archive", "writes no npz", "use its rows")
+        return archive(self.record)
+
     def _rows(self) -> list[Row]:
         before = [row for each in self._before for row in each._rows()]
         records = self._form.each(self.record, self._top, self._line)
-        return [*before, *map(self._form.fields.row, records)]
+        return [*before, *map(self._fields.row, records)]
 
     def to_columns(self) -> dict[str, Column]:
         """The rows by column, as `pandas.DataFrame` and `polars.DataFrame` take them.
@@ -192,7 +205,7 @@ class Result(Generic[T]):
             arrays (n_rows,) by name, in the types that `attnviz schema` gives them; a number that
             is missing is NaN, a text that is missing is empty.
         """
-        return self._form.fields.columns(self.rows)
+        return self._fields.columns(self.rows)
 
     def figure(self, **look: Any) -> "Figure":
         """The picture that the command draws.
@@ -227,11 +240,10 @@ class Result(Generic[T]):
         Raises:
             UsageError: there is no picture of it, or it is not written so.
         """
-        if format == "npz":
-            facts, arrays = self._form.maker("archive", "writes no npz", "use its rows")(
-                self.record
-            )
-            return calculation_npz({**facts, "made": self.made}, arrays)
+        if format == "npz" or (format == "json" and self._form.fields is None):
+            facts, arrays = self._archive
+            write = calculation_npz if format == "npz" else calculation_json
+            return write({**facts, "made": self.made}, arrays)
         if format == "html":
             page: Callable[[T], Iterable[str]]
             page = self._form.maker("page", "makes no page", "use a picture")
@@ -330,47 +342,27 @@ def notes_of(captures: Iterable[Capture]) -> tuple[str, ...]:
 # A calculation: a record, all of its arrays, and how it is written out.
 
 
-RecordT = TypeVar("RecordT")
 CALCULATION_FORMATS = ("txt", "json", "npz")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Calculation(Generic[RecordT]):
+class Calculation(Result[T]):
     """A calculation, step by step; made by `attnviz.explain`.
 
     >>> attnviz.explain("a fluffy blue creature", head="L3H2", query="creature")
     <Calculation of L3H2 at creature, builtin, 29 arrays>
-
-    Attributes:
-        record: the frozen record of it.
-        about: what it is of, in a few words.
-        facts: what there is to know beside the arrays, as it is written to JSON.
-        arrays: every intermediate array by name, in the order of the calculation; the record says
-            what shape each has.
     """
 
-    record: RecordT
-    about: str
-    facts: Mapping[str, object]
-    arrays: Mapping[str, Numbers]
-    _shown: "Callable[[Display], Iterable[RenderableType]]"
-    captures: Sequence[Capture] = ()
-    asked: Asked = field(default_factory=asked)
+    @property
+    def facts(self) -> Row:
+        """What there is to know beside the arrays, as it is written to JSON."""
+        return self._archive[0]
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What is to be said of the text: that it was cut, or is none of the model's world."""
-        return notes_of(self.captures)
+    def arrays(self) -> Mapping[str, Numbers]:
+        """Every intermediate array by name, in the order of the calculation; see `record`."""
+        return self._archive[1]
 
-    def pieces(self, format: str, display: Display | None = None) -> Iterable[Piece]:
-        """It in a format: the steps as renderables, or every number as `json` or `npz`."""
-        if format == "txt":
-            return self._shown(display or Display())
-        write = calculation_json if format == "json" else calculation_npz
-        made = made_to_dict(self.captures, told=self.asked)
-        return write({**self.facts, "made": made}, self.arrays)
-
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, **look: Any) -> None:
         """Write it to a file: the steps (txt), or every number (json, npz).
 
         Raises:
@@ -380,14 +372,7 @@ class Calculation(Generic[RecordT]):
         form = choose_format(Path(path), None, False)
         if form.name not in CALCULATION_FORMATS:
             raise UsageError(f"no calculation is written as {form.name}", "name it .json or .npz")
-        pieces = [str(self)] if form.name == "txt" else self.pieces(form.name)
-        write_bytes(Path(path), encoded(pieces))
+        super().save(path, **look)
 
     def __repr__(self) -> str:
         return f"<Calculation of {self.about}, {len(self.arrays)} arrays>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
-    def __str__(self) -> str:
-        return plain_text(self._shown(Display()), Display().width)

@@ -87,7 +87,7 @@ class HeadRows:
         self.counts = query >= marks.since
         self.copies, self.followers = marks.of(block.queries, n)
         self.visible = kept & (self.away >= 0) if causal else np.broadcast_to(kept, self.away.shape)
-        self.seen = self.visible.sum(axis=1)
+        self.seen = np.cumsum(kept)[block.queries] if causal else np.full(len(query), kept.sum())
 
     @cached_property
     def entropies(self) -> NDArray[np.floating]:

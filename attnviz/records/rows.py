@@ -19,9 +19,7 @@ from typing import (
     Generic,
     Literal,
     NotRequired,
-    Protocol,
     TypeAlias,
-    TypedDict,
     TypeVar,
     Union,
     get_args,
@@ -34,10 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.records.call import Asked
-from attnviz.records.capture import Capture, MadeBy, ModelIdentity, TextLoss
+from attnviz.records.capture import Capture, MadeBy, ModelIdentity
 from attnviz.records.heads import Head, NamedHead
 from attnviz.records.tokens import Token
-from attnviz.records.trace import EmbeddingTrace, HeadTrace, Worked
 from attnviz.records.transforms import transform_to_dict
 
 LEAST_FLOAT32 = float(np.finfo(np.float32).smallest_subnormal)
@@ -47,22 +44,6 @@ CAPTURE_VERSION = 3
 CAPTURE_META = "meta"
 SCHEMA = "attnviz/3"
 """The version of everything that commands write as JSON; `attnviz schema` describes it."""
-
-
-class Calculated(Protocol):
-    """A calculation over a text."""
-
-    @property
-    def text(self) -> str:
-        """The text that was run."""
-
-    @property
-    def model(self) -> ModelIdentity:
-        """The model."""
-
-    @property
-    def versions(self) -> Mapping[str, str]:
-        """The versions of the libraries, by name."""
 
 
 def to_json(value: object) -> str:
@@ -99,6 +80,13 @@ def shortest(value: Any) -> Any:
 def made_to_dict(
     captures: Iterable[Capture], models: Sequence[ModelIdentity] = (), told: Asked | None = None
 ) -> dict[str, Any]:
+    """How a result was made; the arguments are those of `how_made`."""
+    return MADE.row(how_made(captures, models, told))
+
+
+def how_made(
+    captures: Iterable[Capture], models: Sequence[ModelIdentity] = (), told: Asked | None = None
+) -> "HowMade":
     """How a result was made: every result carries this one record.
 
     Args:
@@ -109,7 +97,7 @@ def made_to_dict(
     runs = list(captures)
     every = list(dict.fromkeys([*(run.model for run in runs), *models]))
     versions = runs[0].versions if runs and runs[0].versions else versions_now()
-    return MADE.row(HowMade(runs, every, versions, told or (runs[0].asked if runs else Asked())))
+    return HowMade(runs, every, versions, told or (runs[0].asked if runs else Asked()))
 
 
 def versions_now() -> dict[str, str]:
@@ -459,80 +447,6 @@ TOKEN = Fields[Token](
 )
 
 
-def loss_to_dict(loss: TextLoss) -> dict[str, Any]:
-    """How well a text was predicted, as written to JSON."""
-    return {"nats": loss.nats, "characters": loss.characters, "limit": loss.limit}
-
-
-def trace_to_dict(trace: HeadTrace) -> dict[str, Any]:
-    """A head's trace without its arrays."""
-    return {
-        **run_to_dict("explain", trace),
-        "subject": "head",
-        "kind": trace.kind,
-        **({"target": trace.target} if trace.target else {}),
-        **_tokens_to_dict(trace),
-        **unknown_to_dict(trace.unknown_words),
-        "layer": trace.layer,
-        "head": trace.head,
-        "query": trace.query,
-        "norm": trace.kinds.norm,
-        "positions": trace.kinds.positions,
-        "query_heads_per_key_value_head": trace.kinds.group,
-        "scale": trace.scale,
-        "nearest": [{"token": p.label, "cosine": p.score, "exact": p.exact} for p in trace.nearest],
-        "next_tokens": [
-            {"token": p.label, "probability": p.score, "exact": p.exact} for p in trace.next_tokens
-        ],
-    }
-
-
-def embedding_trace_to_dict(trace: EmbeddingTrace) -> dict[str, Any]:
-    """A comparison of token embeddings without its arrays."""
-    return {
-        **run_to_dict("explain", trace),
-        "subject": "embeddings",
-        "tokens": [TOKEN.row(token) for token in trace.tokens],
-        "query": trace.query,
-        "causal": trace.causal,
-    }
-
-
-def run_to_dict(command: str, trace: Calculated) -> dict[str, Any]:
-    """The model and the text of a calculation, without tokens."""
-    return {
-        "schema": SCHEMA,
-        "command": command,
-        "model": MODEL.row(trace.model),
-        "versions": dict(sorted(trace.versions.items())),
-        "text": trace.text,
-    }
-
-
-def _tokens_to_dict(trace: HeadTrace) -> dict[str, Any]:
-    """One list where queries and keys are the same tokens, else two."""
-    queries, keys = (
-        [TOKEN.row(token) for token in tokens] for tokens in (trace.query_tokens, trace.key_tokens)
-    )
-    if trace.kind in ("cross", "decoder"):
-        return {"query_tokens": queries, "key_tokens": keys}
-    return {"tokens": queries}
-
-
-def worked_to_dict(worked: Worked) -> dict[str, Any]:
-    """A worked example without its arrays."""
-    return {
-        "schema": SCHEMA,
-        "command": "explain",
-        "subject": "example",
-        "labels": list(worked.given.labels),
-        "heads": worked.given.heads,
-        "similarity": worked.way.similarity,
-        "causal": worked.way.causal,
-        "rounded": worked.way.rounded,
-    }
-
-
 def layer_entry(layer: int) -> str:
     """The name under which a saved capture holds a layer's array, (heads, n_queries, n_keys)."""
     return f"layer_{layer}"
@@ -565,41 +479,44 @@ def capture_to_dict(capture: Capture) -> dict[str, Any]:
         "extras": list(capture.extras),
         "seed": capture.asked.seed,
         "options": dict(capture.asked.options),
-        "loss": None if capture.loss is None else loss_to_dict(capture.loss),
+        "loss": None if capture.loss is None else vars(capture.loss),
         "named_heads": [NAMED_HEAD.row(named) for named in capture.named_heads],
-        **unknown_to_dict(capture.unknown_words),
+        **({"unknown_words": list(capture.unknown_words)} if capture.unknown_words else {}),
         **({"segments": segments} if segments else {}),
     }
-
-
-def unknown_to_dict(words: Sequence[str]) -> dict[str, Any]:
-    """The words that a model does not know; nothing where there are none."""
-    return {"unknown_words": list(words)} if words else {}
 
 
 ADDED: Field[Any] = Field("made", MADE, "", lambda record: ABSENT)
 """How an object was made; whoever writes it adds this at its end."""
 
 
-def object_fields(command: str, *, subject: str = "") -> tuple[Field[Any], ...]:
+UNKNOWN: Field[Any] = Field(
+    "unknown_words",
+    list[str],
+    "Words that the built-in translator was not trained on.",
+    lambda run: run.unknown_words or ABSENT,
+    optional=True,
+)
+TARGET: Field[Any] = Field("target", str, "", lambda run: run.target or ABSENT, optional=True)
+TRANSFORMS: Field[Any] = Field(
+    "transforms",
+    list[dict[str, Any]],
+    "",
+    lambda run: [transform_to_dict(transform) for transform in run.transforms],
+)
+
+
+def object_fields(command: str) -> tuple[Field[Any], ...]:
     """The first fields of a JSON object that is no list of rows."""
-    kind = (Field[Any]("subject", Literal[subject], "", lambda record: subject),) if subject else ()
     return (
         Field("schema", str, "", lambda record: SCHEMA),
         Field("command", Literal[command], "", lambda record: command),
         ADDED,
-        *kind,
     )
 
 
-def run_fields(command: str, *, subject: str = "") -> tuple[Field[Any], ...]:
-    """The first fields of an object about a run: the model and the text, without tokens."""
-    return (
-        *object_fields(command, subject=subject),
-        Field("model", MODEL),
-        VERSIONS,
-        Field("text", str),
-    )
+RUN_FIELDS: tuple[Field[Any], ...] = (Field("model", MODEL), VERSIONS, Field("text", str))
+"""The fields of an object about a run, without tokens."""
 
 
 NAMED_HEAD = Fields[NamedHead](
@@ -624,23 +541,7 @@ ModelName: TypeAlias = Annotated[str, "The name that the model was loaded by."]
 Error: TypeAlias = Annotated[float | None, ERROR]
 Exact: TypeAlias = Annotated[str, EXACT]
 Versions: TypeAlias = Annotated[dict[str, str], VERSIONS.about]
-Arrays: TypeAlias = Annotated[
-    dict[str, Any], "Every array as nested lists, by name; null stands for −∞."
-]
-Unknown: TypeAlias = Annotated[list[str], "Words that the built-in translator was not trained on."]
 MadeObject: TypeAlias = Annotated[dict[str, Any], MADE]
-ModelObject: TypeAlias = Annotated[dict[str, Any], MODEL]
-TokenObject: TypeAlias = Annotated[dict[str, Any], TOKEN]
-
-
-class LossObject(TypedDict):
-    """How well the built-in model predicts the text."""
-
-    nats: float
-    characters: int
-    limit: float
-    nats_per_character: float
-    strange: Annotated[bool, "Whether the text is not of the model's world."]
 
 
 class _Ready(Fields[Row]):

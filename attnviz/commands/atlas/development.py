@@ -85,7 +85,12 @@ def develop(names: Sequence[str], atlases: Sequence[Atlas]) -> Development:
         atlases: at least two, of the same heads over the same corpus.
     """
     for i, atlas in enumerate(atlases[1:], start=1):
-        _check_same((names[0], names[i]), (atlases[0], atlas))
+        wrong = _difference((names[0], names[i]), (atlases[0], atlas))
+        if wrong:
+            raise UsageError(
+                f"{names[0]!r} and {names[i]!r} cannot be compared: {wrong}",
+                "scan every checkpoint over the same files with the same options",
+            )
     steps = _steps(names, atlases)
     order = sorted(range(len(names)), key=lambda i: i if steps is None else steps[i])
     short = _told_apart(names)
@@ -143,15 +148,6 @@ def _told_apart(names: Sequence[str]) -> list[str]:
         if len(set(short)) == len(short):
             return short
     return list(names)
-
-
-def _check_same(names: tuple[str, str], atlases: tuple[Atlas, Atlas]) -> None:
-    wrong = _difference(names, atlases)
-    if wrong:
-        raise UsageError(
-            f"{names[0]!r} and {names[1]!r} cannot be compared: {wrong}",
-            "scan every checkpoint over the same files with the same options",
-        )
 
 
 def _difference(names: tuple[str, str], atlases: tuple[Atlas, Atlas]) -> str:

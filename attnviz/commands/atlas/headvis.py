@@ -76,12 +76,9 @@ PAGE: Mapping[str, Any] = {
 
 
 def write_headvis(tree: Path, atlas: Atlas, heads: Iterable[HeadAtlas]) -> Path:
-    """Write the tree; returns the folder of this scan in it.
+    """Write the tree, the folder that the loaders are given; returns that of this scan in it.
 
-    Args:
-        tree: the folder that the loaders are given; made where it is not there.
-        atlas: the scan.
-        heads: its heads, as they come; only one of them is held at a time.
+    `heads`: those of the scan, as they come; only one of them is held at a time.
     """
     folder = tree / file_name(model_of(atlas), "model") / "headvis"
     folder /= file_name(corpus_of(atlas), "corpus")
@@ -206,7 +203,7 @@ def _rounded(value: float | None) -> float | None:
 
 def config_object(atlas: Atlas) -> dict[str, Any]:
     """What `config.json` holds: the run as the loaders read it, and what the page shows."""
-    heads = [[row["layer"], row["head"]] for row in atlas.rows]
+    heads, dtype = [[row["layer"], row["head"]] for row in atlas.rows], atlas.asked.get("dtype")
     shared: dict[str, Any] = {
         "model_name": model_of(atlas),
         "dataset_name": corpus_of(atlas),
@@ -224,15 +221,11 @@ def config_object(atlas: Atlas) -> dict[str, Any]:
             **shared,
             "n_sequences": int(atlas.rows[0]["windows"]),
             "seq_len": int(atlas.asked.get("length") or 0),
-            "dtype": _dtype(atlas.asked.get("dtype")),
+            "dtype": "float32" if dtype in (None, "auto") else str(dtype),
             "attn_implementation": "attnviz",
             "attnviz": {name: atlas.asked[name] for name in PUBLISHED if name in atlas.asked},
         },
     }
-
-
-def _dtype(asked: object) -> str:
-    return "float32" if asked in (None, "auto") else str(asked)
 
 
 # Writing a folder completely or not at all: a temporary folder, then a rename.

@@ -92,12 +92,8 @@ def page_chunks(
 ) -> Iterator[str]:
     """The page, piece by piece.
 
-    Args:
-        atlas: the scores of all heads.
-        start: what is shown at first.
-        search: the tokens of all heads.
-        heads: for a page of one file, what `head_json` gives of each head, in the order of rows.
-        folder: else the folder beside the page that holds `head_script` of each, as a URL.
+    `heads`: for a page of one file, what `head_json` gives of each head, in the order of rows;
+    `folder`: else the folder beside the page that holds `head_script` of each, as a URL.
     """
     style, script = source(*STYLES), source(*SCRIPTS)
     apart = heads is None
@@ -242,16 +238,9 @@ def write_page(
 ) -> Path | None:
     """Write the page, and where it would be too large for one file, a folder of heads beside it.
 
-    The folder is written before the page; at most `LARGEST` bytes of heads are in memory.
-
-    Args:
-        atlas: the scores of all heads.
-        heads: all that was found of each, in the order of its rows.
-        path: the page; atlas.html gets the folder atlas_heads.
-        start: what is shown at first; else `start_of` chooses.
-
-    Returns:
-        the folder, if there is one.
+    The folder is written before the page; at most `LARGEST` bytes of heads are in memory. `path`:
+    the page; atlas.html gets the folder atlas_heads, which is returned. `start`: what is shown at
+    first; else `start_of` chooses.
     """
     made, start = _Heads(atlas, iter(heads)), start or start_of(atlas)
     page = _one_file(atlas, made, start)

@@ -10,7 +10,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from math import nan, sqrt
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -187,11 +187,6 @@ def estimate(record: Record, head: int, metric: int, unit: float) -> Estimate:
     # in whole numbers up to the division: no difference of large floats
     spread = (squares * n - total * total) / (n * (n - 1))
     return Estimate(mean, sqrt(max(0.0, spread) / n) / SCALE * unit)
-
-
-def arrays_of(record: Record) -> dict[str, IntArray]:
-    """The arrays of a record, by name."""
-    return {f.name: getattr(record, f.name) for f in fields(record) if f.name in shapes(0)}
 
 
 # The result of a scan: a row for each head, and all that was found of one of them.
@@ -434,7 +429,7 @@ def record_to_bytes(record: Record, skipped: Sequence[Skipped] = (), shard: int 
         "skipped": [vars(each) for each in skipped],
     }
     made = io.BytesIO()
-    written: dict[str, Any] = {**arrays_of(record)}
+    written: dict[str, Any] = {name: getattr(record, name) for name in shapes(0)}
     written["rest"] = np.frombuffer(to_json(rest).encode(), np.uint8)
     np.savez_compressed(made, **written)
     return made.getvalue() + _digest(made.getvalue())

@@ -4,16 +4,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeAlias
+from types import NoneType, UnionType
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
 from attnviz.commands.atlas.folder import AGAIN, TABLES, Store, is_whole, read_manifest
-from attnviz.commands.atlas.record import SCORES, Atlas, Bin, HeadAtlas, HeadExample, TokenMass
+from attnviz.commands.atlas.record import Atlas, Bin, HeadAtlas, HeadExample, TokenMass
+from attnviz.commands.atlas.rows import ATLAS_ROW, BIN, EXAMPLE, MASS
 from attnviz.errors import InputError, missing
-from attnviz.kit.write import write_bytes
 from attnviz.records.heads import Head
 from attnviz.records.restore import model_of_dict
+from attnviz.records.rows import Fields
 
 AT_ONCE = {"histograms": 1 << 12, "tokens": 1 << 12, "examples": 16}
 """How many rows are in memory while a table is read head by head; an example is large."""
@@ -38,38 +40,35 @@ def import_parquet() -> None:
         raise missing("the result of a scan needs pyarrow", "scan") from None
 
 
+def _types(fields: Fields[Any]) -> dict[str, Any]:
+    return {field.name: field.type for field in fields.all}
+
+
+PLACE = {"layer": int, "head": int}
+COLUMNS: Mapping[str, Mapping[str, Any]] = {
+    "heads": _types(ATLAS_ROW),
+    "histograms": {**PLACE, "histogram": str, **_types(BIN)},
+    "tokens": {**PLACE, "side": str, "rank": int, **_types(MASS), "windows": int},
+    "examples": {**PLACE, "rank": int | None, **_types(EXAMPLE)},
+}
+"""The columns of each table, and the types of their values."""
+
+
 @cache
 def columns(table: str) -> Any:
     """The columns of a table, as pyarrow's schema."""
     import pyarrow as pa
 
-    text, count, number = pa.string(), pa.int64(), pa.float64()
-    place = ("layer", count), ("head", count)
-    scores = [
-        column
-        for name in SCORES
-        for column in ((name, number), (f"{name}_error", number), (f"{name}_documents", count))
-    ]
-    counted = [("documents", count), ("windows", count), ("tokens", count)]
-    of: dict[str, Sequence[tuple[str, Any]]] = {
-        "heads": [*place, *scores, *counted],
-        "histograms": [
-            *(*place, ("histogram", text)),
-            *(("start", number), ("end", number), ("value", number)),
-        ],
-        "tokens": [
-            *(*place, ("side", text), ("rank", count)),
-            *(("query", text), ("key", text), ("mass", number), ("windows", count)),
-        ],
-        "examples": [
-            *(*place, ("rank", count), ("kind", text)),
-            *(("bin", count), ("largest", number), ("apart", number)),
-            *(("path", text), ("start", count), ("window", count)),
-            *(("tokens", pa.list_(text)), ("queries", pa.list_(pa.int32()))),
-            *(("keys", pa.list_(pa.int32())), ("weights", pa.list_(pa.float32()))),
-        ],
-    }
-    return pa.schema(of[table])
+    text = pa.string()
+    known = {int: pa.int64(), float: pa.float64(), list[str]: pa.list_(text)}
+    known |= {list[int]: pa.list_(pa.int32()), list[float]: pa.list_(pa.float32())}
+    kinds = {name: _kinds(kind)[0] for name, kind in COLUMNS[table].items()}
+    return pa.schema([(name, known.get(kind, text)) for name, kind in kinds.items()])
+
+
+def _kinds(kind: Any) -> tuple[Any, ...]:
+    """The types that a value may have."""
+    return get_args(kind) if isinstance(kind, UnionType) else (kind,)
 
 
 def place_of(row: Mapping[str, Any]) -> Head:
@@ -85,11 +84,6 @@ def between(first: Head, last: Head) -> Any:
     after = (layer > first.layer) | ((layer == first.layer) & (head >= first.head))
     before = (layer < last.layer) | ((layer == last.layer) & (head <= last.head))
     return after & before
-
-
-def write_table(folder: Path, table: str, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write a table of the result."""
-    write_bytes(folder / f"{table}.parquet", table_bytes(table, rows))
 
 
 def table_bytes(table: str, rows: Sequence[Mapping[str, object]], said: str = "") -> bytes:
@@ -279,22 +273,12 @@ def _check(schema: Any, path: str, table: str) -> None:
         raise InputError(f"{path!r} is no table of {table}", "scan again")
 
 
-OPEN: Mapping[str, Sequence[str]] = {
-    "heads": (),
-    "histograms": ("end",),
-    "tokens": ("query", "key"),
-    "examples": ("rank",),
-}
-"""Columns in which a value may be missing."""
-
-
 def _check_values(columns: Mapping[str, Any], path: str, table: str) -> None:
     """See that no value is missing, in lists neither."""
-    if table == "heads":  # a score that no document has is missing
-        columns = {name: columns[name] for name in ("layer", "head", "documents", "tokens")}
     for name, column in columns.items():
         import pyarrow.compute as pc
 
         flat = pc.list_flatten(column) if str(column.type).startswith("list") else column
-        if name not in OPEN[table] and (column.null_count or flat.null_count):
+        missing = column.null_count or flat.null_count
+        if missing and NoneType not in _kinds(COLUMNS[table][name]):
             raise InputError(f"{path!r} has rows without {name}", "scan again")

@@ -1,9 +1,9 @@
 """Traces as calculations: of one head, of bare embeddings, of an example."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from attnviz.commands.explain.examples import ExampleName
 from attnviz.commands.explain.run import Traced
@@ -11,29 +11,24 @@ from attnviz.console import Display
 from attnviz.draw.headlines import headline
 from attnviz.draw.titles import facts as run_facts
 from attnviz.errors import UsageError, option, readable
-from attnviz.kit.result import Calculation
+from attnviz.kit.result import Calculation, Form, Numbers
 from attnviz.records.capture import Capture, Kind
 from attnviz.records.rows import (
-    Arrays,
-    Exact,
-    HeadNumber,
+    ABSENT,
+    EXACT,
+    HEAD,
+    LAYER,
+    RUN_FIELDS,
+    TARGET,
+    TOKEN,
+    UNKNOWN,
+    Field,
+    Fields,
     JsonOutput,
-    LayerNumber,
-    MadeObject,
-    ModelObject,
-    TokenObject,
-    Unknown,
-    Versions,
-    declared,
-    embedding_trace_to_dict,
-    trace_to_dict,
-    worked_to_dict,
+    list_of,
+    object_fields,
 )
-from attnviz.records.trace import (
-    EmbeddingTrace,
-    Similarity,
-    Worked,
-)
+from attnviz.records.trace import EmbeddingTrace, HeadTrace, Predicted, Similarity, Worked
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -90,6 +85,125 @@ class Telling:
 
 
 PLAINLY = Telling()
+T = TypeVar("T")
+
+
+# What `attnviz explain` writes as one JSON object.
+
+
+def calculation_fields(subject: str, run: tuple[Field[Any], ...] = ()) -> tuple[Field[Any], ...]:
+    """The first fields: what the calculation is of, and the run; written in another order."""
+    return (
+        *object_fields("explain"),
+        Field(
+            "subject", Literal[subject], "", lambda record: ABSENT
+        ),  # the schema names it before the run
+        *run,
+        Field("subject", Literal[subject], "", lambda record: subject, optional=True),
+    )
+
+
+def tokens_of(name: str, two: bool) -> Field[HeadTrace]:
+    """The tokens: one list where queries and keys are the same ones, else two."""
+    side = "query_tokens" if name == "tokens" else name
+    return Field(
+        name,
+        list_of(TOKEN),
+        "",
+        lambda t: getattr(t, side) if two == (t.kind in ("cross", "decoder")) else ABSENT,
+        optional=True,
+    )
+
+
+ARRAYS: Field[Any] = Field(
+    "arrays",
+    dict[str, Any],
+    "Every array as nested lists, by name; null stands for −∞.",
+    lambda record: ABSENT,  # whoever writes the object streams them
+)
+NEAREST = Fields[Predicted](
+    "Nearest",
+    "A token close to what the head adds.",
+    (
+        Field("token", str, "", lambda token: token.label),
+        Field("cosine", float, "", lambda token: token.score),
+        Field("exact", str, EXACT),
+    ),
+)
+FOLLOWING = Fields[Predicted](
+    "Following",
+    "A token that may come next.",
+    (
+        Field("token", str, "", lambda token: token.label),
+        Field("probability", float, "", lambda token: token.score),
+        Field("exact", str, EXACT),
+    ),
+)
+HEAD_TRACE = Fields[HeadTrace](
+    "",
+    "",
+    (
+        *calculation_fields("head", RUN_FIELDS),
+        Field("kind", Kind),
+        TARGET,
+        tokens_of("tokens", two=False),
+        tokens_of("query_tokens", two=True),
+        tokens_of("key_tokens", two=True),
+        UNKNOWN,
+        Field("layer", int, LAYER),
+        Field("head", int, HEAD),
+        Field("query", int),
+        Field("norm", str, "", lambda trace: trace.kinds.norm),
+        Field("positions", str, "", lambda trace: trace.kinds.positions),
+        Field("query_heads_per_key_value_head", int, "", lambda trace: trace.kinds.group),
+        Field("scale", float),
+        Field("nearest", list_of(NEAREST)),
+        Field("next_tokens", list_of(FOLLOWING)),
+    ),
+)
+TRACE = Fields[Traced](
+    "TraceObject",
+    "`attnviz explain TEXT -f json`.",
+    (
+        *HEAD_TRACE.within(lambda traced: traced.trace),
+        Field(
+            "other_similarity",
+            Similarity,
+            "",
+            lambda traced: traced.other.kind if traced.other else ABSENT,
+            optional=True,
+        ),
+        ARRAYS,
+    ),
+)
+EMBEDDED = Fields[EmbeddingTrace](
+    "EmbeddingsObject",
+    "`attnviz explain TEXT --model embeddings -f json`.",
+    (
+        *calculation_fields("embeddings", RUN_FIELDS),
+        Field("tokens", list_of(TOKEN)),
+        Field("query", int),
+        Field("causal", bool),
+        ARRAYS,
+    ),
+)
+WORKED = Fields[Worked](
+    "WorkedObject",
+    "`attnviz explain --example` or `--matrices` `-f json`.",
+    (
+        *calculation_fields("example"),
+        Field("labels", list[str], "", lambda worked: worked.given.labels),
+        Field("heads", int, "How many heads there are.", lambda worked: worked.given.heads),
+        Field("similarity", Similarity, "", lambda worked: worked.way.similarity),
+        Field("causal", bool, "", lambda worked: worked.way.causal),
+        Field("rounded", bool, "", lambda worked: worked.way.rounded),
+        ARRAYS,
+    ),
+)
+JSON = JsonOutput(objects=(TRACE, EMBEDDED, WORKED))
+
+
+# Traces as calculations.
 
 
 def of_head(traced: Traced, telling: Telling = PLAINLY) -> Calculation[Traced]:
@@ -107,13 +221,12 @@ def of_head(traced: Traced, telling: Telling = PLAINLY) -> Calculation[Traced]:
             return explain_sheet.render(trace, sheet, about=about)
         return steps.render(trace, sheet, about=about, only=only, other=traced.other)
 
-    facts, arrays = trace_to_dict(trace), trace.arrays()
+    arrays = trace.arrays()
     if traced.other:
-        facts["other_similarity"] = traced.other.kind
         arrays |= {"other_scores": traced.other.scores, "other_weights": traced.other.weights}
     query = trace.query_tokens[trace.query].label
     about = f"{traced.choice.heads[0]} at {query}, {trace.model.name}"
-    return Calculation(traced, about, facts, arrays, shown, (traced.capture,))
+    return Calculation(calculation_form(about, TRACE, arrays, shown), traced, (traced.capture,))
 
 
 def of_embeddings(
@@ -127,8 +240,8 @@ def of_embeddings(
     def shown(display: Display) -> "Iterable[RenderableType]":
         return render_embeddings(trace, telling.sheet(display), only=only)
 
-    facts, about = embedding_trace_to_dict(trace), f"embeddings, {trace.model.name}"
-    return Calculation(trace, about, facts, trace.arrays(), shown, (capture,))
+    form = calculation_form(f"embeddings, {trace.model.name}", EMBEDDED, trace.arrays(), shown)
+    return Calculation(form, trace, (capture,))
 
 
 def of_example(
@@ -152,88 +265,21 @@ def _of_worked(worked: Worked, title: str, telling: Telling) -> Calculation[Work
         sheet = telling.sheet(display, digits=1 if worked.way.rounded else 4)
         return steps.render_worked(worked, sheet, title=title, only=only)
 
-    return Calculation(worked, title, worked_to_dict(worked), worked.arrays(), shown)
+    return Calculation(calculation_form(title, WORKED, worked.arrays(), shown), worked)
 
 
-# What `attnviz explain` writes as one JSON object.
-
-
-class Nearest(TypedDict):
-    """A token close to what the head adds."""
-
-    token: str
-    cosine: float
-    exact: Exact
-
-
-class Following(TypedDict):
-    """A token that may come next."""
-
-    token: str
-    probability: float
-    exact: Exact
-
-
-class TraceObject(TypedDict):
-    """`attnviz explain TEXT -f json`."""
-
-    schema: str
-    command: Literal["explain"]
-    made: MadeObject
-    subject: Literal["head"]
-    model: ModelObject
-    versions: Versions
-    text: str
-    kind: Kind
-    target: NotRequired[str]
-    tokens: NotRequired[list[TokenObject]]
-    query_tokens: NotRequired[list[TokenObject]]
-    key_tokens: NotRequired[list[TokenObject]]
-    unknown_words: NotRequired[Unknown]
-    layer: LayerNumber
-    head: HeadNumber
-    query: int
-    norm: str
-    positions: str
-    query_heads_per_key_value_head: int
-    scale: float
-    nearest: list[Nearest]
-    next_tokens: list[Following]
-    other_similarity: NotRequired[Similarity]
-    arrays: Arrays
-
-
-class EmbeddingsObject(TypedDict):
-    """`attnviz explain TEXT --model embeddings -f json`."""
-
-    schema: str
-    command: Literal["explain"]
-    made: MadeObject
-    subject: Literal["embeddings"]
-    model: ModelObject
-    versions: Versions
-    text: str
-    tokens: list[TokenObject]
-    query: int
-    causal: bool
-    arrays: Arrays
-
-
-class WorkedObject(TypedDict):
-    """`attnviz explain --example` or `--matrices` `-f json`."""
-
-    schema: str
-    command: Literal["explain"]
-    made: MadeObject
-    subject: Literal["example"]
-    labels: list[str]
-    heads: Annotated[int, "How many heads there are."]
-    similarity: Similarity
-    causal: bool
-    rounded: bool
-    arrays: Arrays
-
-
-JSON = JsonOutput(
-    objects=(declared(TraceObject), declared(EmbeddingsObject), declared(WorkedObject))
-)
+def calculation_form(
+    about: str,
+    facts: Fields[T],
+    arrays: Mapping[str, Numbers],
+    shown: Callable[[Display], "Iterable[RenderableType]"],
+) -> Form[T]:
+    """How a calculation goes out: as steps, or as facts with every array."""
+    return Form(
+        "explain",
+        None,
+        lambda record, top, line: (),
+        lambda record: about,
+        terminal=lambda record, display: shown(display),
+        archive=lambda record: (facts.row(record), arrays),
+    )

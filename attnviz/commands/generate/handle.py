@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from attnviz.commands.generate.answer import Answer, Check, RowUnit
-from attnviz.commands.generate.rows import ShareRow, share_rows
+from attnviz.commands.generate.rows import SHARE, share_rows
 from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import by_segment
 from attnviz.commands.show.capture import AttentionCapture
@@ -13,7 +13,7 @@ from attnviz.kit.option import check_one_of
 from attnviz.kit.result import notes_of
 from attnviz.records.exhibit import PictureLook
 from attnviz.records.heads import listed
-from attnviz.records.rows import Column, Row, declared, shortest
+from attnviz.records.rows import Column, Row, shortest
 from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class AttentionAnswer:
 
     def to_columns(self, rows: RowUnit = "sentence") -> dict[str, Column]:
         """The same by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""
-        return declared(ShareRow).columns(self.shares(rows))
+        return SHARE.columns(self.shares(rows))
 
     def figure(self, rows: RowUnit = "sentence", **look: Any) -> "Figure":
         """The shares as a picture.

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.text import Text
 
-from attnviz.commands.heads.titles import circuits_title
 from attnviz.console import Display
 from attnviz.draw.labels import DIVERGING, SEQUENTIAL
 from attnviz.draw.matrix import by_head
@@ -19,7 +18,7 @@ from attnviz.draw.picture.frame import draw_bar, sheet, write_line
 from attnviz.draw.picture.paint import EMPTY
 from attnviz.draw.terminal.colors import folded
 from attnviz.draw.terminal.listing import Column, listing
-from attnviz.errors import ModelError
+from attnviz.errors import ModelError, readable
 from attnviz.records.capture import FloatArray
 from attnviz.records.metrics import descending
 from attnviz.records.parts import Circuits, Through
@@ -61,6 +60,11 @@ def circuits_of(model: "LoadedModel") -> Circuits:
 # Circuits that were read off the weights, as a person reads them.
 
 
+def circuits_title(circuits: Circuits) -> str:
+    """What was read off the weights of which model."""
+    return f"{readable(circuits.model.name)}, circuits from the weights alone"
+
+
 def render(circuits: Circuits, display: Display, top: int) -> Iterator[Text]:
     """The heads that copy most, and the pairs that compose most."""
     yield from folded(Text(circuits_title(circuits), "dim"), display.width)
@@ -83,21 +87,14 @@ def render(circuits: Circuits, display: Display, top: int) -> Iterator[Text]:
         yield from folded(Text(said, "bold"), display.width)
         pairs = [
             (
-                str(each.writer),
-                str(each.reader),
-                str(each.through),
+                *map(str, (each.writer, each.reader, each.through)),
                 _number(each.score, ".3f"),
                 f"{circuits.expected[each.through]:.3f}",
             )
             for each in circuits.compositions[:top]
         ]
-        columns = [
-            Column("writer"),
-            Column("reader"),
-            Column("through its"),
-            Column("score", right=True),
-            Column("by chance", right=True),
-        ]
+        columns = [Column(name) for name in ("writer", "reader", "through its")]
+        columns += [Column(name, right=True) for name in ("score", "by chance")]
         yield from listing(columns, pairs, display.width)
     yield Text()
     yield from folded(Text(_conventions(circuits), "dim"), display.width)
@@ -158,11 +155,7 @@ def _draw_copying(axes: "Axes", bar: "Axes", circuits: Circuits) -> None:
 
 
 def _draw_composition(
-    axes: "Axes",
-    bar: "Axes",
-    circuits: Circuits,
-    scores: "np.ndarray[tuple[int, ...], np.dtype[np.float32]]",
-    cmap: str,
+    axes: "Axes", bar: "Axes", circuits: Circuits, scores: FloatArray, cmap: str
 ) -> None:
     axes.set_facecolor(EMPTY)
     shown = axes.imshow(

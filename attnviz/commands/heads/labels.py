@@ -125,16 +125,7 @@ def _names(given: object, number: int) -> tuple[str, ...]:
 
 
 class LabelRun:
-    """Labelled texts run through a model, one after the other.
-
-    Args:
-        model: any model.
-        options: how texts become tokens.
-        heads: which heads are scored.
-
-    Raises:
-        UsageError: heads that the model does not have.
-    """
+    """Labelled texts run through a model, one after the other."""
 
     def __init__(self, model: "LoadedModel", options: TextOptions, heads: HeadOptions) -> None:
         self._model, self._options = model, options
@@ -246,8 +237,8 @@ def render(report: LabelReport, display: Display, top: int) -> Iterator[Text]:
     yield from folded(Text(labels_title(report), "dim"), display.width)
     yield Text()
     errors = report.texts > 1
-    names = ["mass", *(["± s.e."] if errors else [])]
-    names += ["strongest", *(["± s.e."] if errors else [])]
+    error = ["± s.e."] if errors else []
+    names = ["mass", *error, "strongest", *error]
     columns = [Column("head"), *(Column(name, right=True) for name in names)]
     rows = [
         [str(score.head), *_cells(score.mass), *_cells(score.strongest)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from attnviz.commands.heads.titles import heads_title, untold
+from attnviz.commands.heads.rows import heads_title, untold
 from attnviz.draw.labels import SEQUENTIAL
 from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn

@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 from attnviz.commands.heads.labels import LabelReport, LabelScore
 from attnviz.commands.heads.retrieval import Retrieval
-from attnviz.commands.heads.titles import heads_title
-from attnviz.draw.titles import amount
+from attnviz.draw.titles import amount, facts
+from attnviz.errors import readable
 from attnviz.kit.result import Form, Result
 from attnviz.records.heads import Head
 from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport, Metric
@@ -19,6 +19,19 @@ OfReport: TypeAlias = tuple[HeadReport, HeadMetrics]
 OfRetrieval: TypeAlias = tuple[Retrieval, Head, float]
 OfCircuits: TypeAlias = tuple[Circuits, Copying | Composition]
 OfLabels: TypeAlias = tuple[LabelReport, LabelScore]
+
+
+def heads_title(report: HeadReport) -> str:
+    """What was measured on what."""
+    if report.probe:
+        return f"{readable(report.capture.model.name)}, probe: {report.probe}"
+    return facts(report.capture)
+
+
+def untold(report: HeadReport) -> str:
+    """Which roles were measured over too few rows, and over how many."""
+    few = (f"{role.name} ({rows} of {role.rows})" for role, rows in report.untold)
+    return f"these roles need more rows: {', '.join(few)}"
 
 
 def _role(row: OfReport) -> str | None:

@@ -6,7 +6,7 @@ from math import isnan
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.heads.titles import heads_title, untold
+from attnviz.commands.heads.rows import heads_title, untold
 from attnviz.console import Display
 from attnviz.draw.terminal.colors import folded
 from attnviz.draw.terminal.listing import Column, listing

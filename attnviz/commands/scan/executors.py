@@ -141,7 +141,7 @@ class LocalWorkers:
         self._most = min(self._most, workers)
 
     def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
-        """Do all tasks, in no particular order."""
+        """Do all tasks, in no particular order; `told` is given what each did, as it is done."""
         while len(self._pool) < min(self._most, len(tasks)):
             self._start()
         waiting = list(reversed(tasks))

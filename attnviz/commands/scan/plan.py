@@ -93,9 +93,9 @@ class ScanPlan:
             task
             for task in tasks
             if task.name.startswith(tuple(folders))
-            and (
-                task.name not in there
-                or part_of(self.store, task.name) != part_name(self.job.scan, task)
+            and not (
+                task.name in there
+                and part_of(self.store, task.name) == part_name(self.job.scan, task)
             )
         ]
 

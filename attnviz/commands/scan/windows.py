@@ -333,19 +333,15 @@ def record_of_windows(
     weights = -in_fixed_point(largest[1].T)  # the least is the largest weight
     best = np.empty((len(heads), len(windows), 3), np.int64)
     best[..., 0], best[..., 1:] = weights, names[:, 1:]
+    order = np.lexsort((names[:, 2], names[:, 1], names[:, 0]))  # in which they are drawn
     return Record(
         **{
             **vars(empty_record(like.heads, like.origin)),
             **{"largest": counts, "best": least(best, TOP), "sample": least(names, SAMPLE)},
-            **{"drawn": _drawn(least(names, len(names)), _sorted(bins, names))},
+            **{"drawn": _drawn(names[order], bins[:, order])},
             **{"windows": len(windows), "tokens": sum(len(w.ids) for w in windows)},
         }
     )
-
-
-def _sorted(bins: IntArray, names: IntArray) -> IntArray:
-    """The bins (H, W) of windows in the order in which they are drawn."""
-    return bins[:, np.lexsort((names[:, 2], names[:, 1], names[:, 0]))]
 
 
 def _drawn(names: IntArray, bins: IntArray) -> IntArray:

@@ -1,47 +1,104 @@
 """Links as rows and as columns; `writers/rows.py` streams the same to files."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from math import inf
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from operator import attrgetter
+from types import NoneType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.kit.formats import SEPARATORS, cell, printable_cell
-from attnviz.records.capture import Capture, Kind
-from attnviz.records.exhibit import Exhibit, Finding, Links, Map, links_of, whole_map
-from attnviz.records.rows import (
-    MODEL,
-    SCHEMA,
-    TOKEN,
-    Exact,
-    HeadNumber,
-    JsonOutput,
-    LayerNumber,
-    LineNumber,
-    LossObject,
-    MadeObject,
-    ModelObject,
-    TokenObject,
-    Unknown,
-    Versions,
-    declared,
-    loss_to_dict,
-    made_to_dict,
-    to_json,
-    unknown_to_dict,
+from attnviz.records.capture import Capture, Kind, TextLoss
+from attnviz.records.exhibit import (
+    Exhibit,
+    Finding,
+    FoundLink,
+    Links,
+    Map,
+    Tendency,
+    links_of,
+    whole_map,
 )
-from attnviz.records.transforms import transform_to_dict
+from attnviz.records.heads import NamedHead
+from attnviz.records.rows import (
+    ABSENT,
+    HEAD,
+    LAYER,
+    LINE,
+    MADE,
+    MODEL,
+    TARGET,
+    TOKEN,
+    TRANSFORMS,
+    UNKNOWN,
+    VERSIONS,
+    Field,
+    Fields,
+    JsonOutput,
+    how_made,
+    list_of,
+    object_fields,
+    to_json,
+)
+from attnviz.records.rows import EXACT as EXACT_TEXT
+from attnviz.records.tokens import Token
 
 # Links as rows: JSON lines, CSV and TSV, streamed.
 #
-# Every row has the same columns, in the order of `COLUMNS` and `EXACT`. Where a map is a reduction,
-# the column that was reduced holds the reduction's name (`"head": "mean"`). Scores have the column
-# `score` instead of `weight`.
+# Every row has the same columns, those of `LINKS`. Where a map is a reduction, the column that was
+# reduced holds the reduction's name (`"head": "mean"`). Scores have the column `score` instead of
+# `weight`.
 
 
-COLUMNS = ("line", "layer", "head", "query", "query_token", "key", "key_token", "weight")
-EXACT = ("query_exact", "key_exact")  # behind the weight: the tokens' exact texts
+class ShownLink(NamedTuple):
+    """A link of a map; `weight` may be a score."""
+
+    line: int
+    layer: int | str
+    head: int | str
+    query: Token
+    key: Token
+    weight: float
+
+
+def query_and_key(value: Field[ShownLink]) -> tuple[Field[ShownLink], ...]:
+    """The fields of both tokens around that of their weight."""
+    return (
+        Field("query", int, "The position of the query.", lambda link: link.query.index),
+        Field("query_token", str, "", lambda link: link.query.label),
+        Field("key", int, "The position of the key.", lambda link: link.key.index),
+        Field("key_token", str, "", lambda link: link.key.label),
+        value,
+        Field("query_exact", str, EXACT_TEXT, lambda link: link.query.exact),
+        Field("key_exact", str, EXACT_TEXT, lambda link: link.key.exact),
+    )
+
+
+LINKS = Fields[ShownLink](
+    "LinkRow",
+    "How much a query attends to a key in one head.",
+    (
+        LINE,
+        Field("layer", int | str, f"{LAYER[:-1]}; the name of a reduction over layers."),
+        Field("head", int | str, "The head in its layer; the name of a reduction over heads."),
+        *query_and_key(Field("weight", float)),
+    ),
+)
+SCORES = Fields[ShownLink](
+    "ScoreRow",
+    "With --scores: how well a key matches a query in one head.",
+    (
+        LINE,
+        Field("layer", int, LAYER),
+        Field("head", int, HEAD),
+        *query_and_key(Field("score", float, "Before mask and softmax.", lambda link: link.weight)),
+    ),
+)
+_NAMES = tuple(field.name for field in LINKS.all)
+COLUMNS, EXACT = _NAMES[:-2], _NAMES[-2:]
 CHUNK = 32_768  # links in one chunk: a few megabytes at most
 
 
@@ -119,36 +176,6 @@ def _joined(
     )
 
 
-class LinkRow(TypedDict):
-    """How much a query attends to a key in one head."""
-
-    line: LineNumber
-    layer: Annotated[int | str, "The layer, counted from 0; the name of a reduction over layers."]
-    head: Annotated[int | str, "The head in its layer; the name of a reduction over heads."]
-    query: Annotated[int, "The position of the query."]
-    query_token: str
-    key: Annotated[int, "The position of the key."]
-    key_token: str
-    weight: float
-    query_exact: Exact
-    key_exact: Exact
-
-
-class ScoreRow(TypedDict):
-    """With --scores: how well a key matches a query in one head."""
-
-    line: LineNumber
-    layer: LayerNumber
-    head: HeadNumber
-    query: Annotated[int, "The position of the query."]
-    query_token: str
-    key: Annotated[int, "The position of the key."]
-    key_token: str
-    score: Annotated[float, "Before mask and softmax."]
-    query_exact: Exact
-    key_exact: Exact
-
-
 def link_columns(exhibit: Exhibit) -> dict[str, NDArray[Any]]:
     """The links of all maps by column (n_links,), as `LinkRow` names them but for the line."""
     links = [links_of(exhibit, head_map) for head_map in exhibit.maps]
@@ -182,75 +209,179 @@ def _places(values: tuple[int | str, ...]) -> NDArray[Any]:
     return np.array(values, dtype=np.int64 if whole else object)
 
 
-class FoundLink(TypedDict):
-    """A link by which a head was picked."""
+@dataclass(frozen=True)
+class ShownAs:
+    """An exhibit, what is said of it, and the number of its line, where it is one of several."""
 
-    query: int
-    key: int
-    weight: float
+    exhibit: Exhibit
+    about: str
+    notes: Sequence[str]
+    line: int | None
 
+    @property
+    def capture(self) -> Capture:
+        return self.exhibit.capture
 
-class TendencyObject(TypedDict):
-    """What most rows of a head do."""
-
-    kind: str
-    rows: int
-    of: int
-    key: int | None
-
-
-class FindingObject(TypedDict):
-    """What the head that was picked does here."""
-
-    behaviour: str | None
-    links: list[FoundLink]
-    tendency: TendencyObject | None
+    @property
+    def one_list(self) -> bool:
+        """Whether queries and keys are the same tokens."""
+        run = self.capture
+        return run.kind != "cross" and run.key_tokens == run.query_tokens
 
 
-class PatternHead(TypedDict):
-    """What a pattern is of."""
-
-    layer: Annotated[int | str, "A number; the reduction's name where it is over layers."]
-    head: Annotated[int | str, "A number; the reduction's name where it is over heads."]
-    name: str
-    behaviours: list[str]
-    known_for: list[str]
+def capture_field(name: str, kind: Any, about: str = "") -> Field[ShownAs]:
+    """What a capture has by this name."""
+    return Field(name, kind, about, attrgetter(f"capture.{name}"))
 
 
-class ShowObject(TypedDict):
-    """`attnviz show -f json`."""
+FOUND = Fields[FoundLink](
+    "FoundLink",
+    "A link by which a head was picked.",
+    (Field("query", int), Field("key", int), Field("weight", float)),
+)
+TENDENCY = Fields[Tendency](
+    "TendencyObject",
+    "What most rows of a head do.",
+    (
+        Field("kind", str, "", lambda tendency: tendency.habit),
+        Field("rows", int),
+        Field("of", int),
+        Field("key", int | None),
+    ),
+)
+FINDING = Fields[Finding](
+    "FindingObject",
+    "What the head that was picked does here.",
+    (
+        Field("behaviour", str | None),
+        Field("links", list_of(FOUND)),
+        Field("tendency", (TENDENCY, NoneType)),
+    ),
+)
+LOSS = Fields[TextLoss](
+    "LossObject",
+    "How well the built-in model predicts the text.",
+    (
+        Field("nats", float),
+        Field("characters", int),
+        Field("limit", float),
+        Field("nats_per_character", float, "", lambda loss: loss.per_character),
+        Field("strange", bool, "Whether the text is not of the model's world."),
+    ),
+)
+HEAD_SHOWN = Fields[tuple[Capture, Map]](
+    "PatternHead",
+    "What a pattern is of.",
+    (
+        Field(
+            "layer",
+            int | str,
+            "A number; the reduction's name where it is over layers.",
+            lambda shown: shown[1].place[0],
+        ),
+        Field(
+            "head",
+            int | str,
+            "A number; the reduction's name where it is over heads.",
+            lambda shown: shown[1].place[1],
+        ),
+        Field("name", str, "", lambda shown: shown[1].label),
+        Field(
+            "behaviours", list[str], "", lambda shown: [each.behaviour for each in known_for(shown)]
+        ),
+        Field("known_for", list[str], "", lambda shown: [each.title for each in known_for(shown)]),
+    ),
+)
 
-    schema: str
-    command: Literal["show"]
-    made: MadeObject
-    line: NotRequired[Annotated[int, "With --lines: the number of the input line."]]
-    model: ModelObject
-    versions: Versions
-    text: str
-    bos: bool
-    left_out: Annotated[list[int], "Tokens that were cut off before and after."]
-    kind: Kind
-    target: NotRequired[str]
-    unknown_words: NotRequired[Unknown]
-    causal: bool
-    sinks: Annotated[bool, "Whether rows may sum to less than 1."]
-    transforms: list[dict[str, Any]]
-    tokens: NotRequired[list[TokenObject]]
-    query_tokens: NotRequired[list[TokenObject]]
-    key_tokens: NotRequired[list[TokenObject]]
-    about: Annotated[str, "For a person."]
-    notes: Annotated[list[str], "For a person."]
-    finding: FindingObject | None
-    loss: LossObject | None
-    heads: list[PatternHead]
-    queries: Annotated[list[int], "The positions of the rows."]
-    keys: Annotated[list[int], "The positions of the columns."]
-    top: int | None
-    min: float | None
-    skip_distances: NotRequired[list[int]]
-    patterns: Annotated[
-        list[list[list[float | None]]], "patterns[h][i][j]; null: left out by a filter."
-    ]
+
+def known_for(shown: tuple[Capture, Map]) -> Sequence[NamedHead]:
+    """What the card of the model names the head for."""
+    capture, head_map = shown
+    return capture.named(head_map.layer, head_map.head)
+
+
+SHOW = Fields[ShownAs](
+    "ShowObject",
+    "`attnviz show -f json`.",
+    (
+        *object_fields("show"),
+        Field(
+            "line",
+            int,
+            "With --lines: the number of the input line.",
+            lambda shown: ABSENT if shown.line is None else shown.line,
+            optional=True,
+        ),
+        Field("model", MODEL, "", lambda shown: shown.capture.model),
+        VERSIONS.within(lambda shown: shown.capture),
+        Field("made", MADE, "", lambda shown: how_made([shown.capture]), optional=True),
+        capture_field("text", str),
+        capture_field("bos", bool),
+        capture_field("left_out", list[int], "Tokens that were cut off before and after."),
+        capture_field("kind", Kind),
+        TARGET.within(lambda shown: shown.capture),
+        UNKNOWN.within(lambda shown: shown.capture),
+        capture_field("causal", bool),
+        capture_field("sinks", bool, "Whether rows may sum to less than 1."),
+        TRANSFORMS.within(lambda shown: shown.capture),
+        Field(
+            "tokens",
+            list_of(TOKEN),
+            "",
+            lambda shown: shown.capture.query_tokens if shown.one_list else ABSENT,
+            optional=True,
+        ),
+        Field(
+            "query_tokens",
+            list_of(TOKEN),
+            "",
+            lambda shown: ABSENT if shown.one_list else shown.capture.query_tokens,
+            optional=True,
+        ),
+        Field(
+            "key_tokens",
+            list_of(TOKEN),
+            "",
+            lambda shown: ABSENT if shown.one_list else shown.capture.key_tokens,
+            optional=True,
+        ),
+        Field("about", str, "For a person."),
+        Field("notes", list[str], "For a person."),
+        Field("finding", (FINDING, NoneType), "", lambda shown: shown.exhibit.finding),
+        Field("loss", (LOSS, NoneType), "", lambda shown: shown.capture.loss),
+        Field(
+            "heads",
+            list_of(HEAD_SHOWN),
+            "",
+            lambda shown: [(shown.capture, each) for each in shown.exhibit.maps],
+        ),
+        Field(
+            "queries", list[int], "The positions of the rows.", lambda shown: shown.exhibit.queries
+        ),
+        Field("keys", list[int], "The positions of the columns.", lambda shown: shown.exhibit.keys),
+        Field("top", int | None, "", lambda shown: shown.exhibit.top),
+        Field(
+            "min",
+            float | None,
+            "",
+            lambda shown: None if shown.exhibit.least == -inf else shown.exhibit.least,
+        ),
+        Field(
+            "skip_distances",
+            list[int],
+            "",
+            lambda shown: shown.exhibit.skip or ABSENT,
+            optional=True,
+        ),
+        Field(
+            "patterns",
+            list[list[list[float | None]]],
+            "patterns[h][i][j]; null: left out by a filter.",
+            lambda shown: ABSENT,  # they are streamed
+        ),
+    ),
+)
+JSON = JsonOutput((LINKS, SCORES), (SHOW,), rows_as_json=False)
 
 
 # An exhibit as one JSON object; `docs/formats.md` describes it.
@@ -271,7 +402,7 @@ def json_chunks(
     wrap = "\n" if line is None else ""
     gap = "\n" if line is None else " "
     yield "{" + wrap
-    for name, value in _fields(exhibit, about, notes, line).items():
+    for name, value in SHOW.row(ShownAs(exhibit, about, notes, line)).items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             yield f"{to_json(name)}: ["
             yield from _separated(map(to_json, value), wrap, gap)
@@ -289,86 +420,6 @@ def json_chunks(
 def _separated(items: Iterable[str], wrap: str, gap: str) -> Iterator[str]:
     for number, item in enumerate(items):
         yield f",{gap}{item}" if number else f"{wrap}{item}"
-
-
-def _fields(exhibit: Exhibit, about: str, notes: Sequence[str], line: int | None) -> dict[str, Any]:
-    """All but the patterns, in order."""
-    capture = exhibit.capture
-    return {
-        "schema": SCHEMA,
-        "command": "show",
-        **({} if line is None else {"line": line}),
-        "model": MODEL.row(capture.model),
-        "versions": dict(sorted(capture.versions.items())),
-        "made": made_to_dict([capture]),
-        "text": capture.text,
-        "bos": capture.bos,
-        "left_out": list(capture.left_out),
-        "kind": capture.kind,
-        **({"target": capture.target} if capture.target else {}),
-        **unknown_to_dict(capture.unknown_words),
-        "causal": capture.causal,
-        "sinks": capture.sinks,
-        "transforms": [transform_to_dict(transform) for transform in capture.transforms],
-        **_tokens(capture),
-        "about": about,
-        "notes": list(notes),
-        "finding": _finding(exhibit.finding),
-        "loss": _loss(capture),
-        "heads": [_head(capture, head_map) for head_map in exhibit.maps],
-        "queries": list(exhibit.queries),
-        "keys": list(exhibit.keys),
-        "top": exhibit.top,
-        "min": None if exhibit.least == -inf else exhibit.least,
-        **({"skip_distances": list(exhibit.skip)} if exhibit.skip else {}),
-    }
-
-
-def _tokens(capture: Capture) -> dict[str, Any]:
-    """One list where queries and keys are the same tokens, else two."""
-    queries = [TOKEN.row(token) for token in capture.query_tokens]
-    if capture.kind != "cross" and capture.key_tokens == capture.query_tokens:
-        return {"tokens": queries}
-    keys = [TOKEN.row(token) for token in capture.key_tokens]
-    return {"query_tokens": queries, "key_tokens": keys}
-
-
-def _head(capture: Capture, head_map: Map) -> dict[str, Any]:
-    layer, head = head_map.place
-    named = capture.named(head_map.layer, head_map.head)
-    return {
-        "layer": layer,
-        "head": head,
-        "name": head_map.label,
-        "behaviours": [named.behaviour for named in named],
-        "known_for": [named.title for named in named],
-    }
-
-
-def _finding(finding: Finding | None) -> dict[str, Any] | None:
-    """What the head does here, where a rule picked it: links, or what most rows do."""
-    if finding is None:
-        return None
-    most = finding.tendency
-    return {
-        "behaviour": finding.behaviour,
-        "links": [link._asdict() for link in finding.links],
-        "tendency": None
-        if most is None
-        else {"kind": most.habit, "rows": most.rows, "of": most.of, "key": most.key},
-    }
-
-
-def _loss(capture: Capture) -> dict[str, Any] | None:
-    """How well the model predicts the text, where its card says what that means."""
-    loss = capture.loss
-    if loss is None:
-        return None
-    return {
-        **loss_to_dict(loss),
-        "nats_per_character": loss.per_character,
-        "strange": loss.strange,
-    }
 
 
 def _rows(exhibit: Exhibit, head_map: Map) -> Iterator[str]:
@@ -398,13 +449,3 @@ def _among_links(exhibit: Exhibit, head_map: Map) -> NDArray[np.bool_]:
     passed = np.zeros(whole_map(head_map).weights.shape, dtype=np.bool_)
     passed[links.query, links.key] = True
     return passed[np.ix_(list(exhibit.queries), list(exhibit.keys))]
-
-
-JSON = JsonOutput(
-    (
-        declared(LinkRow),
-        declared(ScoreRow),
-    ),
-    (declared(ShowObject),),
-    rows_as_json=False,
-)

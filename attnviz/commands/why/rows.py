@@ -26,6 +26,7 @@ from attnviz.records.rows import (
     ABSENT,
     HEAD,
     LAYER,
+    RUN_FIELDS,
     TOKEN,
     Field,
     Fields,
@@ -34,7 +35,7 @@ from attnviz.records.rows import (
     head_fields,
     list_of,
     model_name,
-    run_fields,
+    object_fields,
 )
 
 if TYPE_CHECKING:
@@ -172,7 +173,8 @@ WHY = Fields[Why](
     "WhyObject",
     "`attnviz why -f json`.",
     (
-        *run_fields("why"),
+        *object_fields("why"),
+        *RUN_FIELDS,
         Field("tokens", list_of(TOKEN)),
         *head_fields(lambda why: why.head),
         Field("query", int),
@@ -228,7 +230,8 @@ WRITE = Fields[Write](
     "WriteObject",
     "`attnviz why --writes -f json`.",
     (
-        *run_fields("why"),
+        *object_fields("why"),
+        *RUN_FIELDS,
         Field("tokens", list_of(TOKEN)),
         *head_fields(lambda write: write.head),
         Field("query", int),

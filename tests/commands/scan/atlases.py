@@ -2,13 +2,13 @@
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attnviz.commands.atlas.folder import ADDED, MANIFEST, SCHEMA, Store, finish
 from attnviz.commands.atlas.record import SCORES
-from attnviz.commands.atlas.tables import columns, write_table
+from attnviz.commands.atlas.tables import columns, table_bytes
 from attnviz.records.capture import ModelIdentity
 from attnviz.records.heads import Head
 from attnviz.records.rows import made_to_dict
@@ -25,6 +25,10 @@ LINKS = (
 MADE = made_to_dict((), (ModelIdentity("org/tiny", "gpt2", (3, 3, 3, 3), 100, "native"),))
 
 Score = Callable[[int, int, str], float | None]
+
+
+def write_table(folder: Path, table: str, rows: Sequence[Mapping[str, object]]) -> None:
+    (folder / f"{table}.parquet").write_bytes(table_bytes(table, rows))
 
 
 def made_scan(folder: Path, score: Score | None = None, **asked: Any) -> Path:

@@ -25,7 +25,7 @@ from attnviz.draw.picture.names import GAP, place_names, spread
 from attnviz.draw.terminal.listing import side_by_side
 from attnviz.errors import ExitStatus, UsageError
 from attnviz.records.heads import Head
-from tests.commands.scan.atlases import HEADS, TOKENS, made_scan, sealed
+from tests.commands.scan.atlases import HEADS, TOKENS, made_scan, sealed, write_table
 from tests.conftest import Run
 from tests.reading import head_of
 
@@ -127,13 +127,12 @@ def test_top_sets_how_many_tokens_and_windows_are_shown(scan: Path) -> None:
 
 
 def test_what_tokens_and_paths_hold_is_no_command(tmp_path: Path, run: Run) -> None:
-    import attnviz.commands.atlas.tables as tables
     from tests.commands.scan.atlases import examples
 
     scan = made_scan(tmp_path / "scan", model="\x1b[2J[red]m", heads=HEADS[:1])
     hostile = ("\x1b[2J", "[b]x", "\n\n", " \u202eabc", " c\x07", " $x$", "<i>")
     rows = [{**row, "path": "\x1b]0;x\x07\n.txt"} for row in examples(Head(2, 0), hostile)]
-    tables.write_table(scan, "examples", rows)
+    write_table(scan, "examples", rows)
     sealed(scan)
     for extra in ((), ("-f", "json"), ("-f", "csv")):
         out = run("atlas", str(scan), "--head", "2.0", *extra).out
@@ -162,7 +161,7 @@ def test_a_long_window_is_shown_around_its_links(tmp_path: Path) -> None:
     }
     known = set(tables.columns("examples").names)
     row = {name: value for name, value in {"rank": 0, **row}.items() if name in known}
-    tables.write_table(scan, "examples", [row])
+    write_table(scan, "examples", [row])
     sealed(scan)
     text = "\n".join(lines(scan, Display(80), "L2H0"))
     assert '"w300" → "w100" 0.90' in text

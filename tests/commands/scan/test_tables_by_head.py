@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from attnviz.commands.atlas import tables
-from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads, write_table
+from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads
 from attnviz.errors import InputError
 from attnviz.records.heads import Head
-from tests.commands.scan.atlases import HEADS, examples, made_scan, sealed
+from tests.commands.scan.atlases import HEADS, examples, made_scan, sealed, write_table
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 1000])
