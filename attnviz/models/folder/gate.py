@@ -213,7 +213,7 @@ def check_asked(asked: int, held: int, folder: Path) -> None:
 
 @contextmanager
 def foreign(folder: Path | None) -> Iterator[None]:
-    """Turn what a library raises over a model's files into one error, and silence its stderr."""
+    """Turn what a library raises over a model's files into one error; silence its stderr."""
     with _silent():
         try:
             yield
