@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from attnviz.records.rows import (
     Column,
     Fields,
     Row,
-    declared,
     made_to_dict,
     shortest,
     to_json,
@@ -292,44 +291,6 @@ class Result(Generic[T]):
 
     def __str__(self) -> str:
         return plain_text(self.shown(Display()), Display().width)
-
-
-@dataclass(frozen=True)
-class _Whole(Fields[Any]):
-    make: Callable[[], Any] = dict
-
-    def row(self, record: Any) -> dict[str, Any]:
-        return dict(self.make())
-
-
-def result_of(
-    command: str,
-    record: T,
-    about: str,
-    kinds: Sequence[Any],
-    rows: Callable[[], Sequence[Row]],
-    shown: "Callable[[Display], Iterable[RenderableType]]",
-    draw: "Callable[..., Drawn] | None" = None,
-    whole: Callable[[], Row] | None = None,
-    archive: Callable[[], tuple[Row, Mapping[str, Numbers]]] | None = None,
-    page: Callable[[], Iterable[str]] | None = None,
-    **rest: Any,
-) -> Result[T]:
-    """A result of which the rows are declared by TypedDicts, until all have Fields."""
-    present = set(rows()[0]) if len(kinds) > 1 else set[str]()
-    kind = next(k for k in kinds if present <= set(k.__annotations__))
-    form = Form[T](
-        command,
-        declared(kind),
-        lambda record, top, line: rows(),
-        lambda record: about,
-        lambda record, display: shown(display),
-        draw and (lambda record, **look: draw(**look)),
-        page and (lambda record: page()),
-        whole and cast("Fields[T]", _Whole("", "", (), make=whole)),
-        archive and (lambda record: archive()),
-    )
-    return Result(form, record, **rest)
 
 
 def notes_of(captures: Iterable[Capture]) -> tuple[str, ...]:

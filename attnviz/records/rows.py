@@ -8,24 +8,20 @@ import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from math import isnan
 from operator import attrgetter
 from types import FunctionType, GenericAlias, MappingProxyType, NoneType, UnionType
 from typing import (
-    Annotated,
     Any,
     Final,
     Generic,
     Literal,
-    NotRequired,
     TypeAlias,
     TypeVar,
     Union,
     get_args,
     get_origin,
-    get_type_hints,
-    is_typeddict,
 )
 
 import numpy as np
@@ -528,59 +524,3 @@ NAMED_HEAD = Fields[NamedHead](
         Field("title", str, "What it is known for, for a person."),
     ),
 )
-
-
-# The older declarations: TypedDicts.
-
-
-LayerNumber: TypeAlias = Annotated[int, LAYER]
-HeadNumber: TypeAlias = Annotated[int, HEAD]
-LineNumber: TypeAlias = Annotated[int, LINE.about]
-LineOrMean: TypeAlias = Annotated[int | None, LINE_OR_MEAN.about]
-ModelName: TypeAlias = Annotated[str, "The name that the model was loaded by."]
-Error: TypeAlias = Annotated[float | None, ERROR]
-Exact: TypeAlias = Annotated[str, EXACT]
-Versions: TypeAlias = Annotated[dict[str, str], VERSIONS.about]
-MadeObject: TypeAlias = Annotated[dict[str, Any], MADE]
-
-
-class _Ready(Fields[Row]):
-    """The fields of a TypedDict, whose records are rows already."""
-
-    def row(self, record: Row) -> dict[str, Any]:
-        return dict(record)
-
-
-@cache
-def declared(kind: Any, *, more: bool = False) -> Fields[Any]:
-    """The fields that a TypedDict declares."""
-    fields = [
-        _declared(name, hint, name not in kind.__required_keys__)
-        for name, hint in get_type_hints(kind, include_extras=True).items()
-    ]
-    return _Ready(kind.__name__, " ".join((kind.__doc__ or "").split()), fields, more)
-
-
-def _declared(name: str, hint: Any, optional: bool) -> Field[Any]:
-    if get_origin(hint) is NotRequired:
-        (hint,) = get_args(hint)
-    about = ""
-    if get_origin(hint) is Annotated:
-        hint, about = get_args(hint)
-    if isinstance(about, Fields):
-        return Field(name, about, optional=optional)
-    return Field(name, _type(hint), about, optional=optional)
-
-
-def _type(hint: Any) -> Any:
-    if is_typeddict(hint):
-        return lambda: declared(hint)
-    if get_origin(hint) is Annotated:
-        return get_args(hint)[1]
-    if get_origin(hint) is list:
-        return list_of(_type(get_args(hint)[0]))
-    if get_origin(hint) is dict:
-        return dict_of(_type(get_args(hint)[1]))
-    if get_origin(hint) in (Union, UnionType):
-        return tuple(map(_type, get_args(hint)))
-    return hint
