@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from attnviz.console import Display, plain_text
 from attnviz.draw.titles import model_notes, text_notes
 from attnviz.errors import UsageError, as_argument, spelled
-from attnviz.inputs.captures import Entry, archive_chunks
+from attnviz.inputs.captures import CAPTURE_META, Entry, archive_chunks
 from attnviz.kit.formats import PICTURES, ROWS, choose_format, record_chunks
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.call import Asked, asked
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.rows import (
-    CAPTURE_META,
     Column,
     Fields,
     Row,

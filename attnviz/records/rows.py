@@ -1,4 +1,4 @@
-"""Records as JSON: what the JSON object and a saved capture have in common.
+"""Fields, each declared once: rows, columns, JSON and JSON Schema are made of them.
 
 The way back, from JSON to records, is in `restore.py`.
 """
@@ -35,9 +35,6 @@ from attnviz.records.transforms import transform_to_dict
 
 LEAST_FLOAT32 = float(np.finfo(np.float32).smallest_subnormal)
 MOST_FLOAT32 = float(np.finfo(np.float32).max)
-CAPTURE_SCHEMA = "attnviz-capture"
-CAPTURE_VERSION = 3
-CAPTURE_META = "meta"
 SCHEMA = "attnviz/3"
 """The version of everything that commands write as JSON; `attnviz schema` describes it."""
 
@@ -443,49 +440,8 @@ TOKEN = Fields[Token](
 )
 
 
-def layer_entry(layer: int) -> str:
-    """The name under which a saved capture holds a layer's array, (heads, n_queries, n_keys)."""
-    return f"layer_{layer}"
-
-
-def extra_entry(position: int) -> str:
-    """The name under which a saved capture holds the extra array at this position."""
-    return f"extra_{position}"
-
-
-def capture_to_dict(capture: Capture) -> dict[str, Any]:
-    """Everything of a capture but its arrays, in the order in which it is written."""
-    shared = capture.key_tokens == capture.query_tokens
-    segments = [{"name": s.name, "slices": list(map(list, s.slices))} for s in capture.segments]
-    return {
-        "schema": f"{CAPTURE_SCHEMA}/{CAPTURE_VERSION}",
-        "model": MODEL.row(capture.model),
-        "versions": dict(sorted(capture.versions.items())),
-        "text": capture.text,
-        "bos": capture.bos,
-        "left_out": list(capture.left_out),
-        "kind": capture.kind,
-        "target": capture.target,
-        "causal": capture.causal,
-        "sinks": capture.sinks,
-        "transforms": [transform_to_dict(transform) for transform in capture.transforms],
-        "query_tokens": [TOKEN.row(token) for token in capture.query_tokens],
-        "key_tokens": None if shared else [TOKEN.row(token) for token in capture.key_tokens],
-        "layers": [{"layer": layer.layer, "heads": list(layer.heads)} for layer in capture.layers],
-        "extras": list(capture.extras),
-        "seed": capture.asked.seed,
-        "options": dict(capture.asked.options),
-        "loss": None if capture.loss is None else vars(capture.loss),
-        "named_heads": [NAMED_HEAD.row(named) for named in capture.named_heads],
-        **({"unknown_words": list(capture.unknown_words)} if capture.unknown_words else {}),
-        **({"segments": segments} if segments else {}),
-    }
-
-
 ADDED: Field[Any] = Field("made", MADE, "", lambda record: ABSENT)
 """How an object was made; whoever writes it adds this at its end."""
-
-
 UNKNOWN: Field[Any] = Field(
     "unknown_words",
     list[str],
@@ -513,8 +469,6 @@ def object_fields(command: str) -> tuple[Field[Any], ...]:
 
 RUN_FIELDS: tuple[Field[Any], ...] = (Field("model", MODEL), VERSIONS, Field("text", str))
 """The fields of an object about a run, without tokens."""
-
-
 NAMED_HEAD = Fields[NamedHead](
     "NamedHeadRow",
     "A head that is known for a behaviour.",
