@@ -19,14 +19,7 @@ from attnviz.kit.formats import PICTURES, ROWS, choose_format, record_chunks
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.call import Asked, asked
 from attnviz.records.capture import Capture, ModelIdentity
-from attnviz.records.rows import (
-    Column,
-    Fields,
-    Row,
-    made_to_dict,
-    shortest,
-    to_json,
-)
+from attnviz.records.rows import Column, Fields, Row, made_to_dict, shortest, to_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

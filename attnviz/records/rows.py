@@ -12,17 +12,7 @@ from functools import cached_property
 from math import isnan
 from operator import attrgetter
 from types import FunctionType, GenericAlias, MappingProxyType, NoneType, UnionType
-from typing import (
-    Any,
-    Final,
-    Generic,
-    Literal,
-    TypeAlias,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-)
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
