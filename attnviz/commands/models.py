@@ -21,13 +21,7 @@ from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, describe, identity_of, known_models, parameters_of
 from attnviz.models.placement import BUILTIN, COUNTED, EMBEDDINGS, KNOWN_MODELS
 from attnviz.records.heads import Figure, ModelCard, ModelFacts
-from attnviz.records.rows import (
-    NAMED_HEAD,
-    Field,
-    Fields,
-    JsonOutput,
-    list_of,
-)
+from attnviz.records.rows import NAMED_HEAD, Field, Fields, JsonOutput, list_of
 
 # Models as rows: their sizes, and what their cards say.
 

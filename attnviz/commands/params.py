@@ -43,10 +43,7 @@ MATRIX = Fields[Matrix](
 SUM = Fields[tuple[str, int, str]](
     "SumRow",
     "The parameters of one head, one layer, all layers.",
-    (
-        Field("name", str, "", lambda sum: sum[0]),
-        Field("parameters", int, "", lambda sum: sum[1]),
-    ),
+    (Field("name", str, "", lambda sum: sum[0]), Field("parameters", int, "", lambda sum: sum[1])),
 )
 APART = Fields[Apart](
     "ApartRow",

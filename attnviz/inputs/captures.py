@@ -19,6 +19,8 @@ from attnviz.errors import InputError, option
 from attnviz.inputs.text import opened
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.restore import (
+    CAPTURE_SCHEMA,
+    CAPTURE_VERSION,
     JsonObject,
     NewerCaptureError,
     NotACaptureError,
@@ -28,8 +30,11 @@ from attnviz.records.restore import (
     layers_from,
     tokens_from,
 )
-from attnviz.records.rows import CAPTURE_META, capture_to_dict, extra_entry, layer_entry
+from attnviz.records.rows import MODEL, NAMED_HEAD, TOKEN
+from attnviz.records.transforms import transform_to_dict
 
+CAPTURE_META = "meta"
+"""The entry that holds everything but the arrays."""
 CHUNK = 1 << 20
 META_AT_MOST = 1 << 28  # bytes: some hundred thousand tokens
 DEFLATE_AT_MOST = 1100  # deflate cannot shrink further than 1:1032; more is a lie
@@ -221,3 +226,42 @@ class _Sink:
     def taken(self) -> bytes:
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)
+
+
+def layer_entry(layer: int) -> str:
+    """The name under which a saved capture holds a layer's array, (heads, n_queries, n_keys)."""
+    return f"layer_{layer}"
+
+
+def extra_entry(position: int) -> str:
+    """The name under which a saved capture holds the extra array at this position."""
+    return f"extra_{position}"
+
+
+def capture_to_dict(capture: Capture) -> dict[str, Any]:
+    """Everything of a capture but its arrays, in the order in which it is written."""
+    shared = capture.key_tokens == capture.query_tokens
+    segments = [{"name": s.name, "slices": list(map(list, s.slices))} for s in capture.segments]
+    return {
+        "schema": f"{CAPTURE_SCHEMA}/{CAPTURE_VERSION}",
+        "model": MODEL.row(capture.model),
+        "versions": dict(sorted(capture.versions.items())),
+        "text": capture.text,
+        "bos": capture.bos,
+        "left_out": list(capture.left_out),
+        "kind": capture.kind,
+        "target": capture.target,
+        "causal": capture.causal,
+        "sinks": capture.sinks,
+        "transforms": [transform_to_dict(transform) for transform in capture.transforms],
+        "query_tokens": [TOKEN.row(token) for token in capture.query_tokens],
+        "key_tokens": None if shared else [TOKEN.row(token) for token in capture.key_tokens],
+        "layers": [{"layer": layer.layer, "heads": list(layer.heads)} for layer in capture.layers],
+        "extras": list(capture.extras),
+        "seed": capture.asked.seed,
+        "options": dict(capture.asked.options),
+        "loss": None if capture.loss is None else vars(capture.loss),
+        "named_heads": [NAMED_HEAD.row(named) for named in capture.named_heads],
+        **({"unknown_words": list(capture.unknown_words)} if capture.unknown_words else {}),
+        **({"segments": segments} if segments else {}),
+    }

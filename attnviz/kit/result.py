@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +14,12 @@ from numpy.typing import NDArray
 from attnviz.console import Display, plain_text
 from attnviz.draw.titles import model_notes, text_notes
 from attnviz.errors import UsageError, as_argument, spelled
-from attnviz.inputs.captures import Entry, archive_chunks
+from attnviz.inputs.captures import CAPTURE_META, Entry, archive_chunks
 from attnviz.kit.formats import PICTURES, ROWS, choose_format, record_chunks
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.call import Asked, asked
 from attnviz.records.capture import Capture, ModelIdentity
-from attnviz.records.rows import (
-    CAPTURE_META,
-    Column,
-    Fields,
-    Row,
-    declared,
-    made_to_dict,
-    shortest,
-    to_json,
-)
+from attnviz.records.rows import Column, Fields, Row, made_to_dict, shortest, to_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -293,44 +284,6 @@ class Result(Generic[T]):
 
     def __str__(self) -> str:
         return plain_text(self.shown(Display()), Display().width)
-
-
-@dataclass(frozen=True)
-class _Whole(Fields[Any]):
-    make: Callable[[], Any] = dict
-
-    def row(self, record: Any) -> dict[str, Any]:
-        return dict(self.make())
-
-
-def result_of(
-    command: str,
-    record: T,
-    about: str,
-    kinds: Sequence[Any],
-    rows: Callable[[], Sequence[Row]],
-    shown: "Callable[[Display], Iterable[RenderableType]]",
-    draw: "Callable[..., Drawn] | None" = None,
-    whole: Callable[[], Row] | None = None,
-    archive: Callable[[], tuple[Row, Mapping[str, Numbers]]] | None = None,
-    page: Callable[[], Iterable[str]] | None = None,
-    **rest: Any,
-) -> Result[T]:
-    """A result of which the rows are declared by TypedDicts, until all have Fields."""
-    present = set(rows()[0]) if len(kinds) > 1 else set[str]()
-    kind = next(k for k in kinds if present <= set(k.__annotations__))
-    form = Form[T](
-        command,
-        declared(kind),
-        lambda record, top, line: rows(),
-        lambda record: about,
-        lambda record, display: shown(display),
-        draw and (lambda record, **look: draw(**look)),
-        page and (lambda record: page()),
-        whole and cast("Fields[T]", _Whole("", "", (), make=whole)),
-        archive and (lambda record: archive()),
-    )
-    return Result(form, record, **rest)
 
 
 def notes_of(captures: Iterable[Capture]) -> tuple[str, ...]:

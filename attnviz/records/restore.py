@@ -18,11 +18,12 @@ from attnviz.records.capture import (
 )
 from attnviz.records.heads import LONGEST_NAME, Head, NamedHead
 from attnviz.records.prompt import Segment
-from attnviz.records.rows import CAPTURE_SCHEMA, CAPTURE_VERSION
 from attnviz.records.tokens import SPECIAL_LABEL, Token
 from attnviz.records.transforms import SENTENCES, NormBased, Transform, transform_from_dict
 
 T = TypeVar("T")
+CAPTURE_SCHEMA = "attnviz-capture"
+CAPTURE_VERSION = 3
 JsonObject = Mapping[str, Any]
 MOST_HEADS = 1 << 16  # more than any model has; a forged file could ask for any number
 LARGEST_WEIGHT = 2.0

@@ -1,4 +1,4 @@
-"""Records as JSON: what the JSON object and a saved capture have in common.
+"""Fields, each declared once: rows, columns, JSON and JSON Schema are made of them.
 
 The way back, from JSON to records, is in `restore.py`.
 """
@@ -8,25 +8,11 @@ import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from math import isnan
 from operator import attrgetter
 from types import FunctionType, GenericAlias, MappingProxyType, NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    Generic,
-    Literal,
-    NotRequired,
-    TypeAlias,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +25,6 @@ from attnviz.records.transforms import transform_to_dict
 
 LEAST_FLOAT32 = float(np.finfo(np.float32).smallest_subnormal)
 MOST_FLOAT32 = float(np.finfo(np.float32).max)
-CAPTURE_SCHEMA = "attnviz-capture"
-CAPTURE_VERSION = 3
-CAPTURE_META = "meta"
 SCHEMA = "attnviz/3"
 """The version of everything that commands write as JSON; `attnviz schema` describes it."""
 
@@ -447,49 +430,8 @@ TOKEN = Fields[Token](
 )
 
 
-def layer_entry(layer: int) -> str:
-    """The name under which a saved capture holds a layer's array, (heads, n_queries, n_keys)."""
-    return f"layer_{layer}"
-
-
-def extra_entry(position: int) -> str:
-    """The name under which a saved capture holds the extra array at this position."""
-    return f"extra_{position}"
-
-
-def capture_to_dict(capture: Capture) -> dict[str, Any]:
-    """Everything of a capture but its arrays, in the order in which it is written."""
-    shared = capture.key_tokens == capture.query_tokens
-    segments = [{"name": s.name, "slices": list(map(list, s.slices))} for s in capture.segments]
-    return {
-        "schema": f"{CAPTURE_SCHEMA}/{CAPTURE_VERSION}",
-        "model": MODEL.row(capture.model),
-        "versions": dict(sorted(capture.versions.items())),
-        "text": capture.text,
-        "bos": capture.bos,
-        "left_out": list(capture.left_out),
-        "kind": capture.kind,
-        "target": capture.target,
-        "causal": capture.causal,
-        "sinks": capture.sinks,
-        "transforms": [transform_to_dict(transform) for transform in capture.transforms],
-        "query_tokens": [TOKEN.row(token) for token in capture.query_tokens],
-        "key_tokens": None if shared else [TOKEN.row(token) for token in capture.key_tokens],
-        "layers": [{"layer": layer.layer, "heads": list(layer.heads)} for layer in capture.layers],
-        "extras": list(capture.extras),
-        "seed": capture.asked.seed,
-        "options": dict(capture.asked.options),
-        "loss": None if capture.loss is None else vars(capture.loss),
-        "named_heads": [NAMED_HEAD.row(named) for named in capture.named_heads],
-        **({"unknown_words": list(capture.unknown_words)} if capture.unknown_words else {}),
-        **({"segments": segments} if segments else {}),
-    }
-
-
 ADDED: Field[Any] = Field("made", MADE, "", lambda record: ABSENT)
 """How an object was made; whoever writes it adds this at its end."""
-
-
 UNKNOWN: Field[Any] = Field(
     "unknown_words",
     list[str],
@@ -517,8 +459,6 @@ def object_fields(command: str) -> tuple[Field[Any], ...]:
 
 RUN_FIELDS: tuple[Field[Any], ...] = (Field("model", MODEL), VERSIONS, Field("text", str))
 """The fields of an object about a run, without tokens."""
-
-
 NAMED_HEAD = Fields[NamedHead](
     "NamedHeadRow",
     "A head that is known for a behaviour.",
@@ -528,59 +468,3 @@ NAMED_HEAD = Fields[NamedHead](
         Field("title", str, "What it is known for, for a person."),
     ),
 )
-
-
-# The older declarations: TypedDicts.
-
-
-LayerNumber: TypeAlias = Annotated[int, LAYER]
-HeadNumber: TypeAlias = Annotated[int, HEAD]
-LineNumber: TypeAlias = Annotated[int, LINE.about]
-LineOrMean: TypeAlias = Annotated[int | None, LINE_OR_MEAN.about]
-ModelName: TypeAlias = Annotated[str, "The name that the model was loaded by."]
-Error: TypeAlias = Annotated[float | None, ERROR]
-Exact: TypeAlias = Annotated[str, EXACT]
-Versions: TypeAlias = Annotated[dict[str, str], VERSIONS.about]
-MadeObject: TypeAlias = Annotated[dict[str, Any], MADE]
-
-
-class _Ready(Fields[Row]):
-    """The fields of a TypedDict, whose records are rows already."""
-
-    def row(self, record: Row) -> dict[str, Any]:
-        return dict(record)
-
-
-@cache
-def declared(kind: Any, *, more: bool = False) -> Fields[Any]:
-    """The fields that a TypedDict declares."""
-    fields = [
-        _declared(name, hint, name not in kind.__required_keys__)
-        for name, hint in get_type_hints(kind, include_extras=True).items()
-    ]
-    return _Ready(kind.__name__, " ".join((kind.__doc__ or "").split()), fields, more)
-
-
-def _declared(name: str, hint: Any, optional: bool) -> Field[Any]:
-    if get_origin(hint) is NotRequired:
-        (hint,) = get_args(hint)
-    about = ""
-    if get_origin(hint) is Annotated:
-        hint, about = get_args(hint)
-    if isinstance(about, Fields):
-        return Field(name, about, optional=optional)
-    return Field(name, _type(hint), about, optional=optional)
-
-
-def _type(hint: Any) -> Any:
-    if is_typeddict(hint):
-        return lambda: declared(hint)
-    if get_origin(hint) is Annotated:
-        return get_args(hint)[1]
-    if get_origin(hint) is list:
-        return list_of(_type(get_args(hint)[0]))
-    if get_origin(hint) is dict:
-        return dict_of(_type(get_args(hint)[1]))
-    if get_origin(hint) in (Union, UnionType):
-        return tuple(map(_type, get_args(hint)))
-    return hint
