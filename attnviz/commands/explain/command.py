@@ -120,7 +120,7 @@ def _with_a_model(call: Arguments) -> None:
         return
     hint = f"add {option('example')} or {option('matrices')}"
     call.refuse("rounded init seed", "is for the examples", hint)
-    if getattr(call["model"], "name", call["model"]) == EMBEDDINGS:
+    if str(getattr(call["model"], "name", call["model"])) == EMBEDDINGS:
         wrong = f"does nothing for {option('model', EMBEDDINGS)}"
         call.refuse("head similarity as_lookup", wrong)
     if call["as_lookup"]:
