@@ -50,7 +50,7 @@ Digits: TypeAlias = Annotated[
         show_default="4",
     ),
 ]
-Columns: TypeAlias = Annotated[
+TokenColumns: TypeAlias = Annotated[
     bool,
     panel_option(
         STEPS, "--columns", help="Also show tokens as columns (Wᵀ·xᵀ), as some lessons do."
@@ -80,7 +80,7 @@ WorkedExample: TypeAlias = Annotated[
         "three heads with random weights.",
     ),
 ]
-Matrices: TypeAlias = Annotated[
+OwnMatrices: TypeAlias = Annotated[
     FilePath | None,
     Cli(Path | None),
     panel_option(
@@ -154,14 +154,14 @@ def explain(
     query: g.OneQuery = None,
     similarity: ComparedBy = None,
     example: WorkedExample = None,
-    matrices: Matrices = None,
+    matrices: OwnMatrices = None,
     causal: g.MaskLater = False,
     rounded: Rounded = False,
     init: Init = "normal",
     seed: Seed = 0,
     only: OnlySteps = None,
     digits: Digits = None,
-    columns: Columns = False,
+    columns: TokenColumns = False,
     as_lookup: AsLookup = False,
     bos: g.Bos = None,
     special: g.Special = False,

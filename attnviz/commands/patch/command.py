@@ -64,7 +64,7 @@ AlignedWords: TypeAlias = Annotated[
         "different lengths. Repeatable.",
     ),
 ]
-TopParts: TypeAlias = Annotated[
+TopSites: TypeAlias = Annotated[
     int | None,
     Cli(int, default=10),
     panel_option(g.LOOK, "--top", metavar="K", min=1, help="Show the K parts that change most."),
@@ -91,7 +91,7 @@ def patch(
     layers: g.LayersNamed = None,
     query: PatchedAt = (),
     align: AlignedWords = (),
-    top: TopParts = None,
+    top: TopSites = None,
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
