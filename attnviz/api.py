@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import UsageError, option
 from attnviz.kit.model import Loaded, check_as_it_is, placement_of
-from attnviz.kit.option import check_word
+from attnviz.kit.option import check_value, check_word
 from attnviz.kit.prepare import load_model as run_load_model
-from attnviz.kit.values import check_choices
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN, Device, DType, Engine
 from attnviz.records.capture import Kind, PairKind
@@ -156,7 +155,7 @@ def load_model(
     placement = placement_of(engine, device, dtype, max_memory)
     check_word("revision", revision)
     check_word("name", name)
-    check_choices(kind=(kind, PairKind))
+    check_value("kind", kind, PairKind | None)
     if model is None:
         model, name = name or BUILTIN, None
     if isinstance(model, Model):

@@ -30,7 +30,6 @@ FLAGS = {
 }
 """Flags that are not spelled as their parameter is."""
 
-ACCEPTED = "accepted by Python"
 OTHERWISE = "refused by Python with another exit code, or without the parameter's name"
 
 
@@ -550,7 +549,6 @@ CALLS = (
     call(
         "atlas SCAN --plot previous,first --top 0 -o x.png",
         "top",
-        ACCEPTED,
         then=("figure", {"plot": "previous,first", "top": 0}),
     ),
     # a picture of no dots

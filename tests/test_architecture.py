@@ -1,16 +1,13 @@
 """docs/architecture.md is true: the files that it names exist, and weights take the way it says."""
 
 import importlib
-import inspect
 import re
-import sys
 from pathlib import Path
 
-import typer
+from typer.core import TyperOption
 
 from attnviz.cli import COMMANDS, command
 from attnviz.commands.show.outputs import OUTPUTS
-from attnviz.kit import options
 from attnviz.kit.formats import VIEWS
 from attnviz.kit.session import as_flag
 from attnviz.records.exhibit import Filters, Look
@@ -49,17 +46,8 @@ def test_what_an_output_refuses_is_an_option_that_there_is() -> None:
 
 def test_every_option_is_spelled_as_it_is_declared() -> None:
     """A message names a parameter, and the reader types the flag."""
-    modules = [
-        sys.modules[run.__module__]
-        for run in (inspect.unwrap(command(name).callback) for name in COMMANDS)
-    ]
-    modules.append(options)
-    for name, group in (item for module in modules for item in vars(module).items()):
-        if not isinstance(group, type) or not hasattr(group, "__dataclass_fields__"):
-            continue
-        for field in group.__dataclass_fields__.values():
-            info = field.metadata.get("typer")
-            if isinstance(info, typer.models.OptionInfo):  # the first flag is kept as its default
-                declared = (info.default, *(info.param_decls or ()))
-                flags = {flag for each in declared for flag in each.split("/")}
-                assert as_flag(field.name) in flags, (name, field.name)
+    for name in COMMANDS:
+        for each in command(name).params:
+            if isinstance(each, TyperOption):
+                flags = {*each.opts, *each.secondary_opts}
+                assert as_flag(each.name) in flags, (name, each.name)

@@ -1,21 +1,22 @@
 """`attnviz.verify`: how exact a capture is."""
 
+from attnviz.kit import options as g
 from attnviz.kit.model import AnyModel, loaded, text_options
-from attnviz.kit.option import check_word
-from attnviz.kit.prepare import Truncation
+from attnviz.kit.option import feature
 from attnviz.kit.prepare import verify as run_verify
 from attnviz.kit.values import check_text
 from attnviz.records.trace import Verified
 
 
+@feature()
 def verify(
     text: str,
     model: AnyModel = "builtin",
     *,
-    bos: bool | None = None,
-    special: bool = False,
-    truncate: Truncation | None = None,
-    target: str | None = None,
+    bos: g.Bos = None,
+    special: g.Special = False,
+    truncate: g.Truncate = None,
+    target: g.TargetText = None,
 ) -> Verified:
     """Compare a model's output with and without capture, and its weights with eager attention.
 
@@ -28,10 +29,6 @@ def verify(
     Args:
         text: the text.
         model: a name as for `load_model`, or a loaded model.
-        bos: put a beginning token in front; None means as the model was trained.
-        special: read `<|endoftext|>` in the text as the special token.
-        truncate: cut a text that is too long from this side.
-        target: of an encoder-decoder, what it is to have written; None is what it writes.
 
     Returns:
         The largest differences, over all and by layer, whether they are `exact`, as far as float32
@@ -44,7 +41,6 @@ def verify(
         AttnvizError: the text, the model or an option cannot be used.
     """
     check_text(text)
-    check_word("target", target)
     model = loaded(model)
     options = text_options(model, bos, special, truncate, target)
     from attnviz.models.weights import with_all_bytes  # torch

@@ -1,7 +1,7 @@
 """Each line of the input as a text of its own, and the mean over all of them."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
@@ -25,7 +25,7 @@ from attnviz.records.rows import made_to_dict
 if TYPE_CHECKING:
     from attnviz.inputs.prompts import PromptLine
 
-T = TypeVar("T")
+R = TypeVar("R")
 Lines: TypeAlias = Annotated[
     bool,
     panel_option(
@@ -38,11 +38,6 @@ Answered = tuple[int, Result[Any]]
 """A line's number, and what was found of its text."""
 OF_A_TEXT = "answer", "versus", "cut", "align", "queries"
 """Options that may be wrong for one text and right for another."""
-
-
-def captured(answered: Answered) -> Capture:
-    """The run of a line, for notes."""
-    return answered[1].captures[0]
 
 
 def check_one_file(to: Destination, *, lines: bool) -> None:
@@ -60,45 +55,57 @@ def check_one_file(to: Destination, *, lines: bool) -> None:
 
 def each_line(
     session: Session,
-    given: g.TextIn,
-    found: Callable[[str, int], T],
-    of: Callable[[T], Capture],
-    of_a_text: Sequence[str] = (),
-) -> Iterator[T]:
-    """What is found of each line; a bad line is reported on stderr and left out.
+    lines: Iterable[tuple[int, Any]],
+    run: Callable[[Any, int], R],
+    of_a_text: Collection[str] = (),
+    *,
+    none: str = "no line could be run",
+) -> Iterator[tuple[int, R]]:
+    """What `run` makes of each line, with its number; a bad one is reported and left out.
 
     Args:
         session: the session.
-        given: where the lines are.
-        found: runs a text, the number of whose line it gets.
-        of: the capture of what was found, for notes.
+        lines: each with its number; in the place of a bad one its error, which names the line.
+        run: takes a line and its number.
         of_a_text: options that may be wrong for one text and right for another.
+        none: what is wrong where no line was good.
 
     Raises:
         InputError: at the end, where no line was good.
     """
-    bad, strange = 0, list[bool]()
-    for number, text in session.progress(read_lines(given.text, given.file, session.stdin), "line"):
+    bad = good = 0
+    for number, line in lines:
         try:
-            if isinstance(text, InputError):  # it names the line
-                raise text
-            answer = found(text, number)
+            if isinstance(line, InputError):
+                raise line
+            result = run(line, number)
         except (InputError, UsageError) as error:
             if isinstance(error, UsageError) and error.about not in of_a_text:
-                raise
-            where = "" if error is text else f"line {number}: "
+                raise  # it would be the same on every line
+            where = "" if error is line else f"line {number}: "
             session.complain(where + error.spelled(as_flag))
             bad += 1
             continue
-        captured = of(answer)
-        say(session, run_notes(captured), f"line {number}: ")
-        strange.append(captured.strange)
-        yield answer
-    note_strange(session, strange, "line")
-    if not strange:
-        raise InputError("no line could be run", "see the errors above")
+        good += 1
+        yield number, result
+    if not good:
+        raise InputError(none, "see the errors above")
     if bad:
         session.status = ExitStatus.INPUT
+
+
+def each_result(
+    session: Session, given: g.TextIn, run: Callable[[str, int], Result[Any]]
+) -> Iterator[Answered]:
+    """The result of each line, with notes on stderr about its text; raises as `each_line`."""
+    strange = list[bool]()
+    lines = session.progress(read_lines(given.text, given.file, session.stdin), "line")
+    for number, result in each_line(session, lines, run, OF_A_TEXT):
+        captured = result.captures[0]
+        say(session, run_notes(captured), f"line {number}: ")
+        strange.append(captured.strange)
+        yield number, result
+    note_strange(session, strange, "line")
 
 
 def deliver_lines(
@@ -269,7 +276,7 @@ def each_pair(
     answer: str | None,
     versus: str | None,
     measure_of: Callable[[str | None, str | None], Measure],
-    found: Callable[["PromptLine", int], Answered],
+    found: Callable[["PromptLine", int], Result[Any]],
 ) -> Iterator[Answered]:
     """What is found of each prompt; a bad line is reported on stderr and left out.
 
@@ -287,7 +294,7 @@ def each_pair(
 
     measures = set[Measure]()
 
-    def run(line: str, number: int) -> Answered:
+    def run(line: str, number: int) -> Result[Any]:
         prompt = read_prompt(line)
         word, other = prompt.asked(answer, versus)
         measure = measure_of(word, other)
@@ -296,8 +303,8 @@ def each_pair(
                 "this line asks for another measurement than the lines before it",
                 "give an answer and a versus on every line, or on none",
             )
-        answered = found(replace(prompt, answer=word, versus=other), number)
+        result = found(replace(prompt, answer=word, versus=other), number)
         measures.add(measure)
-        return answered
+        return result
 
-    return each_line(session, g.TextIn(None, file), run, captured, OF_A_TEXT)
+    return each_result(session, g.TextIn(None, file), run)

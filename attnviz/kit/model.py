@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
-from attnviz.kit.option import check_count, check_one_of, check_word
+from attnviz.kit.option import check_count, check_one_of
 from attnviz.kit.prepare import TextOptions, Truncation
 from attnviz.kit.prepare import load_model as run_load_model
 from attnviz.kit.session import Session
@@ -103,7 +103,8 @@ def placement_of(engine: Engine, device: Device, dtype: DType, max_memory: int |
     check_one_of("engine", engine, Engine)
     check_one_of("device", device, Device)
     check_one_of("dtype", dtype, DType)
-    check_count("max_memory", max_memory, every=True)
+    if max_memory is not None:
+        check_count("max_memory", max_memory)
     return Placement(device, dtype, max_memory)
 
 
@@ -124,10 +125,5 @@ def text_options(
     truncate: Truncation | None,
     target: str | None = None,
 ) -> TextOptions:
-    """How a text becomes tokens of a model.
-
-    Raises:
-        UsageError: a value is none that the option takes.
-    """
-    check_word("target", target)
+    """How a text becomes tokens of a model."""
     return TextOptions(bos, special, truncate, target, model._max_memory)

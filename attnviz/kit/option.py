@@ -54,7 +54,7 @@ HELP_ALL = typer.Option(
 class Cli:
     """What the command line parses, and its default, where those of Python are others.
 
-    `default`: of an ellipsis, that of Python.
+    An ellipsis stands for Python's default.
     """
 
     type: Any = None
@@ -142,7 +142,9 @@ def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 def _is_chosen(value: object, default: object) -> bool:
     """Whether a caller chose a value; a default that says "nothing" is none when spelled out."""
-    return not (isinstance(value, bool | tuple | list | NoneType) and value == default)
+    if isinstance(value, tuple | list):
+        return bool(value) or default != ()
+    return not (isinstance(value, bool | NoneType) and value is default)
 
 
 def check_value(name: str, value: object, annotation: Any) -> None:
@@ -250,17 +252,8 @@ def check_one_of(name: str, value: object, choices: Any) -> None:
         raise UsageError(f"{option(name, repr(value))} is not known", f"give one of {known}")
 
 
-def check_count(
-    name: str,
-    value: Any,
-    least: float | None = 1,
-    most: float | None = None,
-    *,
-    every: bool = False,
-) -> None:
-    """Check a whole number; with `every`, None stands for all and passes."""
-    if every and value is None:
-        return
+def check_count(name: str, value: Any, least: float | None = 1, most: float | None = None) -> None:
+    """Check a whole number."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     if whole and (-inf if least is None else least) <= value <= (inf if most is None else most):
         return

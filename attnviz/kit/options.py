@@ -17,8 +17,8 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import completion
 from attnviz.kit.defaults import NOT_HERE, bare
 from attnviz.kit.formats import PICTURES, ROWS, VIEWS
-from attnviz.kit.option import Arguments, Cli, declared, info_of, option_field, panel_option
-from attnviz.kit.prepare import HeadOptions, TextOptions, Truncation
+from attnviz.kit.option import Arguments, Cli, info_of, option_field, panel_option
+from attnviz.kit.prepare import TextOptions, Truncation
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement, size_of
@@ -290,19 +290,6 @@ NoPrevious: TypeAlias = Annotated[
 # Options: which heads, which tokens, and what is done to patterns.
 
 
-@dataclass(frozen=True)
-class WhichHeads:
-    """Which heads: all that are named."""
-
-    layers: str | None = declared(None, LAYER)
-    heads: str | None = declared(None, HEAD)
-
-    @property
-    def options(self) -> HeadOptions:
-        """The record that runs take."""
-        return HeadOptions(self.layers, self.heads)
-
-
 # Options: how things are shown.
 
 
@@ -448,14 +435,6 @@ class Tokens:
         """The record that runs take."""
         max_memory = run.placement.max_memory if run else None
         return TextOptions(self.bos, self.special, self.truncate, target, max_memory)
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What is measured after a text."""
-
-    answer: str | None = declared(None, ANSWER)
-    versus: str | None = declared(None, VERSUS)
 
 
 # Options: the model, and how it runs.

@@ -1,43 +1,21 @@
 """What a user gives in Python, checked as the command line's own parser checks it there."""
 
-import functools
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from os import PathLike, fspath
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from attnviz.errors import UsageError, option
 from attnviz.inputs.prompts import chat_of
-from attnviz.kit.option import check_one_of
 from attnviz.kit.options import HeadNames, LayerNames, Names
 from attnviz.kit.prepare import HeadOptions
-from attnviz.records.call import asking
 from attnviz.records.heads import Head
 from attnviz.records.prompt import Chat
 from attnviz.records.transforms import Transforms
 
-P = ParamSpec("P")
-T = TypeVar("T")
 FilePath: TypeAlias = str | PathLike[str]
 Messages: TypeAlias = Iterable[Mapping[str, Any]] | Mapping[str, Any]
 """A chat: its messages, or an object with these as `messages`, and perhaps `documents`, `tools`."""
-
-
-def recorded(function: Callable[P, T]) -> Callable[P, T]:
-    """The same function; its results carry the options that it was given."""
-    signature = inspect.signature(function)
-
-    @functools.wraps(function)
-    def run(*args: P.args, **named: P.kwargs) -> T:
-        bound = signature.bind(*args, **named)
-        given = {**bound.arguments, **bound.arguments.get("options", {})}
-        given.pop("options", None)
-        bound.apply_defaults()
-        with asking(given, bound.arguments.get("seed")):
-            return function(*args, **named)
-
-    return run
 
 
 def check_text(text: object) -> None:
@@ -173,17 +151,6 @@ def words(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
     if wrong and given is not None:
         raise UsageError(f"{option(name)} is of type {wrong[0]}", "give a str, or several")
     return () if wrong else tuple(several)
-
-
-def check_choices(**given: tuple[object, Any]) -> None:
-    """Check values that are each one of several words: each with its literals; None passes.
-
-    Raises:
-        UsageError: naming the first that is none of them.
-    """
-    for name, (value, choices) in given.items():
-        if value is not None:
-            check_one_of(name, value, choices)
 
 
 def token_names(name: str, given: Names | None) -> tuple[str, ...]:

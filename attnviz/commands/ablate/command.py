@@ -11,16 +11,13 @@ from attnviz.inputs.prompts import PromptLine
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import (
-    OF_A_TEXT,
-    Answered,
     Lines,
     Pairs,
-    captured,
     check_one_file,
     check_pairs,
     deliver_lines,
-    each_line,
     each_pair,
+    each_result,
     note_texts,
     text_alone,
 )
@@ -239,11 +236,11 @@ def command_line(
         return
     found, top = list[Found](), call.options.get("top")
 
-    def of_line(text: str, number: int, **more: Any) -> Answered:
+    def of_line(text: str, number: int, **more: Any) -> Result[Any]:
         found.append(call(text=text, model=ready, **more).record)
-        return number, of_found(found[-1], top, number)
+        return of_found(found[-1], top, number)
 
-    def of_pair(pair: PromptLine, number: int) -> Answered:
+    def of_pair(pair: PromptLine, number: int) -> Result[Any]:
         return of_line(pair.text, number, answer=pair.answer, versus=pair.versus)
 
     def measure(answer: str | None, versus: str | None) -> Measure:
@@ -251,7 +248,7 @@ def command_line(
 
     answer, versus = call.options.get("answer"), call.options.get("versus")
     answers = (
-        each_line(session, text, of_line, captured, OF_A_TEXT)
+        each_result(session, text, of_line)
         if pairs is None
         else each_pair(session, pairs, answer, versus, measure, of_pair)
     )

@@ -51,7 +51,7 @@ PairedHeads: TypeAlias = Annotated[
         "first; or with the most similar one.",
     ),
 ]
-TopHeads: TypeAlias = Annotated[
+TopCompared: TypeAlias = Annotated[
     int | None,
     panel_option(
         g.LOOK,
@@ -85,7 +85,7 @@ def compare(
     words: g.Words = False,
     drop_sink: g.DropSink = False,
     drop_key: g.DropKey = (),
-    top: TopHeads = None,
+    top: TopCompared = None,
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,

@@ -46,7 +46,7 @@ Digits: TypeAlias = Annotated[
         show_default="4",
     ),
 ]
-Columns: TypeAlias = Annotated[
+TokenColumns: TypeAlias = Annotated[
     bool,
     panel_option(
         STEPS, "--columns", help="Also show tokens as columns (Wᵀ·xᵀ), as some lessons do."
@@ -76,7 +76,7 @@ WorkedExample: TypeAlias = Annotated[
         "three heads with random weights.",
     ),
 ]
-Matrices: TypeAlias = Annotated[
+OwnMatrices: TypeAlias = Annotated[
     FilePath | None,
     Cli(Path | None),
     panel_option(
@@ -116,7 +116,7 @@ def _with_a_model(call: Arguments) -> None:
         return
     hint = f"add {option('example')} or {option('matrices')}"
     call.refuse("rounded init seed", "is for the examples", hint)
-    if getattr(call["model"], "name", call["model"]) == EMBEDDINGS:
+    if str(getattr(call["model"], "name", call["model"])) == EMBEDDINGS:
         wrong = f"does nothing for {option('model', EMBEDDINGS)}"
         call.refuse("head similarity as_lookup", wrong)
     if call["as_lookup"]:
@@ -150,14 +150,14 @@ def explain(
     query: g.OneQuery = None,
     similarity: ComparedBy = None,
     example: WorkedExample = None,
-    matrices: Matrices = None,
+    matrices: OwnMatrices = None,
     causal: g.MaskLater = False,
     rounded: Rounded = False,
     init: Init = "normal",
     seed: Seed = 0,
     only: OnlySteps = None,
     digits: Digits = None,
-    columns: Columns = False,
+    columns: TokenColumns = False,
     as_lookup: AsLookup = False,
     bos: g.Bos = None,
     special: g.Special = False,

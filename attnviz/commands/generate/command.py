@@ -10,13 +10,13 @@ from attnviz.commands.generate.handle import AttentionAnswer
 from attnviz.commands.generate.outputs import WHOLE, AnswerLook, pieces_of
 from attnviz.commands.generate.run import Writing, answering, chat_prompt
 from attnviz.draw.titles import full_note, run_notes
-from attnviz.errors import ExitStatus, IdleOption, InputError, UsageError, option
+from attnviz.errors import IdleOption, InputError, UsageError, option
 from attnviz.inputs.prompts import By, Document, Prompt, cut_prompt, read_chat, with_documents
 from attnviz.inputs.text import STDIN, read_file, read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, destination_of
 from attnviz.kit.formats import Piece
-from attnviz.kit.lines import note_strange, say, text_alone
+from attnviz.kit.lines import each_line, note_strange, say, text_alone
 from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import (
     Arguments,
@@ -28,7 +28,7 @@ from attnviz.kit.option import (
     option_field,
     panel_option,
 )
-from attnviz.kit.session import Session, as_flag
+from attnviz.kit.session import Session
 from attnviz.kit.values import Messages, documents_of, prompt_of, which_heads, words
 from attnviz.records.exhibit import PictureLook
 from attnviz.records.prompt import Chat, Sampling
@@ -287,7 +287,10 @@ def command_line(
     check_lines(to, alone=to.format.binary or to.format.name == "html", lines=lines)
     numbers = (call[name] for name in ("max_new_tokens", "temperature", "top_p", "seed"))
     writing = Writing(Sampling(*numbers), tuple(call["stop"]), call["target"])
-    prompts = (_of_lines if lines else _of_text)(session, text, call, chat)
+    if lines:
+        prompts = _of_lines(session, text, call, chat)
+    else:
+        alone = _of_text(session, text, call, chat)
     ready = model_of(session, model, run)
     heads = which_heads(call["layers"], call["heads"])
     strange = list[bool]()
@@ -321,11 +324,12 @@ def command_line(
             say(session, [full_note(new)], where)
 
     with session.counting("token") as watch:
-        deliver(session, to, _answers(session, prompts, made))
+        answers = _answers(session, prompts, made) if lines else [(None, made(alone, None, True))]
+        deliver(session, to, answers)
     note_strange(session, strange, "line" if lines else "text")
 
 
-Prompts: TypeAlias = Iterator[tuple[int | None, Prompt | Chat | InputError]]
+Prompts: TypeAlias = Iterator[tuple[int, Prompt | Chat | InputError]]
 
 
 def _answers(
@@ -336,28 +340,17 @@ def _answers(
     """What goes out for each prompt; a bad line is reported on stderr and left out.
 
     Raises:
-        AttnvizError: the one prompt cannot be answered.
         InputError: at the end, where no line was good.
     """
-    bad = good = 0
-    for line, prompt in prompts:
-        try:
-            if isinstance(prompt, InputError):  # it names the line
-                raise prompt
-            pieces = made(prompt, line, not good)
-            pieces = pieces if line is None else list(pieces)  # its errors are this line's
-        except InputError as error:
-            if line is None:
-                raise
-            session.complain(("" if error is prompt else f"line {line}: ") + error.spelled(as_flag))
-            bad += 1
-            continue
+    good = 0
+
+    def of_line(prompt: Prompt | Chat, line: int) -> Iterable[Piece]:
+        nonlocal good
+        pieces = list(made(prompt, line, not good))  # its errors are this line's
         good += 1
-        yield line, pieces
-    if bad and not good:
-        raise InputError("no line could be answered", "see the errors above")
-    if bad:
-        session.status = ExitStatus.INPUT
+        return pieces
+
+    yield from each_line(session, prompts, of_line, none="no line could be answered")
 
 
 def _look(session: Session, to: Destination, looks: AnswerLooks) -> AnswerLook:
@@ -386,18 +379,17 @@ def _look(session: Session, to: Destination, looks: AnswerLooks) -> AnswerLook:
 
 def _of_text(
     session: Session, text: g.TextIn, call: Call[AttentionAnswer], chat: Path | None
-) -> Prompts:
+) -> Prompt | Chat:
     """The one prompt, or a chat, which the model's template makes one of."""
     if chat is not None:
         if text.text or text.file or call["docs"] or call["by"] or call["segments"]:
             raise UsageError(
                 f"{option('chat')} is the whole prompt", "leave the text and its segments out"
             )
-        yield None, read_chat(chat, session.stdin)
-        return
+        return read_chat(chat, session.stdin)
     documents = _documents(session, text, call["docs"] or [])
     read = text_alone(session, text, "a saved capture has no prompt to answer")
-    yield None, _prompt(read, documents, call["segments"], call["by"])
+    return _prompt(read, documents, call["segments"], call["by"])
 
 
 def _of_lines(

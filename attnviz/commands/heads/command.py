@@ -298,12 +298,7 @@ def command_line(
 
 
 def _add_each(session: Session, file: Path, run: LabelRun) -> None:
-    """Run each text of the file; a bad line is left out.
-
-    Raises:
-        InputError: there is no line.
-    """
-    text = None
+    """Run each text of the file; a bad line is left out."""
     for text in session.progress(read_labels(file, session.stdin), "text"):
         try:
             if isinstance(text, InputError):
@@ -312,5 +307,3 @@ def _add_each(session: Session, file: Path, run: LabelRun) -> None:
         except InputError as error:
             session.complain(error.spelled(as_flag))
             session.status = ExitStatus.INPUT
-    if text is None:
-        raise InputError(f"{str(file)!r} is empty", "give an object on each line")

@@ -14,7 +14,6 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver_result, destination_of
 from attnviz.kit.formats import ROWS
 from attnviz.kit.lines import (
-    Answered,
     Pairs,
     check_pairs,
     deliver_lines,
@@ -65,7 +64,7 @@ AlignedWords: TypeAlias = Annotated[
         "different lengths. Repeatable.",
     ),
 ]
-TopParts: TypeAlias = Annotated[
+TopSites: TypeAlias = Annotated[
     int | None,
     Cli(int, default=10),
     panel_option(g.LOOK, "--top", metavar="K", min=1, help="Show the K parts that change most."),
@@ -92,7 +91,7 @@ def patch(
     layers: g.LayersNamed = None,
     query: PatchedAt = (),
     align: AlignedWords = (),
-    top: TopParts = None,
+    top: TopSites = None,
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -194,18 +193,18 @@ def command_line(
         return
     reports = list[PatchReport]()
 
-    def answered(pair: PromptLine, number: int) -> Answered:
+    def patched(pair: PromptLine, number: int) -> Result[Any]:
         if pair.source is None:
             raise InputError("there is no source", 'add "source" to the line')
         texts = {"text": pair.text, "source": pair.source}
         found = call(**texts, model=ready, answer=pair.answer, versus=pair.versus)
         reports.append(found.record)
-        return number, of_patching(found.record, top, number)
+        return of_patching(found.record, top, number)
 
     def measure(answer: str | None, versus: str | None) -> Measure:
         return Patching(answer=answer, versus=versus).measure
 
-    answers = each_pair(session, pairs, answer, versus, measure, answered)
+    answers = each_pair(session, pairs, answer, versus, measure, patched)
     mean = partial(_mean, session, to, reports, top)
     deliver_lines(session, to, answers, mean, canvas, mean_alone=True)
 

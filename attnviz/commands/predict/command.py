@@ -9,13 +9,10 @@ from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import (
-    OF_A_TEXT,
-    Answered,
     Lines,
-    captured,
     check_one_file,
     deliver_lines,
-    each_line,
+    each_result,
     note_texts,
     text_alone,
 )
@@ -159,16 +156,16 @@ def command_line(
     ready = model_of(session, model, run)
     predictions = list[Prediction]()
 
-    def answered(text: str, number: int) -> Answered:
+    def predicted(text: str, number: int) -> Result[Any]:
         predictions.append(call(text=text, model=ready).record)
-        return number, of_prediction(predictions[-1], call.options.get("top"), number)
+        return of_prediction(predictions[-1], call.options.get("top"), number)
 
     if alone is not None:
-        _, result = answered(alone, 1)
+        result = predicted(alone, 1)
         note_texts(session, result.captures)
         deliver_result(session, to, result)
         return
-    answers = each_line(session, text, answered, captured, OF_A_TEXT)
+    answers = each_result(session, text, predicted)
     # parts of logits of different tokens have no mean
     apart = "attribute" in call.options
     mean = (lambda: None) if apart else lambda: of_mean(mean_of(predictions))

@@ -213,7 +213,7 @@ attnviz atlas scanned
 COMMON = "output split length max_docs model layers heads workers quiet".split()
 """The options that the short help lists."""
 
-Shard: TypeAlias = Annotated[
+PartOfScan: TypeAlias = Annotated[
     str | None,
     panel_option(
         RUN,
@@ -259,7 +259,7 @@ def command_line(
     model: g.WhichModel,
     kind: g.Kind,
     run: g.ModelRun,
-    shard: Shard = None,
+    shard: PartOfScan = None,
     merge: Merge = None,
     noise: g.Noise,
 ) -> None:

@@ -12,12 +12,14 @@ from attnviz.draw.titles import amount, text_notes
 from attnviz.errors import UsageError, as_argument, spelled
 from attnviz.inputs.arrays import capture_of
 from attnviz.inputs.captures import load_capture
+from attnviz.kit import options as g
 from attnviz.kit.choose import plan_heads
 from attnviz.kit.formats import choose_format
 from attnviz.kit.model import AnyModel, loaded, text_options
+from attnviz.kit.option import feature
 from attnviz.kit.options import HeadNames
-from attnviz.kit.prepare import Truncation, prepare
-from attnviz.kit.values import FilePath, check_text, path_of, recorded, which_heads
+from attnviz.kit.prepare import prepare
+from attnviz.kit.values import FilePath, check_text, path_of, which_heads
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture, FloatArray
@@ -136,7 +138,8 @@ class AttentionCapture:
 
     def show(self, view: str | None = None, **options: Unpack[ShowOptions]) -> Shown:
         """Put heads of the capture on show; see `attnviz.show`."""
-        return shown_of(self.record, viewed_as(view, options))
+        signed = self.record.signed
+        return shown_of(self.record, viewed_as(view, options, signed=signed))
 
     def to_columns(self, **options: Unpack[ShowOptions]) -> dict[str, Column]:
         """The links by column; see `Shown.to_columns`.
@@ -178,19 +181,19 @@ class AttentionCapture:
         write_bytes(Path(path), encoded(pieces_of(whole_exhibit(self.record), "npz")))
 
 
-@recorded
+@feature()
 def capture(
     text: str,
     model: AnyModel = "builtin",
     *,
-    heads: HeadNames | None = None,
-    layers: HeadNames | None = None,
+    heads: g.HeadsNamed = None,
+    layers: g.LayersNamed = None,
     scores: bool = False,
     weighted: bool = False,
-    bos: bool | None = None,
-    special: bool = False,
-    truncate: Truncation | None = None,
-    target: str | None = None,
+    bos: g.Bos = None,
+    special: g.Special = False,
+    truncate: g.Truncate = None,
+    target: g.TargetText = None,
 ) -> AttentionCapture:
     """Run a text through a model and record which tokens attend to which.
 
@@ -200,14 +203,8 @@ def capture(
     Args:
         text: the text.
         model: a name as for `load_model`, or a loaded model.
-        heads: `"L1H2"`, `"1.2,1.3"`, `"0-3"`; None means all.
-        layers: `"1"`, `"0-2"`; None means all.
         scores: record scores, before mask and softmax, in place of weights.
         weighted: also record the norms of values, so that `show(weighted=True)` works later.
-        bos: put a beginning token in front; None means as the model was trained.
-        special: read `<|endoftext|>` in the text as the special token.
-        truncate: cut a text that is too long from this side.
-        target: of an encoder-decoder, what it is to have written; None is what it writes.
 
     Raises:
         AttnvizError: the text, the model or an option cannot be used; the message says
@@ -215,7 +212,7 @@ def capture(
     """
     check_text(text)
     model = loaded(model)
-    inner, which = (model._loaded, which_heads(layers, heads, everything=True))
+    inner, which = model._loaded, which_heads(layers, heads, everything=True)
     plan = plan_heads(inner.identity, inner.card.heads, which)
     prepared = prepare(inner, text, text_options(model, bos, special, truncate, target))
     recorded = prepared.record(plan.recorded, scores=scores)

@@ -17,16 +17,16 @@ from attnviz.commands.show.shown import (
     viewed_as,
 )
 from attnviz.draw.titles import MERGED
-from attnviz.errors import ExitStatus, InexactError, InputError, UsageError, option
+from attnviz.errors import InexactError, UsageError, option
 from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
 from attnviz.kit.formats import Piece
-from attnviz.kit.lines import note_strange, text_or_capture
+from attnviz.kit.lines import each_line, note_strange, text_or_capture
 from attnviz.kit.model import AnyModel, loaded, text_options
 from attnviz.kit.option import Call, command_of, feature, panel_option
 from attnviz.kit.prepare import HeadOptions, TextOptions, verify
-from attnviz.kit.session import Session, as_flag
+from attnviz.kit.session import Session
 from attnviz.kit.values import check_text
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
@@ -63,9 +63,10 @@ def show(
         AttnvizError: the text, the model or an option cannot be used; the message says
             what to do instead.
     """
-    viewed = viewed_as(view, options)
     if hasattr(given, "record"):
+        viewed = viewed_as(view, options, signed=given.record.signed)
         return shown_of(given.record, viewed)
+    viewed = viewed_as(view, options)
     what = show_of(viewed)  # its errors come before a model is loaded
     check_text(given)
     model = loaded(model)
@@ -250,22 +251,14 @@ def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
     check_names(filters.queries, "queries")
     check_names(filters.keys, "keys")
     check_names(transforms.drop_keys, "drop_keys")
-    lines = read_lines(given.text, given.file, session.stdin)
+    lines = session.progress(read_lines(given.text, given.file, session.stdin), "line")
     model = _loaded(asked)
-    bad, strange, merged = 0, list[bool](), False
-    for number, text in session.progress(lines, "line"):
+    strange, merged = list[bool](), False
+
+    def of_line(text: str, number: int) -> Iterable[Piece]:
+        nonlocal show, merged
         setting = Setting(asked.output, asked.request, number, first=not strange)
-        try:
-            if isinstance(text, InputError):  # it names the line
-                raise text
-            made = _made(asked, model, text, show, setting)
-        except (InputError, UsageError) as error:
-            if isinstance(error, UsageError) and error.about not in OF_A_TEXT:
-                raise  # it would be the same on every line
-            where = "" if error is text else f"line {number}: "
-            session.complain(where + error.spelled(as_flag))
-            bad += 1
-            continue
+        made = _made(asked, model, text, show, setting)
         if made.choice is not None and made.choice.picked:
             kept = replace(made.choice, line=made.choice.line or number)
             named = HeadOptions(heads=",".join(map(str, kept.heads)))
@@ -275,9 +268,7 @@ def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
         if made.merged and not merged:
             session.note(MERGED)
         merged = merged or made.merged
-        yield number, made.pieces
+        return made.pieces
+
+    yield from each_line(session, lines, of_line, OF_A_TEXT, none="no line could be shown")
     note_strange(session, strange, "line")
-    if not strange:
-        raise InputError("no line could be shown", "see the errors above")
-    if bad:
-        session.status = ExitStatus.INPUT

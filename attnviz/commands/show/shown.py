@@ -14,7 +14,7 @@ from attnviz.draw.titles import text_notes
 from attnviz.errors import UsageError, as_argument, option, spelled
 from attnviz.kit import options as g
 from attnviz.kit.formats import VIEWS, Piece, choose_format
-from attnviz.kit.option import check_value
+from attnviz.kit.option import check_number, check_value
 from attnviz.kit.values import token_names, which_heads
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.capture import Capture
@@ -157,8 +157,8 @@ class Shown:
         return plain_text(shown, Display().width)
 
 
-def viewed_as(view: str | None, options: ShowOptions) -> ViewOptions:
-    """These options, every one of which can be taken.
+def viewed_as(view: str | None, options: ShowOptions, *, signed: bool = False) -> ViewOptions:
+    """These options, every one of which can be taken; `signed`: of what is no weight, up to 1.
 
     Raises:
         TypeError: there is no such option.
@@ -167,7 +167,10 @@ def viewed_as(view: str | None, options: ShowOptions) -> ViewOptions:
     for name, value in options.items():
         if name not in ShowOptions.__annotations__:
             raise TypeError(f"show() has no option {name!r}")
-        check_value(name, value, ShowOptions.__annotations__[name])
+        if name == "least" and (signed or options.get("scores")):
+            check_number(name, value, 0, None)
+        else:
+            check_value(name, value, ShowOptions.__annotations__[name])
     if view is not None and not (isinstance(view, str) and view in VIEWS):
         raise UsageError(
             f"{option('view', repr(view))} is not known",

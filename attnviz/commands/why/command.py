@@ -54,7 +54,7 @@ Depth: TypeAlias = Annotated[
         help="Also show what the strongest parts are made of, through up to N heads.",
     ),
 ]
-Check: TypeAlias = Annotated[
+CheckStrongest: TypeAlias = Annotated[
     bool,
     panel_option(
         ASKED,
@@ -62,7 +62,7 @@ Check: TypeAlias = Annotated[
         help="Also remove the strongest part of each side, and recompute the score.",
     ),
 ]
-TopParts: TypeAlias = Annotated[
+TopTerms: TypeAlias = Annotated[
     int, panel_option(g.LOOK, "--top", metavar="K", min=1, max=1000, help="Number of parts.")
 ]
 InsteadWrites: TypeAlias = Annotated[
@@ -86,9 +86,9 @@ def why(
     key: Key = None,
     versus: OtherKey = None,
     group: GroupBy = WhyQuestion.group,
-    top: TopParts = WhyQuestion.top,
+    top: TopTerms = WhyQuestion.top,
     depth: Depth = None,
-    check: Check = False,
+    check: CheckStrongest = False,
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
