@@ -94,8 +94,7 @@ def check_lines(to: Destination, *, alone: bool, lines: bool) -> None:
     """
     if to.each_line_apart and not lines:
         raise UsageError(
-            f"{LINE} in {option('output')} stands for a line number",
-            f"add {option('lines')}",
+            f"{LINE} in {option('output')} stands for a line number", f"add {option('lines')}"
         )
     name = to.format.name
     if lines and alone and not to.each_line_apart:

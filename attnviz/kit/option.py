@@ -40,10 +40,7 @@ from attnviz.records.call import asking
 P = ParamSpec("P")
 R = TypeVar("R")
 HELP_ALL = typer.Option(
-    "--help-all",
-    help="Show every option, and exit.",
-    callback=show_whole,
-    is_eager=True,
+    "--help-all", help="Show every option, and exit.", callback=show_whole, is_eager=True
 )
 
 

@@ -260,11 +260,7 @@ Keys: TypeAlias = Annotated[
 TopKeys: TypeAlias = Annotated[
     int | None,
     panel_option(
-        TOKENS,
-        "--top",
-        metavar="K",
-        min=1,
-        help="Show only the K strongest keys of each query.",
+        TOKENS, "--top", metavar="K", min=1, help="Show only the K strongest keys of each query."
     ),
 ]
 LeastWeight: TypeAlias = Annotated[

@@ -81,11 +81,7 @@ class Ablating:
 
 
 def ablate_each(
-    model: "LoadedModel",
-    text: str,
-    options: TextOptions,
-    targets: Targets,
-    how: Ablating,
+    model: "LoadedModel", text: str, options: TextOptions, targets: Targets, how: Ablating
 ) -> AblationReport:
     """Ablate one part at a time."""
     model.require("predict")
@@ -95,12 +91,7 @@ def ablate_each(
 
 
 def ablate_together(
-    model: "LoadedModel",
-    text: str,
-    options: TextOptions,
-    targets: Targets,
-    how: Ablating,
-    top: int,
+    model: "LoadedModel", text: str, options: TextOptions, targets: Targets, how: Ablating, top: int
 ) -> BeforeAfter:
     """Ablate some parts at once."""
     model.require("predict")

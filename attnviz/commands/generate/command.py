@@ -301,13 +301,7 @@ def command_line(
             prompt = chat_prompt(ready._loaded, prompt)
             options = replace(options, special=True, bos=False)
         answer = answering(
-            ready._loaded,
-            prompt,
-            options,
-            writing,
-            heads,
-            call["reduce"],
-            each_head=look.each_head,
+            ready._loaded, prompt, options, writing, heads, call["reduce"], each_head=look.each_head
         )
         where, new, read = "" if line is None else f"line {line}: ", 0, answer.read
         say(session, answer.model_notes if first else (), "")

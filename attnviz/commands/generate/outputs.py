@@ -45,12 +45,7 @@ class AnswerLook:
 
 
 def pieces_of(
-    ready: Answering,
-    look: AnswerLook,
-    watch: Watch,
-    line: int | None = None,
-    *,
-    first: bool = True,
+    ready: Answering, look: AnswerLook, watch: Watch, line: int | None = None, *, first: bool = True
 ) -> Iterable[Piece]:
     """The answer in its format.
 

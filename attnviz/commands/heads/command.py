@@ -91,9 +91,7 @@ ProbeSeed: TypeAlias = Annotated[
 SortBy: TypeAlias = Annotated[
     MetricName | None,
     panel_option(
-        g.LOOK,
-        "--sort",
-        help="Sort by this metric, largest first. Default: by layer and head.",
+        g.LOOK, "--sort", help="Sort by this metric, largest first. Default: by layer and head."
     ),
 ]
 TopHeads: TypeAlias = Annotated[

@@ -13,14 +13,7 @@ from attnviz.inputs.prompts import PromptLine
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver_result, destination_of
 from attnviz.kit.formats import ROWS
-from attnviz.kit.lines import (
-    Pairs,
-    check_pairs,
-    deliver_lines,
-    each_pair,
-    note_texts,
-    text_alone,
-)
+from attnviz.kit.lines import Pairs, check_pairs, deliver_lines, each_pair, note_texts, text_alone
 from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
 from attnviz.kit.result import Result

@@ -303,10 +303,7 @@ def command_line(
 
 
 def _asked(
-    session: Session,
-    corpus: list[str] | None,
-    output: str | None,
-    call: Call[ScanAtlas],
+    session: Session, corpus: list[str] | None, output: str | None, call: Call[ScanAtlas]
 ) -> tuple[Store, Request]:
     """The folder and the request of a new scan.
 

@@ -101,8 +101,7 @@ def train(
         Path, typer.Option("--output", "-o", metavar="DIR", help="The model's folder.")
     ],
     resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Continue an interrupted training on the same files."),
+        bool, typer.Option("--resume", help="Continue an interrupted training on the same files.")
     ] = False,
     planned: Planned,
     noise: g.Noise,

@@ -100,14 +100,7 @@ def _circuit(figure: "Figure", why: Why, names: Sequence[str]) -> "Axes":
         x, y = (start + edge.at * (end - start) for start, end in (across, up))
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
         axes.text(
-            x,
-            y,
-            edge.text,
-            fontsize=6.5,
-            ha="center",
-            va="center",
-            bbox=box,
-            parse_math=False,
+            x, y, edge.text, fontsize=6.5, ha="center", va="center", bbox=box, parse_math=False
         )
     axes.plot([why.query], [top], marker="o", color="black", markersize=7, zorder=2)
     axes.text(why.query, top + 0.18, str(why.head), fontsize=8, ha="center", va="bottom")
