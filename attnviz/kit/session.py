@@ -76,11 +76,13 @@ class Session:
                 f"{option('no_color')} and {option('color', color)} disagree", "give one of them"
             )
         color = "never" if no_color else color
-        told = {name for name in context.params if self.chosen(name)}
-        # as they are typed: --max-new-tokens is max_new_tokens, as in Python
-        typed = {name: as_flag(name).removeprefix("--").replace("-", "_") for name in told}
-        given = {typed[name]: context.params[name] for name in told if name not in ELSEWHERE}
-        begin(given, context.params.get("seed"))
+        # named as they are typed: --max-new-tokens is max_new_tokens, as in Python
+        chosen = {
+            as_flag(name).removeprefix("--").replace("-", "_"): value
+            for name, value in context.params.items()
+            if self.chosen(name) and name not in ELSEWHERE
+        }
+        begin(chosen, context.params.get("seed"))
         self.consoles = make_consoles(self.environment, width=width, color=color)
 
     def given(self, *options: str | type[Any]) -> tuple[str, ...]:

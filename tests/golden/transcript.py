@@ -124,20 +124,11 @@ def _readable(out: str, form: str) -> str:
 
 def _nodes(text: str) -> Iterator[Any]:
     """The JSON documents of a text, one behind the other."""
-    decoder = json.JSONDecoder(
-        object_hook=_ordered, parse_float=lambda number: float(_rounded(number))
-    )
+    decoder = json.JSONDecoder(parse_float=lambda number: float(_rounded(number)))
     while text := text.lstrip():
         node, end = decoder.raw_decode(text)
         yield json.loads(json.dumps(node, sort_keys=True)) if "$schema" in node else node
         text = text[end:]
-
-
-def _ordered(node: dict[str, Any]) -> dict[str, Any]:
-    """The options of a call are written in another order each time."""
-    if isinstance(options := node.get("options"), dict):
-        node["options"] = dict(sorted(options.items()))
-    return node
 
 
 def _rounded(number: str) -> str:
