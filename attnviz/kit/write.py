@@ -12,6 +12,7 @@ from typing import BinaryIO
 from attnviz.errors import OutputError, option
 
 ELSEWHERE = "choose another place"
+LINKS_AT_MOST = 40  # as the Linux kernel
 
 
 def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
@@ -32,17 +33,18 @@ def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
             _fill(path, sink, chunks)
         return
     target = Path(os.path.realpath(path))
+    mode = None if old is None else old.st_mode
     temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}.tmp")
     try:
         with as_output_error(path):
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            descriptor, named = _created(temporary)
         with os.fdopen(descriptor, "wb", buffering=0) as sink:
-            if old is not None:
-                with contextlib.suppress(OSError):  # a file system without permissions
-                    os.chmod(descriptor, stat.S_IMODE(old.st_mode))
+            _set_mode(descriptor, mode)
             _fill(path, sink, chunks)
             with as_output_error(path):
                 os.fsync(descriptor)
+                if not named:
+                    _give_name(descriptor, temporary)
         with as_output_error(path):
             os.replace(temporary, target)
     except BaseException:
@@ -50,6 +52,29 @@ def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
             temporary.unlink()
         raise
     _sync_folder(target.parent)
+
+
+def _created(path: Path) -> tuple[int, bool]:
+    """A new file's descriptor, and whether the file has its name already.
+
+    Where the system can, it gets its name when it is complete; until then nothing is left of it,
+    even where the process is killed.
+    """
+    unnamed = getattr(os, "O_TMPFILE", None)
+    if unnamed is not None and Path("/proc/self/fd").is_dir():
+        with contextlib.suppress(OSError):  # a file system that has no such files
+            return os.open(path.parent, unnamed | os.O_WRONLY, 0o666), False  # less the umask
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), True
+
+
+def _give_name(descriptor: int, path: Path) -> None:
+    """Give a file without a name this one."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        # with a folder, Python follows the link in /proc; the path is absolute, and needs none
+        os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)
 
 
 def encoded(pieces: Iterable[object]) -> Iterator[bytes]:
@@ -145,12 +170,24 @@ def _is_device(path: Path, old: os.stat_result | None) -> bool:
         return False
     if not stat.S_ISREG(old.st_mode):
         return True
-    steps = [os.path.abspath(path), os.readlink(path) if os.path.islink(path) else ""]
-    return any(step.startswith(("/dev/fd/", "/dev/std", "/proc/")) for step in steps)
+    step = os.path.abspath(path)
+    for _ in range(LINKS_AT_MOST):
+        if step.startswith(("/dev/fd/", "/dev/std", "/proc/")):
+            return True
+        if not os.path.islink(step):
+            return False
+        step = os.path.normpath(os.path.join(os.path.dirname(step), os.readlink(step)))
+    return False
+
+
+def _set_mode(descriptor: int, mode: int | None) -> None:
+    if mode is not None:
+        with contextlib.suppress(OSError):  # a file system without permissions
+            os.chmod(descriptor, stat.S_IMODE(mode))
 
 
 def _fill(path: Path, sink: BinaryIO, chunks: Iterable[bytes]) -> None:
-    """Write the chunks; errors of the code that makes them pass."""
+    """Write the chunks; an error of the code that makes them passes as it is."""
     for chunk in chunks:
         rest = memoryview(chunk)
         with as_output_error(path):
