@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.models.loaded import Rows
+from attnviz.models.loaded import HeadRows
 from attnviz.models.reducing import FAST_SUMS, WindowStatistics
 from attnviz.records.capture import FloatArray, PatternBlock
 from attnviz.records.heads import Head
@@ -232,7 +232,7 @@ def test_the_fast_sums_of_a_scan_are_those_of_the_table(
         queries = np.arange(first, min(first + rows, len(ids)))
         block = patterns[:, queries, : queries[-1] + 1 if causal else None]
         measure(PatternBlock(0, (0, 1), queries, block))
-        fast(Rows(0, slice(0, 1), first, torch.tensor(block[None])))
+        fast(HeadRows(0, slice(0, 1), first, torch.tensor(block[None])))
     before = np.array([i - ids.index(token) for i, token in enumerate(ids)])
     sums, found = fast.sums().sums[0], measure.metrics()
     for i, name in enumerate(METRICS):

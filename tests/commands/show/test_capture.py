@@ -81,7 +81,7 @@ def test_what_cannot_be_a_text_or_an_option_is_said_in_a_sentence(gpt2_folder: P
     model = attnviz.load_model(str(gpt2_folder))
     with pytest.raises(attnviz.AttnvizError, match="half a character"):
         model.capture("a\ud800")
-    with pytest.raises(attnviz.AttnvizError, match="give left or right"):
+    with pytest.raises(attnviz.AttnvizError, match="give one of 'left', 'right'"):
         model.capture("a", truncate="middle")  # type: ignore[arg-type]
     with pytest.raises(attnviz.AttnvizError, match="top=0"):
         model.capture("a").links(top=0)
