@@ -46,6 +46,7 @@ def test_a_test_that_reads_what_was_installed_by_hand_fails(tmp_path: Path, hidd
     (by_hand / "program").write_text("#!/bin/sh\n")
     (by_hand / "program").chmod(0o755)
     (home / "settings").write_text("")
+    (temporary / "pytest.ini").write_text("[pytest]\n")  # so that none above is looked for
     (temporary / "test_it.py").write_text(INSTALLED)
     environment = {**os.environ, "TMPDIR": str(temporary), "BY_HAND": str(by_hand)}
     environment |= {"HOME": str(home), "PYTHONPATH": str(FRESH) if hidden else ""}
