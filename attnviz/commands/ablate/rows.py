@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from attnviz.commands.ablate.record import AblationReport, BeforeAfter, Effect, Found, mean_of
 from attnviz.draw.outcome import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES, unit
@@ -12,9 +12,6 @@ from attnviz.records.interventions import Candidate, Outcome, Replacement
 from attnviz.records.parts import Part
 from attnviz.records.predict import NextTokens
 from attnviz.records.rows import ERROR, LINE_OR_MEAN, Field, Fields, JsonOutput, list_of, model_name
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from attnviz.commands.compare.record import (
     Basis,
@@ -32,9 +32,6 @@ from attnviz.records.rows import (
 )
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import transform_to_dict
-
-if TYPE_CHECKING:
-    pass
 
 
 def transforms(name: str, of: Callable[[Any], Iterable[Capture]]) -> Field[Any]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from attnviz.commands.patch.record import PatchEffect, PatchReport, mean_of
 from attnviz.draw.labels import distinct_labels
@@ -11,9 +10,6 @@ from attnviz.draw.titles import facts
 from attnviz.kit.result import Form, Result
 from attnviz.records.interventions import Candidate, Outcome, SiteKind
 from attnviz.records.rows import ERROR, LAYER, LINE_OR_MEAN, Field, Fields, JsonOutput, model_name
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

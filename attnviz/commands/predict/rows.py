@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.outcome import EXACT_TOKENS, unit
@@ -15,9 +14,6 @@ from attnviz.records.parts import Part
 from attnviz.records.predict import Attribution, Prediction, PredictionMean
 from attnviz.records.rows import LINE, LINE_OR_MEAN, Field, Fields, JsonOutput, measured
 from attnviz.records.tokens import Token
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

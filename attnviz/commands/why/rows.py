@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.parts import part_name
@@ -37,9 +37,6 @@ from attnviz.records.rows import (
     model_name,
     object_fields,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 def part_fields(of: Callable[[Any], Part | None], prefix: str = "") -> tuple[Field[Any], ...]:

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -33,10 +32,6 @@ class Walk:
 
     shares: Shares
     at_attention: dict[int, Tensor] = field(default_factory=dict)
-
-
-Writer: TypeAlias = tuple[PartKind, int | None, int | None]
-"""The kind, layer and head of a part."""
 
 
 class RunSums:
