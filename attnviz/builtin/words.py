@@ -46,8 +46,8 @@ def words_of(text: str, tokens: Sequence[Token]) -> tuple[Word, ...]:
     spans = [_span(token) for token in tokens]
     words: list[Word] = []
     first = 0
-    for found, begins in zip(WORD.finditer(text), beginnings(WORD.findall(text)), strict=True):
-        start, end = found.span()
+    for match, begins in zip(WORD.finditer(text), beginnings(WORD.findall(text)), strict=True):
+        start, end = match.span()
         while first < len(spans) and spans[first][1] <= start:
             first += 1
         last = first
@@ -55,7 +55,7 @@ def words_of(text: str, tokens: Sequence[Token]) -> tuple[Word, ...]:
             last += 1
         mine = tuple(i for i in range(first, last) if spans[i][1] > start)
         if mine and spans[mine[0]][0] <= start and spans[mine[-1]][1] >= end:
-            words.append(Word(found[0], mine, begins))
+            words.append(Word(match[0], mine, begins))
     return tuple(words)
 
 

@@ -76,18 +76,18 @@ def _layers(attention: Any) -> list[tuple[int, FloatArray]]:
         len(getattr(each, "shape", ())) > 1 for each in attention
     )
     if several:
-        found = [(n, _heads(each)) for n, each in enumerate(attention) if each is not None]
+        layers = [(n, _heads(each)) for n, each in enumerate(attention) if each is not None]
     else:
         whole = _array(attention)
         stacked = whole.ndim == 4 or (whole.ndim == 5 and whole.shape[1] == 1)
-        found = [(n, _heads(each)) for n, each in enumerate(whole if stacked else [whole])]
-    if not found:
+        layers = [(n, _heads(each)) for n, each in enumerate(whole if stacked else [whole])]
+    if not layers:
         raise UsageError("there are no weights", "give an array of one layer or more")
-    return found
+    return layers
 
 
-def _heads(given: Any) -> FloatArray:
-    array = _array(given)
+def _heads(weights: Any) -> FloatArray:
+    array = _array(weights)
     if array.ndim == 4 and array.shape[0] == 1:  # a batch of one
         array = array[0]
     if array.ndim == 2:
@@ -100,14 +100,14 @@ def _heads(given: Any) -> FloatArray:
     return array
 
 
-def _array(given: Any) -> FloatArray:
-    if hasattr(given, "detach"):  # a tensor of torch, on any device, in any type
-        given = given.detach().float().cpu().numpy()
+def _array(weights: Any) -> FloatArray:
+    if hasattr(weights, "detach"):  # a tensor of torch, on any device, in any type
+        weights = weights.detach().float().cpu().numpy()
     try:
-        found = np.array(given)
-        if found.dtype.kind not in "fiub":
+        array = np.array(weights)
+        if array.dtype.kind not in "fiub":
             raise TypeError
-        array = found.astype(np.float32)
+        array = array.astype(np.float32)
     except (TypeError, ValueError, RuntimeError):
         raise UsageError("attention is not an array of numbers", "give weights") from None
     array.setflags(write=False)

@@ -5,6 +5,7 @@ The layout is in `docs/formats.md`.
 
 import contextlib
 import json
+import math
 import struct
 import zipfile
 import zlib
@@ -35,6 +36,8 @@ from attnviz.records.transforms import transform_to_dict
 
 CAPTURE_META = "meta"
 """The entry that holds everything but the arrays."""
+LAYER, EXTRA = "layer_{}", "extra_{}"
+"""The entries of a layer's array, (heads, n_queries, n_keys), and of the extra array at a place."""
 CHUNK = 1 << 20
 META_AT_MOST = 1 << 28  # bytes: some hundred thousand tokens
 DEFLATE_AT_MOST = 1100  # deflate cannot shrink further than 1:1032; more is a lie
@@ -77,7 +80,7 @@ def _layers(archive: zipfile.ZipFile, meta: JsonObject) -> dict[int, FloatArray]
     arrays = {}
     for layer, heads in layers_from(meta):
         expected = (len(heads), len(queries), len(keys))
-        with _entry(archive, layer_entry(layer)) as (stream, shape, dtype):
+        with _entry(archive, LAYER.format(layer)) as (stream, shape, dtype):
             if shape != expected or dtype != np.float32:
                 raise ValueError(
                     f"layer {layer} has the shape {shape} of {dtype}, where its tokens and "
@@ -92,7 +95,7 @@ def _layers(archive: zipfile.ZipFile, meta: JsonObject) -> dict[int, FloatArray]
 def _extras(archive: zipfile.ZipFile, meta: JsonObject) -> dict[str, FloatArray]:
     arrays = {}
     for position, name in enumerate(extras_from(meta)):
-        with _entry(archive, extra_entry(position)) as (stream, shape, dtype):
+        with _entry(archive, EXTRA.format(position)) as (stream, shape, dtype):
             if dtype != np.float32:
                 raise ValueError(f"the extra {name!r} is {dtype}, not float32")
             arrays[name] = _read(stream, shape, dtype)
@@ -114,12 +117,9 @@ def _entry(
         if np.lib.format.read_magic(stream) != (1, 0):
             raise ValueError(f"{name} has a header of another version")
         shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(stream)
-        count = 1
-        for size in shape:
-            count *= size
         if fortran_order or min(shape, default=0) < 0 or dtype.hasobject:
             raise ValueError(f"{name} has another layout")
-        if stream.tell() + count * dtype.itemsize != info.file_size:
+        if stream.tell() + math.prod(shape) * dtype.itemsize != info.file_size:
             raise ValueError(f"{name} does not have the size that its shape {shape} needs")
         yield stream, shape, dtype
 
@@ -197,9 +197,9 @@ def archive_chunks(arrays: Iterable[tuple[str, Entry]]) -> Iterator[bytes]:
 def _arrays(capture: Capture) -> Iterator[tuple[str, Entry]]:
     yield CAPTURE_META, np.array(json.dumps(capture_to_dict(capture), allow_nan=False))
     for layer in capture.layers:
-        yield layer_entry(layer.layer), plain(layer.weights)
+        yield LAYER.format(layer.layer), plain(layer.weights)
     for position, extra in enumerate(capture.extras.values()):
-        yield extra_entry(position), plain(extra)
+        yield EXTRA.format(position), plain(extra)
 
 
 def plain(array: FloatArray) -> FloatArray:
@@ -226,16 +226,6 @@ class _Sink:
     def taken(self) -> bytes:
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)
-
-
-def layer_entry(layer: int) -> str:
-    """The name under which a saved capture holds a layer's array, (heads, n_queries, n_keys)."""
-    return f"layer_{layer}"
-
-
-def extra_entry(position: int) -> str:
-    """The name under which a saved capture holds the extra array at this position."""
-    return f"extra_{position}"
 
 
 def capture_to_dict(capture: Capture) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -43,11 +43,11 @@ def cut(text: str, by: By) -> Iterator[Slice]:
 
 def _ends(text: str, by: By) -> Iterator[int]:
     if by != "sentence":
-        yield from (found.end() for found in _ENDS[by].finditer(text))
+        yield from (end.end() for end in _ENDS[by].finditer(text))
         return
-    for found in re.finditer(rf"{_SENTENCE_END.pattern}|\n", text):
-        if not _ABBREVIATION.search(text, max(0, found.end() - _LONGEST), found.end()):
-            yield found.end()
+    for end in re.finditer(rf"{_SENTENCE_END.pattern}|\n", text):
+        if not _ABBREVIATION.search(text, max(0, end.end() - _LONGEST), end.end()):
+            yield end.end()
 
 
 def numbered(text: str, by: By) -> tuple[Segment, ...]:
@@ -79,9 +79,9 @@ def _segment(text: str, wanted: str) -> Segment:
         )
     slices: tuple[Slice, ...] = ()
     if is_expression(where):
-        slices = tuple(_found(text, where))
-    elif found := re.fullmatch(r"([0-9]{0,9}):([0-9]{0,9})", where):
-        start, end = int(found[1] or 0), int(found[2] or len(text))
+        slices = tuple(_matches(text, where))
+    elif numbers := re.fullmatch(r"([0-9]{0,9}):([0-9]{0,9})", where):
+        start, end = int(numbers[1] or 0), int(numbers[2] or len(text))
         slices = ((start, min(end, len(text))),) if start < min(end, len(text)) else ()
     else:
         raise UsageError(
@@ -96,15 +96,15 @@ def _segment(text: str, wanted: str) -> Segment:
     return Segment(name, slices)
 
 
-def _found(text: str, expression: str) -> Iterator[Slice]:
+def _matches(text: str, expression: str) -> Iterator[Slice]:
     """The slices that a regular expression between slashes matches, empty ones left out."""
     try:
-        found = list(compiled(expression, "segments").finditer(text, timeout=SECONDS))
+        matches = list(compiled(expression, "segments").finditer(text, timeout=SECONDS))
     except TimeoutError:
         raise UsageError(
             f"{option('segments', expression)} takes too long to search for", "simplify it"
         ) from None
-    yield from (each.span() for each in found if each.end() > each.start())
+    yield from (match.span() for match in matches if match.end() > match.start())
 
 
 BETWEEN = "\n\n"
@@ -143,15 +143,19 @@ def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
         check_not_blank(document.text, f"the document {document.name!r}")
     trimmed = [Document(each.name, each.text.rstrip("\r\n")) for each in documents]
     parts = [*trimmed, Document(QUESTION, question)]
-    names = [part.name for part in parts]
     text, segments = "", list[Segment]()
-    for i, part in enumerate(parts):
+    for name, part in zip(_told_apart([part.name for part in parts], TAKEN), parts, strict=True):
         text += BETWEEN if text else ""
-        several = part.name in TAKEN or names.count(part.name) > 1
-        number = f" {names[: i + 1].count(part.name)}" if several else ""
-        segments.append(Segment(part.name + number, ((len(text), len(text) + len(part.text)),)))
+        segments.append(Segment(name, ((len(text), len(text) + len(part.text)),)))
         text += part.text
     return Prompt(text, partition(text, segments, blanks=True))
+
+
+def _told_apart(names: Sequence[str], taken: Collection[str] = ()) -> Iterator[str]:
+    """The names; one that several have, or that is taken, with its number among its like."""
+    for i, name in enumerate(names):
+        several = name in taken or names.count(name) > 1
+        yield f"{name} {names[: i + 1].count(name)}" if several else name
 
 
 def cut_prompt(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:
@@ -199,16 +203,16 @@ def chat_of(content: object, origin: str) -> Chat:
     Raises:
         InputError: it is none.
     """
-    given = {"messages": content} if isinstance(content, list) else content
-    if not isinstance(given, dict) or not given.get("messages"):
+    chat = {"messages": content} if isinstance(content, list) else content
+    if not isinstance(chat, dict) or not chat.get("messages"):
         raise InputError(f"{origin} holds no messages", CHAT_HINT)
-    kept = {key: given[key] for key in LISTS if given.get(key) is not None}
+    kept = {key: chat[key] for key in LISTS if chat.get(key) is not None}
     for key, entries in kept.items():
         if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
             raise InputError(f"{key} in {origin} is not a list of objects", CHAT_HINT)
     for number, message in enumerate(kept["messages"], start=1):
         _check(message, f"message {number} in {origin}")
-    name, variables = given.get("chat_template"), given.get("chat_template_kwargs") or {}
+    name, variables = chat.get("chat_template"), chat.get("chat_template_kwargs") or {}
     if not isinstance(name, str | None):
         raise InputError(f"chat_template in {origin} is not the name of a template", "leave it out")
     if not isinstance(variables, dict) or not variables.keys().isdisjoint(OWN):
@@ -216,7 +220,10 @@ def chat_of(content: object, origin: str) -> Chat:
             f"chat_template_kwargs in {origin} is not an object of the template's own variables",
             'give, for example, {"enable_thinking": false}',
         )
-    return Chat(kept, tuple(_numbered(list(_parts(kept)))), name, variables)
+    parts = list(_parts(kept))
+    distinct = _told_apart([part.name for part in parts])
+    parts = [replace(part, name=own) for part, own in zip(parts, distinct, strict=True)]
+    return Chat(kept, tuple(parts), name, variables)
 
 
 def _check(message: Mapping[str, Any], where: str) -> None:
@@ -245,14 +252,6 @@ def _parts(chat: Mapping[str, Any]) -> Iterator[ChatPart]:
         elif isinstance(content, list):
             within = [(n, "text") if isinstance(p, dict) else (n,) for n, p in enumerate(content)]
             yield ChatPart(message["role"], tuple((*path, *keys) for keys in within))
-
-
-def _numbered(found: list[ChatPart]) -> Iterator[ChatPart]:
-    """The parts; of the same name, each has its number."""
-    names = [part.name for part in found]
-    for i, part in enumerate(found):
-        count = names[: i + 1].count(part.name)
-        yield ChatPart(f"{part.name} {count}", part.paths) if names.count(part.name) > 1 else part
 
 
 # Prompts from lines of JSON: `{"text": …, "answer": …, "versus": …, "source": …}`.
