@@ -15,11 +15,9 @@ from attnviz.commands.atlas.record import SCORES
 from attnviz.commands.atlas.terminal import letters, score_number
 from attnviz.console import Display
 from attnviz.draw.labels import LAYERS, ascii_only, fenced
-from attnviz.draw.picture.canvas import Drawn, place
-from attnviz.draw.picture.fonts import Lettering
+from attnviz.draw.picture.canvas import Drawn, Lettering, place
 from attnviz.draw.picture.frame import GREY, sheet, write_line
-from attnviz.draw.picture.names import spread
-from attnviz.draw.picture.panes import axis_label, draw_layers, layer_color, layer_scale
+from attnviz.draw.picture.panes import axis_label, draw_layers, layer_color, layer_scale, spread
 from attnviz.draw.terminal.colors import cut, folded, pad, widest
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, readable

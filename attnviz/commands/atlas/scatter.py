@@ -15,8 +15,7 @@ from attnviz.console import Display
 from attnviz.draw.labels import LAYERS
 from attnviz.draw.picture.canvas import Drawn, place, renderer_of
 from attnviz.draw.picture.frame import GREY, sheet, write_line
-from attnviz.draw.picture.names import Box, place_names
-from attnviz.draw.picture.panes import axis_label, draw_layers, layer_scale
+from attnviz.draw.picture.panes import Box, axis_label, draw_layers, layer_scale, place_names
 from attnviz.draw.terminal.colors import folded
 from attnviz.draw.terminal.listing import Column, listing
 

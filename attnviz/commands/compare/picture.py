@@ -18,8 +18,7 @@ from attnviz.commands.compare.record import (
 from attnviz.commands.compare.titles import about_models, about_texts, similarity_title, texts_title
 from attnviz.draw.labels import DIVERGING, SEQUENTIAL, distinct_labels
 from attnviz.draw.matrix import block_maximum
-from attnviz.draw.picture.canvas import Drawn, place
-from attnviz.draw.picture.fonts import Lettering
+from attnviz.draw.picture.canvas import Drawn, Lettering, place
 from attnviz.draw.picture.frame import (
     BOX,
     GREY,

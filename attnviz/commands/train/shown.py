@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from textwrap import fill
 
-from attnviz.draw.picture.canvas import drawing, figure_bytes, use_fonts
-from attnviz.draw.picture.fonts import lettering
+from attnviz.draw.picture.canvas import drawing, figure_bytes, lettering, use_fonts
 from attnviz.draw.picture.frame import GREY
 
 TRAINING = "training text, mean since the point before"

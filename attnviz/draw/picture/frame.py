@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attnviz.draw.labels import fenced
 from attnviz.draw.picture.canvas import (
+    Lettering,
     check_dpi,
     check_size,
     drawing,
     fit,
+    lettering,
     new_figure,
     place,
     use_fonts,
 )
-from attnviz.draw.picture.fonts import Lettering, lettering
 from attnviz.draw.picture.paint import (
     EMPTY,
     HATCH,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from attnviz.draw.headlines import map_title, sink_said
 from attnviz.draw.labels import DIVERGING, SEQUENTIAL, distinct_labels
 from attnviz.draw.matrix import farthest
-from attnviz.draw.picture.fonts import Lettering, lettering
+from attnviz.draw.picture.canvas import Lettering, lettering
 from attnviz.draw.titles import caption, facts, pane_titles, written
 from attnviz.errors import UsageError, option, readable
 from attnviz.records.capture import Capture, FloatArray

@@ -19,8 +19,6 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.draw.labels import MARK, PALE, VIRIDIS, is_light, runs, signed_color
-from attnviz.draw.titles import left_out
-from attnviz.records.exhibit import Exhibit, Orient
 
 _COLORS = tuple(Color.from_rgb(*rgb) for rgb in VIRIDIS)
 
@@ -136,54 +134,3 @@ def fenced_line(line: Text) -> Text:
         return line
     mark = Text(MARK, no_wrap=line.no_wrap, overflow=line.overflow)
     return mark.join(line.divide(edges))
-
-
-# The lines below a view of the terminal: what its colours, shades and empty cells stand for.
-
-STEPS = 16
-
-
-def legend(
-    exhibit: Exhibit, display: Display, most: float, *, numbers: bool, orient: Orient, sums: bool
-) -> list[Text]:
-    """The meaning of a cell's colour or shade and of an empty cell, and the side of the queries."""
-    text = Text()
-    if display.color:
-        text.append_text(ramp(display, most, signed=exhibit.capture.signed))
-    elif numbers:
-        text.append(f"{shade_of(0, unicode=display.unicode)} less than 0.005")
-    elif exhibit.capture.signed:
-        text.append(f"darker = higher, from {-most:.2f} to {most:.2f}")
-    else:
-        text.append(_shades(display, most))
-    if exhibit.capture.signed and len(exhibit.maps) > 1:
-        text.append(", each head on its own scale")
-    empty = left_out(exhibit)
-    if empty:
-        text.append(f", blank: {empty}")
-    rows, columns = exhibit.sides.rows, exhibit.sides.columns
-    if orient == "key-rows":
-        rows, columns = columns, rows
-    text.append(f"; rows are {rows}, columns are {columns}")
-    if sums and orient == "key-rows":
-        text.append(", each column sums to 1")
-    text.stylize("dim", 0 if not display.color else text.plain.index(f" {most:.2f}"))
-    return folded(text, display.width)
-
-
-def ramp(display: Display, most: float, *, signed: bool = False) -> Text:
-    """The colours from 0, or from the other end, to the strongest weight, with both numbers."""
-    text = Text(f"{-most:.2f} " if signed else "0 ")
-    for step in (n / (STEPS - 1) for n in range(STEPS)):
-        style = signed_style(2 * step - 1, display) if signed else cell_style(step, display)
-        text.append(" ", style)
-    return text.append(f" {most:.2f}")
-
-
-def _shades(display: Display, most: float) -> str:
-    """`· under 0.05  ░ from 0.05  ▒ from 0.25 ...`, of the strongest weight."""
-    levels = [0.05, 0.25, 0.5, 0.75]
-    under = f"{shade_of(0, unicode=display.unicode)} under {levels[0] * most:.2f}"
-    steps = [f"{shade_of(n, unicode=display.unicode)} {n * most:.2f}" for n in levels]
-    assert len(steps) == len(SHADES) - 1
-    return "  ".join([under, *steps])

@@ -28,8 +28,8 @@ from attnviz.draw.matrix import (
     layer_name,
     strongest,
 )
-from attnviz.draw.terminal.around import heading, map_heading
-from attnviz.draw.terminal.colors import color_of, cut, folded, legend, pad, shade_of, widest
+from attnviz.draw.terminal.around import heading, legend, map_heading
+from attnviz.draw.terminal.colors import color_of, cut, folded, pad, shade_of, widest
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit, Orient, Place
 

@@ -19,12 +19,11 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels, fenced
 from attnviz.draw.matrix import farthest, per_row, rows_sum_to_one, shown, strongest
-from attnviz.draw.terminal.around import heading, map_heading
+from attnviz.draw.terminal.around import heading, legend, map_heading
 from attnviz.draw.terminal.colors import (
     cell_style,
     cut,
     folded,
-    legend,
     pad,
     shade_of,
     signed_style,

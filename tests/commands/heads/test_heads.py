@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from attnviz.draw.picture import fonts
+from attnviz.draw.picture import canvas
 from attnviz.errors import ExitStatus
 from attnviz.inputs.captures import load_capture
 from attnviz.records.metrics import entropy
@@ -118,9 +118,9 @@ def test_a_picture_of_every_score(run: Run, tmp_path: Path, suffix: str) -> None
 def test_a_letter_that_no_font_has_is_told_beside_the_picture(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fonts, "_other_fonts", lambda region: [])
-    monkeypatch.setattr(fonts, "_add_new_fonts", int)
-    fonts._lettering.cache_clear()
+    monkeypatch.setattr(canvas, "_other_fonts", lambda region: [])
+    monkeypatch.setattr(canvas, "_add_new_fonts", int)
+    canvas._lettering.cache_clear()
     said = run("heads", "a 楚 creature", "-o", str(tmp_path / "a.svg"))
     assert "no installed font has U+695A" in said.err
     assert "a U+695A creature" in (tmp_path / "a.svg").read_text()

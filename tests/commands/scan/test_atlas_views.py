@@ -21,7 +21,7 @@ from attnviz.commands.atlas.headlines import one_head, scatter_of, two_scores
 from attnviz.commands.atlas.record import SCORES, Atlas
 from attnviz.commands.atlas.tables import read_atlas, read_head
 from attnviz.console import Display
-from attnviz.draw.picture.names import GAP, place_names, spread
+from attnviz.draw.picture.panes import GAP, place_names, spread
 from attnviz.draw.terminal.listing import side_by_side
 from attnviz.errors import ExitStatus, UsageError
 from attnviz.records.heads import Head

@@ -22,7 +22,7 @@ from matplotlib.image import imread
 from numpy.typing import NDArray
 
 from attnviz.draw.labels import BLUES, MARK, SEQUENTIAL
-from attnviz.draw.picture import fonts
+from attnviz.draw.picture import canvas
 from attnviz.draw.picture.canvas import LARGEST_SIDE, Drawn, PictureFormat, drawing, figure_bytes
 from attnviz.draw.picture.heatmap import draw
 from attnviz.draw.picture.paint import PictureOptions
@@ -388,9 +388,9 @@ def test_text_is_escaped_in_svg_and_control_characters_everywhere() -> None:
 def test_a_letter_that_no_font_has_becomes_its_code_point_and_a_note(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(fonts, "_other_fonts", lambda region: [])
-    monkeypatch.setattr(fonts, "_add_new_fonts", int)
-    fonts._lettering.cache_clear()
+    monkeypatch.setattr(canvas, "_other_fonts", lambda region: [])
+    monkeypatch.setattr(canvas, "_add_new_fonts", int)
+    canvas._lettering.cache_clear()
     drawn = draw(make_exhibit(make_capture("楚留 said")))
     assert ticks(drawn)[0] == ["U+695A U+7559", "said"]
     assert len(drawn.notes) == 1

@@ -11,9 +11,8 @@ from matplotlib import font_manager
 from matplotlib.font_manager import FontEntry, FontProperties
 
 from attnviz.draw.labels import MARK
-from attnviz.draw.picture import fonts
-from attnviz.draw.picture.canvas import drawing, new_figure, renderer_of
-from attnviz.draw.picture.fonts import Lettering, lettering
+from attnviz.draw.picture import canvas
+from attnviz.draw.picture.canvas import Lettering, drawing, lettering, new_figure, renderer_of
 
 ARROW = "\u2900"  # in STIX, which comes with matplotlib, and not in DejaVu Sans
 STIX = Path(mpl.get_data_path()) / "fonts" / "ttf" / "STIXGeneral.ttf"
@@ -23,14 +22,14 @@ STIX = Path(mpl.get_data_path()) / "fonts" / "ttf" / "STIXGeneral.ttf"
 def system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """The folder of the system's fonts, empty; matplotlib's list has DejaVu Sans alone."""
     known = font_manager.fontManager
-    dejavu = [entry for entry in known.ttflist if entry.name == fonts.FIRST]
+    dejavu = [entry for entry in known.ttflist if entry.name == canvas.FIRST]
     monkeypatch.setattr(known, "ttflist", dejavu)
     monkeypatch.setattr(
         font_manager, "findSystemFonts", lambda: [str(path) for path in tmp_path.iterdir()]
     )
-    fonts._lettering.cache_clear()
+    canvas._lettering.cache_clear()
     yield tmp_path
-    fonts._lettering.cache_clear()
+    canvas._lettering.cache_clear()
 
 
 def test_a_font_that_is_installed_later_is_found(system: Path) -> None:
@@ -38,7 +37,7 @@ def test_a_font_that_is_installed_later_is_found(system: Path) -> None:
     shutil.copy(STIX, system / "new.ttf")
     found = lettering([ARROW])
     assert found.missing == frozenset()
-    assert found.families == (fonts.FIRST, "STIXGeneral")
+    assert found.families == (canvas.FIRST, "STIXGeneral")
 
 
 def test_a_file_that_is_no_font_is_passed_over(system: Path) -> None:
@@ -72,7 +71,7 @@ def test_chinese_characters_have_the_forms_of_the_text_s_language(
     names = ["Han HK", "Han JP", "Han KR", "Han SC"]
     listed = [FontEntry(fname=name, name=name, style="normal", weight=400) for name in names]
     monkeypatch.setattr(font_manager, "fontManager", SimpleNamespace(ttflist=listed))
-    assert fonts._other_fonts(fonts._region(text))[0] == (family, family)
+    assert canvas._other_fonts(canvas._region(text))[0] == (family, family)
 
 
 def width(text: str) -> float:
