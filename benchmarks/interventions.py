@@ -21,7 +21,7 @@ from transformers import AutoTokenizer, GPT2LMHeadModel
 
 from attnviz.models.catalog import Source, load
 from attnviz.records.heads import Head
-from attnviz.records.interventions import (
+from attnviz.records.predict import (
     ChangedRun,
     CutLink,
     Edit,

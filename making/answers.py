@@ -19,7 +19,7 @@ from attnviz.commands.generate.run import Writing, answering
 from attnviz.inputs.prompts import Prompt, cut_prompt
 from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
-from attnviz.records.prompt import Segment
+from attnviz.records.tokens import Segment
 from making.world.text import Text
 from making.world.texts import texts
 

@@ -26,7 +26,7 @@ from attnviz.models.folder.hub import read_card
 from attnviz.models.placement import BUILTIN
 from attnviz.models.scratch.runs import intervene_native
 from attnviz.records.heads import Head, every_head
-from attnviz.records.interventions import ChangedRun, Edit, Site
+from attnviz.records.predict import ChangedRun, Edit, Site
 from making.probe import WorldProbe
 from making.sentences import BEHAVIOURS
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from attnviz.builtin import claims
 from attnviz.builtin.claims import AGREES, FEMALE, MALE
 from attnviz.builtin.words import Word, beginnings, is_among, is_first_name
-from attnviz.records.exhibit import Occasion
+from attnviz.records.heads import Occasion
 from making.wordnet import FOLDER, WORD, Told, examples, passages, told
 from making.world.senses import FRAMES, senses, topics
 from making.world.text import Answer, Text, TrueLink

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 
 from attnviz.models.huggingface.intervening import intervene_transformers
 from attnviz.records.heads import Head
-from attnviz.records.interventions import (
+from attnviz.records.predict import (
     ChangedRun,
     CutLink,
     Edit,

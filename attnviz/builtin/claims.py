@@ -18,7 +18,7 @@ from attnviz.builtin.words import (
     may_be_adjective,
     may_be_noun,
 )
-from attnviz.records.exhibit import Occasion
+from attnviz.records.heads import Occasion
 
 DETERMINERS = frozenset(
     """a an the this that these those some any no every each either neither both all several few

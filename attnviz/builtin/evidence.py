@@ -26,7 +26,7 @@ from attnviz.builtin.words import (
     words_of,
 )
 from attnviz.records.capture import Capture, FloatArray
-from attnviz.records.exhibit import Behaviour, Evidence, FoundLink, Occasion
+from attnviz.records.heads import Behaviour, Evidence, FoundLink, Occasion
 
 CULPRITS = frozenset(
     """murderer killer thief culprit robber burglar poisoner assassin kidnapper criminal attacker

@@ -15,17 +15,8 @@ from attnviz.draw.matrix import key_shares
 from attnviz.draw.titles import pane_titles
 from attnviz.errors import Speller, readable
 from attnviz.records.capture import Capture
-from attnviz.records.exhibit import (
-    Choice,
-    ChoiceReason,
-    Exhibit,
-    Finding,
-    FoundLink,
-    Habit,
-    Map,
-    Tendency,
-)
-from attnviz.records.heads import NamedHead, listed
+from attnviz.records.exhibit import Choice, ChoiceReason, Exhibit, Map
+from attnviz.records.heads import Finding, FoundLink, Habit, NamedHead, Tendency, listed
 from attnviz.records.positions import groups_of
 from attnviz.records.tokens import Token
 

@@ -8,7 +8,7 @@ from attnviz.draw.terminal.listing import Column
 from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable
 from attnviz.records.capture import Capture
-from attnviz.records.interventions import Candidate, Outcome, Question
+from attnviz.records.predict import Candidate, Outcome, Question
 from attnviz.records.rows import Field, measured
 
 # Fields that rows of interventions share; a row has the candidates `answer` and `versus`, and

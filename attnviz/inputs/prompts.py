@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.text import STDIN, Stdin, check_not_blank, read_file
 from attnviz.records.positions import SECONDS, compiled, is_expression
-from attnviz.records.prompt import TAKEN, Chat, ChatPart, Segment, Slice, partition
+from attnviz.records.tokens import TAKEN, Chat, ChatPart, Segment, Slice, partition
 
 # A prompt cut into segments: by sentences, lines or paragraphs, or as a user names them.
 

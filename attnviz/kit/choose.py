@@ -12,19 +12,19 @@ from attnviz.errors import UsageError, option
 from attnviz.kit.prepare import HeadOptions, Prepared
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture, FloatArray, IntArray, ModelIdentity, PatternBlock
-from attnviz.records.exhibit import (
+from attnviz.records.exhibit import Choice, Exhibit, HeadMap, Map, links_of
+from attnviz.records.heads import (
     Behaviour,
-    Choice,
-    Exhibit,
     Finding,
     FoundLink,
     Habit,
-    HeadMap,
-    Map,
+    Head,
+    NamedHead,
     Tendency,
-    links_of,
+    choose_heads,
+    every_head,
+    listed,
 )
-from attnviz.records.heads import Head, NamedHead, choose_heads, every_head, listed
 from attnviz.records.positions import last_word, one_position
 from attnviz.records.tokens import Token
 

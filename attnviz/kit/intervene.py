@@ -11,15 +11,16 @@ from attnviz.errors import UsageError, option
 from attnviz.kit.prepare import Prepared, TextOptions, encode
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.capture import FloatArray
-from attnviz.records.interventions import (
+from attnviz.records.predict import (
     Candidate,
     ChangedRun,
     Intervention,
+    KeepNextTokens,
     Question,
     RunConsumer,
     SourceRun,
+    log_softmax,
 )
-from attnviz.records.predict import KeepNextTokens, log_softmax
 
 
 def question_of(

@@ -19,7 +19,7 @@ from attnviz.kit.session import Session, as_flag
 from attnviz.models.folder.files import CONFIG
 from attnviz.models.placement import KNOWN_MODELS
 from attnviz.records.capture import Capture
-from attnviz.records.interventions import Measure
+from attnviz.records.predict import Measure
 from attnviz.records.rows import made_to_dict
 
 if TYPE_CHECKING:

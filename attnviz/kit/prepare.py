@@ -15,7 +15,6 @@ from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN
-from attnviz.records.call import asked
 from attnviz.records.capture import (
     VALUE_NORMS,
     Capture,
@@ -25,6 +24,7 @@ from attnviz.records.capture import (
     Kind,
     TextLoss,
     Wanted,
+    asked,
 )
 from attnviz.records.heads import Head, by_layer, every_head
 from attnviz.records.predict import LogitRows, log_softmax

@@ -20,7 +20,7 @@ from attnviz.kit.intervene import watched
 from attnviz.kit.prepare import load_model
 from attnviz.kit.write import as_stdout_error
 from attnviz.models.catalog import Source
-from attnviz.records.call import ELSEWHERE, begin
+from attnviz.records.capture import ELSEWHERE, begin
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

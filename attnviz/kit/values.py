@@ -10,7 +10,7 @@ from attnviz.inputs.prompts import chat_of
 from attnviz.kit.options import HeadNames, LayerNames, Names
 from attnviz.kit.prepare import HeadOptions
 from attnviz.records.heads import Head
-from attnviz.records.prompt import Chat
+from attnviz.records.tokens import Chat
 from attnviz.records.transforms import Transforms
 
 FilePath: TypeAlias = str | PathLike[str]

@@ -21,7 +21,7 @@ from attnviz.errors import ModelError
 from attnviz.models import rendering
 from attnviz.models.folder.gate import cut, foreign, read_bytes
 from attnviz.models.folder.tokenizer import tokenizer_settings, transformers_tokenizer
-from attnviz.records.prompt import Chat, ChatPart, Segment, Slice
+from attnviz.records.tokens import Chat, ChatPart, Segment, Slice
 
 FILE, OTHERS = "chat_template.jinja", "additional_chat_templates"
 LARGEST = 1 << 20

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from torch import Tensor
 
-from attnviz.records.interventions import CutLink, Edit, Intervention, Site, SourceRun
+from attnviz.records.predict import CutLink, Edit, Intervention, Site, SourceRun
 
 T = TypeVar("T", Edit, CutLink)
 Taken: TypeAlias = dict[tuple[str, Site], Tensor]

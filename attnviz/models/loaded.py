@@ -19,10 +19,8 @@ from attnviz.records.capture import (
     Wanted,
 )
 from attnviz.records.heads import Head, ModelCard
-from attnviz.records.interventions import Intervention, RunConsumer, SourceRun
-from attnviz.records.predict import LogitConsumer
-from attnviz.records.prompt import GoOn, Sampling
-from attnviz.records.tokens import Token
+from attnviz.records.predict import Intervention, LogitConsumer, RunConsumer, SourceRun
+from attnviz.records.tokens import GoOn, Sampling, Token
 from attnviz.records.trace import HeadTrace
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attnviz.models.attention import Hook
 from attnviz.records.capture import Consumer, FloatArray, PatternBlock, Wanted
-from attnviz.records.prompt import Sampling
+from attnviz.records.tokens import Sampling
 
 
 def chosen(logits: Tensor, sampling: Sampling) -> int:

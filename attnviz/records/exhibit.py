@@ -1,83 +1,17 @@
 """The exhibit, which renderers and writers take: the part of a capture to show."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option
-from attnviz.records.capture import Capture, FloatArray, IntArray
-from attnviz.records.heads import Head, NamedHead
-
-# Where a text may show a behaviour: the queries it is about, and the keys that may be right.
-
-Behaviour: TypeAlias = Literal["adjectives", "pronouns", "mystery", "senses", "induction"]
-
-
-@dataclass(frozen=True)
-class Occasion:
-    """A query word and the words that may be its keys, by the positions of their tokens."""
-
-    word: tuple[int, ...]
-    keys: tuple[tuple[int, ...], ...]
-
-    @property
-    def query(self) -> int:
-        """The position whose row is meant: the word's last token, which sees all of it."""
-        return self.word[-1]
-
-    @property
-    def positions(self) -> tuple[int, ...]:
-        return tuple(sorted({position for key in self.keys for position in key}))
-
-
-Evidence: TypeAlias = Mapping[Behaviour, tuple[Occasion, ...]]
-"""The occasions of each behaviour; none where it cannot occur in the text."""
-
-
-# The behaviour of one head on one text, computed from its pattern: the claims of a title.
-
-Habit: TypeAlias = Literal["previous", "followers", "self", "one key"]
-"""The target of a query's strongest link: the token before, the token that followed an earlier
-occurrence of the query, the query itself, or one key that many queries share."""
-
-
-class FoundLink(NamedTuple):
-    """A link by its positions, with its weight."""
-
-    query: int
-    key: int
-    weight: float
-
-
-@dataclass(frozen=True)
-class Tendency:
-    """The habit that the strongest links of `rows` queries, of `of` in total, share.
-
-    `key` is the position of the key that they share, where they share one; then `of` are the
-    queries that may attend to it.
-    """
-
-    habit: Habit
-    rows: int
-    of: int
-    key: int | None = None
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The behaviour of a head on a text.
-
-    `links` are the strongest ones of a few rows, by row, strongest first. The first one of each
-    row shows the `behaviour`, by the words of the text; None where none was looked for or seen.
-    Then `tendency` says what most rows do; where they have nothing in common, `links` do.
-    """
-
-    links: tuple[FoundLink, ...] = ()
-    behaviour: Behaviour | None = None
-    tendency: Tendency | None = None
-
+from attnviz.records.capture import Capture, FloatArray, IntArray, PatternBlock
+from attnviz.records.heads import Finding, FoundLink, Head, NamedHead
 
 ROWS = 512  # sorted at a time, as sorting takes many times what it keeps
 Reduction: TypeAlias = Literal["mean", "max", "rollout"]
@@ -348,3 +282,150 @@ def whole_map(head_map: Map) -> HeadMap:
     if not isinstance(head_map, HeadMap):
         raise TypeError(f"of {head_map.label} only a reduced form was kept")
     return head_map
+
+
+# Consumers of one run, which keep links or cells of a picture: memory never holds n x n matrices.
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The strongest links of a head: keys and weights (n, top), -1 where none; sums of rows (n)."""
+
+    keys: IntArray
+    weights: FloatArray
+    totals: FloatArray
+
+
+@dataclass
+class KeepLinks:
+    """The strongest `top` links of each row to the keys asked for, none weaker than `least`,
+    and none over a distance (query minus key) that is to be skipped."""
+
+    n_queries: int
+    keys: Sequence[int]
+    causal: bool
+    top: int
+    least: float
+    skip: tuple[int, ...] = ()
+    _kept: dict[Head, _Rows] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._keys = np.array(self.keys, np.int64)
+
+    def __call__(self, block: PatternBlock) -> None:
+        apart = block.queries[:, None] - np.arange(block.weights.shape[2])
+        hidden = np.isin(apart, self.skip) if self.skip else None
+        keys, weights = _strongest(block.weights, self._keys, self.top, hidden)
+        if self.causal:  # a first row sees fewer keys than `top`
+            weights[keys > block.queries[:, None]] = -1
+        for i, head in enumerate(block.heads):
+            rows = self._kept.get(Head(block.layer, head))
+            if rows is None:
+                shape = self.n_queries, self.top
+                rows = self._kept[Head(block.layer, head)] = _Rows(
+                    keys=np.full(shape, -1),
+                    weights=np.full(shape, -1, np.float32),
+                    totals=np.zeros(self.n_queries, np.float32),
+                )
+            rows.keys[block.queries, : keys.shape[2]] = keys[i]
+            rows.weights[block.queries, : keys.shape[2]] = weights[i]
+            rows.totals[block.queries] = block.sums[i]
+
+    def maps(self) -> tuple[LinkMap, ...]:
+        made = []
+        for head, rows in sorted(self._kept.items()):
+            query, rank = np.nonzero((rows.weights >= 0) & (rows.weights >= self.least))
+            links = Links(query, rows.keys[query, rank], rows.weights[query, rank])
+            made.append(LinkMap(head.layer, head.head, links=links, totals=rows.totals))
+        return tuple(made)
+
+
+def _strongest(
+    weights: FloatArray, asked: IntArray, top: int, hidden: NDArray[np.bool_] | None
+) -> tuple[IntArray, FloatArray]:
+    """The strongest weights of each row on these keys: keys and weights (heads, rows, ≤ top).
+
+    `hidden` (rows, n) are links that count for -1.
+
+    Of equal ones the earlier key comes first, and so none that the mask forbids, whose weight
+    is 0, before one that it allows.
+    """
+    seen = asked[asked < weights.shape[2]]
+    left = weights.copy() if hidden is None else np.where(hidden, np.float32(-1), weights)
+    left = left if len(seen) == weights.shape[2] else left[:, :, seen]
+    shape = *left.shape[:2], min(top, len(seen))
+    flat = left.reshape(shape[0] * shape[1], left.shape[2])
+    keys, values = (np.empty((len(flat), shape[2]), kind) for kind in (np.int64, np.float32))
+    row = np.arange(len(flat))
+    for rank in range(shape[2]):  # argmax is so fast that a few of them beat any sorting
+        strongest = flat.argmax(axis=1)
+        keys[:, rank], values[:, rank] = seen[strongest], flat[row, strongest]
+        flat[row, strongest] = -1
+    return keys.reshape(shape), values.reshape(shape)
+
+
+@dataclass
+class KeepCells:
+    """Blocks of at most `most` a side over the queries and keys asked for, as `CellMap`s."""
+
+    queries: Sequence[int]
+    keys: Sequence[int]
+    causal: bool
+    most: int
+    _kept: dict[Head, FloatArray] = field(default_factory=dict)
+    _sums: dict[Head, bool] = field(default_factory=dict)
+
+    def __call__(self, block: PatternBlock) -> None:
+        down, across = self._block
+        columns = bisect_left(self.keys, block.weights.shape[2])  # of the keys asked for
+        everything = columns == block.weights.shape[2]
+        shown = block.weights if everything else block.weights[:, :, self.keys[:columns]]
+        sums = block.sums if everything else shown.sum(axis=2)  # (heads, rows)
+        off: FloatArray = np.abs(sums - 1).max(axis=1)  # (heads)
+        rows = np.searchsorted(self.queries, block.queries) // down  # (rows), rising
+        touched, starts = np.unique(rows, return_index=True)
+        bounds = zip(starts, (*starts[1:], len(rows)), strict=True)
+        # several times faster than numpy's reduceat
+        reduced = np.stack([shown[:, a:b].max(axis=1) for a, b in bounds], axis=1)
+        padded = np.pad(reduced, ((0, 0), (0, 0), (0, -columns % across)))
+        reduced = np.maximum.reduce([padded[:, :, i::across] for i in range(across)])
+        for i, head in enumerate(Head(block.layer, head) for head in block.heads):
+            cells = self._kept.setdefault(head, np.zeros(self._shape, np.float32))
+            place = touched[:, None], np.arange(reduced.shape[2])
+            cells[place] = np.maximum(cells[place], reduced[i])
+            self._sums[head] = self._sums.get(head, True) and bool(off[i] < 0.005)
+
+    @property
+    def _block(self) -> tuple[int, int]:
+        """How many (queries, keys) a cell stands for."""
+        down, across = (math.ceil(len(asked) / self.most) for asked in (self.queries, self.keys))
+        return down, across
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        down, across = self._block
+        return math.ceil(len(self.queries) / down), math.ceil(len(self.keys) / across)
+
+    def maps(self) -> tuple[CellMap, ...]:
+        hidden = self._hidden()
+        return tuple(
+            CellMap(
+                head.layer,
+                head.head,
+                cells=np.where(hidden, np.float32(np.nan), cells),
+                shape=(len(self.queries), len(self.keys)),
+                sums=self._sums[head],
+            )
+            for head, cells in sorted(self._kept.items())
+        )
+
+    def _hidden(self) -> NDArray[np.bool_]:
+        """True for cells of whose links the mask forbids every one."""
+        if not self.causal:
+            return np.zeros(self._shape, np.bool_)
+        down, across = self._block
+        last = np.minimum(np.arange(self._shape[0]) * down + down, len(self.queries)) - 1
+        hidden: NDArray[np.bool_] = (
+            np.array(self.keys)[::across] > np.array(self.queries)[last][:, None]
+        )
+        return hidden

@@ -1,9 +1,9 @@
 """The names of heads, and the ways to choose heads by name."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from attnviz.errors import UsageError, option
 
@@ -198,3 +198,70 @@ class ModelFacts:
     parameters: int
     context: int
     where: str
+
+
+# What a head does on one text: where a behaviour may show, and the claims of a title.
+
+Behaviour: TypeAlias = Literal["adjectives", "pronouns", "mystery", "senses", "induction"]
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """A query word and the words that may be its keys, by the positions of their tokens."""
+
+    word: tuple[int, ...]
+    keys: tuple[tuple[int, ...], ...]
+
+    @property
+    def query(self) -> int:
+        """The position whose row is meant: the word's last token, which sees all of it."""
+        return self.word[-1]
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        return tuple(sorted({position for key in self.keys for position in key}))
+
+
+Evidence: TypeAlias = Mapping[Behaviour, tuple[Occasion, ...]]
+"""The occasions of each behaviour; none where it cannot occur in the text."""
+
+
+Habit: TypeAlias = Literal["previous", "followers", "self", "one key"]
+"""The target of a query's strongest link: the token before, the token that followed an earlier
+occurrence of the query, the query itself, or one key that many queries share."""
+
+
+class FoundLink(NamedTuple):
+    """A link by its positions, with its weight."""
+
+    query: int
+    key: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class Tendency:
+    """The habit that the strongest links of `rows` queries, of `of` in total, share.
+
+    `key` is the position of the key that they share, where they share one; then `of` are the
+    queries that may attend to it.
+    """
+
+    habit: Habit
+    rows: int
+    of: int
+    key: int | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The behaviour of a head on a text.
+
+    `links` are the strongest ones of a few rows, by row, strongest first. The first one of each
+    row shows the `behaviour`, by the words of the text; None where none was looked for or seen.
+    Then `tendency` says what most rows do; where they have nothing in common, `links` do.
+    """
+
+    links: tuple[FoundLink, ...] = ()
+    behaviour: Behaviour | None = None
+    tendency: Tendency | None = None

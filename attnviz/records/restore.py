@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast, get_args
 
 from attnviz.errors import readable
-from attnviz.records.call import Asked
 from attnviz.records.capture import (
     VALUE_NORMS,
+    Asked,
     Capture,
     FloatArray,
     Kind,
@@ -17,8 +17,7 @@ from attnviz.records.capture import (
     TextLoss,
 )
 from attnviz.records.heads import LONGEST_NAME, Head, NamedHead
-from attnviz.records.prompt import Segment
-from attnviz.records.tokens import SPECIAL_LABEL, Token
+from attnviz.records.tokens import SPECIAL_LABEL, Segment, Token
 from attnviz.records.transforms import SENTENCES, NormBased, Transform, transform_from_dict
 
 T = TypeVar("T")

@@ -17,8 +17,7 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, Union, get_
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.records.call import Asked
-from attnviz.records.capture import Capture, MadeBy, ModelIdentity
+from attnviz.records.capture import Asked, Capture, MadeBy, ModelIdentity
 from attnviz.records.heads import Head, NamedHead
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import transform_to_dict

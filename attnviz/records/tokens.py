@@ -1,9 +1,11 @@
 """Tokens: the pieces a text is cut into, and the labels that a person reads."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
-from attnviz.errors import in_quotes, readable
+from attnviz.errors import IdleOption, InputError, UsageError, in_quotes, option, readable
 
 SPECIAL_LABEL = "BOS"
 MASKS = ("[MASK]", "<mask>")
@@ -58,3 +60,147 @@ class Token:
 def numbered(tokens: Iterable[Token], first: int = 0) -> tuple[Token, ...]:
     """The same tokens, numbered from `first` on."""
     return tuple(replace(token, index=i) for i, token in enumerate(tokens, start=first))
+
+
+# Segments: named parts of a prompt, of which every token belongs to exactly one.
+
+
+Slice: TypeAlias = tuple[int, int]
+"""From a character of the prompt up to, and without, another."""
+OTHER, TEMPLATE = "other", "template"
+"""The segment of what no other segment holds: of a prompt, and of a chat."""
+RESTS = (OTHER, TEMPLATE)
+TAKEN = frozenset((*RESTS, "sink", "special", "answer"))
+"""Names of columns that are no segment of a user's."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A named part of a prompt: one slice of it or several."""
+
+    name: str
+    slices: tuple[Slice, ...]
+
+
+def partition(
+    text: str, segments: Iterable[Segment], rest: str = OTHER, *, blanks: bool = False
+) -> tuple[Segment, ...]:
+    """The segments in the order of the prompt, with one for what they leave over.
+
+    That one stands last where it is nothing but blanks.
+
+    Args:
+        text: the prompt.
+        segments: parts of it, in any order.
+        rest: the name of what they leave over.
+        blanks: they are left over, too, where they stand alone between two segments; else they
+            need none, and count for the one before.
+
+    Raises:
+        InputError: two of them overlap.
+    """
+    given = tuple(segments)
+    taken = sorted((slice_, s.name) for s in given for slice_ in s.slices)
+    gaps, end, before = list[Slice](), 0, ""
+    for (start, after), name in taken:
+        if start < end:
+            raise InputError(
+                f"the segments {before!r} and {name!r} overlap",
+                f"make each {option('segments')} end before the next begins",
+            )
+        gaps.append((end, start))
+        end, before = after, name
+    gaps.append((end, len(text)))
+    gaps = [(a, b) for a, b in gaps if text[a:b].strip() or (blanks and a < b)]
+    left = [Segment(rest, tuple(gaps))] if gaps else []
+    blank = not any(text[a:b].strip() for a, b in gaps)  # which stands at the end
+    ordered = sorted([*given, *([] if blank else left)], key=lambda segment: segment.slices[0])
+    return (*ordered, *(left if blank else []))
+
+
+def segment_of(tokens: Sequence[Token], segments: Sequence[Segment], text: str) -> list[int | None]:
+    """For each token the index of its segment: that of its first character that is no space.
+
+    None for a special token, which has no character.
+    """
+    starts = sorted((start, i) for i, s in enumerate(segments) for start, _ in s.slices)
+
+    def of(token: Token) -> int | None:
+        if token.special:
+            return None
+        slice_ = text[token.start : token.end]
+        blanks = len(slice_) - len(slice_.lstrip()) if slice_.strip() else 0
+        before = bisect_right(starts, (token.start + blanks, len(segments)))
+        return starts[max(before, 1) - 1][1]
+
+    return [of(token) for token in tokens]
+
+
+# A chat, and the parts of it whose places in the prompt are wanted.
+
+
+@dataclass(frozen=True)
+class ChatPart:
+    """A part of a chat: its name, and the keys that lead to each of its texts."""
+
+    name: str
+    paths: tuple[tuple[str | int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Chat:
+    """The input of a template: `messages`, and perhaps `documents` and `tools`; and its parts.
+
+    `template`: the name of the template, of several; None leaves the choice to transformers.
+    `variables`: what else the template reads (`enable_thinking`).
+    """
+
+    content: Mapping[str, Any]
+    parts: tuple[ChatPart, ...]
+    template: str | None = None
+    variables: Mapping[str, Any] = field(default_factory=dict)
+
+
+# How a model writes an answer.
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How each new token is chosen, and how many there are at most.
+
+    `temperature` divides the logits; 0 takes the likeliest token. `top_p`: the likeliest tokens
+    whose probabilities reach this sum together are drawn from. `seed`: of the random numbers.
+
+    Raises:
+        UsageError: a number out of range, or one that changes nothing.
+    """
+
+    most: int = 64
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the likeliest token is taken: by request, or as no other is ever drawn.
+
+        Logits divided by less than 1e-30 could exceed float32; the draw is certain long before.
+        """
+        return self.temperature < 1e-30
+
+    def __post_init__(self) -> None:
+        if not 0 < self.top_p <= 1:
+            raise UsageError(
+                f"{option('top_p', self.top_p)} is not a probability",
+                "give more than 0, and at most 1",
+            )
+        idle = "top_p" if self.top_p < 1 else "seed" if self.seed else ""
+        if idle and not self.temperature:
+            raise IdleOption(
+                f"{option(idle)} does nothing without {option('temperature')}",
+                f"add {option('temperature', 1)}, or leave it out",
+            )
+
+
+GoOn: TypeAlias = Callable[[int], bool]
+"""Is told of each new token, after its rows; says whether the model is to write another one."""

@@ -12,7 +12,7 @@ from attnviz.commands.generate.run import Writing, answering
 from attnviz.inputs.prompts import Document, with_documents
 from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
-from attnviz.records.prompt import Sampling
+from attnviz.records.tokens import Sampling
 
 folder, text, new, engine = sys.argv[1:]
 model = load(Source(folder, engine=engine))  # type: ignore[arg-type]

@@ -6,8 +6,8 @@ import pytest
 
 from attnviz.draw.headlines import about, map_title
 from attnviz.errors import as_argument
-from attnviz.records.exhibit import Choice, Finding, FoundLink, Habit, Tendency
-from attnviz.records.heads import Head, NamedHead
+from attnviz.records.exhibit import Choice
+from attnviz.records.heads import Finding, FoundLink, Habit, Head, NamedHead, Tendency
 from tests.factories import make_capture, make_exhibit
 
 HEAD = Head(0, 1)

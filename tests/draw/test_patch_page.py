@@ -9,8 +9,8 @@ from attnviz.commands.patch import picture
 from attnviz.commands.patch.page import page
 from attnviz.commands.patch.record import PatchEffect, PatchReport
 from attnviz.records.capture import Capture
-from attnviz.records.interventions import Candidate, Outcome, Question, Site, SiteKind
 from attnviz.records.metrics import Estimate
+from attnviz.records.predict import Candidate, Outcome, Question, Site, SiteKind
 from tests.factories import make_capture
 
 HOSTILE = '<script>alert("x")</script>'

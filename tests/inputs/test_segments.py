@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from attnviz.errors import InputError, UsageError
 from attnviz.inputs.prompts import Document, cut, cut_prompt, named, with_documents
-from attnviz.records.prompt import OTHER, Segment, partition, segment_of
+from attnviz.records.tokens import OTHER, Segment, partition, segment_of
 from tests.factories import make_tokens
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from attnviz.kit.choose import finding_of
-from attnviz.records.exhibit import Exhibit, Finding, FoundLink, Habit, Tendency
-from attnviz.records.heads import Head, NamedHead
+from attnviz.records.exhibit import Exhibit
+from attnviz.records.heads import Finding, FoundLink, Habit, Head, NamedHead, Tendency
 from attnviz.records.transforms import Scores
 from tests.factories import make_capture, make_exhibit
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from attnviz.commands.show.rows import json_chunks
 from attnviz.records.capture import Capture, TextLoss
-from attnviz.records.exhibit import Exhibit, Finding, FoundLink, HeadMap, Tendency
-from attnviz.records.heads import Head, NamedHead
+from attnviz.records.exhibit import Exhibit, HeadMap
+from attnviz.records.heads import Finding, FoundLink, Head, NamedHead, Tendency
 from tests.factories import make_capture, make_exhibit, make_tokens
 
 

@@ -15,7 +15,7 @@ from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import generate
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.capture import FloatArray, KeepEverything, PatternBlock, Wanted
-from attnviz.records.prompt import Sampling
+from attnviz.records.tokens import Sampling
 from tests.architectures import ARCHITECTURES, Architecture
 
 WRITERS = [a for a in ARCHITECTURES if a.causal and not a.image and a.kind == "self"]

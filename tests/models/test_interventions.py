@@ -19,7 +19,7 @@ from attnviz.models.placement import BATCH_TOKENS
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.runs import intervene_native
 from attnviz.records.heads import Head
-from attnviz.records.interventions import CutLink, Edit, Intervention, Site, SourceRun
+from attnviz.records.predict import CutLink, Edit, Intervention, Site, SourceRun
 from tests.builtin import FOLDER, LAYERS
 from tests.interventions import (
     ARCHITECTURES,

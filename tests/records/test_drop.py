@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnviz.records.apply import NOTHING, without_keys
 from attnviz.records.exhibit import HeadMap
-from attnviz.records.patterns import NOTHING, without_keys
 from tests.factories import random_patterns
 
 

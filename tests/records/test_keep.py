@@ -4,9 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.records.apply import KeepCells, KeepLinks
 from attnviz.records.capture import FloatArray, PatternBlock
-from attnviz.records.exhibit import Exhibit, HeadMap, links_of, row_totals
+from attnviz.records.exhibit import Exhibit, HeadMap, KeepCells, KeepLinks, links_of, row_totals
 from tests.factories import make_capture
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.models.tokenizer import TextTokenizer
+from attnviz.records.apply import merged
 from attnviz.records.capture import Capture, LayerPattern
-from attnviz.records.patterns import merged
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Merged, Unit
 from tests.conftest import bytes_tokenizer

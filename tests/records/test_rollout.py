@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from attnviz.records.apply import rollout
 from attnviz.records.exhibit import HeadMap
-from attnviz.records.patterns import rollout
 from tests.factories import random_patterns
 
 

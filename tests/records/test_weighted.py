@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from attnviz.errors import UsageError
+from attnviz.records.apply import weighted
 from attnviz.records.capture import VALUE_NORMS
 from attnviz.records.heads import Head
-from attnviz.records.patterns import weighted
 from attnviz.records.transforms import NormBased
 from tests.factories import make_capture
 

@@ -26,7 +26,7 @@ from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_optio
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session, progress
 from attnviz.kit.values import layer_names, texts_of, which_heads, words_of
-from attnviz.records.interventions import Measure, Replacement
+from attnviz.records.predict import Measure, Replacement
 
 Mlps: TypeAlias = Annotated[
     g.LayerNames | None,

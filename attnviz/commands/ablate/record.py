@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
-from attnviz.records.interventions import Candidate, Outcome, Replacement
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
-from attnviz.records.predict import NextTokens, mean_outcome
+from attnviz.records.predict import Candidate, NextTokens, Outcome, Replacement, mean_outcome
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from attnviz.commands.ablate.record import AblationReport, BeforeAfter, Effect, 
 from attnviz.draw.outcome import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES, unit
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form, Result
-from attnviz.records.interventions import Candidate, Outcome, Replacement
 from attnviz.records.parts import Part
-from attnviz.records.predict import NextTokens
+from attnviz.records.predict import Candidate, NextTokens, Outcome, Replacement
 from attnviz.records.rows import ERROR, LINE_OR_MEAN, Field, Fields, JsonOutput, list_of, model_name
 
 

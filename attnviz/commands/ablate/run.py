@@ -23,20 +23,22 @@ from attnviz.kit.intervene import intervene, keep_next_tokens, likely, question_
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head, choose_heads, choose_layers
-from attnviz.records.interventions import (
+from attnviz.records.parts import Part
+from attnviz.records.positions import find_positions
+from attnviz.records.predict import (
     ChangedRun,
     CutLink,
     Edit,
     Intervention,
+    KeepOutcomes,
+    LogitRows,
     Measure,
+    NextTokens,
     Question,
     Replacement,
     RunConsumer,
     Site,
 )
-from attnviz.records.parts import Part
-from attnviz.records.positions import find_positions
-from attnviz.records.predict import KeepOutcomes, LogitRows, NextTokens
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

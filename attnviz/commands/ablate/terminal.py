@@ -17,7 +17,7 @@ from attnviz.draw.terminal.grid import value_grid
 from attnviz.draw.terminal.listing import Column, footnotes, listing
 from attnviz.draw.titles import probability
 from attnviz.errors import readable
-from attnviz.records.interventions import Candidate
+from attnviz.records.predict import Candidate
 
 
 def render(report: AblationReport, display: Display, top: int) -> Iterator[RenderableType]:

@@ -30,7 +30,7 @@ from attnviz.kit.lines import say
 from attnviz.kit.option import command, option_field
 from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
-from attnviz.records.call import Asked, asked
+from attnviz.records.capture import Asked, asked
 from attnviz.records.rows import made_to_dict
 
 # What `attnviz atlas` shows besides its table: one head, two scores, several scans, a tree.

@@ -24,11 +24,10 @@ from attnviz.commands.compare.record import (
 )
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
-from attnviz.records.apply import exhibit_of
+from attnviz.records.apply import NOTHING, exhibit_of
 from attnviz.records.capture import Capture, LayerPattern
 from attnviz.records.exhibit import Choice, Exhibit, Map, whole_map
 from attnviz.records.heads import Head, choose_heads, every_head
-from attnviz.records.patterns import NOTHING
 from attnviz.records.positions import one_position
 from attnviz.records.tokens import numbered
 from attnviz.records.transforms import SpecialDropped, Transforms

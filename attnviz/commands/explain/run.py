@@ -15,7 +15,8 @@ from attnviz.errors import InputError
 from attnviz.kit.choose import found, one_row, position_of
 from attnviz.kit.prepare import TextOptions, prepare
 from attnviz.records.capture import Capture
-from attnviz.records.exhibit import Choice, Finding
+from attnviz.records.exhibit import Choice
+from attnviz.records.heads import Finding
 from attnviz.records.trace import (
     EmbeddingTrace,
     HeadTrace,

@@ -30,9 +30,9 @@ from attnviz.draw.terminal.grid import append_points, points_a_line
 from attnviz.draw.terminal.heatmap import NUMBER_CELLS, TALLEST_LABEL, cell_of, column_labels
 from attnviz.draw.terminal.text import lines_of
 from attnviz.draw.titles import facts
+from attnviz.records.apply import Between, each, go_on
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit
-from attnviz.records.patterns import Between, each, go_on
 
 BORDER = 6  # cells beside a title in it
 SHORTEST = 3  # letters of a label that stands upright

@@ -14,11 +14,10 @@ from attnviz.draw.labels import distinct_labels, fenced
 from attnviz.draw.matrix import Grid, grid_of, shown, strongest
 from attnviz.errors import UsageError
 from attnviz.kit.choose import finding_of, start_choice
-from attnviz.records.apply import exhibit_of
+from attnviz.records.apply import Between, exhibit_of, go_on
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, links_of, whole_map
 from attnviz.records.heads import Head
-from attnviz.records.patterns import Between, go_on
 from attnviz.records.positions import last_word
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Merged, Transforms

@@ -14,8 +14,7 @@ from attnviz.records.capture import Capture, FloatArray, IntArray
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head
 from attnviz.records.positions import groups_of
-from attnviz.records.prompt import Segment, segment_of
-from attnviz.records.tokens import Token
+from attnviz.records.tokens import Segment, Token, segment_of
 from attnviz.records.transforms import How
 
 KeyKind: TypeAlias = Literal["sink", "segment", "special", "answer"]

@@ -31,7 +31,7 @@ from attnviz.kit.option import (
 from attnviz.kit.session import Session
 from attnviz.kit.values import Messages, documents_of, prompt_of, which_heads, words
 from attnviz.records.exhibit import PictureLook
-from attnviz.records.prompt import Chat, Sampling
+from attnviz.records.tokens import Chat, Sampling
 from attnviz.records.transforms import How
 
 ANSWER = "The answer"

@@ -38,13 +38,20 @@ from attnviz.kit.prepare import (
     loss_of,
     unknown_words,
 )
-from attnviz.records.call import asked
-from attnviz.records.capture import Capture, FloatArray, LayerPattern, PatternBlock, Wanted
+from attnviz.records.capture import Capture, FloatArray, LayerPattern, PatternBlock, Wanted, asked
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head, by_layer, choose_heads
-from attnviz.records.prompt import RESTS, TEMPLATE, Chat, Sampling, partition, segment_of
 from attnviz.records.rows import versions_now
-from attnviz.records.tokens import Token, numbered
+from attnviz.records.tokens import (
+    RESTS,
+    TEMPLATE,
+    Chat,
+    Sampling,
+    Token,
+    numbered,
+    partition,
+    segment_of,
+)
 from attnviz.records.transforms import How
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_optio
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session, as_flag, progress
 from attnviz.kit.values import texts_of, token_names, which_heads, words, words_of
-from attnviz.records.interventions import Measure, SiteKind
+from attnviz.records.predict import Measure, SiteKind
 
 SourceText: TypeAlias = Annotated[
     str | Sequence[str],

@@ -9,9 +9,8 @@ import numpy as np
 
 from attnviz.errors import InputError, option
 from attnviz.records.capture import Capture
-from attnviz.records.interventions import Outcome, Question, Site, SiteKind
 from attnviz.records.metrics import Estimate
-from attnviz.records.predict import mean_outcome
+from attnviz.records.predict import Outcome, Question, Site, SiteKind, mean_outcome
 from attnviz.records.tokens import Token
 
 

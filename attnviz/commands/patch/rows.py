@@ -8,7 +8,7 @@ from attnviz.draw.labels import distinct_labels
 from attnviz.draw.outcome import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form, Result
-from attnviz.records.interventions import Candidate, Outcome, SiteKind
+from attnviz.records.predict import Candidate, Outcome, SiteKind
 from attnviz.records.rows import ERROR, LAYER, LINE_OR_MEAN, Field, Fields, JsonOutput, model_name
 
 

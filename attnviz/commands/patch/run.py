@@ -14,18 +14,19 @@ from attnviz.kit.intervene import candidate, check_memory, intervene, likely, qu
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
-from attnviz.records.interventions import (
+from attnviz.records.positions import find_matches, find_positions
+from attnviz.records.predict import (
     Edit,
     Intervention,
+    KeepOutcomes,
     Measure,
     Outcome,
     Question,
     Site,
     SiteKind,
     SourceRun,
+    outcome_of,
 )
-from attnviz.records.positions import find_matches, find_positions
-from attnviz.records.predict import KeepOutcomes, outcome_of
 from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:

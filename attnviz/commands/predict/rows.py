@@ -8,10 +8,16 @@ from attnviz.draw.outcome import EXACT_TOKENS, unit
 from attnviz.draw.parts import part_name
 from attnviz.draw.titles import amount, facts
 from attnviz.kit.result import Form, Result
-from attnviz.records.interventions import Candidate, PredictedAnswer, Question
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
-from attnviz.records.predict import Attribution, Prediction, PredictionMean
+from attnviz.records.predict import (
+    Attribution,
+    Candidate,
+    PredictedAnswer,
+    Prediction,
+    PredictionMean,
+    Question,
+)
 from attnviz.records.rows import LINE, LINE_OR_MEAN, Field, Fields, JsonOutput, measured
 from attnviz.records.tokens import Token
 

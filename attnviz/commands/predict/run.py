@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.kit.intervene import candidate_after, keep_next_tokens, likely, question_of
 from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare
-from attnviz.records.apply import KeepLinks
 from attnviz.records.capture import FloatArray
+from attnviz.records.exhibit import KeepLinks
 from attnviz.records.heads import every_head
-from attnviz.records.interventions import PredictedAnswer, Question
 from attnviz.records.predict import (
     Attribution,
     KeepNextTokens,
     LastLink,
     LogitRows,
+    PredictedAnswer,
     Prediction,
+    Question,
     outcome_of,
 )
 from attnviz.records.tokens import MASKS

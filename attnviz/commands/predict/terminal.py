@@ -13,9 +13,15 @@ from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, widest
 from attnviz.draw.terminal.listing import Column, bars_of_parts, listing
 from attnviz.draw.titles import amount, bar_of, facts, probability
 from attnviz.errors import readable
-from attnviz.records.interventions import PredictedAnswer
 from attnviz.records.metrics import Estimate
-from attnviz.records.predict import Attribution, LastLink, NextTokens, Prediction, PredictionMean
+from attnviz.records.predict import (
+    Attribution,
+    LastLink,
+    NextTokens,
+    PredictedAnswer,
+    Prediction,
+    PredictionMean,
+)
 
 BAR = 24  # cells at most
 

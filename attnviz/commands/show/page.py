@@ -24,12 +24,11 @@ from attnviz.inputs.prompts import cut
 from attnviz.kit.choose import found, start_choice, telling_query, told_query
 from attnviz.kit.prepare import HeadOptions
 from attnviz.kit.scores import score_capture
-from attnviz.records.apply import EVERYTHING, queries_of, whole_exhibit
+from attnviz.records.apply import EVERYTHING, merged, queries_of, whole_exhibit
 from attnviz.records.capture import Capture
-from attnviz.records.exhibit import Choice, Exhibit, Filters, Finding, HeadMap, whole_map
-from attnviz.records.heads import Head
+from attnviz.records.exhibit import Choice, Exhibit, Filters, HeadMap, whole_map
+from attnviz.records.heads import Finding, Head
 from attnviz.records.metrics import HeadMetrics
-from attnviz.records.patterns import merged
 from attnviz.records.positions import groups_of
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import PLAIN, KeysDropped, SpecialDropped, Transforms, Unit

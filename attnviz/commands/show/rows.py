@@ -12,17 +12,8 @@ from numpy.typing import NDArray
 
 from attnviz.kit.formats import SEPARATORS, cell, printable_cell
 from attnviz.records.capture import Capture, Kind, TextLoss
-from attnviz.records.exhibit import (
-    Exhibit,
-    Finding,
-    FoundLink,
-    Links,
-    Map,
-    Tendency,
-    links_of,
-    whole_map,
-)
-from attnviz.records.heads import NamedHead
+from attnviz.records.exhibit import Exhibit, Links, Map, links_of, whole_map
+from attnviz.records.heads import Finding, FoundLink, NamedHead, Tendency
 from attnviz.records.rows import (
     ABSENT,
     HEAD,

@@ -25,17 +25,9 @@ from attnviz.kit.choose import (
 )
 from attnviz.kit.formats import Piece
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
-from attnviz.records.apply import (
-    EVERYTHING,
-    KeepCells,
-    KeepLinks,
-    distances_of,
-    exhibit_of,
-    keys_of,
-    queries_of,
-)
+from attnviz.records.apply import EVERYTHING, distances_of, exhibit_of, keys_of, queries_of
 from attnviz.records.capture import Capture, PatternBlock
-from attnviz.records.exhibit import Choice, Exhibit, Look
+from attnviz.records.exhibit import Choice, Exhibit, KeepCells, KeepLinks, Look
 from attnviz.records.heads import Head
 from attnviz.records.transforms import PLAIN
 

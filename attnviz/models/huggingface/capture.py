@@ -37,7 +37,7 @@ from attnviz.models.loaded import HeadRows, TakeRows
 from attnviz.models.sampling import LOGIT_ROWS, Handover, log_probability, numbers, rows_at_a_time
 from attnviz.records.capture import Consumer, FloatArray, Kind, Wanted
 from attnviz.records.predict import LogitConsumer, LogitRows
-from attnviz.records.prompt import GoOn, Sampling
+from attnviz.records.tokens import GoOn, Sampling
 
 
 class _LastLayerSeen(Exception):

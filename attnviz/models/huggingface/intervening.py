@@ -21,7 +21,7 @@ from attnviz.models.huggingface.residual import ENOUGH, Seen, first_of, what_is_
 from attnviz.models.intervening import ChangedBatch, batches, take
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.models.sampling import log_probability, numbers, rows_at_a_time
-from attnviz.records.interventions import (
+from attnviz.records.predict import (
     ChangedRun,
     CutLink,
     Edit,

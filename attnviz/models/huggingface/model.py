@@ -28,10 +28,8 @@ from attnviz.models.tracing import head_trace
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.interventions import Intervention, RunConsumer, SourceRun
-from attnviz.records.predict import LogitConsumer
-from attnviz.records.prompt import GoOn, Sampling
-from attnviz.records.tokens import Token
+from attnviz.records.predict import Intervention, LogitConsumer, RunConsumer, SourceRun
+from attnviz.records.tokens import GoOn, Sampling, Token
 from attnviz.records.trace import HeadTrace
 
 

@@ -31,9 +31,8 @@ from attnviz.models.tracing import head_trace
 from attnviz.models.weights import fingerprint
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, ModelIdentity, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.interventions import Intervention, RunConsumer, SourceRun
-from attnviz.records.predict import LogitConsumer, LogitRows
-from attnviz.records.prompt import GoOn, Sampling
+from attnviz.records.predict import Intervention, LogitConsumer, LogitRows, RunConsumer, SourceRun
+from attnviz.records.tokens import GoOn, Sampling
 from attnviz.records.trace import HeadTrace
 
 

@@ -30,7 +30,7 @@ from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.tracing import RecordedHead, present
 from attnviz.records.capture import Kind
 from attnviz.records.heads import Head
-from attnviz.records.interventions import (
+from attnviz.records.predict import (
     ChangedRun,
     CutLink,
     Intervention,

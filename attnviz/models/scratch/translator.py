@@ -32,8 +32,7 @@ from attnviz.models.weights import (
 )
 from attnviz.records.capture import Capture, Consumer, FloatArray, Kind, ModelIdentity, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.prompt import GoOn, Sampling
-from attnviz.records.tokens import Token
+from attnviz.records.tokens import GoOn, Sampling, Token
 from attnviz.records.trace import HeadTrace
 
 POINTS: Mapping[Kind, str] = {

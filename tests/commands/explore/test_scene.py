@@ -8,8 +8,8 @@ import pytest
 from attnviz.commands.explore.app import matches_of
 from attnviz.commands.explore.scene import Scene, Toggles, scene_of
 from attnviz.errors import UsageError
+from attnviz.records.apply import merged, rollout
 from attnviz.records.heads import Head, NamedHead
-from attnviz.records.patterns import merged, rollout
 from attnviz.records.tokens import Token
 from tests.factories import make_capture
 

@@ -20,7 +20,7 @@ from attnviz.commands.generate.answer import (
 from attnviz.records.capture import Capture, FloatArray, LayerPattern
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head
-from attnviz.records.prompt import Segment, partition
+from attnviz.records.tokens import Segment, partition
 from tests.factories import make_capture, make_tokens, random_patterns
 
 CHOICE = Choice((Head(0, 0),))

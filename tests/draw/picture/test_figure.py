@@ -580,7 +580,7 @@ def test_reduced_heads_are_drawn_too() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["picture.heatmap", "picture.grid", "terminal.table", "terminal.heatmap", "terminal.text"],
+    ["picture.heatmap", "terminal.table", "terminal.heatmap", "terminal.text"],
 )
 def test_importing_a_renderer_does_not_import_matplotlib(module: str) -> None:
     code = f"import sys, attnviz.draw.{module}; print('matplotlib' in sys.modules)"

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from attnviz.draw.picture.frame import draw_bar
 from attnviz.draw.picture.paint import PictureOptions, Scale, draw_color_bar, words_for
 from attnviz.records.capture import FloatArray
-from attnviz.records.exhibit import Choice, Finding, FoundLink
-from attnviz.records.heads import Head, NamedHead
+from attnviz.records.exhibit import Choice
+from attnviz.records.heads import Finding, FoundLink, Head, NamedHead
 from attnviz.records.transforms import NormBased, Scores, Transform
 from tests.factories import make_capture, make_exhibit
 

@@ -29,7 +29,7 @@ from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.huggingface.call import AttentionCall, is_foreign
 from attnviz.models.huggingface.proof import EXACT
 from attnviz.records.capture import KeepEverything, Wanted
-from attnviz.records.interventions import CutLink
+from attnviz.records.predict import CutLink
 from tests.conftest import bytes_tokenizer
 
 TEXT = "a fluffy blue creature roamed the forest"
