@@ -15,7 +15,7 @@ from attnviz.console import Display, plain_text
 from attnviz.draw.titles import model_notes, text_notes
 from attnviz.errors import UsageError, as_argument, spelled
 from attnviz.inputs.captures import CAPTURE_META, Entry, archive_chunks
-from attnviz.kit.formats import PICTURES, ROWS, choose_format, record_chunks
+from attnviz.kit.formats import ROWS, choose_format, record_chunks
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.capture import Asked, Capture, ModelIdentity, asked
 from attnviz.records.rows import Column, Fields, Row, made_to_dict, shortest, to_json
@@ -53,18 +53,13 @@ def _nested(array: Numbers) -> object:
 
 def calculation_npz(facts: Mapping[str, object], arrays: Mapping[str, Numbers]) -> Iterator[bytes]:
     """The facts as JSON in the entry `meta`, then every array."""
-
-    entries: list[tuple[str, Entry]] = [
-        (CAPTURE_META, np.array(json.dumps(facts, allow_nan=False)))
-    ]
-    entries += [(name, array) for name, array in arrays.items()]
-    yield from archive_chunks(entries)
+    meta: Entry = np.array(json.dumps(facts, allow_nan=False))
+    yield from archive_chunks([(CAPTURE_META, meta), *arrays.items()])
 
 
 T = TypeVar("T")
 Maker: TypeAlias = str | Callable[..., Any]
 """A function, or its name as "module:function", which is imported when it is needed."""
-WRITTEN = ("txt", "json", "npz", "html", *ROWS, *PICTURES)
 
 
 @dataclass(frozen=True)
@@ -97,14 +92,15 @@ class Form(Generic[T]):
     archive: Maker | None = None
     top: int | None = None
 
-    def maker(self, medium: str, refusal: str, hint: str) -> Any:
-        """What makes the form in a medium.
+    def part(self, name: str, refusal: str) -> Any:
+        """What one of the attributes holds: its fields, or what makes the form in a medium.
 
         Raises:
             UsageError: there is no such form.
         """
-        maker: Maker | None = getattr(self, medium)
+        maker: Maker | Fields[Any] | None = getattr(self, name)
         if maker is None:
+            hint = "use its rows" if self.fields else "write json or npz"
             raise UsageError(f"attnviz {self.command} {refusal} of this", hint)
         if isinstance(maker, str):
             module, _, name = maker.partition(":")
@@ -173,14 +169,13 @@ class Result(Generic[T]):
 
     @property
     def _fields(self) -> Fields[Any]:
-        if self._form.fields is None:
-            raise UsageError(f"attnviz {self.command} writes no rows of this", "write json or npz")
-        return self._form.fields
+        fields: Fields[Any] = self._form.part("fields", "writes no rows")
+        return fields
 
     @property
     def _archive(self) -> tuple[Row, Mapping[str, Numbers]]:
         archive: Callable[[T], tuple[Row, Mapping[str, Numbers]]]
-        archive = self._form.maker("archive", "writes no npz", "use its rows")
+        archive = self._form.part("archive", "writes no npz")
         return archive(self.record)
 
     def _rows(self) -> list[Row]:
@@ -211,13 +206,13 @@ class Result(Generic[T]):
     def drawn(self, **look: Any) -> "Drawn":
         """The picture, with what is to be said beside it; as `figure`."""
         draw: Callable[..., Drawn]
-        draw = self._form.maker("picture", "draws no picture", "use its rows")
+        draw = self._form.part("picture", "draws no picture")
         return draw(self.record, **look)
 
     def shown(self, display: Display) -> "Iterable[RenderableType]":
         """What the terminal shows."""
         render: Callable[..., Iterable[RenderableType]]
-        render = self._form.maker("terminal", "shows nothing", "use its rows")
+        render = self._form.part("terminal", "shows nothing")
         if self._form.top is None:
             return render(self.record, display)
         return render(self.record, display, self._top or self._form.top)
@@ -236,7 +231,7 @@ class Result(Generic[T]):
             return write({**facts, "made": self.made}, arrays)
         if format == "html":
             page: Callable[[T], Iterable[str]]
-            page = self._form.maker("page", "makes no page", "use a picture")
+            page = self._form.part("page", "makes no page")
             return page(self.record)
         if format == "txt":
             return self.shown(display or Display())
@@ -263,12 +258,8 @@ class Result(Generic[T]):
         form = choose_format(Path(path), None, False)
         if look and not form.picture:
             raise UsageError(f"{next(iter(look))} is for pictures", "leave it out")
-        if form.name == "txt":
-            write_bytes(Path(path), [str(self).encode()])
-            return
-        if form.name not in WRITTEN:
-            raise UsageError(f"attnviz {self.command} writes no {form.name}", "choose another file")
-        write_bytes(Path(path), encoded(self.pieces(form.name, **look)))
+        pieces = [str(self)] if form.name == "txt" else self.pieces(form.name, **look)
+        write_bytes(Path(path), encoded(pieces))
 
     def after(self, texts: "Sequence[Result[Any]]") -> "Result[T]":
         """The same mean, with the rows of each text before its own."""
@@ -291,12 +282,6 @@ def notes_of(captures: Iterable[Capture]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(spelled(note, as_argument) for note in said))
 
 
-# A calculation: a record, all of its arrays, and how it is written out.
-
-
-CALCULATION_FORMATS = ("txt", "json", "npz")
-
-
 class Calculation(Result[T]):
     """A calculation, step by step; made by `attnviz.explain`.
 
@@ -313,18 +298,6 @@ class Calculation(Result[T]):
     def arrays(self) -> Mapping[str, Numbers]:
         """Every intermediate array by name, in the order of the calculation; see `record`."""
         return self._archive[1]
-
-    def save(self, path: str | Path, **look: Any) -> None:
-        """Write it to a file: the steps (txt), or every number (json, npz).
-
-        Raises:
-            UsageError: another suffix.
-            OutputError: the file cannot be written.
-        """
-        form = choose_format(Path(path), None, False)
-        if form.name not in CALCULATION_FORMATS:
-            raise UsageError(f"no calculation is written as {form.name}", "name it .json or .npz")
-        super().save(path, **look)
 
     def __repr__(self) -> str:
         return f"<Calculation of {self.about}, {len(self.arrays)} arrays>"

@@ -202,7 +202,7 @@ def test_a_page_is_that_of_the_command(run: Run, tmp_path: Path) -> None:
         (lambda: attnviz.show(attnviz.capture(TEXT), weighted=True), "weighted"),
         (lambda: attnviz.predict(TEXT).figure(), "draws no picture"),
         (lambda: attnviz.predict(TEXT).save("a.npz"), "writes no npz"),
-        (lambda: attnviz.explain(TEXT).save("a.csv"), "no calculation is written as csv"),
+        (lambda: attnviz.explain(TEXT).save("a.csv"), "explain writes no rows"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence_without_flags(
