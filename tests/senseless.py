@@ -1,9 +1,9 @@
 """Calls that make no sense, each as a shell types it and as Python writes it.
 
 The one table of what goes with what. `test_senseless.py` runs each row through the command line and
-through Python; a row says where one of them does not refuse it yet. What only a shell can spell (a
-text that is a stream, `--lines`, `--pairs`, `--shard`, colours, a format beside an option that is
-chosen before it) stands in the tests of its command.
+through Python. What only a shell can spell (a text that is a stream, `--lines`, `--pairs`,
+`--shard`, colours, a format beside an option that is chosen before it) stands in the tests of its
+command.
 """
 
 from dataclasses import dataclass
@@ -30,8 +30,6 @@ FLAGS = {
 }
 """Flags that are not spelled as their parameter is."""
 
-OTHERWISE = "refused by Python with another exit code, or without the parameter's name"
-
 
 @dataclass(frozen=True)
 class Call:
@@ -41,7 +39,6 @@ class Call:
         shell: what is typed after `attnviz`; `TEXT` and the like stand for `WORDS`.
         names: the parameter, as Python spells it, that both messages name; empty where what is
             wrong is no parameter.
-        today: where the call is not refused as it is to be; empty where it is.
         python: the keyword arguments of the function.
         loads: arguments of `load_model`, where the shell has them as options of the command.
         then: a method of the result and its argument, or its arguments by name, where the shell
@@ -51,7 +48,6 @@ class Call:
 
     shell: str
     names: str
-    today: str
     python: dict[str, Any]
     loads: dict[str, Any] | None
     then: tuple[str, Any] | None
@@ -66,7 +62,6 @@ class Call:
 def call(
     shell: str,
     names: str,
-    today: str = "",
     *,
     loads: dict[str, Any] | None = None,
     then: tuple[str, Any] | None = None,
@@ -74,7 +69,7 @@ def call(
     **python: Any,
 ) -> Call:
     """A row: the command line, and Python's arguments by name."""
-    return Call(shell, names, today, python, loads, then, status)
+    return Call(shell, names, python, loads, then, status)
 
 
 CALLS = (
@@ -408,7 +403,6 @@ CALLS = (
     call(
         "ablate TEXT --together --head L1H2 -o x.png",
         "together",
-        OTHERWISE,
         together=True,
         heads="L1H2",
         then=("save", "x.png"),

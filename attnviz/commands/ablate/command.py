@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.ablate.record import Found, link_named
-from attnviz.commands.ablate.rows import SHOWN, of_found, of_mean
+from attnviz.commands.ablate.rows import SHOWN, of_found, of_mean, refuse_picture
 from attnviz.commands.ablate.run import Ablating, Targets, ablate_each, ablate_together
-from attnviz.errors import IdleOption, option
+from attnviz.errors import option
 from attnviz.inputs.prompts import PromptLine
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
@@ -219,8 +219,7 @@ def command_line(
     if to.format.picture:
         session.refuse("top", wrong="does nothing for a picture, which shows every part")
         if call.options.get("together"):
-            wrong = f"{option('together')} gives one number, not a picture"
-            raise IdleOption(wrong, "leave one of them out")
+            refuse_picture()
     if pairs is not None:
         check_pairs(session, to, lines=lines)
     else:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from attnviz.commands.ablate.record import AblationReport, BeforeAfter, Effect, Found, mean_of
 from attnviz.draw.outcome import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES, unit
 from attnviz.draw.titles import facts
+from attnviz.errors import IdleOption, option
 from attnviz.kit.result import Form, Result
 from attnviz.records.parts import Part
 from attnviz.records.predict import Candidate, NextTokens, Outcome, Replacement
@@ -138,6 +139,13 @@ def ablated_together(both: BeforeAfter, top: int | None, line: int | None) -> It
     )
 
 
+def refuse_picture(*_: object, **look: object) -> NoReturn:
+    """Refuse to draw the one effect of several parts together."""
+    raise IdleOption(
+        f"{option('together')} gives one number, not a picture", "leave one of them out"
+    )
+
+
 SHOWN = 10
 """Parts that the terminal names."""
 ONE_BY_ONE = Form[AblationReport](
@@ -155,6 +163,7 @@ BOTH = Form[BeforeAfter](
     ablated_together,
     lambda both: facts(both.capture),
     terminal="attnviz.commands.ablate.terminal:render_together",
+    picture=refuse_picture,
 )
 
 
