@@ -23,7 +23,6 @@ from attnviz.records.exhibit import (
     whole_map,
 )
 from attnviz.records.heads import Head
-from attnviz.records.parts import Part
 from attnviz.records.transforms import NormBased
 
 
@@ -177,27 +176,6 @@ def by_head(values: Iterable[tuple[Head, float]]) -> FloatArray:
     for head, value in pairs:
         made[head] = value
     return made
-
-
-OTHER_PARTS = {"mlp": "MLP", "layer": "layer"}
-"""Parts that a layer has one of, and their names."""
-
-
-def by_part(values: Iterable[tuple[Part, float]]) -> tuple[FloatArray, tuple[str, ...]]:
-    """(layers, columns), NaN where there is nothing, and the names of the columns.
-
-    The columns are the heads, then the MLP and the whole layer, as far as there are values of them.
-    """
-    pairs = list(values)
-    heads = max((part.head + 1 for part, _ in pairs if part.head is not None), default=0)
-    others = [kind for kind in OTHER_PARTS if any(part.kind == kind for part, _ in pairs)]
-    column = {kind: heads + i for i, kind in enumerate(others)}
-    layers = max(part.layer or 0 for part, _ in pairs) + 1
-    made = np.full((layers, heads + len(others)), np.nan, np.float32)
-    for part, value in pairs:
-        across = column[part.kind] if part.head is None else part.head
-        made[part.layer or 0, across] = value
-    return made, (*map(head_name, range(heads)), *(OTHER_PARTS[kind] for kind in others))
 
 
 def largest(values: FloatArray) -> float:

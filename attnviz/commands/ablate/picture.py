@@ -2,8 +2,9 @@
 
 from attnviz.commands.ablate.record import AblationReport
 from attnviz.commands.ablate.titles import change_of, measured, ran, replaced
+from attnviz.draw.effects import OTHER_PARTS, by_part
 from attnviz.draw.labels import DIVERGING
-from attnviz.draw.matrix import OTHER_PARTS, by_part, digits_for, largest
+from attnviz.draw.matrix import digits_for, largest
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.titles import caption

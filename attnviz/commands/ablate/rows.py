@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 from attnviz.commands.ablate.record import AblationReport, BeforeAfter, Effect, Found, mean_of
-from attnviz.draw.outcome import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES, unit
+from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES, unit
 from attnviz.draw.titles import facts
 from attnviz.errors import IdleOption, option
 from attnviz.kit.result import Form, Result

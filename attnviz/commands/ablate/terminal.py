@@ -8,10 +8,17 @@ from rich.text import Text
 from attnviz.commands.ablate.record import AblationReport, BeforeAfter, Effect
 from attnviz.commands.ablate.titles import ablate_heading
 from attnviz.console import Display
+from attnviz.draw.effects import (
+    LEGEND,
+    by_part,
+    difference,
+    named,
+    own_cells,
+    own_columns,
+    part_name,
+)
 from attnviz.draw.labels import distinct_labels, fenced
-from attnviz.draw.matrix import by_part, largest
-from attnviz.draw.outcome import LEGEND, difference, named, own_cells, own_columns
-from attnviz.draw.parts import part_name
+from attnviz.draw.matrix import largest
 from attnviz.draw.terminal.colors import folded, signed_style
 from attnviz.draw.terminal.grid import value_grid
 from attnviz.draw.terminal.listing import Column, footnotes, listing

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from attnviz.commands.ablate.record import AblationReport
+from attnviz.draw.effects import difference, mean_of, named
 from attnviz.draw.labels import fenced
-from attnviz.draw.outcome import difference, mean_of, named
 from attnviz.draw.titles import amount, facts, probability
 from attnviz.records.capture import Capture
 

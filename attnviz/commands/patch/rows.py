@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from attnviz.commands.patch.record import PatchEffect, PatchReport, mean_of
+from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES
 from attnviz.draw.labels import distinct_labels
-from attnviz.draw.outcome import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form, Result
 from attnviz.records.predict import Candidate, Outcome, SiteKind

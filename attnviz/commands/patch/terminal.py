@@ -9,9 +9,9 @@ from rich.text import Text
 from attnviz.commands.patch.record import PatchEffect, PatchReport
 from attnviz.commands.patch.titles import OVER_PAIRS, patch_heading, unit_of
 from attnviz.console import Display
+from attnviz.draw.effects import LEGEND, own_cells, own_columns
 from attnviz.draw.labels import distinct_labels, fenced
 from attnviz.draw.matrix import by_head, largest
-from attnviz.draw.outcome import LEGEND, own_cells, own_columns
 from attnviz.draw.terminal.colors import folded, signed_style
 from attnviz.draw.terminal.grid import head_grid, value_grid
 from attnviz.draw.terminal.listing import Column, footnotes, listing

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from attnviz.commands.patch.record import PatchReport
-from attnviz.draw.outcome import difference, mean_of, what_is_measured
+from attnviz.draw.effects import difference, mean_of, what_is_measured
 from attnviz.draw.titles import amount, facts
 from attnviz.records.capture import Capture
 

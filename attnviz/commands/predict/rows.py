@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from attnviz.draw.effects import EXACT_TOKENS, part_name, unit
 from attnviz.draw.labels import distinct_labels
-from attnviz.draw.outcome import EXACT_TOKENS, unit
-from attnviz.draw.parts import part_name
 from attnviz.draw.titles import amount, facts
 from attnviz.kit.result import Form, Result
 from attnviz.records.metrics import Estimate

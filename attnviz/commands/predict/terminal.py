@@ -7,10 +7,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
+from attnviz.draw.effects import named, strongest_parts, what_is_measured
 from attnviz.draw.labels import distinct_labels, fenced, name_of
-from attnviz.draw.outcome import named, what_is_measured
 from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, widest
-from attnviz.draw.terminal.listing import Column, bars_of_parts, listing
+from attnviz.draw.terminal.listing import Column, listing, named_bars
 from attnviz.draw.titles import amount, bar_of, facts, probability
 from attnviz.errors import readable
 from attnviz.records.metrics import Estimate
@@ -164,7 +164,8 @@ def _attribution(
     beside = f"; {bias:+.3f} of it is the output's bias" if bias else ""
     title = f"logit of {fenced(token.quoted)}{other} = {attribution.logit:+.3f}, by part{beside}"
     yield from folded(Text(title, "bold"), display.width)
-    yield from bars_of_parts(attribution.shares.by("head"), top, labels, display)
+    rows = strongest_parts(attribution.shares.by("head"), top, labels)
+    yield from named_bars(rows, display)
 
 
 def _evidence(

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attnviz.commands.why.titles import asked_why
+from attnviz.draw.effects import part_name
 from attnviz.draw.labels import DIVERGING, names_of
-from attnviz.draw.parts import asked_why, part_name
 from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import draw_bar, sheet, write_heading
 from attnviz.draw.titles import caption

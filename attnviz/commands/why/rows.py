@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any, Literal
 
+from attnviz.draw.effects import part_name
 from attnviz.draw.labels import distinct_labels
-from attnviz.draw.parts import part_name
 from attnviz.kit.result import Form, Result
 from attnviz.records.parts import (
     Group,

@@ -6,21 +6,21 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.console import Display
-from attnviz.draw.labels import fenced, names_of
-from attnviz.draw.parts import (
+from attnviz.commands.why.titles import (
     ACCOUNTING,
     KEPT,
     about_why,
     about_write,
     identity,
-    part_name,
     removed,
     side_title,
 )
+from attnviz.console import Display
+from attnviz.draw.effects import part_name, strongest_parts
+from attnviz.draw.labels import fenced, names_of
 from attnviz.draw.terminal.around import in_ascii
 from attnviz.draw.terminal.colors import cut, folded
-from attnviz.draw.terminal.listing import Column, bars_of_parts, listing, named_bars
+from attnviz.draw.terminal.listing import Column, listing, named_bars
 from attnviz.records.parts import Node, Reader, Shares, Side, Why, Write
 
 SOURCES, READERS = 8, 8
@@ -41,7 +41,7 @@ def render(why: Why, display: Display, top: int) -> Iterator[RenderableType]:
     for side, shares in sides:
         yield Text()
         yield from bold(side_title(why, side, names))
-        yield from bars_of_parts(shares, top, names, display)
+        yield from named_bars(strongest_parts(shares, top, names), display)
     yield Text()
     title = "the strongest terms: a part at the query × a part at the keys"
     yield from bold(_letters(title, display))

@@ -9,7 +9,6 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.draw.terminal.colors import folded, pad, widest
 from attnviz.draw.titles import bar_of
-from attnviz.records.parts import Part, Shares
 
 BAR = 16  # cells at most
 GAP, INDENT = 2, 2
@@ -86,20 +85,6 @@ def footnotes(notes: Sequence[str], width: int) -> Iterator[Text]:
     for note in notes:
         yield Text()
         yield from folded(Text(note, "dim"), width)
-
-
-def bars_of_parts(
-    shares: Shares, top: int, names: Sequence[str], display: Display
-) -> Iterator[Text]:
-    """The strongest parts of the one sum with their values, and all others together."""
-    from attnviz.draw.parts import part_name
-
-    values, kept = shares.values[0], shares.strongest(top)
-    rows: list[tuple[Part | None, float]] = [(shares.parts[i], float(values[i])) for i in kept]
-    rest = float(shares.total[0]) - sum(value for _, value in rows)
-    if len(shares.parts) > len(kept):
-        rows.append((None, rest))
-    yield from named_bars([(part_name(part, names), value) for part, value in rows], display)
 
 
 def named_bars(rows: Sequence[tuple[str, float]], display: Display) -> Iterator[Text]:

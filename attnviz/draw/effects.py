@@ -1,13 +1,17 @@
-"""Sentences that interventions share: what is measured, over how many texts."""
+"""Effects of parts of a model: what is measured, its fields, columns and sentences."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from attnviz.draw.labels import fenced, name_of
+from attnviz.draw.matrix import head_name
 from attnviz.draw.terminal.listing import Column
 from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable
-from attnviz.records.capture import Capture
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.parts import Part, Shares
 from attnviz.records.predict import Candidate, Outcome, Question
 from attnviz.records.rows import Field, measured
 
@@ -21,7 +25,7 @@ def unit(of: Callable[[Any], str]) -> Field[Any]:
     return Field("unit", Literal["nats", "logits"], about, of)
 
 
-def own_change(name: str) -> Field[Any]:
+def _own_change(name: str) -> Field[Any]:
     """By how much a number of `own` changed; null where there is none."""
     about = "In nats." if name.endswith("log_probability") else ""
     return Field(
@@ -45,7 +49,7 @@ MEASURED_TOKENS: tuple[Field[Any], ...] = (
         lambda row: row.versus and row.versus.label,
     ),
 )
-OWN_CHANGES: tuple[Field[Any], ...] = tuple(own_change(name) for name in Outcome._fields)
+OWN_CHANGES: tuple[Field[Any], ...] = tuple(map(_own_change, Outcome._fields))
 EXACT_TOKENS: tuple[Field[Any], ...] = (
     Field("answer_exact", str | None, TEXT, lambda row: row.answer and row.answer.exact),
     Field("versus_exact", str | None, TEXT, lambda row: row.versus and row.versus.exact),
@@ -97,3 +101,59 @@ def own_cells(own: Outcome | None) -> Sequence[str]:
     if own is None:
         return "", ""
     return f"{own.answer_log_probability:+.3f}", f"{own.versus_log_probability:+.3f}"
+
+
+# Parts of a model: their names, their values by layer, and the strongest as bars.
+
+
+def part_name(part: Part | None, names: Sequence[str]) -> str:
+    """`L1H2 from fluffy`, `embedding of blue`, `L0 MLP at blue`, `biases`, `all others`.
+
+    `names`: of the tokens.
+    """
+    if part is None:
+        return "all others"
+    token = "" if part.source is None else names[part.source]
+    match part.kind:
+        case "head":
+            return f"L{part.layer}H{part.head}" + (f" from {token}" if token else "")
+        case "mlp":
+            return f"L{part.layer} MLP" + (f" at {token}" if token else "")
+        case "layer":
+            return f"layer {part.layer}"
+        case "embedding" | "position":
+            return f"{part.kind} of {token}" if token else f"{part.kind}s"
+        case "token":
+            return f"from {token}"
+    return part.kind
+
+
+OTHER_PARTS = {"mlp": "MLP", "layer": "layer"}
+"""Parts that a layer has one of, and their names."""
+
+
+def by_part(values: Iterable[tuple[Part, float]]) -> tuple[FloatArray, tuple[str, ...]]:
+    """(layers, columns), NaN where there is nothing, and the names of the columns.
+
+    The columns are the heads, then the MLP and the whole layer, as far as there are values of them.
+    """
+    pairs = list(values)
+    heads = max((part.head + 1 for part, _ in pairs if part.head is not None), default=0)
+    others = [kind for kind in OTHER_PARTS if any(part.kind == kind for part, _ in pairs)]
+    column = {kind: heads + i for i, kind in enumerate(others)}
+    layers = max(part.layer or 0 for part, _ in pairs) + 1
+    made = np.full((layers, heads + len(others)), np.nan, np.float32)
+    for part, value in pairs:
+        across = column[part.kind] if part.head is None else part.head
+        made[part.layer or 0, across] = value
+    return made, (*map(head_name, range(heads)), *(OTHER_PARTS[kind] for kind in others))
+
+
+def strongest_parts(shares: Shares, top: int, names: Sequence[str]) -> list[tuple[str, float]]:
+    """The names and values of the strongest parts of the one sum, and of all others together."""
+    values, kept = shares.values[0], shares.strongest(top)
+    rows = [(part_name(shares.parts[i], names), float(values[i])) for i in kept]
+    if len(shares.parts) > len(kept):
+        rest = float(shares.total[0]) - sum(value for _, value in rows)
+        rows.append((part_name(None, names), rest))
+    return rows

@@ -1,39 +1,18 @@
-"""Sentences about the parts of a model, and about a contrast that they add up to."""
+"""Sentences about a contrast, and about the parts that it adds up to."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
+from attnviz.draw.effects import part_name
 from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable
-from attnviz.records.parts import Part, Removal, Side, Why, Write
+from attnviz.records.parts import Removal, Side, Why, Write
 
 ACCOUNTING = (
     "an accounting with norms and attention held fixed: it says what adds up to the score, not "
     "what would happen without it"
 )
-
-
-def part_name(part: Part | None, names: Sequence[str]) -> str:
-    """`L1H2 from fluffy`, `embedding of blue`, `L0 MLP at blue`, `biases`, `all others`.
-
-    `names`: of the tokens.
-    """
-    if part is None:
-        return "all others"
-    token = "" if part.source is None else names[part.source]
-    match part.kind:
-        case "head":
-            return f"L{part.layer}H{part.head}" + (f" from {token}" if token else "")
-        case "mlp":
-            return f"L{part.layer} MLP" + (f" at {token}" if token else "")
-        case "layer":
-            return f"layer {part.layer}"
-        case "embedding" | "position":
-            return f"{part.kind} of {token}" if token else f"{part.kind}s"
-        case "token":
-            return f"from {token}"
-    return part.kind
 
 
 def about_why(why: Why, names: Sequence[str]) -> str:
