@@ -13,7 +13,6 @@ from transformer_lens.model_bridge import TransformerBridge
 from transformers import AutoTokenizer, GPT2LMHeadModel
 
 import attnviz
-from attnviz.models.frozen.sums import RunSums
 from attnviz.records.parts import Part
 
 TEXT = "a fluffy blue creature roamed . the creature was"
@@ -27,7 +26,7 @@ def main() -> int:
     ids = [token.id for token in model.tokenizer.encode(TEXT, bos=True, special=False)]
     theirs, best = _theirs(folder, ids)
     run = model.freeze(ids)
-    shares = RunSums(run).of_logits(len(ids) - 1, run.output.weight[[best]]).shares.by("head")
+    shares = run.of_logits(len(ids) - 1, run.output.weight[[best]]).shares.by("head")
     ours = dict(zip(shares.parts, shares.values[0].tolist(), strict=True))
     differences = [
         abs(effect - ours[Part("head", *divmod(i, model.identity.heads_per_layer[0]))])

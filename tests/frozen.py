@@ -7,7 +7,6 @@ import torch
 
 from attnviz.models.frozen.contrast import Contrast
 from attnviz.models.frozen.run import FrozenRun
-from attnviz.models.frozen.sums import RunSums
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.records.heads import Head
 from tests.architectures import Architecture, N
@@ -38,11 +37,11 @@ def heads_of(model: Any) -> list[int]:
     return [0 if kind == "conv" else config.num_attention_heads for kind in kinds]
 
 
-def frozen(architecture: Architecture, dtype: torch.dtype = torch.float32) -> RunSums:
+def frozen(architecture: Architecture, dtype: torch.dtype = torch.float32) -> FrozenRun:
     """A run of the architecture's text, held fixed."""
     model = model_of(architecture, dtype)
     ids = architecture.inputs()["input_ids"]
-    return RunSums(freeze_transformers(model, ids, heads_of(model)))
+    return freeze_transformers(model, ids, heads_of(model))
 
 
 def every_head(run: FrozenRun) -> list[Head]:
@@ -51,15 +50,15 @@ def every_head(run: FrozenRun) -> list[Head]:
     return [Head(layer, head) for layer in layers for head in range(4)]
 
 
-def worst_sum(sums: RunSums) -> float:
+def worst_sum(sums: FrozenRun) -> float:
     """How far the parts' sum is from the captured contrast at most, over all heads.
 
     A share of the sizes of the terms. The contrast is that of the last row's strongest key.
     """
-    return max(_distance(sums, head) for head in every_head(sums.run))
+    return max(_distance(sums, head) for head in every_head(sums))
 
 
-def _distance(sums: RunSums, head: Head) -> float:
+def _distance(sums: FrozenRun, head: Head) -> float:
     a, row = sums.attention(head), sums.row(head, QUERY)
     first, second = np.argsort(-row.weights)[:2].tolist()
     contrast = Contrast(sums, head, QUERY, first, second)

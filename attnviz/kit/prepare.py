@@ -35,7 +35,7 @@ from attnviz.records.transforms import Scores
 
 if TYPE_CHECKING:
     from attnviz.kit.budget import Budget
-    from attnviz.models.frozen.sums import RunSums
+    from attnviz.models.frozen.run import FrozenRun
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
 
@@ -306,16 +306,14 @@ def verify(
     return verified(model, source, ids, target, prepared.shape, check_room)
 
 
-def frozen(prepared: Prepared) -> "RunSums":
+def frozen(prepared: Prepared) -> "FrozenRun":
     """The run of a text, held fixed."""
-    from attnviz.models.frozen.sums import RunSums
-
     model = prepared.model
     model.require("freeze")
     heads = every_head(model.identity.heads_per_layer)
     # each layer's scores, pattern and mask, and the vectors of a walk
     prepared.budget.check(4 * prepared.budget.patterns(heads), "shorten the text")
-    return RunSums(model.freeze(prepared.ids))
+    return model.freeze(prepared.ids)
 
 
 # How well a model predicts a text, for what its card says of the texts of its world.

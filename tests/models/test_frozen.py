@@ -9,7 +9,7 @@ import torch
 from attnviz.errors import ModelError
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.frozen.contrast import Contrast, HeadOutput
-from attnviz.models.frozen.sums import RunSums
+from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.frozen import freeze_transformers
@@ -71,7 +71,7 @@ def test_the_parts_add_up_to_the_score(architecture: Architecture, dtype: torch.
 def test_the_contrast_is_what_the_weights_say(architecture: Architecture) -> None:
     """Position biases, soft caps and learned sinks are part of it, though no part wrote them."""
     sums = frozen(architecture)
-    for head in every_head(sums.run)[:4]:
+    for head in every_head(sums)[:4]:
         row = sums.row(head, QUERY)
         first, second = np.argsort(-row.weights)[:2].tolist()
         expected = Contrast(sums, head, QUERY, first, None)
@@ -99,8 +99,8 @@ def test_the_model_is_left_as_it_was(name: str) -> None:
     model, inputs = model_of(architecture), architecture.inputs()
     with torch.no_grad():
         before = model(**inputs).last_hidden_state
-        sums = RunSums(freeze_transformers(model, inputs["input_ids"], heads_of(model)))
-        Contrast(sums, every_head(sums.run)[-1], QUERY, 0, None).table("head", 3)
+        sums = freeze_transformers(model, inputs["input_ids"], heads_of(model))
+        Contrast(sums, every_head(sums)[-1], QUERY, 0, None).table("head", 3)
         torch.testing.assert_close(model(**inputs).last_hidden_state, before, atol=0, rtol=0)
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
     assert not any("forward" in vars(module) for module in model.modules())
@@ -110,7 +110,7 @@ def test_both_engines_give_the_same_parts() -> None:
     architecture = named("gpt2")
     model = model_of(architecture, torch.float64)
     ids = architecture.inputs()["input_ids"]
-    theirs = RunSums(freeze_transformers(model, ids, [4, 4]))
+    theirs = freeze_transformers(model, ids, [4, 4])
     config = GPTConfig(61, 64, 24, n_layer=2, n_head=4)
     native = GPT(config).double().eval()
     copied = dict(native.named_parameters())
@@ -120,9 +120,9 @@ def test_both_engines_give_the_same_parts() -> None:
                 copied[name.replace("c_attn", f"w_{letter}")].data = part.data
         else:
             copied[name.replace("attn.c_proj", "attn.w_o")].data = value.data
-    ours = RunSums(freeze_gpt(native, ids))
+    ours = freeze_gpt(native, ids)
     for sums in (theirs, ours):
-        assert sums.run.n == N
+        assert sums.n == N
     for head in (Head(0, 1), Head(1, 3)):
         one, other = (Contrast(sums, head, QUERY, 2, 4) for sums in (theirs, ours))
         for side in ("query_walk", "key_walk"):
@@ -136,10 +136,10 @@ def test_both_engines_give_the_same_parts() -> None:
 def test_what_is_added_to_all_keys_scores_changes_no_part() -> None:
     """b_K adds q·b_K to every score of a row."""
     model = small_gpt()
-    before = Contrast(RunSums(freeze_gpt(model, IDS)), Head(1, 0), 6, 2, None)
+    before = Contrast(freeze_gpt(model, IDS), Head(1, 0), 6, 2, None)
     moved = small_gpt()
     moved.h[1].attn.w_k.bias.data += 5.0
-    after = Contrast(RunSums(freeze_gpt(moved, IDS)), Head(1, 0), 6, 2, None)
+    after = Contrast(freeze_gpt(moved, IDS), Head(1, 0), 6, 2, None)
     raw = after.row.raw - before.row.raw
     assert abs(raw[0]) > 0.1
     for side in ("query_walk", "key_walk"):
@@ -156,7 +156,7 @@ def test_a_norms_weight_may_as_well_stand_in_the_projection() -> None:
         projection.weight.data *= block.ln_1.weight.data[:, None]
     block.ln_1.weight.data.fill_(1)
     block.ln_1.bias.data.fill_(0)
-    sums = [RunSums(freeze_gpt(each, IDS)) for each in (model, folded)]
+    sums = [freeze_gpt(each, IDS) for each in (model, folded)]
     one, other = (Contrast(each, Head(1, 1), 7, 3, 1) for each in sums)
     for side in ("query_walk", "key_walk"):
         mine, them = (part_values(getattr(each, side).shares) for each in (one, other))
@@ -165,7 +165,7 @@ def test_a_norms_weight_may_as_well_stand_in_the_projection() -> None:
 
 @pytest.mark.parametrize("group", ["part", "head", "layer", "source"])
 def test_sums_over_parts_have_the_same_total(group: Group) -> None:
-    contrast = Contrast(RunSums(freeze_gpt(small_gpt(), IDS)), Head(2, 0), 7, 2, None)
+    contrast = Contrast(freeze_gpt(small_gpt(), IDS), Head(2, 0), 7, 2, None)
     for walk in (contrast.query_walk, contrast.key_walk):
         shares = walk.shares.by(group)
         assert len(set(shares.parts)) == len(shares.parts)
@@ -183,8 +183,8 @@ def test_a_heads_part_is_its_output_at_the_query_through_the_frozen_norm() -> No
     """Computed by hand: A v W_O, centred, times the norm's scale and weight, W_Q, and the keys."""
     model = small_gpt()
     run = freeze_gpt(model, IDS)
-    sums, reader, head = RunSums(run), Head(2, 1), Head(0, 1)
-    contrast = Contrast(sums, reader, 7, 3, 1)
+    reader, head = Head(2, 1), Head(0, 1)
+    contrast = Contrast(run, reader, 7, 3, 1)
     a, block = run.layers[0].attention, model.h[2]
     assert a is not None
     x = run.streams[2][7]
@@ -202,7 +202,7 @@ def test_a_heads_part_is_its_output_at_the_query_through_the_frozen_norm() -> No
 # ---- circuits set by hand ----
 
 
-def induction(*, swapped: bool = False) -> RunSums:
+def induction(*, swapped: bool = False) -> FrozenRun:
     """A text whose last token came before: its follower is found through the head before.
 
     Swapped: the query asks with the token before it, and keys answer with themselves.
@@ -214,7 +214,7 @@ def induction(*, swapped: bool = False) -> RunSums:
         attn.w_q.weight.data, attn.w_k.weight.data = attn.w_k.weight.data, attn.w_q.weight.data
     ids = list(range(40, 60))
     ids += [45, 7] if swapped else [45]
-    return RunSums(freeze_gpt(model, torch.tensor([ids])))
+    return freeze_gpt(model, torch.tensor([ids]))
 
 
 def test_an_induction_circuit_goes_through_its_keys() -> None:
@@ -255,7 +255,7 @@ def test_a_tree_leads_from_the_key_to_the_token_before_and_its_embedding() -> No
 
 
 def test_what_a_part_is_made_of_adds_up_to_it() -> None:
-    sums = RunSums(freeze_gpt(small_gpt(), IDS))
+    sums = freeze_gpt(small_gpt(), IDS)
     contrast = Contrast(sums, Head(2, 0), 7, 2, None)
     for walk in (contrast.query_walk, contrast.key_walk):
         values = part_values(walk.shares)
@@ -302,10 +302,9 @@ def test_the_biases_row_of_the_table_is_that_of_their_sum() -> None:
 def test_with_norms_that_follow_the_score_is_that_of_the_model_itself() -> None:
     model = small_gpt()
     run = freeze_gpt(model, IDS)
-    contrast = Contrast(RunSums(run), Head(1, 0), 6, 2, 1)
+    contrast = Contrast(run, Head(1, 0), 6, 2, 1)
     part = Part("mlp", 0)
-    sums = RunSums(run)
-    x = run.streams[1] - sums.mlps[0]
+    x = run.streams[1] - run.mlps[0]
     block = model.h[1]
     query = block.attn.w_q(block.ln_1(x)).detach()[6, :6]
     keys = block.attn.w_k(block.ln_1(run.streams[1])).detach()[:, :6]
@@ -325,7 +324,7 @@ def test_logits_are_sums_over_parts() -> None:
     with torch.no_grad():
         logits = model(IDS)[0, 7]
     assert run.output is not None
-    walk = RunSums(run).of_logits(7, run.output.weight[[4, 9]])
+    walk = run.of_logits(7, run.output.weight[[4, 9]])
     assert walk.shares.total == pytest.approx(logits[[4, 9]].numpy(), abs=1e-9)
     assert walk.shares.values.sum(axis=1) == pytest.approx(logits[[4, 9]].numpy(), abs=1e-9)
 
@@ -339,7 +338,7 @@ def test_what_a_head_does_to_the_logits_is_that_of_a_hook_with_the_norm_held_fix
     scale = model.ln_f.weight / torch.sqrt(final.var(unbiased=False) + model.ln_f.eps)
     wrote = (a.pattern[1, 7, :, None] * a.v[1]).sum(dim=0) @ a.w_o[1]
     logits = model.logits((wrote - wrote.mean()) * scale).detach()
-    writes = HeadOutput(RunSums(run), Head(1, 1), 7)
+    writes = HeadOutput(run, Head(1, 1), 7)
     for moved in writes.moved(4):
         expected = float(logits[moved.id] - logits.mean())
         assert moved.effect == pytest.approx(expected, abs=1e-9)

@@ -146,7 +146,7 @@ def _attribution(
             )
         ids.append(versus.id)
     sums = frozen(prepared)
-    output = sums.run.output
+    output = sums.output
     if output is None:
         raise ModelError(
             f"the logits of {prepared.model.identity.name} are not a sum over its parts",

@@ -12,9 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.models.frozen.run import FrozenAttention, FrozenLayer
-from attnviz.models.frozen.sums import RunSums, Walk
 from attnviz.models.sampling import numbers
+from attnviz.models.frozen.run import FrozenAttention, FrozenLayer, FrozenRun, Walk
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
 from attnviz.records.parts import (
@@ -39,29 +38,34 @@ FAINT = 0.01
 class Contrast:
     """The contrast of a key with another one (`versus`), or with the row's mean by its weights."""
 
-    def __init__(self, sums: RunSums, head: Head, query: int, key: int, versus: int | None) -> None:
-        self._sums, self._head, self._query, self._key = sums, head, query, key
+    def __init__(
+        self, run: FrozenRun, head: Head, query: int, key: int, versus: int | None
+    ) -> None:
+        self._run, self._head, self._query, self._key = run, head, query, key
         self._expected = versus is None
-        self.row: ScoreRow = sums.row(head, query)
-        like = sums.attention(head).q
+        self._attention = run.attention(head)
+        self.row: ScoreRow = run.row(head, query)
         if versus is None:
-            coefficients = -torch.from_numpy(self.row.weights).to(like)
+            coefficients = -torch.from_numpy(self.row.weights).to(self._attention.q)
         else:
-            coefficients = like.new_zeros(len(self.row.weights))
+            coefficients = self._attention.q.new_zeros(len(self.row.weights))
             coefficients[versus] = -1
         coefficients[key] += 1
         self._coefficients: Tensor = coefficients  # (n)
 
+    def _of_scores(self, scores: np.ndarray) -> float:
+        """The contrast of some scores (n)."""
+        return float(self._coefficients.cpu().double().numpy() @ scores.astype(float))
+
     @property
     def total(self) -> float:
         """The contrast of raw scores, which the parts add up to."""
-        return float(self._coefficients.cpu().double().numpy() @ self.row.raw.astype(float))
+        return self._of_scores(self.row.raw)
 
     @property
     def added(self) -> float:
         """What the soft cap, the position bias and a sink add to the contrast."""
-        beside = (self.row.scores - self.row.raw).astype(float)
-        more = float(self._coefficients.cpu().double().numpy() @ beside)
+        more = self._of_scores(self.row.scores - self.row.raw)
         if self._expected and self.row.sink is not None:
             more -= self.row.sink_weight * self.row.sink
         return more
@@ -69,13 +73,13 @@ class Contrast:
     @cached_property
     def query_walk(self) -> Walk:
         """The contrast by what wrote the stream at the query."""
-        return self._sums.of_query(self._head, self._query, self._coefficients)
+        return self._run.of_query(self._head, self._query, self._coefficients)
 
     @cached_property
     def key_walk(self) -> Walk:
         """The contrast by what wrote the stream at the keys."""
-        query = self._sums.attention(self._head).q[self._head.head, self._query]
-        return self._sums.of_keys(self._head, query[None], self._coefficients)
+        query = self._attention.q[self._head.head, self._query]
+        return self._run.of_keys(self._head, query[None], self._coefficients)
 
     def table(
         self, group: Group, most: int
@@ -87,9 +91,9 @@ class Contrast:
         by_part = self.query_walk.shares.by(group)
         kept = by_part.strongest(most)
         members = [self._members(by_part.parts[i], group) for i in kept]
-        told = self._sums.query_of(self._head, self._query, members)  # (parts, d_k)
-        whole = self._sums.attention(self._head).q[self._head.head, self._query]
-        queries = torch.cat([told, whole[None] - told.sum(dim=0, keepdim=True)])
+        own = self._run.query_of(self._head, self._query, members)  # (parts, d_k)
+        whole = self._attention.q[self._head.head, self._query]
+        queries = torch.cat([own, whole[None] - own.sum(dim=0, keepdim=True)])
         shares = self._by_keys(queries).by(group)
         columns = shares.strongest(most)
         others = shares.total - shares.values[:, columns].sum(axis=1)
@@ -100,7 +104,7 @@ class Contrast:
     def _by_keys(self, queries: Tensor) -> Shares:
         """The contrasts of several query vectors by what wrote the keys, some at a time."""
         batches = torch.split(queries, AT_ONCE)
-        some = [self._sums.of_keys(self._head, q, self._coefficients).shares for q in batches]
+        some = [self._run.of_keys(self._head, q, self._coefficients).shares for q in batches]
         values = np.concatenate([each.values for each in some])
         return Shares(some[0].parts, values, np.concatenate([each.total for each in some]))
 
@@ -133,7 +137,7 @@ class Contrast:
         assert part.layer is not None
         assert part.head is not None
         assert part.source is not None
-        below, row = self._sums.of_taken(walk, Head(part.layer, part.head), part.source)
+        below, row = self._run.of_taken(walk, Head(part.layer, part.head), part.source)
         children = self._nodes(below, depth - 1, branches) if depth > 1 else ()
         return Node(part, value, children, row, part.source)
 
@@ -144,21 +148,24 @@ class Contrast:
         """
         shares = (self.query_walk if side == "query" else self.key_walk).shares.by("head")
         value = float(shares.values[0, shares.parts.index(part)])
-        numbers = self._coefficients.cpu().double().numpy()
         with torch.no_grad():
-            fixed = float(numbers @ self._scores_without(side, part, free=False))
-            if not self._sums.run.layers[self._head.layer].normed:
+            fixed = self._of_scores(self._scores_without(side, part, free=False))
+            if not self._run.layers[self._head.layer].normed:
                 return Removal(side, part, self.total - value, fixed, None, None)
             free = self._scores_without(side, part, free=True)
-        weight = self._weight(free)
-        return Removal(side, part, self.total - value, fixed, float(numbers @ free), weight)
+        # the key's weight with these raw scores
+        cap, row = self._attention.cap, self.row
+        scores = (free if cap is None else cap * np.tanh(free / cap)) + row.added
+        seen = np.append(scores[row.seen], [] if row.sink is None else [row.sink])
+        weight = float(np.exp(scores[self._key] - seen.max()) / np.exp(seen - seen.max()).sum())
+        return Removal(side, part, self.total - value, fixed, self._of_scores(free), weight)
 
     def _scores_without(self, side: Side, part: Part, *, free: bool) -> np.ndarray:
         """The raw scores (n) of the row, with a part taken away from one side."""
-        a, layer, head = self._sums.attention(self._head), self._head.layer, self._head.head
-        stream = self._sums.run.streams[layer]
-        less = stream - self._sums.vector(self._members(part, "head"), layer)
-        q, k, _ = self._sums.run.layers[layer].asks(less[None], free=free)
+        a, (layer, head) = self._attention, self._head
+        stream = self._run.streams[layer]
+        less = stream - self._run.vector(self._members(part, "head"), layer)
+        q, k, _ = self._run.layers[layer].asks(less[None], free=free)
         keys, query = a.k[head // a.group], a.q[head, self._query]
         if side == "query":
             query = q[0, head, self._query]
@@ -166,20 +173,13 @@ class Contrast:
             keys = k[0, head // a.group]
         return (a.scaling * (keys @ query)).cpu().double().numpy()
 
-    def _weight(self, raw: np.ndarray) -> float:
-        """The key's weight with other raw scores (n)."""
-        row, cap = self.row, self._sums.attention(self._head).cap
-        scores = (raw if cap is None else cap * np.tanh(raw / cap)) + row.added
-        seen = np.append(scores[row.seen], [] if row.sink is None else [row.sink])
-        return float(np.exp(scores[self._key] - seen.max()) / np.exp(seen - seen.max()).sum())
-
 
 class HeadOutput:
     """What one head adds to the stream at one position, with everything else held fixed."""
 
-    def __init__(self, sums: RunSums, head: Head, query: int) -> None:
-        self._sums, self._head, self._query = sums, head, query
-        a = sums.attention(head)
+    def __init__(self, run: FrozenRun, head: Head, query: int) -> None:
+        self._run, self._head, self._query = run, head, query
+        a = run.attention(head)
         weights, values = a.pattern[head.head, query], a.values[head.head]  # (n), (n, d_v)
         taken = (weights[:, None] * values) @ a.w_o[head.head]  # (n, d)
         self.lengths: FloatArray = numbers(taken.norm(dim=-1))
@@ -192,30 +192,23 @@ class HeadOutput:
 
         Its mean effect on all tokens is taken away, as it changes no probability.
         """
-        output, n_layers = self._sums.run.output, len(self._sums.run.layers)
+        output = self._run.output
         if output is None:
             return ()
-        (final,) = (at for layer, at in self._arriving() if layer == n_layers)
+        *_, (_, final) = self._arriving()
         read = (output.reads(final[None]) - output.reads(torch.zeros_like(final)[None]))[0]
         logits = output.weight @ read[self._query]  # (V)
         centred = logits - logits.mean()
         most = min(most, len(centred) // 2)
         ids = (*centred.topk(most).indices.tolist(), *(-centred).topk(most).indices.tolist())
-        by_source = self._by_source(ids)
-        return tuple(
-            Moved(id_, float(centred[id_]), tuple(by_source[i].tolist()))
-            for i, id_ in enumerate(ids)
-        )
-
-    def _by_source(self, ids: tuple[int, ...]) -> FloatArray:
-        """What each token's part of the addition does to some logits (ids, n)."""
-        output = self._sums.run.output
-        assert output is not None
         rows = output.weight[list(ids)] - output.weight.mean(dim=0)
-        shares = self._sums.of_logits(self._query, rows).shares
+        shares = self._run.of_logits(self._query, rows).shares
         own = [i for i, part in enumerate(shares.parts) if (part.layer, part.head) == self._head]
-        effects: FloatArray = shares.values[:, own].astype("float32")
-        return effects
+        by_source = shares.values[:, own].astype(np.float32)  # (ids, n)
+        return tuple(
+            Moved(id_, float(centred[id_]), tuple(effects.tolist()))
+            for id_, effects in zip(ids, by_source, strict=True)
+        )
 
     @torch.no_grad()
     def readers(self) -> list[Reader]:
@@ -225,7 +218,7 @@ class HeadOutput:
         strongest key with what the row expects. By its keys, in the row that attends most to this
         position, in this key's contrast. By its values, as a share of this position's value.
         """
-        readers, layers = list[Reader](), self._sums.run.layers
+        readers, layers = list[Reader](), self._run.layers
         for layer, at in self._arriving():
             if layer < len(layers) and (attention := layers[layer].attention) is not None:
                 readers += self._read_in(layer, layers[layer], attention, at)
@@ -254,7 +247,7 @@ class HeadOutput:
 
     def _arriving(self) -> Iterator[tuple[int, Tensor]]:
         """The addition as it arrives at each later layer, and behind the last one (n, d)."""
-        run, zeros = self._sums.run, torch.zeros_like(self._sums.run.constant)
+        run, zeros = self._run, torch.zeros_like(self._run.constant)
         attended = zeros.clone()
         attended[self._query] = self._added
         at = zeros

@@ -1,16 +1,27 @@
-"""A run held fixed, whichever engine it is of: norms and attention weights as they were.
+"""A run held fixed, whichever engine it is of, and its scores and logits as sums over its parts.
+
+Every such number is an affine function of the residual stream at some layer. Its gradient is
+followed back through the layers, each of which is affine: at each layer the gradient times what a
+head, the MLP or a bias added there is what this part contributes. No part is run by itself.
 
 Letters in the shape comments: B batch, n tokens, d d_model, h heads, g heads of keys and values
-(h is a multiple of g), d_k and d_v width of a head's keys and values, V vocabulary.
+(h is a multiple of g), d_k and d_v width of a head's keys and values, V vocabulary, S sums at once.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+
+from attnviz.models.sampling import numbers
+from attnviz.records.heads import Head
+from attnviz.records.parts import Part, PartKind, ScoreRow, Shares
 
 NEAR = 1e-5
 """How near a sum must be to what was observed, as a share of the largest number."""
@@ -153,6 +164,18 @@ class FrozenOutput:
 
 
 @dataclass(frozen=True, eq=False)
+class Walk:
+    """Numbers that are affine in the stream at some layer, followed back to the embeddings.
+
+    `at_attention`: for each layer below the gradient there of what attention adds (S, n, d);
+    `shares`: the numbers as sums.
+    """
+
+    shares: Shares
+    at_attention: Mapping[int, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
 class FrozenRun:
     """One text's run.
 
@@ -180,3 +203,199 @@ class FrozenRun:
     def n(self) -> int:
         """How many tokens there are."""
         return self.constant.size(0)
+
+    @cached_property
+    def mlps(self) -> list[Tensor]:
+        """What each layer adds beside its attention (n, d), by difference."""
+        added, streams = list[Tensor](), self.streams
+        for layer, stream, after in zip(self.layers, streams, streams[1:], strict=False):
+            none = torch.zeros_like(stream)
+            attended = none if layer.attention is None else layer.attention.attended
+            with torch.no_grad():
+                added.append(after - layer.passes(stream[None], attended[None])[0])
+        return added
+
+    def row(self, head: Head, query: int) -> ScoreRow:
+        """The scores and weights of one row."""
+        a = self.attention(head)
+        raw = a.scaling * (a.k[head.head // a.group] @ a.q[head.head, query])  # (n)
+        capped = raw if a.cap is None else a.cap * torch.tanh(raw / a.cap)
+        added = torch.zeros_like(raw) if a.bias is None else a.bias[head.head, query]
+        weights, scores = a.pattern[head.head, query], capped + added
+        left = 1 - float(weights.double().sum())
+        strongest = int(weights.argmax())
+        sink = None
+        if left > 1e-4:  # a learned sink takes the rest
+            sink = float(scores[strongest]) + float(np.log(left / float(weights[strongest])))
+        return ScoreRow(
+            raw=numbers(raw),
+            scores=numbers(scores),
+            added=numbers(added),
+            weights=numbers(weights),
+            seen=a.seen[query].cpu().numpy(),
+            sink=sink,
+        )
+
+    def attention(self, head: Head) -> FrozenAttention:
+        """The attention of a head's layer."""
+        attention = self.layers[head.layer].attention
+        assert attention is not None  # heads are those of the model
+        return attention
+
+    def of_query(self, head: Head, query: int, coefficients: Tensor) -> Walk:
+        """A contrast by what wrote the stream at the query: (1,) sums.
+
+        `coefficients` (n): of each key's score.
+        """
+        a = self.attention(head)
+        keys = a.scaling * (coefficients @ a.k[head.head // a.group])  # (d_k)
+
+        def score(x: Tensor) -> Tensor:
+            return self.layers[head.layer].asks(x)[0][:, head.head, query] @ keys
+
+        return self.walked(head.layer, 1, score)
+
+    def of_keys(self, head: Head, queries: Tensor, coefficients: Tensor) -> Walk:
+        """Contrasts by what wrote the stream at the keys, for several queries (S, d_k)."""
+        a = self.attention(head)
+
+        def score(x: Tensor) -> Tensor:
+            keys = self.layers[head.layer].asks(x)[1][:, head.head // a.group]  # (S, n, d_k)
+            return a.scaling * torch.einsum("snk,n,sk->s", keys, coefficients, queries)
+
+        return self.walked(head.layer, len(queries), score)
+
+    def of_logits(self, position: int, rows: Tensor) -> Walk:
+        """Sums of logits after a position, in the directions of `rows` (S, d): without biases."""
+        output = self.output
+        assert output is not None  # the caller has seen that there is one
+
+        def logit(x: Tensor) -> Tensor:
+            return (output.reads(x)[:, position] * rows).sum(dim=-1)
+
+        return self.walked(len(self.layers), len(rows), logit)
+
+    def of_taken(self, walk: Walk, head: Head, source: int) -> tuple[Walk, int]:
+        """What a head's part in a walk's only sum is made of, and the row that took most of it."""
+        a, to = self.attention(head), walk.at_attention[head.layer][0]  # (n, d)
+        direction_of_values = to @ a.w_o[head.head].T  # (n, d_v)
+        taken = a.pattern[head.head, :, source]  # (n)
+        row = int((taken * (direction_of_values @ a.values[head.head, source])).abs().argmax())
+        direction = taken @ direction_of_values  # (d_v)
+
+        def value(x: Tensor) -> Tensor:
+            values = self.layers[head.layer].asks(x)[2][:, head.head // a.group, source]
+            return values @ direction
+
+        return self.walked(head.layer, 1, value), row
+
+    def walked(self, layer: int, sums: int, number: Callable[[Tensor], Tensor]) -> Walk:
+        """Follow numbers (S) that are affine in the stream (S, n, d) at a layer back from there."""
+        stream = self.streams[layer]
+        (gradient,), constant = _gradients(number, stream.new_zeros((sums, *stream.shape)))
+        with torch.no_grad():
+            total = number(stream.expand(sums, *stream.shape))
+        at_attention, parts, values = dict[int, Tensor](), list[Part](), list[Tensor]()
+        n = range(self.n)
+        for i in reversed(range(layer)):
+            values.append((gradient * self.mlps[i]).sum(dim=-1))  # (S, n)
+            parts += [Part("mlp", i, None, token) for token in n]
+            (gradient, to_attention), more = self._through(i, gradient)
+            constant = constant + more
+            attention = self.layers[i].attention
+            if attention is not None:
+                at_attention[i] = to_attention
+                taken = _taken(attention, to_attention)  # (S, h, n)
+                values.append(taken.flatten(1))
+                parts += [Part("head", i, h, token) for h in range(taken.size(1)) for token in n]
+                if attention.b_o is not None:
+                    constant = constant + (to_attention @ attention.b_o).sum(dim=-1)
+        for kind, vectors in self.embedded.items():
+            values.append((gradient * vectors).sum(dim=-1))
+            parts += [Part(kind, source=token) for token in n]
+        constant = constant + (gradient * self.constant).sum(dim=(-1, -2))
+        values.append(constant[:, None])
+        parts.append(Part("biases"))
+        together = torch.cat(values, dim=1).cpu().double().numpy()
+        shares = Shares(tuple(parts), together, total.cpu().double().numpy())
+        return Walk(shares, at_attention)
+
+    def _through(self, layer: int, gradient: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+        """Gradients (S, n, d) by the stream that arrives and by what attention adds; a constant."""
+
+        def passed(x: Tensor, attended: Tensor) -> Tensor:
+            return (self.layers[layer].passes(x, attended) * gradient).sum(dim=(-1, -2))
+
+        return _gradients(passed, torch.zeros_like(gradient), torch.zeros_like(gradient))
+
+    def vector(self, parts: Sequence[Part], layer: int) -> Tensor:
+        """What some parts, each from a token, are in the stream that arrives at a layer (n, d).
+
+        With the biases, it is also what the layers themselves add on the way.
+        """
+        biases = any(part.source is None for part in parts)
+        sources = defaultdict[tuple[PartKind, int | None, int | None], list[int]](list)
+        for part in parts:
+            if part.source is not None:
+                sources[part.kind, part.layer, part.head].append(part.source)
+        zeros = torch.zeros_like(self.constant)[None]
+        at = zeros + (self.constant if biases else 0)
+        for kind, vectors in self.embedded.items():
+            at = at + _only(vectors, sources[kind, None, None])
+        for i, frozen in enumerate(self.layers[:layer]):
+            attended = zeros
+            if (attention := frozen.attention) is not None:
+                for head in range(attention.q.size(0)):
+                    if taken := sources["head", i, head]:
+                        values = _only(attention.values[head], taken)
+                        attended = attended + attention.pattern[head] @ values @ attention.w_o[head]
+                if biases and attention.b_o is not None:
+                    attended = attended + attention.b_o
+            if biases or at.any() or attended.any():
+                at = frozen.passes(at, attended)
+                at = at if biases else at - frozen.passes(zeros, zeros)
+            at = at + _only(self.mlps[i], sources["mlp", i, None])
+        return at[0]
+
+    def query_of(self, head: Head, query: int, parts: Sequence[Sequence[Part]]) -> Tensor:
+        """What each collection of parts adds to a query vector (S, d_k)."""
+        layer = self.layers[head.layer]
+        with torch.no_grad():
+            at = torch.stack([self.vector(some, head.layer) for some in parts])  # (S, n, d)
+            queries: Tensor = layer.asks(at)[0][:, head.head, query]
+            zero = layer.asks(torch.zeros_like(at[:1]))[0][:, head.head, query]
+        biases = [any(part.kind == "biases" for part in some) for some in parts]
+        return queries - zero * (1 - queries.new_tensor(biases))[:, None]
+
+
+def _only(vectors: Tensor, tokens: Sequence[int]) -> Tensor:
+    """The vectors (n, …) of some tokens, and zeros for the others."""
+    kept = torch.zeros_like(vectors)
+    kept[tokens] = vectors[tokens]
+    return kept
+
+
+def _gradients(number: Callable[..., Tensor], *inputs: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+    """The gradients of affine numbers (S) by inputs that are zeros, and the numbers there.
+
+    The numbers may depend on none of the inputs.
+    """
+    with torch.enable_grad():
+        numbers = number(*(each.requires_grad_() for each in inputs))
+        if not numbers.requires_grad:
+            return tuple(map(torch.zeros_like, inputs)), numbers
+        by_input = torch.autograd.grad(
+            numbers.sum(), inputs, allow_unused=True, materialize_grads=True
+        )
+    return by_input, numbers.detach()
+
+
+def _taken(attention: FrozenAttention, gradient: Tensor) -> Tensor:
+    """What each head took from each token (S, h, n), by the gradient of what it adds (S, n, d)."""
+    rows = gradient.abs().sum(dim=(0, 2)).nonzero()[:, 0]
+    sums = []
+    for one in gradient[:, rows]:  # (rows, d)
+        directions = torch.einsum("rd,hvd->hrv", one, attention.w_o)
+        weighed = directions @ attention.values.transpose(1, 2)  # (h, rows, n)
+        sums.append((weighed * attention.pattern[:, rows]).sum(dim=1))
+    return torch.stack(sums)
