@@ -7,7 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from attnviz.models import sampling
+from attnviz.models import engine
 from attnviz.models.huggingface.capture import ModelAttention, attention_of, run_and_capture
 from attnviz.records.capture import KeepEverything, Kind, LayerPattern, Wanted
 from tests.architectures import Architecture
@@ -66,6 +66,6 @@ def captured(
     found = attention_of(model, inputs, 2, architecture.kind)
     keep = KeepEverything((shape[0], shape[1]))
     wanted = Wanted({n: tuple(range(h)) for n, h in enumerate(found.heads_per_layer) if h})
-    with patch.multiple(sampling, LEAST_ROWS=3, MOST_ROWS=3):
+    with patch.multiple(engine, LEAST_ROWS=3, MOST_ROWS=3):
         output = run_and_capture(model, inputs, wanted, keep, architecture.kind, whole=True)
     return found, keep.layers(), output.last_hidden_state

@@ -11,7 +11,7 @@ from attnviz.commands.show.run import show_text
 from attnviz.errors import ExitStatus
 from attnviz.kit import budget
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
-from attnviz.models import sampling
+from attnviz.models import engine
 from attnviz.models.catalog import Source, load
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.heads import Head
@@ -26,8 +26,8 @@ TEXT = " ".join(
 @pytest.fixture(autouse=True)
 def few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that every pattern comes in many blocks."""
-    monkeypatch.setattr(sampling, "LEAST_ROWS", 7)
-    monkeypatch.setattr(sampling, "MOST_ROWS", 7)
+    monkeypatch.setattr(engine, "LEAST_ROWS", 7)
+    monkeypatch.setattr(engine, "MOST_ROWS", 7)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor, nn
 
+from attnviz.models.engine import numbers
 from attnviz.models.loaded import HeadRows, LoadedModel
-from attnviz.models.sampling import numbers
 from attnviz.records.capture import IntArray, Wanted
 from attnviz.records.heads import Head, by_layer
 from attnviz.records.metrics import BINS, EDGES, SUMS, HeadLinks, WindowSums

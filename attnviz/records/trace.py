@@ -148,8 +148,8 @@ class HeadTrace:
     `kind`, `text`, `target`, `query_tokens`, `key_tokens`, `unknown_words`: as in a `Capture`. In
     an encoder-decoder a query is named by the token that its position writes.
 
-    A new array is a field here, under the name by which a model records it (`Recorded` in
-    `models/tracing.py`) and `explain` writes it; the order of the fields is the order in files.
+    A new array is a field here, under the name by which a model records it (`RecordedHead` in
+    `models/engine.py`) and `explain` writes it; the order of the fields is the order in files.
 
     embedding, position (n, d): of the tokens, and of their positions; only in layer 0.
     x (n_q, d): the residual stream that arrives; normed (n_q, d): the input of the queries.

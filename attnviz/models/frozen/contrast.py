@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.models.sampling import numbers
+from attnviz.models.engine import numbers
 from attnviz.models.frozen.run import FrozenAttention, FrozenLayer, FrozenRun, Walk
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attnviz.models.sampling import numbers
+from attnviz.models.engine import numbers
 from attnviz.records.heads import Head
 from attnviz.records.parts import Part, PartKind, ScoreRow, Shares
 

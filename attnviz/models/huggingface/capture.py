@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError, option
+from attnviz.models.engine import LOGIT_ROWS, Handover, log_probability, numbers, rows_at_a_time
 from attnviz.models.huggingface.attention import corrected, forward, recording, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.intervening import SitePlace, passing
@@ -34,7 +35,6 @@ from attnviz.models.huggingface.layers import (
 from attnviz.models.huggingface.proof import CannotCompute, ProvenRows
 from attnviz.models.huggingface.residual import first_of
 from attnviz.models.loaded import HeadRows, TakeRows
-from attnviz.models.sampling import LOGIT_ROWS, Handover, log_probability, numbers, rows_at_a_time
 from attnviz.records.capture import Consumer, FloatArray, Kind, Wanted
 from attnviz.records.predict import LogitConsumer, LogitRows
 from attnviz.records.tokens import GoOn, Sampling

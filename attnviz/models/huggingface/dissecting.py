@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError
+from attnviz.models.engine import RecordedHead, present
 from attnviz.models.huggingface.attention import forward, recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.layers import (
@@ -30,7 +31,6 @@ from attnviz.models.huggingface.layers import (
 )
 from attnviz.models.huggingface.proof import ProvenRows
 from attnviz.models.huggingface.residual import Seen, Sublayer, is_norm, sublayer_of
-from attnviz.models.tracing import RecordedHead, present
 from attnviz.records.capture import Kind
 from attnviz.records.heads import Head
 from attnviz.records.trace import Kinds

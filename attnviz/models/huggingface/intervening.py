@@ -1,6 +1,6 @@
 """Interventions in a transformers model, by hooks on its modules and at its attention function.
 
-Letters in the shape comments as in `models/intervening.py`.
+Letters in the shape comments as in `models/engine.py`.
 """
 
 from collections import Counter
@@ -13,14 +13,20 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError
+from attnviz.models.engine import (
+    ChangedBatch,
+    batches,
+    log_probability,
+    numbers,
+    rows_at_a_time,
+    taken_vectors,
+)
 from attnviz.models.huggingface.attention import corrected, forward, recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.layers import LayerParts, Layers, layers_of, parts_of, unknown
 from attnviz.models.huggingface.proof import fits
 from attnviz.models.huggingface.residual import ENOUGH, Seen, first_of, what_is_added
-from attnviz.models.intervening import ChangedBatch, batches, take
 from attnviz.models.placement import BATCH_TOKENS
-from attnviz.models.sampling import log_probability, numbers, rows_at_a_time
 from attnviz.records.predict import (
     ChangedRun,
     CutLink,
@@ -170,7 +176,7 @@ def intervene_transformers(
     n, vocabulary = ids.size(1), model.config.get_text_config().vocab_size
     size = max(1, min(BATCH_TOKENS // n, LOGITS // (n * vocabulary)))
     places = _Places(model, ids, heads_per_layer, interventions)
-    taken = take(places.taken, ids[0].tolist(), interventions, source)
+    taken = taken_vectors(places.taken, ids[0].tolist(), interventions, source)
     for batch in batches(range(len(interventions)), size):
         of_batch = ChangedBatch([interventions[i] for i in batch], n, taken)
         with places.changed(of_batch):
@@ -210,8 +216,8 @@ class _Places:
                 stack.enter_context(_cutting(self._model, batch))
             yield
 
-    def taken(self, source: SourceRun, sites: Iterable[Site], *, mean: bool) -> dict[Site, Tensor]:
-        """The vectors of sites in the run of a source; see `TakeFrom`."""
+    def taken(self, source: SourceRun, sites: Iterable[Site], mean: bool) -> dict[Site, Tensor]:
+        """The vectors of sites in the run of a source, for `taken_vectors`."""
         vectors: dict[tuple[SiteKind, int], Tensor] = {}
         n = len(source.ids)
 
@@ -262,15 +268,13 @@ def _rows(values: Tensor, runs: int, n: int) -> Tensor:
 @contextmanager
 def _cutting(model: Any, batch: ChangedBatch) -> Iterator[None]:
     """Remove links from the output of the attention function (B, n, h, d_v) until the end."""
-    layers, left = Layers(model, "self"), batch.layers_of_cuts()
+    layers, left = Layers(model, "self"), batch.cuts()
 
     def cut(call: AttentionCall, output: Tensor) -> Tensor:
         layer = layers.at_work(call.module)
         if layer not in left:
             return output
-        left.remove(layer)
-        changed = output.clone()
-        cuts = batch.cuts(layer)
+        cuts, changed = left.pop(layer), output.clone()
         size = rows_at_a_time(call.k.size(1), call.q.size(0))
         for run in dict.fromkeys(run for run, _ in cuts):
             of_run = call.of(run)

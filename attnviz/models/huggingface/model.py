@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from attnviz.errors import ModelError, UsageError, option
+from attnviz.models.engine import head_trace, rows_at_a_time
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import foreign, forward
 from attnviz.models.huggingface.capture import (
@@ -23,8 +24,6 @@ from attnviz.models.huggingface.dissecting import dissected, dissected_as
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.huggingface.intervening import intervene_transformers
 from attnviz.models.loaded import LoadedModel, TakeRows
-from attnviz.models.sampling import rows_at_a_time
-from attnviz.models.tracing import head_trace
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, Wanted
 from attnviz.records.heads import Head

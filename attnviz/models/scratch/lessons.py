@@ -24,10 +24,10 @@ from attnviz.models.attention import (
     split_heads,
     weighted_sum,
 )
+from attnviz.models.engine import Handover, numbers
 from attnviz.models.folder.config import folder_sizes
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.placement import EMBEDDINGS
-from attnviz.models.sampling import Handover, numbers
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.tokenizer import load_tokenizer
 from attnviz.models.weights import fingerprint

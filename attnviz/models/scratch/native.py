@@ -10,24 +10,24 @@ import torch
 from torch import Tensor
 
 from attnviz.models.attention import Hook, attached, kept
+from attnviz.models.engine import (
+    LOGIT_ROWS,
+    Handover,
+    chosen,
+    head_trace,
+    log_probability,
+    numbers,
+    rows_at_a_time,
+)
 from attnviz.models.folder.config import folder_sizes, gpt2_config
 from attnviz.models.folder.hub import read_card
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.loaded import HeadRows, LoadedModel, TakeRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
-from attnviz.models.sampling import (
-    LOGIT_ROWS,
-    Handover,
-    chosen,
-    log_probability,
-    numbers,
-    rows_at_a_time,
-)
 from attnviz.models.scratch.checkpoint import load_checkpoint, to_gpt2
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native
 from attnviz.models.tokenizer import load_tokenizer
-from attnviz.models.tracing import head_trace
 from attnviz.models.weights import fingerprint
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, ModelIdentity, Wanted
 from attnviz.records.heads import Head

@@ -1,6 +1,6 @@
 """A run of a model from scratch: one head of it recorded, all of it held fixed, or changed.
 
-Letters in the shape comments as in `models/frozen/run.py` and `models/intervening.py`.
+Letters in the shape comments as in `models/frozen/run.py` and `models/engine.py`.
 """
 
 import math
@@ -14,6 +14,17 @@ import torch
 from torch import Tensor
 
 from attnviz.models.attention import Hook, attached, causal_mask, kept, split_heads
+from attnviz.models.engine import (
+    LOGIT_ROWS,
+    ChangedBatch,
+    RecordedHead,
+    batches,
+    log_probability,
+    numbers,
+    present,
+    rows_at_a_time,
+    taken_vectors,
+)
 from attnviz.models.frozen.run import (
     FrozenAttention,
     FrozenLayer,
@@ -22,12 +33,9 @@ from attnviz.models.frozen.run import (
     FrozenRun,
     frozen_norm,
 )
-from attnviz.models.intervening import ChangedBatch, batches, take
 from attnviz.models.placement import BATCH_TOKENS
-from attnviz.models.sampling import LOGIT_ROWS, log_probability, numbers, rows_at_a_time
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.seq2seq import Seq2Seq
-from attnviz.models.tracing import RecordedHead, present
 from attnviz.records.capture import Kind
 from attnviz.records.heads import Head
 from attnviz.records.predict import (
@@ -254,7 +262,7 @@ def intervene_native(
     """
     n, layers = ids.size(1), range(len(model.h))
     rows = rows_at_a_time(n, model.config.n_head)
-    taken = take(partial(_taken, model), ids[0].tolist(), interventions, source)
+    taken = taken_vectors(partial(_taken, model), ids[0].tolist(), interventions, source)
 
     def hand_over(index: int, stream: Tensor) -> None:
         consume(_result(model, ids[0], index, model.ln_f(stream), whole=whole))
@@ -289,9 +297,9 @@ def _hooks(batch: ChangedBatch, layers: range) -> Mapping[str, Hook]:
         if batch.edits(kind, layer)
     }
     hooks = dict(edits)
-    for layer in batch.layers_of_cuts():
-        hooks[f"h.{layer}.attn.scores"] = _cutting(batch.cuts(layer), hide=True)
-        hooks[f"h.{layer}.attn.pattern"] = _cutting(batch.cuts(layer))
+    for layer, cuts in batch.cuts().items():
+        hooks[f"h.{layer}.attn.scores"] = _cutting(cuts, hide=True)
+        hooks[f"h.{layer}.attn.pattern"] = _cutting(cuts)
     return hooks
 
 
@@ -317,8 +325,8 @@ def _cutting(rows: Mapping[tuple[int, int], Sequence[CutLink]], *, hide: bool = 
     return cut
 
 
-def _taken(model: GPT, source: SourceRun, sites: set[Site], *, mean: bool) -> dict[Site, Tensor]:
-    """The vectors of sites in the run of a source; see `TakeFrom`."""
+def _taken(model: GPT, source: SourceRun, sites: set[Site], mean: bool) -> dict[Site, Tensor]:
+    """The vectors of sites in the run of a source, for `taken_vectors`."""
 
     def part(values: Tensor) -> Tensor:  # (n_s, d) or (h, n_s, d_v)
         return values[0].mean(dim=-2, keepdim=True) if mean else values[0]

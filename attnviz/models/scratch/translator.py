@@ -13,15 +13,14 @@ from torch import Tensor
 
 from attnviz.errors import ModelError
 from attnviz.models.attention import attached
+from attnviz.models.engine import Handover, chosen, head_trace, log_probability, numbers
 from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS, WORDS, read_words
 from attnviz.models.folder.hub import CARD, read_card
 from attnviz.models.loaded import LoadedModel
-from attnviz.models.sampling import Handover, chosen, log_probability, numbers
 from attnviz.models.scratch.runs import seq2seq_record
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.tokenizer import END, load_tokenizer
-from attnviz.models.tracing import head_trace
 from attnviz.models.weights import (
     check_finite,
     check_parameters,

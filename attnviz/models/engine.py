@@ -1,0 +1,308 @@
+"""What every engine is made of: rows handed over, tokens drawn, vectors changed, a head recorded.
+
+Here is the edge of `models/`: blocks of a layer's query rows arrive as tensors and leave as numpy.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnviz.models.attention import Hook, dot_products, masked
+from attnviz.models.tokenizer import TextTokenizer
+from attnviz.records.capture import Capture, Consumer, FloatArray, PatternBlock, Wanted
+from attnviz.records.heads import Head
+from attnviz.records.predict import CutLink, Edit, Intervention, Site, SourceRun
+from attnviz.records.tokens import Sampling
+from attnviz.records.trace import HeadTrace, Kinds, Predicted, Projection
+
+ENTRIES = 1 << 20
+"""Weights of all heads to compute at a time, in at least LEAST_ROWS rows: 4 MiB, which stay in a
+processor's cache."""
+LEAST_ROWS, MOST_ROWS = 32, 128
+LOGIT_ROWS = 128
+"""Positions whose logits are handed over at a time."""
+
+
+@dataclass(frozen=True)
+class Handover:
+    """Takes the computed rows of a run, and hands over the wanted ones."""
+
+    wanted: Wanted
+    consume: Consumer
+    last: dict[int, Tensor] = field(default_factory=dict)
+    """The last row (h, 1, n_k) of each wanted layer, while a model writes token by token."""
+
+    def rows(self, n_queries: int, n_keys: int, n_heads: int) -> Iterator[Tensor]:
+        """The query positions to compute (rows), in blocks that take little memory."""
+        wanted = self.wanted.queries
+        queries = torch.arange(n_queries) if wanted is None else torch.tensor(wanted)
+        return iter(torch.split(queries, rows_at_a_time(n_keys, n_heads)))
+
+    def take(self, layer: int, queries: Tensor, weights: Tensor) -> None:
+        """Hand over computed rows of a wanted layer, at these positions (rows).
+
+        `weights`: those of all heads (h, rows, n) on the first n keys; none of these queries
+        attends to a later key.
+        """
+        heads = self.wanted.heads[layer]
+        kept = weights if len(heads) == len(weights) else weights[list(heads)]
+        self.consume(PatternBlock(layer, heads, queries.numpy(), kept.float().cpu().numpy()))
+
+    def take_rows(self, layer: int, first: int, pattern: Tensor) -> None:
+        """Hand over the wanted rows of a pattern (h, rows, n) that begins at the query `first`."""
+        wanted, after = self.wanted.queries, first + pattern.size(1)
+        if wanted is None:
+            queries = torch.arange(first, after)
+        else:
+            here = slice(bisect_left(wanted, first), bisect_left(wanted, after))
+            queries = torch.tensor(wanted[here], dtype=torch.long)
+            pattern = pattern[:, queries - first]
+        if len(queries):
+            self.take(layer, queries, pattern)
+
+    def hook(self, layer: int) -> Hook:
+        """What hands over the patterns (1, h, rows, n) that pass a hook point, in their order."""
+        after = 0  # the query behind the rows that are handed over already
+
+        def hand_over(pattern: Tensor) -> None:
+            nonlocal after
+            self.take_rows(layer, after, pattern[0])
+            after += pattern.size(2)
+
+        return hand_over
+
+    def last_rows(self, points: str) -> dict[str, Hook]:
+        """Hooks at the patterns (1, h, n_q, n_k) of the wanted layers that keep the last row."""
+
+        def keeping(layer: int) -> Hook:
+            def keep(pattern: Tensor) -> None:
+                self.last[layer] = pattern[0, :, -1:].clone()  # not the whole block
+
+            return keep
+
+        return {points.format(layer): keeping(layer) for layer in self.wanted.heads}
+
+    def take_last(self, step: int) -> None:
+        """Hand over the last rows as those of a new token, numbered `step`."""
+        for layer in self.wanted.heads:
+            self.take(layer, torch.tensor([step]), self.last[layer])
+
+
+def rows_at_a_time(n_keys: int, n_heads: int) -> int:
+    """How many query rows to compute at a time."""
+    return max(LEAST_ROWS, min(MOST_ROWS, ENTRIES // max(1, n_heads * n_keys)))
+
+
+def numbers(tensor: Tensor) -> FloatArray:
+    """A tensor as float32 numpy."""
+    return np.asarray(tensor.detach().float().cpu().numpy(), dtype=np.float32)
+
+
+# The next token from its logits, in the order of transformers: temperature, then top-p.
+
+
+def chosen(logits: Tensor, sampling: Sampling) -> int:
+    """The next token by its logits (V); drawn from the global generator of torch, if at all."""
+    if sampling.greedy:
+        return int(logits.argmax())
+    scaled = logits.float() / sampling.temperature
+    return int(torch.multinomial(torch.softmax(_nucleus(scaled, sampling.top_p), dim=-1), 1))
+
+
+def _nucleus(logits: Tensor, top_p: float) -> Tensor:
+    """The logits (V), −∞ outside the nucleus (Holtzman et al. 2020, arXiv 1904.09751)."""
+    if top_p == 1:
+        return logits
+    rising, order = logits.sort()
+    outside = torch.softmax(rising, dim=-1).cumsum(dim=-1) <= 1 - top_p
+    outside[-1] = False  # the likeliest stays
+    return logits.masked_fill(torch.zeros_like(outside).scatter(0, order, outside), -torch.inf)
+
+
+def log_probability(logits: Tensor, ids: Tensor) -> Tensor:
+    """The log-probability, in nats, of one token a row: (rows, V) and (rows) give (rows)."""
+    logits = logits.float()
+    return torch.sub(logits.gather(1, ids[:, None])[:, 0], logits.logsumexp(dim=1))
+
+
+# Interventions: a model run with some of its vectors replaced, or some links removed. Many run in a
+# batch; everything that they do not name is computed as the model does. Letters in the shape
+# comments: B interventions in the batch, n tokens, h heads, d_v width of a head's values, d width
+# of the stream, V vocabulary.
+
+
+@dataclass(frozen=True)
+class ChangedBatch:
+    """The interventions of a batch, each with its place in it.
+
+    `tokens`: n. `taken`: what takes the place of vectors, by ("mean" or "source", site): those of
+    another run (n, width), already in the order of this text's positions, or their mean in the
+    text's own run (1, width).
+    """
+
+    interventions: Sequence[Intervention]
+    tokens: int
+    taken: Mapping[tuple[str, Site], Tensor]
+
+    def edits(self, kind: str, layer: int) -> list[tuple[int, Edit]]:
+        """The edits of one kind of site in a layer, each with the place of its run."""
+        return [
+            (run, change)
+            for run, changes in enumerate(self.interventions)
+            for change in changes
+            if isinstance(change, Edit) and (change.site.kind, change.layer) == (kind, layer)
+        ]
+
+    def cuts(self) -> dict[int, dict[tuple[int, int], list[CutLink]]]:
+        """The links that are removed, by layer and by (place of the run, query)."""
+        layers: dict[int, dict[tuple[int, int], list[CutLink]]] = {}
+        for run, changes in enumerate(self.interventions):
+            for cut in changes:
+                if isinstance(cut, CutLink):
+                    layers.setdefault(cut.layer, {}).setdefault((run, cut.query), []).append(cut)
+        return layers
+
+    def changed(self, values: Tensor, edits: Iterable[tuple[int, Edit]]) -> Tensor:
+        """The vectors of sites (B, n, d), or of a layer's heads (B, h, n, d_v), some replaced."""
+        changed = values.clone()
+        for run, edit in edits:
+            at = run if edit.site.head is None else (run, edit.site.head)
+            after = changed[at]  # (n, width), a view
+            places = slice(None) if edit.positions is None else list(edit.positions)
+            if edit.by == "zero":
+                after[places] = 0.0
+            else:
+                instead = self.taken[edit.by, edit.site]
+                after[places] = (instead[places] if edit.by == "source" else instead).to(after)
+        return changed
+
+
+def taken_vectors(
+    vectors_of: Callable[[SourceRun, set[Site], bool], Mapping[Site, Tensor]],
+    ids: Sequence[int],
+    interventions: Iterable[Intervention],
+    source: SourceRun | None,
+) -> dict[tuple[str, Site], Tensor]:
+    """What edits put in the place of vectors: of the source, and means of the text `ids` itself.
+
+    `vectors_of` runs a text once, unchanged, and gives the vectors of sites at its places
+    (places, width), or their mean over all positions (1, width). A mean is that of the unchanged
+    run, also where an earlier edit of the same intervention changes what arrives there.
+    """
+    edits = [e for changes in interventions for e in changes if isinstance(e, Edit)]
+    taken: dict[tuple[str, Site], Tensor] = {}
+    for by, run in {"mean": SourceRun(ids, (0,)), "source": source}.items():
+        sites = {edit.site for edit in edits if edit.by == by}
+        if run is not None and sites:
+            of_sites = vectors_of(run, sites, by == "mean")
+            taken |= {(by, site): vectors for site, vectors in of_sites.items()}
+    return taken
+
+
+def batches(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    """The items in order, `size` at a time."""
+    for first in range(0, len(items), size):
+        yield items[first : first + size]
+
+
+# The record of one head in a run, completed to a trace by the code of `attention.py`.
+
+MOST_LIKELY = NEAREST = 5
+
+
+@dataclass(frozen=True)
+class RecordedHead:
+    """One head as a run recorded it, in tensors.
+
+    `weights`: w_q, w_k and w_v (d, d_k) of the head, each with its bias (d_k) or None. w_o
+    (h, d_k, d) and z (h, n_q, d_k) are those of all heads; b_o (d). mask (n_q, n_k): True where the
+    query may attend to the key. unembedding (V, d), where its width is that of the stream.
+    `arrays`: every other array, under its name and with its shape in `HeadTrace`.
+    """
+
+    head: Head
+    query: int
+    kinds: Kinds
+    scale: float
+    weights: Mapping[str, tuple[Tensor, Tensor | None]]
+    w_o: Tensor
+    b_o: Tensor | None
+    z: Tensor
+    mask: Tensor
+    unembedding: Tensor
+    arrays: Mapping[str, Tensor]
+
+
+def present(**arrays: Tensor | None) -> dict[str, Tensor]:
+    """Those of the arrays that a model has."""
+    return {name: array for name, array in arrays.items() if array is not None}
+
+
+@torch.inference_mode()
+def head_trace(recorded: RecordedHead, blank: Capture, tokenizer: TextTokenizer) -> HeadTrace:
+    """Complete a record to a trace: compute the scores and the heads' outputs, all as numpy.
+
+    `blank`: the run without its patterns: model, text, and the tokens of rows and columns.
+    """
+    r, arrays, (layer, head) = recorded, dict(recorded.arrays), recorded.head
+    arrays["products"] = dot_products(arrays["q"], arrays["k"])  # (n_q, n_k)
+    arrays["scaled"] = scores = arrays["products"] * r.scale
+    scores = scores + arrays["bias"] if "bias" in arrays else scores
+    arrays["scores"] = masked(scores, r.mask)
+    arrays["z"] = r.z[head]
+    outputs = r.kinds.factor * (r.z[:, r.query, None] @ r.w_o).squeeze(1)  # (h, d)
+    arrays["head_outputs"] = outputs
+    logits = arrays.get("logits")
+    matrices = {**r.weights, "w_o": (r.w_o[head], r.b_o)}
+    fields: dict[str, Any] = {name: numbers(array) for name, array in arrays.items()}
+    for name, (weight, bias) in matrices.items():
+        fields[name] = Projection(numbers(weight), None if bias is None else numbers(bias))
+    return HeadTrace(
+        text=blank.text,
+        target=blank.target,
+        kind=blank.kind,
+        unknown_words=blank.unknown_words,
+        query_tokens=blank.query_tokens,
+        key_tokens=blank.key_tokens,
+        model=blank.model,
+        versions=blank.versions,
+        layer=layer,
+        head=head,
+        query=r.query,
+        kinds=r.kinds,
+        scale=r.scale,
+        next_tokens=() if logits is None else _likeliest(logits, tokenizer),
+        nearest=_nearest(outputs[head], r.unembedding, tokenizer),
+        **fields,
+    )
+
+
+def _likeliest(logits: Tensor, tokenizer: TextTokenizer) -> tuple[Predicted, ...]:
+    top = torch.softmax(logits.float(), dim=-1).topk(min(MOST_LIKELY, logits.numel()))
+    return _labelled(top, tokenizer)
+
+
+def _nearest(
+    direction: Tensor, vocabulary: Tensor, tokenizer: TextTokenizer
+) -> tuple[Predicted, ...]:
+    """Tokens by the cosine between their output vector and a direction, highest first.
+
+    No tokens where the widths of vocabulary (V, d') and direction (d) differ, as in models
+    whose embedding is narrower than their layers (ALBERT), and where the direction is 0.
+    """
+    if vocabulary.size(-1) != direction.size(-1) or not direction.any():
+        return ()
+    cosines = torch.nn.functional.cosine_similarity(vocabulary, direction[None], dim=-1)  # (V)
+    return _labelled(cosines.topk(min(NEAREST, cosines.numel())), tokenizer)
+
+
+def _labelled(top: torch.return_types.topk, tokenizer: TextTokenizer) -> tuple[Predicted, ...]:
+    pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
+    return tuple(
+        Predicted(tokenizer.label(id_), score, tokenizer.exact(id_)) for id_, score in pairs
+    )
