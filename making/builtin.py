@@ -17,9 +17,10 @@ from rich.console import Console
 from tokenizers import Tokenizer
 
 from attnviz.commands.heads.retrieval import Needles, measure_retrieval
-from attnviz.commands.train.loop import progress_bar, train
+from attnviz.commands.train.loop import STEPS, train
 from attnviz.commands.train.plan import TrainingProgress
 from attnviz.kit.prepare import TextOptions
+from attnviz.kit.session import process_session
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.files import TOKENIZER
@@ -84,7 +85,7 @@ def _train(
     """Train with a progress bar on stderr; the checkpoint goes into the folder."""
     tokenizer = _tokenizer(output)
     model = fresh_asking(CONFIG, recipe.seed)
-    with progress_bar(Console(stderr=True)) as bar:
+    with process_session().bar(STEPS, stays=True) as bar:
         task = bar.add_task("starting", total=recipe.steps)
 
         def report(now: TrainingProgress) -> None:

@@ -14,12 +14,12 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from rich.console import Console
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from attnviz.commands.train.loop import adamw_of, figure_entries, progress_bar
+from attnviz.commands.train.loop import STEPS, adamw_of, figure_entries
 from attnviz.commands.train.plan import Recipe
+from attnviz.kit.session import process_session
 from attnviz.models.attention import Hook, attached
 from attnviz.models.folder.config import Seq2SeqConfig
 from attnviz.models.scratch.seq2seq import Seq2Seq
@@ -119,7 +119,7 @@ def train(model: Seq2Seq, encoder: WordEncoder, recipe: TranslatorRecipe) -> flo
     stream = batches(recipe.seed, PAIRS_PER_STEP, encoder, model.config.n_positions)
     model.train()
     mean = 0.0
-    with progress_bar(Console(stderr=True)) as bar:
+    with process_session().bar(STEPS, stays=True) as bar:
         task = bar.add_task("starting", total=recipe.steps)
         for step, batch in enumerate(itertools.islice(stream, recipe.steps)):
             for group in optimizer.param_groups:

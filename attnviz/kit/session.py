@@ -16,13 +16,14 @@ from attnviz.draw.titles import model_notes
 from attnviz.errors import ExitStatus, UsageError, argument, option, readable, shortened, spelled
 from attnviz.inputs.text import Stdin
 from attnviz.kit.defaults import Configuration
-from attnviz.kit.intervene import watched
 from attnviz.kit.prepare import load_model
 from attnviz.kit.write import as_stdout_error
 from attnviz.models.catalog import Source
 from attnviz.records.capture import ELSEWHERE, begin
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from attnviz.models.loaded import LoadedModel
 
 
@@ -170,29 +171,60 @@ class Session:
         if kept and not self.quiet and self.environment.stderr.isatty():
             self._say(f"wrote {path}")
 
+    @contextmanager
+    def bar(self, text: str, *, ends: bool = True, stays: bool = False) -> Iterator["Progress"]:
+        """A progress bar on stderr, where that is a terminal; `text` has the fields of its tasks.
+
+        `ends`: how much there is to do is known. `stays`: the bar is still there at the end, also
+        where stderr is no terminal.
+        """
+        from rich import progress as rich  # takes a moment
+
+        columns = [rich.BarColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn()]
+        columns = columns if ends else [rich.TimeElapsedColumn()]
+        columns.insert(ends, rich.TextColumn(text))
+        shown = stays or self.environment.stderr.isatty()
+        with rich.Progress(
+            *columns,
+            console=self.consoles.err,
+            transient=not stays,
+            disable=self.quiet or not shown,
+        ) as bar:
+            yield bar
+
+    @contextmanager
+    def counting(self, what: str) -> Iterator[Callable[[], None]]:
+        """A function to call for each item that is done.
+
+        The count stands on stderr, unless results come on the same terminal meanwhile.
+        """
+        if self.environment.stdout.isatty():
+            yield lambda: None
+            return
+        with self.bar("{task.completed} " + what + "s", ends=False) as bar:
+            task = bar.add_task("", total=None)
+            yield lambda: bar.advance(task)
+
     def progress(self, items: Iterable[T], what: str) -> Iterator[T]:
-        """The same items; while stdout goes elsewhere, a terminal shows how many are done."""
+        """The same items, which are counted as they are done."""
         with self.counting(what) as count:
             for item in items:
                 yield item
                 count()
 
     @contextmanager
-    def counting(self, what: str) -> Iterator[Callable[[], None]]:
-        """A function to call for each item that is done; such a terminal shows the count."""
-        from rich.progress import Progress, TextColumn, TimeElapsedColumn  # takes a moment
+    def running(self, doing: str) -> Iterator[None]:
+        """Tell on stderr how many of the runs of a text are done."""
+        from attnviz.kit.intervene import watched  # most commands run a text once
 
-        shown = self.consoles.err.is_terminal and not self.environment.stdout.isatty()
-        bar = Progress(
-            TextColumn("{task.completed} " + what + "s"),
-            TimeElapsedColumn(),
-            console=self.consoles.err,
-            transient=True,
-            disable=self.quiet or not shown,
-        )
-        task = bar.add_task("", total=None)
-        with bar:
-            yield lambda: bar.advance(task)
+        with self.bar("{task.description}, {task.completed}/{task.total} runs") as bar:
+            task = bar.add_task(doing, total=None, visible=False)
+
+            def tell(done: int, total: int) -> None:
+                bar.update(task, completed=done, total=total, visible=True)
+
+            with watched(tell):
+                yield
 
     def complain(self, message: str) -> None:
         """One line on stderr about something that went wrong."""
@@ -216,23 +248,6 @@ def session_of(context: typer.Context) -> Session:
     session = context.obj
     assert isinstance(session, Session)
     return session
-
-
-# How far many runs of a model have come.
-
-
-@contextmanager
-def progress(session: Session, doing: str) -> Iterator[None]:
-    """While a text is run many times, a bar on stderr, where that is a terminal."""
-    if session.quiet or not session.environment.stderr.isatty():
-        yield
-        return
-    from rich.progress import Progress as Bar
-
-    with Bar(console=session.consoles.err, transient=True) as bar:
-        task = bar.add_task(doing, total=None)
-        with watched(lambda done, total: bar.update(task, completed=done, total=total)):
-            yield
 
 
 # How the command line spells a parameter.

@@ -24,7 +24,7 @@ from attnviz.kit.lines import (
 from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
 from attnviz.kit.result import Result
-from attnviz.kit.session import Session, progress
+from attnviz.kit.session import Session
 from attnviz.kit.values import layer_names, texts_of, which_heads, words_of
 from attnviz.records.predict import Measure, Replacement
 
@@ -228,7 +228,7 @@ def command_line(
     words = text_alone(session, text, "a saved capture cannot be run again") if alone else ""
     ready = model_of(session, model, run)
     if alone:
-        with progress(session, "ablating"):
+        with session.running("ablating"):
             result = call(text=words, model=ready)
         note_texts(session, result.captures)
         deliver_result(session, to, result, canvas)

@@ -17,7 +17,7 @@ from attnviz.kit.lines import Pairs, check_pairs, deliver_lines, each_pair, note
 from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
 from attnviz.kit.result import Result
-from attnviz.kit.session import Session, as_flag, progress
+from attnviz.kit.session import Session, as_flag
 from attnviz.kit.values import texts_of, token_names, which_heads, words, words_of
 from attnviz.records.predict import Measure, SiteKind
 
@@ -179,7 +179,7 @@ def command_line(
     alone = text_alone(session, text, refusal) if pairs is None else ""
     ready = model_of(session, model, run)
     if pairs is None:
-        with progress(session, "patching"):
+        with session.running("patching"):
             result = call(text=alone, model=ready)
         note_texts(session, result.captures)
         deliver_result(session, to, result, canvas)

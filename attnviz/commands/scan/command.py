@@ -1,7 +1,5 @@
 """`attnviz scan`: what every head does over a whole corpus."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -282,8 +280,9 @@ def command_line(
         store, request = _asked(session, corpus, output, call)
         source = g.source_of(session, model, run, kind)
     plan = make_plan(store, request, source)
-    with _watched(session) as watcher:
-        size = run_scan(plan, how, watcher)
+    told = "{task.description} {task.completed}/{task.total} {task.fields[said]}"
+    with session.bar(told) as bar:
+        size = run_scan(plan, how, Watching(session, bar))
     if size is None:
         session.note(
             f"part {shard} is counted; attnviz scan --merge {store.where} ends the scan "
@@ -390,22 +389,3 @@ class Watching:
         rate = f", {self._tokens / begun:,.0f} tokens/s" if begun else ""
         documents = f"{self._documents:,} documents" if self._documents else ""
         self._bar.update(self._task, advance=1, said=f"{documents}{rate}".removeprefix(", "))
-
-
-@contextmanager
-def _watched(session: Session) -> Iterator[Watching]:
-    """A bar on stderr, where that is a terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Left
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[said]}"),
-        Left(),
-    )
-    console = session.consoles.err
-    off = session.quiet or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=off) as bar:
-        yield Watching(session, bar)

@@ -135,11 +135,11 @@ def _train(
     """Behind a progress bar on stderr; an interruption is told with what it leaves."""
     from attnviz.commands.train import folder as train_folder
     from attnviz.commands.train import own
-    from attnviz.commands.train.loop import progress_bar
+    from attnviz.commands.train.loop import STEPS
 
     reached = 0
     try:
-        with progress_bar(session.consoles.err, quiet=session.quiet) as bar:
+        with session.bar(STEPS, stays=True) as bar:
             task = bar.add_task("starting", total=plan.max_steps)
 
             def stepped(step: int) -> None:

@@ -17,8 +17,6 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import torch
 import torch.distributed as dist
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch import nn
 from torch.multiprocessing import get_context
 from torch.optim import Optimizer
@@ -243,13 +241,8 @@ def fresh_model(config: GPTConfig, seed: int) -> GPT:
     return GPT(config)
 
 
-def progress_bar(console: Console, *, quiet: bool = False) -> Progress:
-    """A bar with the steps done and in all, the task's description, and the time gone and left."""
-    text = TextColumn("{task.completed}/{task.total} steps, {task.description}")
-    bar, gone, left = BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
-    return Progress(bar, text, gone, left, console=console, disable=quiet)
-
-
+STEPS = "{task.completed}/{task.total} steps, {task.description}"
+"""The text beside the bar of a training."""
 SCHEMA = 1
 """The version of cards."""
 
