@@ -18,21 +18,16 @@ from numpy.typing import NDArray
 
 from attnviz.errors import InputError, option
 from attnviz.inputs.text import opened
-from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.capture import Capture, FloatArray, LayerPattern
 from attnviz.records.restore import (
-    CAPTURE_SCHEMA,
-    CAPTURE_VERSION,
-    JsonObject,
+    CAPTURE,
     NewerCaptureError,
     NotACaptureError,
     capture_from,
-    check_schema,
-    extras_from,
+    facts_from,
     layers_from,
-    tokens_from,
+    with_arrays,
 )
-from attnviz.records.rows import MODEL, NAMED_HEAD, TOKEN
-from attnviz.records.transforms import transform_to_dict
 
 CAPTURE_META = "meta"
 """The entry that holds everything but the arrays."""
@@ -71,35 +66,39 @@ def load_capture(path: Path) -> Capture:
         with _entry(archive, CAPTURE_META) as (entry, shape, dtype):
             if shape or dtype.kind != "U" or not 0 < dtype.itemsize <= META_AT_MOST:
                 raise NotACaptureError("its metadata is not text")
-            meta = check_schema(json.loads(str(_read(entry, shape, dtype)[()])))
-        return capture_from(meta, _layers(archive, meta), _extras(archive, meta))
+            facts = facts_from(json.loads(str(_read(entry, shape, dtype)[()])))
+        capture = capture_from(facts)
+        layers = [
+            _layer(archive, capture, layer, heads)
+            for layer, heads in layers_from(facts, capture.model)
+        ]
+        extras = {name: _extra(archive, i, name) for i, name in enumerate(facts["extras"])}
+        if len(extras) < len(facts["extras"]):
+            raise ValueError("the list of extras cannot be right")
+        return with_arrays(capture, layers, extras)
 
 
-def _layers(archive: zipfile.ZipFile, meta: JsonObject) -> dict[int, FloatArray]:
-    queries, keys = tokens_from(meta)
-    arrays = {}
-    for layer, heads in layers_from(meta):
-        expected = (len(heads), len(queries), len(keys))
-        with _entry(archive, LAYER.format(layer)) as (stream, shape, dtype):
-            if shape != expected or dtype != np.float32:
-                raise ValueError(
-                    f"layer {layer} has the shape {shape} of {dtype}, where its tokens and "
-                    f"heads need {expected} of float32"
-                )
-            arrays[layer] = _read(stream, shape, dtype)
-        if not np.isfinite(arrays[layer]).all():
-            raise ValueError(f"layer {layer} holds weights that are no numbers")
-    return arrays
+def _layer(
+    archive: zipfile.ZipFile, capture: Capture, layer: int, heads: tuple[int, ...]
+) -> LayerPattern:
+    expected = (len(heads), len(capture.query_tokens), len(capture.key_tokens))
+    with _entry(archive, LAYER.format(layer)) as (stream, shape, dtype):
+        if shape != expected or dtype != np.float32:
+            raise ValueError(
+                f"layer {layer} has the shape {shape} of {dtype}, where its tokens and "
+                f"heads need {expected} of float32"
+            )
+        weights = _read(stream, shape, dtype)
+    if not np.isfinite(weights).all():
+        raise ValueError(f"layer {layer} holds weights that are no numbers")
+    return LayerPattern(layer, heads, weights)
 
 
-def _extras(archive: zipfile.ZipFile, meta: JsonObject) -> dict[str, FloatArray]:
-    arrays = {}
-    for position, name in enumerate(extras_from(meta)):
-        with _entry(archive, EXTRA.format(position)) as (stream, shape, dtype):
-            if dtype != np.float32:
-                raise ValueError(f"the extra {name!r} is {dtype}, not float32")
-            arrays[name] = _read(stream, shape, dtype)
-    return arrays
+def _extra(archive: zipfile.ZipFile, position: int, name: str) -> FloatArray:
+    with _entry(archive, EXTRA.format(position)) as (stream, shape, dtype):
+        if dtype != np.float32:
+            raise ValueError(f"the extra {name!r} is {dtype}, not float32")
+        return _read(stream, shape, dtype)
 
 
 @contextlib.contextmanager
@@ -195,7 +194,7 @@ def archive_chunks(arrays: Iterable[tuple[str, Entry]]) -> Iterator[bytes]:
 
 
 def _arrays(capture: Capture) -> Iterator[tuple[str, Entry]]:
-    yield CAPTURE_META, np.array(json.dumps(capture_to_dict(capture), allow_nan=False))
+    yield CAPTURE_META, np.array(json.dumps(CAPTURE.row(capture), allow_nan=False))
     for layer in capture.layers:
         yield LAYER.format(layer.layer), plain(layer.weights)
     for position, extra in enumerate(capture.extras.values()):
@@ -226,32 +225,3 @@ class _Sink:
     def taken(self) -> bytes:
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)
-
-
-def capture_to_dict(capture: Capture) -> dict[str, Any]:
-    """Everything of a capture but its arrays, in the order in which it is written."""
-    shared = capture.key_tokens == capture.query_tokens
-    segments = [{"name": s.name, "slices": list(map(list, s.slices))} for s in capture.segments]
-    return {
-        "schema": f"{CAPTURE_SCHEMA}/{CAPTURE_VERSION}",
-        "model": MODEL.row(capture.model),
-        "versions": dict(sorted(capture.versions.items())),
-        "text": capture.text,
-        "bos": capture.bos,
-        "left_out": list(capture.left_out),
-        "kind": capture.kind,
-        "target": capture.target,
-        "causal": capture.causal,
-        "sinks": capture.sinks,
-        "transforms": [transform_to_dict(transform) for transform in capture.transforms],
-        "query_tokens": [TOKEN.row(token) for token in capture.query_tokens],
-        "key_tokens": None if shared else [TOKEN.row(token) for token in capture.key_tokens],
-        "layers": [{"layer": layer.layer, "heads": list(layer.heads)} for layer in capture.layers],
-        "extras": list(capture.extras),
-        "seed": capture.asked.seed,
-        "options": dict(capture.asked.options),
-        "loss": None if capture.loss is None else vars(capture.loss),
-        "named_heads": [NAMED_HEAD.row(named) for named in capture.named_heads],
-        **({"unknown_words": list(capture.unknown_words)} if capture.unknown_words else {}),
-        **({"segments": segments} if segments else {}),
-    }

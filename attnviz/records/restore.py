@@ -1,8 +1,13 @@
-"""Records from JSON, every field of which is checked."""
+"""The facts of a saved capture: declared once, written as JSON, and read with every field checked.
+
+Its arrays stand beside them; `attnviz/inputs/captures.py` has the file.
+"""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import NoneType
+from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
 
 from attnviz.errors import readable
 from attnviz.records.capture import (
@@ -12,18 +17,35 @@ from attnviz.records.capture import (
     FloatArray,
     Kind,
     LayerPattern,
-    MadeBy,
     ModelIdentity,
     TextLoss,
 )
 from attnviz.records.heads import LONGEST_NAME, Head, NamedHead
+from attnviz.records.rows import (
+    ABSENT,
+    MODEL,
+    NAMED_HEAD,
+    TOKEN,
+    TRANSFORMS,
+    UNKNOWN,
+    VERSIONS,
+    Field,
+    Fields,
+    kinds_of,
+    list_of,
+)
 from attnviz.records.tokens import SPECIAL_LABEL, Segment, Token
-from attnviz.records.transforms import SENTENCES, NormBased, Transform, transform_from_dict
+from attnviz.records.transforms import (
+    SENTENCES,
+    NormBased,
+    Transform,
+    transform_from_dict,
+    transform_to_dict,
+)
 
-T = TypeVar("T")
+JsonObject: TypeAlias = Mapping[str, Any]
 CAPTURE_SCHEMA = "attnviz-capture"
 CAPTURE_VERSION = 3
-JsonObject = Mapping[str, Any]
 MOST_HEADS = 1 << 16  # more than any model has; a forged file could ask for any number
 LARGEST_WEIGHT = 2.0
 """Weights of merged words are sums, and those of models in half precision are rounded."""
@@ -32,6 +54,54 @@ LARGEST_COUNT = 1 << 53
 """The largest number of anything that is counted."""
 LARGEST = 1e30
 """The largest score, loss or norm; sums of larger ones would leave float32."""
+
+LAYER = Fields[LayerPattern]("LayerObject", "", (Field("layer", int), Field("heads", list[int])))
+SEGMENT = Fields[Segment]("SegmentObject", "", (Field("name", str), Field("slices", list[Any])))
+LOSS = Fields[TextLoss](
+    "LossObject", "", (Field("nats", float), Field("characters", int), Field("limit", float))
+)
+CAPTURE = Fields[Capture](
+    "CaptureObject",
+    "A capture without its arrays.",
+    (
+        Field("schema", str, "", lambda _: f"{CAPTURE_SCHEMA}/{CAPTURE_VERSION}"),
+        Field("model", MODEL),
+        VERSIONS,
+        Field("text", str),
+        Field("bos", bool),
+        Field("left_out", list[int]),
+        Field("kind", Kind),
+        Field("target", str),
+        Field("causal", bool),
+        Field("sinks", bool),
+        TRANSFORMS,
+        Field("query_tokens", list_of(TOKEN)),
+        Field(
+            "key_tokens",
+            (list_of(TOKEN), NoneType),
+            "Null: they are the query tokens.",
+            lambda capture: (
+                None if capture.key_tokens == capture.query_tokens else capture.key_tokens
+            ),
+        ),
+        Field("layers", list_of(LAYER)),
+        Field("extras", list[str], "", lambda capture: list(capture.extras)),
+        Field("seed", int | None, "", lambda capture: capture.asked.seed),
+        Field("options", dict[str, Any], "", lambda capture: dict(capture.asked.options)),
+        Field("loss", (LOSS, NoneType)),
+        Field("named_heads", list_of(NAMED_HEAD)),
+        UNKNOWN,
+        Field(
+            "segments",
+            list_of(SEGMENT),
+            "Those of a prompt, where the capture is of an answer.",
+            lambda capture: capture.segments or ABSENT,
+            optional=True,
+        ),
+    ),
+)
+OLDER: JsonObject = {"target": "", "sinks": False, "options": {}, "exact": ""}
+"""The values of fields that older captures do not have."""
 
 
 class NotACaptureError(ValueError):
@@ -42,282 +112,198 @@ class NewerCaptureError(ValueError):
     """The object was written by a later version, in a layout not known here."""
 
 
-def check_schema(meta: object) -> JsonObject:
-    """See that an object is a capture's, of a version that can be read.
+def facts_from(written: object) -> JsonObject:
+    """The facts of a capture, each of the type that its field has.
 
     Raises:
-        NotACaptureError: it is not.
+        NotACaptureError: it is no capture.
         NewerCaptureError: it is of a later version.
     """
-    schema = meta.get("schema") if isinstance(meta, dict) else None
-    written = schema if isinstance(schema, str) else ""
-    found = re.fullmatch(rf"{CAPTURE_SCHEMA}/([0-9]{{1,6}})", written)
-    if found is None:
+    facts = written if isinstance(written, dict) else {}
+    schema = facts.get("schema")
+    known = rf"{CAPTURE_SCHEMA}/([0-9]{{1,6}})"
+    layout = re.fullmatch(known, schema) if isinstance(schema, str) else None
+    if layout is None:
         raise NotACaptureError("it has no capture schema")
-    if int(found[1]) > CAPTURE_VERSION:
-        raise NewerCaptureError(written)
-    return cast(JsonObject, meta)
+    if int(layout[1]) > CAPTURE_VERSION:
+        raise NewerCaptureError(schema)
+    if layout[1] == "1":  # which held a sentence for each transform
+        sentences = _read(list[str], facts.get("transforms"), "transforms")
+        _check(set(sentences) <= set(SENTENCES), "transforms")
+        transforms = [transform_to_dict(SENTENCES[sentence]) for sentence in sentences]
+        facts = {**facts, "transforms": transforms}
+    return cast(JsonObject, _read(CAPTURE, facts, "capture"))
 
 
-def layers_from(meta: JsonObject) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """The layers of a capture, each a number and its heads, in order."""
-    per_layer = model_of_dict(_object(meta, "model")).heads_per_layer
-    layers = []
-    for entry in _objects(meta, "layers"):
-        layer, heads = _get(entry, "layer", int), tuple(_list(entry, "heads", int))
-        for head in heads:
-            _check_head(Head(layer, head), per_layer)
-        _check(bool(heads) and len(set(heads)) == len(heads), f"the heads of layer {layer}")
-        layers.append((layer, heads))
-    numbers = [layer for layer, _ in layers]
-    _check(bool(numbers) and len(set(numbers)) == len(numbers), "the list of layers")
-    return tuple(layers)
-
-
-def tokens_from(meta: JsonObject) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
-    """The query tokens and the key tokens."""
-    text, target = len(_get(meta, "text", str)), len(_target(meta))
-    of_queries = target if meta.get("kind") in ("cross", "decoder") else text
-    of_keys = target if meta.get("kind") == "decoder" else text
-    queries = tuple(_token(token, of_queries) for token in _objects(meta, "query_tokens"))
-    if meta.get("key_tokens") is None:
-        keys = queries
-    else:
-        keys = tuple(_token(token, of_keys) for token in _objects(meta, "key_tokens"))
-    _check(bool(queries) and bool(keys), "the list of tokens")
-    for tokens in (queries, keys):
-        _check(all(token.index == i for i, token in enumerate(tokens)), "a token's index")
-    return queries, keys
-
-
-def capture_from(
-    meta: JsonObject, arrays: Mapping[int, FloatArray], extras: Mapping[str, FloatArray]
-) -> Capture:
-    """The capture that `capture_to_dict` was given.
-
-    `arrays`: for each layer number, (heads, n_queries, n_keys).
-    """
-    queries, keys = tokens_from(meta)
-    model = model_of_dict(_object(meta, "model"))
-    layers, versions = layers_from(meta), _object(meta, "versions")
-    captured = Capture(
-        text=_get(meta, "text", str),
+def capture_from(facts: JsonObject) -> Capture:
+    """The capture that has these facts, without its arrays."""
+    kind, text, target = (facts[name] for name in ("kind", "text", "target"))
+    model, unknown = _model(facts["model"]), facts.get("unknown_words", [])
+    queries = _tokens(facts["query_tokens"], target if kind in ("cross", "decoder") else text)
+    keys = queries
+    if facts["key_tokens"] is not None:
+        keys = _tokens(facts["key_tokens"], target if kind == "decoder" else text)
+    _check(len(facts["left_out"]) == 2 and all(map(_is_count, facts["left_out"])), "left_out")
+    _check(sum(map(len, unknown)) <= len(text), "unknown_words")
+    _check_lengths(facts["versions"])
+    same = ("text", "bos", "kind", "target", "causal", "sinks", "versions")
+    return Capture(
+        **{name: facts[name] for name in same},
         query_tokens=queries,
         key_tokens=keys,
-        layers=tuple(LayerPattern(layer, heads, arrays[layer]) for layer, heads in layers),
+        layers=(),
         model=model,
-        bos=_get(meta, "bos", bool),
-        left_out=_left_out(meta),
-        kind=_one_of(meta, "kind", get_args(Kind)),
-        target=_target(meta),
-        causal=_get(meta, "causal", bool),
-        sinks="sinks" in meta and _get(meta, "sinks", bool),  # older captures do not say
-        versions={name: _name(versions, name) for name in versions},
-        transforms=_transforms(meta),
-        extras=extras,
-        named_heads=tuple(
-            _named(entry, model.heads_per_layer) for entry in _objects(meta, "named_heads")
-        ),
-        unknown_words=_unknown(meta),
-        loss=_loss(meta),
-        segments=_segments(meta),
-        asked=_asked(meta),
+        left_out=tuple(facts["left_out"]),
+        transforms=_transforms(facts["transforms"]),
+        named_heads=tuple(_named(entry, model) for entry in facts["named_heads"]),
+        unknown_words=tuple(unknown),
+        loss=_loss(facts["loss"]),
+        segments=_segments(facts, len(text)),
+        asked=Asked(facts["options"], facts["seed"]),
     )
-    _check_numbers(captured)
-    return captured
 
 
-def _asked(meta: JsonObject) -> Asked:
-    seed = meta.get("seed")
-    _check(seed is None or isinstance(seed, int), "seed")
-    return Asked(_object(meta, "options") if "options" in meta else {}, seed)
+def layers_from(facts: JsonObject, model: ModelIdentity) -> list[tuple[int, tuple[int, ...]]]:
+    """The layers of a capture, each a number and its heads, in order."""
+    layers = [(entry["layer"], tuple(entry["heads"])) for entry in facts["layers"]]
+    for layer, heads in layers:
+        for head in heads:
+            _check_head(Head(layer, head), model)
+        _check(bool(heads) and len(set(heads)) == len(heads), f"the heads of layer {layer}")
+    numbers = [layer for layer, _ in layers]
+    _check(bool(numbers) and len(set(numbers)) == len(numbers), "the list of layers")
+    return layers
 
 
-def _check_numbers(captured: Capture) -> None:
-    unbounded = captured.signed or captured.transformed_by(NormBased)
-    low = -LARGEST if captured.signed else 0.0
-    high = LARGEST if unbounded else LARGEST_WEIGHT
-    for layer in captured.layers:
+def with_arrays(
+    capture: Capture, layers: Iterable[LayerPattern], extras: Mapping[str, FloatArray]
+) -> Capture:
+    """The capture with its arrays, whose numbers have to be possible."""
+    capture = replace(capture, layers=tuple(layers), extras=extras)
+    low = -LARGEST if capture.signed else 0.0
+    high = LARGEST if capture.signed or capture.transformed_by(NormBased) else LARGEST_WEIGHT
+    for layer in capture.layers:
         array = layer.weights
         within = not array.size or bool(low <= array.min() and array.max() <= high)  # no NaN
         _check(within, f"a number of layer {layer.layer}")
-    norms = captured.extras.get(VALUE_NORMS)
+    norms = extras.get(VALUE_NORMS)
     if norms is not None:
-        per_layer = captured.model.heads_per_layer
-        expected = (len(per_layer), max(per_layer), len(captured.key_tokens))
+        per_layer = capture.model.heads_per_layer
+        expected = (len(per_layer), max(per_layer), len(capture.key_tokens))
         _check(norms.shape == expected, f"the shape of {VALUE_NORMS}")
         # NaN stands where a layer has no such head
         _check(not ((norms < 0) | (norms > LARGEST)).any(), VALUE_NORMS)
+    return capture
 
 
-def _unknown(meta: JsonObject) -> tuple[str, ...]:
-    """The words that the model does not know, which are some of the text's."""
-    words = _list(meta, UNKNOWN, str) if UNKNOWN in meta else []
-    _check(sum(map(len, words)) <= len(_get(meta, "text", str)), UNKNOWN)
-    return tuple(words)
+def model_of_dict(written: object) -> ModelIdentity:
+    """A model's identity, as `MODEL` writes it."""
+    return _model(_read(MODEL, written, "model"))
 
 
-def _segments(meta: JsonObject) -> tuple[Segment, ...]:
-    """The segments of a prompt; written only where the capture is of an answer."""
-    if "segments" not in meta:
-        return ()
-    segments = [
-        _segment(entry, len(_get(meta, "text", str))) for entry in _objects(meta, "segments")
-    ]
-    _check(bool(segments), "segments")
-    return tuple(segments)
+def _model(entry: JsonObject) -> ModelIdentity:
+    per_layer = tuple(entry["heads_per_layer"])
+    _check(all(n >= 0 for n in per_layer) and sum(per_layer) <= MOST_HEADS, "heads_per_layer")
+    _check(_is_count(entry["parameters"]), "parameters")
+    _check_lengths(entry)
+    return ModelIdentity(**{**entry, "heads_per_layer": per_layer})
 
 
-def _segment(entry: JsonObject, size: int) -> Segment:
-    slices = []
-    pairs: list[list[int]] = _list(entry, "slices", list)
-    for pair in pairs:
-        start, end = pair if len(pair) == 2 and all(_is(each, int) for each in pair) else (0, 0)
-        _check(0 <= start < end <= size, "a segment's place in the text")
-        slices.append((start, end))
-    _check(bool(slices), "a segment's place in the text")
-    return Segment(_name(entry, "name"), tuple(slices))
+def _transforms(entries: Sequence[JsonObject]) -> tuple[Transform, ...]:
+    _check(len(entries) <= MOST_TRANSFORMS, "transforms")
+    return tuple(map(transform_from_dict, entries))
 
 
-UNKNOWN = "unknown_words"
-"""JsonOutput only where there are such words."""
-
-
-def extras_from(meta: JsonObject) -> tuple[str, ...]:
-    """The names of the extra arrays, in the order in which they are stored."""
-    names = tuple(_list(meta, "extras", str))
-    _check(len(set(names)) == len(names), "the list of extras")
-    return names
-
-
-def _left_out(meta: JsonObject) -> tuple[int, int]:
-    numbers = _list(meta, "left_out", int)
-    _check(len(numbers) == 2 and all(map(_is_count, numbers)), "left_out")
-    return numbers[0], numbers[1]
-
-
-def _loss(meta: JsonObject) -> TextLoss | None:
-    """How well the text was predicted; older captures do not say."""
-    if meta.get("loss") is None:
+def _loss(entry: JsonObject | None) -> TextLoss | None:
+    if entry is None:
         return None
-    entry = _object(meta, "loss")
-    loss = TextLoss(
-        _get(entry, "nats", float), _get(entry, "characters", int), _get(entry, "limit", float)
-    )
+    loss = TextLoss(**entry)
     within = abs(loss.nats) <= LARGEST and abs(loss.limit) <= LARGEST  # no NaN
     _check(within and loss.characters >= 0, "loss")
     return loss
 
 
-def _transforms(meta: JsonObject) -> tuple[Transform, ...]:
-    """The transforms; captures of layout 1 hold a sentence for each."""
-    if meta["schema"] == f"{CAPTURE_SCHEMA}/1":
-        sentences = _list(meta, "transforms", str)
-        _check(set(sentences) <= set(SENTENCES), "transforms")
-        return tuple(SENTENCES[sentence] for sentence in sentences)
-    entries = _objects(meta, "transforms")
-    _check(len(entries) <= MOST_TRANSFORMS, "transforms")
-    return tuple(transform_from_dict(entry) for entry in entries)
+def _segments(facts: JsonObject, size: int) -> tuple[Segment, ...]:
+    segments = []
+    for entry in facts.get("segments", ()):
+        _check_lengths(entry)
+        for slice_ in (slices := entry["slices"]):
+            start, end = _read(list[int], slice_, "segments") if len(slice_) == 2 else (0, 0)
+            _check(0 <= start < end <= size, "a segment's place in the text")
+        _check(bool(slices), "a segment's place in the text")
+        segments.append(Segment(entry["name"], tuple((start, end) for start, end in slices)))
+    _check(bool(segments) or "segments" not in facts, "segments")
+    return tuple(segments)
 
 
-def model_of_dict(entry: JsonObject) -> ModelIdentity:
-    """A model's identity, as `model_to_dict` writes it."""
-    per_layer = tuple(_list(entry, "heads_per_layer", int))
-    _check(all(n >= 0 for n in per_layer), "heads_per_layer")
-    _check(sum(per_layer) <= MOST_HEADS, "heads_per_layer")
-    _check(_is_count(_get(entry, "parameters", int)), "parameters")
-    revision, fingerprint = entry.get("revision"), entry.get("fingerprint")
-    return ModelIdentity(
-        name=_name(entry, "name"),
-        architecture=_name(entry, "architecture"),
-        heads_per_layer=per_layer,
-        parameters=_get(entry, "parameters", int),
-        engine=_one_of(entry, "engine", get_args(MadeBy)),
-        dtype=_name(entry, "dtype"),
-        revision=None if revision is None else _name(entry, "revision"),
-        fingerprint=None if fingerprint is None else _name(entry, "fingerprint"),
-    )
-
-
-def _target(meta: JsonObject) -> str:
-    return _get(meta, "target", str) if "target" in meta else ""
+def _tokens(entries: Sequence[JsonObject], text: str) -> tuple[Token, ...]:
+    """The tokens of a text, whose slices lie in it."""
+    tokens = tuple(_token(entry, len(text)) for entry in entries)
+    _check(bool(tokens), "the list of tokens")
+    _check(all(token.index == i for i, token in enumerate(tokens)), "a token's index")
+    return tokens
 
 
 def _token(entry: JsonObject, size: int) -> Token:
-    start, end = _get(entry, "start", int), _get(entry, "end", int)
+    text, start, end, part = (entry[name] for name in ("text", "start", "end", "part"))
     _check(0 <= start <= end <= size, "a token's place in the text")
-    _check(len(_get(entry, "text", str)) <= end - start, "a token's text")
-    _check(-1 <= _get(entry, "id", int) <= LARGEST_COUNT, "a token's id")
-    part = None
-    if entry.get("part") is not None:
-        numbers = tuple(_list(entry, "part", int))
-        _check(len(numbers) == 2 and 1 <= numbers[0] <= numbers[1], "a token's part")
-        part = (numbers[0], numbers[1])
+    _check(len(text) <= end - start, "a token's text")
+    _check(-1 <= entry["id"] <= LARGEST_COUNT, "a token's id")
+    _check(part is None or (len(part) == 2 and 1 <= part[0] <= part[1]), "a token's part")
+    if entry["special"]:
+        _check_lengths({"label": entry["label"]})
     return Token(
-        index=_get(entry, "index", int),
-        id=_get(entry, "id", int),
-        text=_get(entry, "text", str),
+        index=entry["index"],
+        id=entry["id"],
+        text=text,
         start=start,
         end=end,
-        special=_get(entry, "special", bool),
-        part=part,
-        name=readable(_name(entry, "label")) if entry["special"] else SPECIAL_LABEL,
-        spaced="exact" in entry and _get(entry, "exact", str) != _get(entry, "text", str),
+        special=entry["special"],
+        part=part and (part[0], part[1]),
+        name=readable(entry["label"]) if entry["special"] else SPECIAL_LABEL,
+        spaced=entry["exact"] == f" {text}",
     )
 
 
-def _named(entry: JsonObject, per_layer: tuple[int, ...]) -> NamedHead:
-    head = Head(_get(entry, "layer", int), _get(entry, "head", int))
-    _check_head(head, per_layer)
-    return NamedHead(behaviour=_name(entry, "behaviour"), head=head, title=_name(entry, "title"))
+def _named(entry: JsonObject, model: ModelIdentity) -> NamedHead:
+    head = Head(entry["layer"], entry["head"])
+    _check_head(head, model)
+    _check_lengths(entry)
+    return NamedHead(behaviour=entry["behaviour"], head=head, title=entry["title"])
 
 
-def _check_head(head: Head, per_layer: tuple[int, ...]) -> None:
-    known = 0 <= head.layer < len(per_layer) and 0 <= head.head < per_layer[head.layer]
+def _check_head(head: Head, model: ModelIdentity) -> None:
+    known = 0 <= head.layer < model.n_layer and 0 <= head.head < model.heads_per_layer[head.layer]
     _check(known, f"the head {head}")
 
 
-def _name(entry: JsonObject, name: str) -> str:
-    """A text that is shown in a line with others, and so has an end."""
-    value = _get(entry, name, str)
-    _check(len(value) <= LONGEST_NAME, name)
+def _check_lengths(entry: JsonObject) -> None:
+    """See that texts that are shown in a line with others have an end."""
+    for name, value in entry.items():
+        _check(not isinstance(value, str) or len(value) <= LONGEST_NAME, name)
+
+
+def _read(kind: Any, value: Any, name: str) -> Any:
+    """A value from JSON, which has to be of a field's type; objects without undeclared fields."""
+    kinds = kinds_of(kind)
+    if value is None and NoneType in kinds:
+        return None
+    kind, origin, arguments = kinds[0], get_origin(kinds[0]), get_args(kinds[0])
+    if isinstance(kind, Fields):
+        _check(isinstance(value, dict), name)
+        known = (field for field in kind.all if field.name in value or not field.optional)
+        return {f.name: _read(f.type, value.get(f.name, OLDER.get(f.name)), f.name) for f in known}
+    if origin is list:
+        _check(isinstance(value, list), name)
+        return [_read(arguments[0], each, name) for each in value]
+    if origin is dict:
+        _check(isinstance(value, dict), name)
+        return {key: _read(arguments[1], each, key) for key, each in value.items()}
+    _check(value in arguments if origin is Literal else kind is Any or _is(value, kind), name)
     return value
 
 
-def _get(entry: JsonObject, name: str, kind: Callable[..., T]) -> T:
-    value = entry.get(name)
-    _check(_is(value, kind), name)
-    return cast(T, value)
-
-
-def _list(entry: JsonObject, name: str, kind: Callable[..., T]) -> list[T]:
-    values = entry.get(name)
-    if not isinstance(values, list) or not all(_is(value, kind) for value in values):
-        raise ValueError(f"{name} cannot be right")
-    return values
-
-
-def _object(entry: JsonObject, name: str) -> JsonObject:
-    value = entry.get(name)
-    if not isinstance(value, dict):
-        raise ValueError(f"{name} cannot be right")
-    return value
-
-
-def _objects(entry: JsonObject, name: str) -> list[JsonObject]:
-    values = entry.get(name)
-    if not isinstance(values, list):
-        raise ValueError(f"{name} cannot be right")
-    return [_object({name: value}, name) for value in values]
-
-
-def _one_of(entry: JsonObject, name: str, known: tuple[str, ...]) -> Any:
-    value = _get(entry, name, str)
-    _check(value in known, name)
-    return value
-
-
-def _is(value: object, kind: Callable[..., Any]) -> bool:
+def _is(value: object, kind: type) -> bool:
     if type(value) is str and not value.isascii():
         value.encode("utf-8")  # half a character is a UnicodeEncodeError, which is a ValueError
     # not isinstance: True is no number here

@@ -239,7 +239,7 @@ def dict_of(kind: Any) -> Any:
 
 def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     """The JSON Schema of a type; what it refers to is added to the definitions."""
-    kinds, origin, arguments = _kinds(kind), get_origin(kind), get_args(kind)
+    kinds, origin, arguments = kinds_of(kind), get_origin(kind), get_args(kind)
     if len(kinds) > 1:
         return {"anyOf": [schema_of(each, definitions) for each in kinds]}
     if isinstance(kind, FunctionType):
@@ -258,7 +258,7 @@ def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     return {} if kind is Any else {"type": JSON_TYPES[kind]}
 
 
-def _kinds(kind: Any) -> tuple[Any, ...]:
+def kinds_of(kind: Any) -> tuple[Any, ...]:
     """The types that a value may have."""
     if isinstance(kind, tuple):
         return kind
@@ -267,7 +267,7 @@ def _kinds(kind: Any) -> tuple[Any, ...]:
 
 def _writer(kind: Any) -> Callable[[Any], Any] | None:
     """What makes JSON of a value; None: nothing needs to."""
-    kind = _kinds(kind)[0]
+    kind = kinds_of(kind)[0]
     if isinstance(kind, FunctionType):
         return lambda value: kind().row(value)
     if isinstance(kind, Fields):
@@ -283,7 +283,7 @@ def _writer(kind: Any) -> Callable[[Any], Any] | None:
 
 
 def _column(values: Sequence[object], kind: Any) -> Column:
-    kinds = set(_kinds(kind))
+    kinds = set(kinds_of(kind))
     if kinds == {bool}:
         return np.array(values, dtype=np.bool_)
     if kinds <= {int, float, NoneType}:

@@ -234,7 +234,7 @@ WEIGHTS = make_capture("a b c").layers[0].weights
         (at(-1, "loss", "characters"), "is damaged: loss cannot be right"),
         (at("x", "loss", "nats"), "is damaged: nats cannot be right"),
         (at(7, "named_heads", 0, "head"), "is damaged: the head L0H7 cannot be right"),
-        (at({}, "model"), "is damaged: heads_per_layer cannot be right"),
+        (at({}, "model"), "is damaged: name cannot be right"),
         (at(-1, "model", "parameters"), "is damaged: parameters cannot be right"),
         (at(10**29, "model", "parameters"), "is damaged: parameters cannot be right"),
         (at([0, 10**29], "left_out"), "is damaged: left_out cannot be right"),
