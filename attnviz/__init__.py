@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from attnviz.commands.compare.command import compare
     from attnviz.commands.explain.command import explain
     from attnviz.commands.generate.command import generate
-    from attnviz.commands.generate.handle import AttentionAnswer
+    from attnviz.commands.generate.rows import AttentionAnswer
     from attnviz.commands.heads.command import heads
     from attnviz.commands.patch.command import patch
     from attnviz.commands.predict.command import predict
@@ -82,7 +82,7 @@ _HOME = {
     "attnviz.commands.compare.command": ("compare",),
     "attnviz.commands.explain.command": ("explain",),
     "attnviz.commands.generate.command": ("generate",),
-    "attnviz.commands.generate.handle": ("AttentionAnswer",),
+    "attnviz.commands.generate.rows": ("AttentionAnswer",),
     "attnviz.commands.heads.command": ("heads",),
     "attnviz.api": ("Model", "load_model"),
     "attnviz.commands.patch.command": ("patch",),

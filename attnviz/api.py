@@ -15,7 +15,7 @@ from attnviz.records.capture import Kind, PairKind
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from attnviz.commands.generate.handle import AttentionAnswer
+    from attnviz.commands.generate.rows import AttentionAnswer
     from attnviz.commands.show.capture import AttentionCapture
     from attnviz.commands.show.shown import Shown
     from attnviz.kit.result import Calculation, Result

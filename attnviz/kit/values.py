@@ -6,7 +6,7 @@ from os import PathLike, fspath
 from typing import Any, TypeAlias
 
 from attnviz.errors import UsageError, option
-from attnviz.inputs.prompts import chat_of
+from attnviz.inputs.prompts import Document, chat_of
 from attnviz.kit.options import HeadNames, LayerNames, Names
 from attnviz.kit.prepare import HeadOptions
 from attnviz.records.heads import Head
@@ -74,13 +74,15 @@ def texts_of(text: str | Iterable[str]) -> list[str]:
     return texts
 
 
-def prompt_of(prompt: str | Messages) -> str | Chat:
-    """A text, or the messages of a chat.
+def prompt_of(prompt: str | Messages | Chat) -> str | Chat:
+    """A text, or the messages of a chat; a chat that was read already stays as it is.
 
     Raises:
         UsageError: it is neither.
         InputError: it is a chat without messages, or with others than chats have.
     """
+    if isinstance(prompt, Chat):
+        return prompt
     if isinstance(prompt, Mapping):
         return chat_of(dict(prompt), "the prompt")
     if not _is_several(prompt):
@@ -104,14 +106,16 @@ def path_of(name: str, given: FilePath) -> str:
     return fspath(given)
 
 
-def documents_of(docs: Mapping[str, str] | None) -> Mapping[str, str]:
-    """Texts by name; None: none.
+def documents_of(docs: Mapping[str, str] | list[Document] | None) -> list[Document]:
+    """Texts by name, None: none; or documents that were read already, whose names may repeat.
 
     Raises:
         UsageError: they are none.
     """
     if docs is None:
-        return {}
+        return []
+    if docs and isinstance(docs, list) and all(isinstance(each, Document) for each in docs):
+        return docs
     if not isinstance(docs, Mapping):
         raise UsageError(
             f"{option('docs')} is of type {type(docs).__name__}",
@@ -120,7 +124,7 @@ def documents_of(docs: Mapping[str, str] | None) -> Mapping[str, str]:
     for name, text in docs.items():
         check_text(name)
         check_text(text)
-    return docs
+    return [Document(name, text) for name, text in docs.items()]
 
 
 def words_of(name: str, given: str | Sequence[str] | None, texts: int) -> list[str | None]:

@@ -1,7 +1,7 @@
 """An answer, and the parts that it is made of: tokens, words and sentences."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 from typing import Literal, TypeAlias
@@ -9,10 +9,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.draw.titles import amount
 from attnviz.inputs.prompts import cut
 from attnviz.records.capture import Capture, FloatArray, IntArray
 from attnviz.records.exhibit import Choice
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, listed
 from attnviz.records.positions import groups_of
 from attnviz.records.tokens import Segment, Token, segment_of
 from attnviz.records.transforms import How
@@ -26,15 +27,11 @@ View: TypeAlias = Literal["table", "heatmap", "text"]
 
 @dataclass(frozen=True, eq=False)
 class KeyGroup:
-    """A group of keys: its name, and the positions of its keys (n).
-
-    `segment`: its number among the capture's segments.
-    """
+    """A group of keys: its name, and the positions of its keys (n)."""
 
     name: str
     part: KeyKind
     keys: IntArray
-    segment: int | None = None
 
 
 @dataclass(frozen=True)
@@ -48,26 +45,6 @@ class AnswerPart:
     first: int
     after: int
     head: Head | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class AnswerShares:
-    """The shares of the prompt's parts in what each part of an answer attended to.
-
-    `shares` (rows, columns): the mean over the tokens of a row of the weight on the keys of a
-    column; each row sums to 1. `weights` (new tokens, keys): what they were computed from.
-    `choice`: the heads whose rows were joined, and `how`. `lookback` (rows): where the rows are
-    heads, the lookback ratio of each; NaN where the answer is one token.
-    """
-
-    capture: Capture
-    choice: Choice
-    how: How
-    columns: tuple[KeyGroup, ...]
-    rows: tuple[AnswerPart, ...]
-    shares: FloatArray
-    weights: FloatArray
-    lookback: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +63,17 @@ class Answer:
     how: How
     columns: tuple[KeyGroup, ...]
 
+    @property
+    def about(self) -> str:
+        """`builtin, 2 tokens, L4H0`."""
+        size = amount(len(self.capture.query_tokens), "token")
+        return f"{self.capture.model.name}, {size}, {listed(self.choice.heads)}"
+
     def mean_shares(self) -> list[tuple[KeyGroup, float]]:
         """The share of each column in the whole answer."""
-        shares = self._shares([AnswerPart("", 0, len(self.weights))])
-        return list(zip(shares.columns, shares.shares[0].tolist(), strict=True))
+        return list(zip(self.columns, self._mean(self.weights).tolist(), strict=True))
 
-    def shares(self, unit: RowUnit, some: slice = slice(None)) -> AnswerShares:
+    def shares(self, unit: RowUnit, some: slice = slice(None)) -> "AnswerShares":
         """The shares of the segments in each token, word or sentence, or in each head.
 
         `some`: which of the parts of the answer; of heads, all.
@@ -99,20 +81,50 @@ class Answer:
         if unit == "head":
             if not self.capture.layers:  # a mistake of the program
                 raise TypeError("the rows of each head were not kept")
-            return shares_of_heads(self.capture, self.choice, self.how)
-        return self._shares(self.rows(unit)[some])
+            return self._shares_of_heads()
+        return self.shares_of(self.parts(unit)[some], some.start or 0)
 
-    def _shares(self, rows: Sequence[AnswerPart]) -> AnswerShares:
-        return shares_of(self.capture, self.weights, rows, self.choice, self.how, self.columns)
+    def shares_of(self, parts: Sequence[AnswerPart], before: int = 0) -> "AnswerShares":
+        """The shares of the segments in these parts; `before`: how many there are before them."""
+        means = [self._mean(self.weights[part.first : part.after]) for part in parts]
+        shares = np.array(means, np.float32).reshape(len(parts), len(self.columns))
+        return AnswerShares(self, tuple(parts), shares, before=before)
 
-    def rows(self, unit: RowUnit) -> list[AnswerPart]:
+    def _mean(self, weights: FloatArray) -> FloatArray:
+        """The mean share of each column in these rows (rows, keys).
+
+        The sink is a column of its own: the first token, which models use for attention that must
+        go somewhere (Xiao et al. 2024, arXiv 2309.17453), and what a learned sink takes.
+        """
+        mean = weights.mean(axis=0, dtype=np.float64)  # (n_keys,)
+        shares = np.array([mean[column.keys].sum() for column in self.columns])
+        if self.capture.sinks and self.columns[0].part == "sink":
+            shares[0] += max(0.0, 1 - mean.sum())
+        return shares.astype(np.float32)
+
+    def _shares_of_heads(self) -> "AnswerShares":
+        """The shares of the whole answer in each head, and each head's lookback ratio.
+
+        The lookback ratio is the mean weight on a key of the prompt, as a share of that mean and
+        the mean weight on a key of the answer so far; averaged over the new tokens but the first,
+        which sees nothing of the answer. Chuang et al. 2024, "Lookback Lens", arXiv 2407.07071,
+        section 2.
+        """
+        capture = self.capture
+        rows = {head: capture.weights(head) for head in capture.heads}
+        parts = tuple(AnswerPart(str(h), 0, len(capture.query_tokens), h) for h in rows)
+        shares = np.stack([self._mean(weights) for weights in rows.values()])
+        ratios = [_lookback(capture, weights) for weights in rows.values()]
+        return AnswerShares(self, parts, shares, np.array(ratios, np.float32))
+
+    def parts(self, unit: RowUnit) -> list[AnswerPart]:
         """The parts of the answer, each with its tokens: its tokens, words or sentences."""
         tokens, text = self.capture.query_tokens, self.capture.texts[0]
         if unit == "token":
             return [AnswerPart(token.label, i, i + 1) for i, token in enumerate(tokens)]
         if unit == "word":
             groups = groups_of(self.capture, "words")[0]
-            return [_row(tokens, text, group.start, group.stop) for group in groups]
+            return [_part(tokens, text, group.start, group.stop) for group in groups]
         begin = len(text) - len(self.text)
         ends = [begin + end for _, end in cut(self.text, "sentence")]
         firsts = [0]
@@ -120,62 +132,12 @@ class Answer:
             later = range(firsts[-1], len(tokens))
             starts = (i for i in later if tokens[i].start >= end and not tokens[i].special)
             firsts.append(next(starts, len(tokens)))
-        return [_row(tokens, text, a, b) for a, b in pairwise([*firsts, len(tokens)]) if a < b]
+        return [_part(tokens, text, a, b) for a, b in pairwise([*firsts, len(tokens)]) if a < b]
 
 
-def _row(tokens: Sequence[Token], text: str, first: int, after: int) -> AnswerPart:
+def _part(tokens: Sequence[Token], text: str, first: int, after: int) -> AnswerPart:
     words = text[tokens[first].start : tokens[after - 1].end].strip()
     return AnswerPart(words or tokens[first].label, first, after)
-
-
-def shares_of(
-    capture: Capture,
-    weights: FloatArray,
-    rows: Sequence[AnswerPart],
-    choice: Choice,
-    how: How,
-    columns: tuple[KeyGroup, ...] | None = None,
-) -> AnswerShares:
-    """The shares of the prompt's segments in the rows of an answer.
-
-    The sink is a column of its own: the first token, which models use for attention that must go
-    somewhere (Xiao et al. 2024, arXiv 2309.17453), and what a learned sink takes. So are the answer
-    and special tokens.
-
-    Args:
-        capture: of an answer, or of the attention from an answer to its source.
-        weights: (n_queries, n_keys), those of a head or of several joined.
-        rows: the parts of the answer.
-        choice: the heads.
-        how: how their rows were joined.
-        columns: those of the capture, where they are known.
-    """
-    columns = columns or columns_of(capture)
-    shares = np.empty((len(rows), len(columns)), np.float32)
-    for i, row in enumerate(rows):
-        mean = weights[row.first : row.after].mean(axis=0, dtype=np.float64)  # (n_keys,)
-        of_row = [float(mean[column.keys].sum()) for column in columns]
-        if capture.sinks and columns[0].part == "sink":
-            of_row[0] += max(0.0, 1 - float(mean.sum()))
-        shares[i] = of_row
-    return AnswerShares(capture, choice, how, columns, tuple(rows), shares, weights)
-
-
-def shares_of_heads(capture: Capture, choice: Choice, how: How) -> AnswerShares:
-    """The shares of the whole answer in each head of its capture, and each head's lookback ratio.
-
-    The lookback ratio is the mean weight on a key of the prompt, as a share of that mean and the
-    mean weight on a key of the answer so far; averaged over the new tokens but the first, which
-    sees nothing of the answer. Chuang et al. 2024, "Lookback Lens", arXiv 2407.07071, section 2.
-    """
-    rows = [AnswerPart(str(head), 0, len(capture.query_tokens), head) for head in capture.heads]
-    of_heads = [
-        shares_of(capture, capture.weights(head), [row], choice, how)
-        for head, row in zip(capture.heads, rows, strict=True)
-    ]
-    ratios = np.array([_lookback(capture, capture.weights(h)) for h in capture.heads], np.float32)
-    joined = np.concatenate([each.shares for each in of_heads])
-    return replace(of_heads[0], rows=tuple(rows), shares=joined, lookback=ratios)
 
 
 def _lookback(capture: Capture, weights: FloatArray) -> float:
@@ -190,29 +152,10 @@ def _lookback(capture: Capture, weights: FloatArray) -> float:
     return float(np.mean(ratios)) if ratios else float("nan")
 
 
-def columns_of(capture: Capture) -> tuple[KeyGroup, ...]:
-    """The sink, the segments in order, special tokens and the answer, as far as there are keys.
-
-    Every key belongs to one column.
-    """
-    crossed, n = capture.kind == "cross", len(capture.key_tokens)
-    prompt = n if crossed else n + 1 - len(capture.query_tokens)
-    tokens, text = capture.key_tokens[:prompt], capture.text
-    columns = columns_of_prompt(
-        tokens, capture.segments, text, crossed=crossed, sinks=capture.sinks
-    )
-    return columns if crossed else (*columns, column_of_answer(prompt, n))
-
-
-def column_of_answer(first: int, after: int) -> KeyGroup:
-    """The column of an answer, whose keys follow those of its prompt."""
-    return KeyGroup("answer", "answer", np.arange(first, after))
-
-
 def columns_of_prompt(
     tokens: Sequence[Token], segments: Sequence[Segment], text: str, *, crossed: bool, sinks: bool
 ) -> tuple[KeyGroup, ...]:
-    """The columns without the answer's; none for segments that were cut off.
+    """The sink, the segments in order that have tokens, and special tokens; each key is in one.
 
     `text`: the prompt, or a text that begins with it. `crossed`: the answer attends to its source,
     whose first token is no sink. `sinks`: the model has a learned sink.
@@ -221,17 +164,14 @@ def columns_of_prompt(
     keys: dict[int | None, list[int]] = {}
     for key, segment in enumerate(segment_of(tokens[first:], segments, text), start=first):
         keys.setdefault(segment, []).append(key)
-    named: list[tuple[str, KeyKind, Sequence[int], int | None]] = [
-        (s.name, "segment", keys[i], i) for i, s in enumerate(segments) if i in keys
+    columns: list[tuple[str, KeyKind, Sequence[int]]] = [
+        (each.name, "segment", keys[i]) for i, each in enumerate(segments) if i in keys
     ]
     if sinks or first:
-        named.insert(0, ("sink", "sink", range(first), None))
+        columns.insert(0, ("sink", "sink", range(first)))
     if None in keys:
-        named.append(("special", "special", keys[None], None))
-    return tuple(
-        KeyGroup(name, part, np.fromiter(own, np.int64), segment)
-        for name, part, own, segment in named
-    )
+        columns.append(("special", "special", keys[None]))
+    return tuple(KeyGroup(name, part, np.fromiter(own, int)) for name, part, own in columns)
 
 
 @dataclass(frozen=True)
@@ -277,6 +217,24 @@ class Check:
     group: GroupDeletion | None
     kept: tuple[str, float] | None = None
     sink: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerShares:
+    """The shares of the prompt's segments in what each part of an answer attended to.
+
+    `shares` (parts, columns): the mean over the tokens of a part of the weight on the keys of a
+    column; each row sums to 1. `lookback` (parts): where the parts are heads, the lookback ratio of
+    each; NaN where the answer is one token. `before`: how many parts of the answer stand before
+    them. `check`: the changes by deletions, where they were measured.
+    """
+
+    answer: Answer
+    parts: tuple[AnswerPart, ...]
+    shares: FloatArray
+    lookback: FloatArray | None = None
+    before: int = 0
+    check: Check | None = None
 
 
 LEAST = 5

@@ -1,21 +1,24 @@
 """`attnviz generate`: a model answers; what did each part of the answer look at?"""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, ParamSpec, TypeAlias
 
-from attnviz.commands.generate.answer import RowUnit, View
-from attnviz.commands.generate.handle import AttentionAnswer
-from attnviz.commands.generate.outputs import WHOLE, AnswerLook, pieces_of
-from attnviz.commands.generate.run import Writing, answering, chat_prompt
+from attnviz.commands.generate.answer import Answer, RowUnit, View
+from attnviz.commands.generate.rows import AttentionAnswer, of_shares
+from attnviz.commands.generate.run import Answering, Writing, answering, chat_prompt
+from attnviz.commands.show.run import pieces_of
+from attnviz.draw.terminal.around import line_heading
 from attnviz.draw.titles import full_note, run_notes
-from attnviz.errors import IdleOption, InputError, UsageError, option
-from attnviz.inputs.prompts import By, Document, Prompt, cut_prompt, read_chat, with_documents
+from attnviz.errors import IdleOption, UsageError, option
+from attnviz.inputs.prompts import By, Document, cut_prompt, read_chat, with_documents
 from attnviz.inputs.text import STDIN, read_file, read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, destination_of
-from attnviz.kit.formats import Piece
+from attnviz.kit.formats import ROWS, Piece, record_chunks
 from attnviz.kit.lines import each_line, note_strange, say, text_alone
 from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import (
@@ -30,11 +33,13 @@ from attnviz.kit.option import (
 )
 from attnviz.kit.session import Session
 from attnviz.kit.values import Messages, documents_of, prompt_of, which_heads, words
-from attnviz.records.exhibit import PictureLook
+from attnviz.records.apply import whole_exhibit
 from attnviz.records.tokens import Chat, Sampling
 from attnviz.records.transforms import How
 
 ANSWER = "The answer"
+WHOLE = ("npz", "html")
+"""Formats that hold the rows of each head."""
 Docs: TypeAlias = Annotated[
     Mapping[str, str] | None,
     Cli(list[Path] | None),
@@ -130,6 +135,25 @@ def _segments_once(call: Arguments) -> None:
         )
 
 
+P = ParamSpec("P")
+
+
+def _when_written(ask: Callable[P, Answering]) -> Callable[P, AttentionAnswer]:
+    """Python's function returns when the answer is written, with the rows of each head.
+
+    The command line shows the answer while it is written: a `Call` is of the function without this.
+    """
+
+    @wraps(ask)
+    def answered(*args: P.args, **named: P.kwargs) -> AttentionAnswer:
+        asked = replace(ask(*args, **named), each_head=True)
+        return AttentionAnswer(asked, asked.answer(asked.tokens_with_rows()))
+
+    signature = inspect.signature(ask).replace(return_annotation=AttentionAnswer)
+    answered.__signature__ = signature  # type: ignore[attr-defined]
+    return answered
+
+
 @feature(
     only(
         "max_new_tokens temperature top_p seed stop",
@@ -138,6 +162,7 @@ def _segments_once(call: Arguments) -> None:
     ),
     _segments_once,
 )
+@_when_written
 def generate(
     prompt: str | Messages,
     model: AnyModel = "builtin",
@@ -157,7 +182,7 @@ def generate(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
-) -> AttentionAnswer:
+) -> Answering:
     """Let a model go on with a prompt, and record what each new token attended to.
 
     >>> attnviz.generate("the creature was", target="blue")
@@ -176,27 +201,23 @@ def generate(
             what to do instead.
     """
     documents, parts = documents_of(docs), words("segments", segments)
-    asked = prompt_of(prompt)
+    text = prompt_of(prompt)
     model = loaded(model)
     options = text_options(model, bos, special, truncate)
-    if isinstance(asked, Chat):
+    if isinstance(text, Chat):
         if documents or parts or by:
             raise UsageError("a chat is the whole prompt", "leave its segments out")
-        read = chat_prompt(model._loaded, asked)
+        read = chat_prompt(model._loaded, text)
         options = replace(options, special=True, bos=False)
+    elif documents:
+        read = with_documents(text, documents)
     else:
-        read = _prompt(asked, [Document(*each) for each in documents.items()], parts, by)
-    sampling = Sampling(max_new_tokens, temperature, top_p, seed)
-    writing = Writing(sampling, words("stop", stop), target)
+        read = cut_prompt(text, by, parts)
+    writing = Writing(
+        Sampling(max_new_tokens, temperature, top_p, seed), words("stop", stop), target
+    )
     which = which_heads(layers, heads)
-    answer = answering(model._loaded, read, options, writing, which, reduce, each_head=True)
-    return AttentionAnswer(answer, answer.answer(answer.tokens_with_rows()))
-
-
-def _prompt(
-    text: str, documents: Sequence[Document], segments: Sequence[str], by: By | None
-) -> Prompt:
-    return with_documents(text, documents) if documents else cut_prompt(text, by, segments)
+    return answering(model._loaded, read, options, writing, which, reduce)
 
 
 EPILOG = """
@@ -266,7 +287,7 @@ ChatFile: TypeAlias = Annotated[
 )
 def command_line(
     session: Session,
-    call: Call[AttentionAnswer],
+    call: Call[Answering],
     *,
     text: g.TextIn,
     lines: Annotated[
@@ -283,72 +304,77 @@ def command_line(
 ) -> None:
     """Let a model answer, and show what each part of the answer attended to."""
     to = destination_of(session, output)
-    look = _look(session, to, looks)
+    _check_looks(session, to, looks)
     check_lines(to, alone=to.format.binary or to.format.name == "html", lines=lines)
-    numbers = (call[name] for name in ("max_new_tokens", "temperature", "top_p", "seed"))
-    writing = Writing(Sampling(*numbers), tuple(call["stop"]), call["target"])
-    if lines:
-        prompts = _of_lines(session, text, call, chat)
-    else:
-        alone = _of_text(session, text, call, chat)
+    _check_chat(call, text, chat, lines=lines)
+    documents = _documents(session, text, call["docs"] or [])
+    prompt = "" if lines else _prompt(session, text, chat)
     ready = model_of(session, model, run)
-    heads = which_heads(call["layers"], call["heads"])
     strange = list[bool]()
 
-    def made(prompt: Prompt | Chat, line: int | None, first: bool) -> Iterable[Piece]:
-        options = text_options(ready, call["bos"], call["special"], call["truncate"])
-        if isinstance(prompt, Chat):
-            prompt = chat_prompt(ready._loaded, prompt)
-            options = replace(options, special=True, bos=False)
-        answer = answering(
-            ready._loaded, prompt, options, writing, heads, call["reduce"], each_head=look.each_head
-        )
-        where, new, read = "" if line is None else f"line {line}: ", 0, answer.read
-        say(session, answer.model_notes if first else (), "")
-        say(session, (*answer.notes, *run_notes(read)), where)
+    def answered(prompt: str | Chat, line: int | None = None) -> Iterator[Piece]:
+        asked = call(prompt=prompt, model=ready, docs=documents or None)
+        where, read, first = "" if line is None else f"line {line}: ", asked.read, not strange
+        say(session, asked.model_notes if first else ())
+        say(session, (*asked.notes, *run_notes(read)), where)
+        answer = yield from _pieces(session, to, looks, asked, watch, line, first=first)
+        new = len(answer.weights)
+        say(session, [full_note(new)] if new == asked.room else (), where)
         strange.append(read.strange)
 
-        def count() -> None:
-            nonlocal new
-            new += 1
-            watch()
-
-        yield from pieces_of(answer, look, count, line, first=first)
-        if new == answer.room:
-            say(session, [full_note(new)], where)
+    def of_line(prompt: str, line: int) -> Iterable[Piece]:
+        return list(answered(prompt, line))  # its errors are this line's
 
     with session.counting("token") as watch:
-        answers = _answers(session, prompts, made) if lines else [(None, made(alone, None, True))]
+        answers: Iterable[tuple[int | None, Iterable[Piece]]] = [(None, answered(prompt))]
+        if lines:
+            prompts = read_lines(text.text, text.file, session.stdin)
+            answers = each_line(session, prompts, of_line, none="no line could be answered")
         deliver(session, to, answers)
     note_strange(session, strange, "line" if lines else "text")
 
 
-Prompts: TypeAlias = Iterator[tuple[int, Prompt | Chat | InputError]]
-
-
-def _answers(
+def _pieces(
     session: Session,
-    prompts: Prompts,
-    made: Callable[[Prompt | Chat, int | None, bool], Iterable[Piece]],
-) -> Iterator[tuple[int | None, Iterable[Piece]]]:
-    """What goes out for each prompt; a bad line is reported on stderr and left out.
+    to: Destination,
+    looks: AnswerLooks,
+    asked: Answering,
+    watch: Callable[[], object],
+    line: int | None,
+    *,
+    first: bool,
+) -> Generator[Piece, None, Answer]:
+    """An answer in its format; `first`: nothing was written before it, so rows have their header.
 
-    Raises:
-        InputError: at the end, where no line was good.
+    Rows of a stream are written while the model writes, each when its part of the answer has ended;
+    except with a check, which needs the whole answer. `watch` is called at each new token.
     """
-    good = 0
+    form, each_head = to.format.name, looks.rows == "head"
+    if form in ROWS and not looks.check and not each_head:
+        for shares in asked.stream(looks.rows, watch):
+            rows = of_shares(shares, line or 1).rows
+            yield from record_chunks(rows, form, "generate", header=first)
+            first = False
+        return shares.answer
+    asked = replace(asked, each_head=each_head or form in WHOLE)
+    answer = asked.answer(asked.tokens_with_rows(watch))
+    if form in WHOLE:
+        yield from pieces_of(whole_exhibit(answer.capture), form)
+        return answer
+    check = asked.check(answer) if looks.check else None
+    result = of_shares(replace(answer.shares(looks.rows), check=check), line or 1, looks.view)
+    if form == "txt" and line is not None:
+        yield line_heading(line, first=first)
+    if form in ROWS:
+        yield from record_chunks(result.rows, form, "generate", header=first)
+    else:
+        look = {"cmap": looks.cmap, "dpi": looks.dpi, "title": looks.title}
+        yield from result.pieces(form, to.display(session), **look)
+    return answer
 
-    def of_line(prompt: Prompt | Chat, line: int) -> Iterable[Piece]:
-        nonlocal good
-        pieces = list(made(prompt, line, not good))  # its errors are this line's
-        good += 1
-        return pieces
 
-    yield from each_line(session, prompts, of_line, none="no line could be answered")
-
-
-def _look(session: Session, to: Destination, looks: AnswerLooks) -> AnswerLook:
-    """How the answer goes out, every option of which has a meaning there."""
+def _check_looks(session: Session, to: Destination, looks: AnswerLooks) -> None:
+    """See that every option of how the answer is shown has a meaning there."""
     form = to.format
     if form.name != "txt":
         session.refuse("view", wrong=f"does nothing for {form.name}")
@@ -367,40 +393,25 @@ def _look(session: Session, to: Destination, looks: AnswerLooks) -> AnswerLook:
                 f"{option('view', 'text')} shows what parts of the answer attended to",
                 f"leave it or {option('rows', 'head')} out",
             )
-    picture = PictureLook(cmap=looks.cmap, dpi=looks.dpi, title=looks.title)
-    return AnswerLook(form.name, looks.view, looks.rows, looks.check, picture, to.display(session))
 
 
-def _of_text(
-    session: Session, text: g.TextIn, call: Call[AttentionAnswer], chat: Path | None
-) -> Prompt | Chat:
-    """The one prompt, or a chat, which the model's template makes one of."""
-    if chat is not None:
-        if text.text or text.file or call["docs"] or call["by"] or call["segments"]:
-            raise UsageError(
-                f"{option('chat')} is the whole prompt", "leave the text and its segments out"
-            )
-        return read_chat(chat, session.stdin)
-    documents = _documents(session, text, call["docs"] or [])
-    read = text_alone(session, text, "a saved capture has no prompt to answer")
-    return _prompt(read, documents, call["segments"], call["by"])
-
-
-def _of_lines(
-    session: Session, text: g.TextIn, call: Call[AttentionAnswer], chat: Path | None
-) -> Prompts:
-    """A prompt for each line."""
-    if chat is not None:
+def _check_chat(call: Call[Answering], text: g.TextIn, chat: Path | None, *, lines: bool) -> None:
+    """See that a chat is the only prompt, and is in one piece."""
+    if chat is None:
+        return
+    if lines:
         raise UsageError(f"{option('chat')} is one prompt", f"leave {option('lines')} out")
-    documents = _documents(session, text, call["docs"] or [])
-    for number, read in read_lines(text.text, text.file, session.stdin):
-        try:
-            if not isinstance(read, InputError):
-                yield number, _prompt(read, documents, call["segments"], call["by"])
-            else:
-                yield number, read
-        except InputError as error:
-            yield number, InputError(f"line {number}: {error.wrong}", error.hint)
+    if text.text or text.file or call["docs"] or call["by"] or call["segments"]:
+        raise UsageError(
+            f"{option('chat')} is the whole prompt", "leave the text and its segments out"
+        )
+
+
+def _prompt(session: Session, text: g.TextIn, chat: Path | None) -> str | Chat:
+    """The one prompt: a text, or a chat, which the model's template makes one of."""
+    if chat is not None:
+        return read_chat(chat, session.stdin)
+    return text_alone(session, text, "a saved capture has no prompt to answer")
 
 
 def _documents(session: Session, text: g.TextIn, paths: Sequence[Path]) -> list[Document]:

@@ -1,29 +1,50 @@
-"""The shares of a prompt's segments in what an answer attended to, as rows."""
+"""An answer as Python has it, its rows, and the forms in which it goes out."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from attnviz.commands.generate.answer import AnswerPart, AnswerShares, Check, KeyGroup, KeyKind
-from attnviz.records.exhibit import Sides
-from attnviz.records.rows import ABSENT, LINE, Field, Fields, JsonOutput, measured
+from attnviz.commands.generate.answer import (
+    Answer,
+    AnswerShares,
+    Check,
+    KeyKind,
+    RowUnit,
+    View,
+)
+from attnviz.commands.generate.run import Answering
+from attnviz.commands.generate.shown import draw, render
+from attnviz.commands.show.capture import AttentionCapture
+from attnviz.kit.option import check_one_of
+from attnviz.kit.result import Form, Result, notes_of
+from attnviz.records.rows import (
+    ABSENT,
+    LINE,
+    Column,
+    Field,
+    Fields,
+    JsonOutput,
+    Row,
+    measured,
+)
+from attnviz.records.tokens import Token
 
-SIDES = Sides("part of the answer", "parts of the answer", "segment", "segments")
-OF_HEADS = Sides("head", "heads", "segment", "segments")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
 class SegmentShare:
-    """The share of a column in a row of an answer; `part`: the part of the answer, or the head.
-
-    `change` and `lookback` are `ABSENT` where they were not asked for.
-    """
+    """A row: a column's share in a part of an answer; `ABSENT` is what was not asked for."""
 
     line: int
     row: int
-    part: AnswerPart
-    column: KeyGroup
+    text: str
+    segment: str
+    part: KeyKind
     share: float
+    layer: Any
+    head: Any
     change: Any
     lookback: Any
 
@@ -34,34 +55,12 @@ SHARE = Fields[SegmentShare](
     (
         LINE,
         Field("row", int, "The number of the part of the answer, or of the head, from 1."),
-        Field(
-            "text",
-            str,
-            "The part of the answer; empty: the whole answer in one head.",
-            lambda row: "" if row.part.head else row.part.text,
-        ),
-        Field("segment", str, "The name of the segment.", lambda row: row.column.name),
-        Field(
-            "part",
-            KeyKind,
-            "What the segment is; sink: the first token.",
-            lambda row: row.column.part,
-        ),
+        Field("text", str, "The part of the answer; empty: the whole answer in one head."),
+        Field("segment", str, "The name of the segment."),
+        Field("part", KeyKind, "What the segment is; sink: the first token."),
         Field("share", float, "The mean weight on it; the shares of a row sum to 1."),
-        Field(
-            "layer",
-            int,
-            "With --rows head: the head's layer.",
-            lambda row: row.part.head.layer if row.part.head else ABSENT,
-            optional=True,
-        ),
-        Field(
-            "head",
-            int,
-            "With --rows head: its number in the layer.",
-            lambda row: row.part.head.head if row.part.head else ABSENT,
-            optional=True,
-        ),
+        Field("layer", int, "With --rows head: the head's layer.", optional=True),
+        Field("head", int, "With --rows head: its number in the layer.", optional=True),
         Field(
             "change",
             float | None,
@@ -76,21 +75,114 @@ SHARE = Fields[SegmentShare](
 JSON = JsonOutput((SHARE,))
 
 
-def share_rows(
-    shares: AnswerShares, line: int = 1, check: Check | None = None, first: int = 0
-) -> Iterator[dict[str, Any]]:
-    """A row for each part of the answer and each column.
-
-    `first`: how many parts of the answer went out before.
-    """
+def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[SegmentShare]:
+    """A row for each part of the answer and each column."""
+    check, lookback = shares.check, shares.lookback
     changes = {each.segment: each.changes for each in check.effects} if check else {}
-    for n, part in enumerate(shares.rows):
-        lookback = ABSENT if shares.lookback is None else measured(float(shares.lookback[n]))
-        for column, share in zip(shares.columns, shares.shares[n], strict=True):
+    for n, part in enumerate(shares.parts):
+        head = part.head
+        for column, share in zip(shares.answer.columns, shares.shares[n], strict=True):
             change = ABSENT if check is None else None
             if column.part == "segment" and column.name in changes:
                 change = sum(changes[column.name][part.first : part.after])
-            number = first + n + 1
-            yield SHARE.row(
-                SegmentShare(line, number, part, column, float(share), change, lookback)
+            yield SegmentShare(
+                line=line or 1,
+                row=shares.before + n + 1,
+                text="" if head else part.text,
+                segment=column.name,
+                part=column.part,
+                share=float(share),
+                layer=head.layer if head else ABSENT,
+                head=head.head if head else ABSENT,
+                change=change,
+                lookback=ABSENT if lookback is None else measured(float(lookback[n])),
             )
+
+
+def of_shares(shares: AnswerShares, line: int = 1, view: View = "table") -> Result[AnswerShares]:
+    """The shares in an answer; in a terminal, in this view."""
+    form = Form[AnswerShares](
+        "generate",
+        SHARE,
+        _share_rows,
+        lambda shares: shares.answer.about,
+        terminal=lambda shares, display: render(shares, display, view),
+        picture=draw,
+    )
+    capture = shares.answer.capture
+    return Result(form, shares, (capture,), asked=capture.asked, _line=line)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AttentionAnswer:
+    """An answer, and what each part of it attended to; made by `attnviz.generate`.
+
+    >>> answer = attnviz.generate("the creature was", max_new_tokens=2)
+    >>> [row["segment"] for row in answer.shares("token")][:2]
+    ['sink', '1']
+    """
+
+    _asked: Answering
+    _answer: Answer
+
+    @property
+    def text(self) -> str:
+        """The answer."""
+        return self._answer.text
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """The tokens of the answer."""
+        return self._answer.capture.query_tokens
+
+    @property
+    def capture(self) -> AttentionCapture:
+        """The rows of each head: one for each token of the answer, over prompt and answer."""
+        return AttentionCapture(self._answer.capture)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the answer and its prompt: beams, a chat's template, a cut."""
+        return (*self._asked.model_notes, *self._asked.notes, *notes_of([self._answer.capture]))
+
+    def __repr__(self) -> str:
+        return f"<AttentionAnswer {self._answer.about}>"
+
+    def _result(self, rows: RowUnit) -> Result[AnswerShares]:
+        check_one_of("rows", rows, RowUnit)
+        return of_shares(self._answer.shares(rows))
+
+    def shares(self, rows: RowUnit = "sentence") -> list[Row]:
+        """A row for each part of the answer and each segment, as `-f jsonl` writes them.
+
+        Args:
+            rows: a part is a "sentence", a "word" or a "token"; or the whole answer in a "head".
+
+        Raises:
+            UsageError: another kind of row.
+        """
+        return self._result(rows).rows
+
+    def to_columns(self, rows: RowUnit = "sentence") -> dict[str, Column]:
+        """The same by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""
+        return self._result(rows).to_columns()
+
+    def figure(self, rows: RowUnit = "sentence", **look: Any) -> "Figure":
+        """The shares as a picture.
+
+        Args:
+            rows: as for `shares`.
+            look: `cmap`, `dpi` and `title`, as for `attnviz.show`.
+
+        Raises:
+            UsageError: another kind of row, or no such colour map.
+        """
+        return self._result(rows).figure(**look)
+
+    def check(self) -> Check:
+        """Delete one segment after another, and measure what it does to the answer (nats).
+
+        Raises:
+            UsageError: there is no segment before the last one.
+        """
+        return self._asked.check(self._answer)

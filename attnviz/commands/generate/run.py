@@ -17,10 +17,11 @@ import numpy as np
 
 from attnviz.commands.generate.answer import (
     Answer,
+    AnswerShares,
     Check,
     KeyGroup,
+    RowUnit,
     check_of,
-    column_of_answer,
     columns_of_prompt,
 )
 from attnviz.commands.heads.retrieval import heads_for_answers
@@ -30,7 +31,6 @@ from attnviz.inputs.prompts import Prompt
 from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.kit.budget import Budget
 from attnviz.kit.prepare import (
-    Fitted,
     HeadOptions,
     TextOptions,
     encode,
@@ -157,20 +157,21 @@ class Writing:
 class Answering:
     """A prompt that its model can answer, and the heads to keep of the answer.
 
-    `choice`: the heads; `how`: the way in which their rows are joined. `each_head`: they are also
-    kept apart. `room`: how many new tokens fit into the model's context, where fewer than asked for
-    do.
+    `choice`: the heads; `how`: the way in which their rows are joined. `room`: how many new tokens
+    fit into the model's context, where fewer than asked for do. `each_head`: the rows of each head
+    are also kept apart.
     """
 
     model: "LoadedModel"
     prompt: Prompt
     tokens: tuple[Token, ...]
+    left_out: tuple[int, int]
     writing: Writing
     choice: Choice
     how: How
+    budget: Budget
+    room: int | None
     each_head: bool = False
-    left_out: tuple[int, int] = (0, 0)
-    room: int | None = None
 
     @property
     def model_notes(self) -> tuple[str, ...]:
@@ -204,7 +205,14 @@ class Answering:
         )
 
     def write(self, tell: Tell) -> None:
-        """Tell of each of the answer's tokens with its row: as it is written, or read."""
+        """Tell of each of the answer's tokens with its row: as it is written, or read.
+
+        Raises:
+            ModelError: there is no room for the rows.
+        """
+        rows = len(self.choice.heads) if self.each_head else 1
+        kept = 4 * rows * self.writing.sampling.most * self.budget.shape[1]
+        self.budget.check(kept, "shorten the prompt, or ask for fewer new tokens")
         if self.writing.target is not None:
             for new in self._read_target(self.writing.target):
                 tell(new)
@@ -232,6 +240,19 @@ class Answering:
 
         self.write(tell)
         return new
+
+    def stream(self, unit: RowUnit, watch: Callable[[], object] = int) -> Iterator[AnswerShares]:
+        """The shares in the parts of the answer, each part as soon as the next one has begun."""
+        new, out = list[NewToken](), 0
+        for token in streamed(self.write):
+            new.append(token)
+            watch()
+            answer = self.answer(new)
+            ended = _ended([part.text for part in answer.parts(unit)])
+            if ended > out:
+                yield answer.shares(unit, slice(out, ended))
+                out = ended
+        yield self.answer(new).shares(unit, slice(out, None))
 
     def answer(self, new: Sequence[NewToken]) -> Answer:
         """These new tokens as an answer."""
@@ -266,7 +287,8 @@ class Answering:
             joined /= joined.sum(axis=1, keepdims=True)
         columns = self._columns
         if not self._crossed:
-            columns = (*columns, column_of_answer(len(self.tokens), len(blank.key_tokens)))
+            of_answer = np.arange(len(self.tokens), len(blank.key_tokens))
+            columns = (*columns, KeyGroup("answer", "answer", of_answer))
         return Answer(text, recorded, joined, self.choice, self.how, columns)
 
     @cached_property
@@ -280,7 +302,7 @@ class Answering:
             sinks=self.model.sinks,
         )
 
-    def check(self, answer: "Answer") -> Check:
+    def check(self, answer: Answer) -> Check:
         """The change in the answer's probability without each segment.
 
         The last segment stays, as it asks for the answer.
@@ -368,6 +390,17 @@ class Answering:
         return self.model.tokenizer.encode(target, bos=False, special=False)
 
 
+def _ended(texts: Sequence[str]) -> int:
+    """How many parts of an unfinished answer no later token can change.
+
+    A part has ended where the next one has begun. One that is blank, or ends within a character,
+    may still become the beginning of the next.
+    """
+    whole = [bool(text.strip()) and "\ufffd" not in text for text in texts]
+    pairs = range(len(texts) - 1)
+    return max((i + 1 for i in pairs if whole[i] and whole[i + 1]), default=0)
+
+
 def chat_prompt(model: "LoadedModel", chat: Chat) -> Prompt:
     """A chat as its model reads it; what its template adds is a segment."""
     from attnviz.models.chat import read_template, rendered
@@ -391,25 +424,30 @@ def answering(
     writing: Writing,
     heads: HeadOptions,
     how: How = "mean",
-    *,
-    each_head: bool = False,
 ) -> Answering:
-    """A prompt that is ready to be answered; with `each_head` the answer keeps every head."""
+    """A prompt that is ready to be answered."""
     crossed, context, most = model.kind == "cross", model.tokenizer.context, writing.sampling.most
-    fitted = _fitted(model, prompt, options, most)
+    # a new token that is the last one is not read itself
+    most_read = context if crossed else context - 1
+    if options.truncate is not None and not crossed:  # what is cut makes room for the answer
+        most_read = context - min(most, context // 2)
+    fitted = fit(encode(model.tokenizer, prompt.text, options), most_read, options.truncate)
     n = len(fitted.tokens)
     room = context if crossed else context - n
-    short = room if writing.target is None and most > room else None
-    most = min(most, room)
-    writing = replace(writing, sampling=replace(writing.sampling, most=most))
-    budget = Budget(model, (n, n + most), options.max_memory)
     choice = _choice(model, heads)
-    kept = len(choice.heads) if each_head else 1
-    budget.check(4 * kept * most * (n + most), "shorten the prompt, or ask for fewer new tokens")
     if how == "max" and len(choice.heads) == 1:
         raise UsageError(f"{option('reduce', how)} joins heads, and there is one", "leave it out")
-    tokens, left_out = fitted.tokens, fitted.left_out
-    prepared = Answering(model, prompt, tokens, writing, choice, how, each_head, left_out, short)
+    prepared = Answering(
+        model,
+        prompt,
+        fitted.tokens,
+        fitted.left_out,
+        replace(writing, sampling=replace(writing.sampling, most=min(most, room))),
+        choice,
+        how,
+        Budget(model, (n, n + min(most, room)), options.max_memory),
+        room if writing.target is None and most > room else None,
+    )
     if fitted.left_out == (0, 0) and prompt.template is None:
         for note in prepared.empty_notes:
             raise InputError(note, "begin it where a word begins")
@@ -421,16 +459,6 @@ def answering(
             "shorten one of them",
         )
     return prepared
-
-
-def _fitted(model: "LoadedModel", prompt: Prompt, options: TextOptions, most: int) -> Fitted:
-    """The prompt's tokens that are read; `most`: the new tokens that are asked for."""
-    crossed, context = model.kind == "cross", model.tokenizer.context
-    # a new token that is the last one is not read itself
-    most_read = context if crossed else context - 1
-    if options.truncate is not None and not crossed:  # what is cut makes room for the answer
-        most_read = context - min(most, context // 2)
-    return fit(encode(model.tokenizer, prompt.text, options), most_read, options.truncate)
 
 
 def _choice(model: "LoadedModel", heads: HeadOptions) -> Choice:

@@ -1,16 +1,20 @@
-"""An answer for renderers: sentences about it, and its rows as an exhibit of segments or words."""
+"""An answer as people see it: sentences, tables, and its shares as exhibits of other renderers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.generate.answer import AnswerShares, Check, KeyGroup, View
+from attnviz.commands.generate.answer import Answer, AnswerShares, Check, KeyGroup, View
 from attnviz.console import Display
 from attnviz.draw.labels import fenced
+from attnviz.draw.picture import heatmap
+from attnviz.draw.picture.canvas import Drawn
+from attnviz.draw.picture.paint import options_of
 from attnviz.draw.terminal import heatmap as terminal_heatmap
 from attnviz.draw.terminal import listing
 from attnviz.draw.terminal import text as terminal_text
@@ -18,7 +22,7 @@ from attnviz.draw.terminal.colors import cut, folded, widest
 from attnviz.draw.titles import amount, beginning, prompt_size, size_of_answer
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
-from attnviz.records.exhibit import Exhibit, HeadMap, Sides
+from attnviz.records.exhibit import Exhibit, HeadMap, PictureLook, Sides
 from attnviz.records.heads import listed
 from attnviz.records.tokens import Token
 
@@ -28,71 +32,67 @@ OF_HEADS = Sides("head", "heads", "segment", "segments")
 
 def about_answer(shares: AnswerShares) -> str:
     """`builtin, the mean of all 20 heads: 74 prompt tokens, 2 new`."""
-    name, size = readable(shares.capture.model.name), size_of_answer(shares.capture)
-    return f"{name}, {about_heads(shares)}: {size}"
+    capture = shares.answer.capture
+    return f"{readable(capture.model.name)}, {about_heads(shares)}: {size_of_answer(capture)}"
 
 
 def about_heads(shares: AnswerShares) -> str:
     """`the mean of all 20 heads`, `retrieval head L4H0`."""
-    choice = shares.choice
+    choice, how = shares.answer.choice, shares.answer.how
     if shares.lookback is not None:
         return f"each of {amount(len(choice.heads), 'head')}"
     if len(choice.heads) == 1:
         known = "retrieval head " if choice.why == "retrieval" else ""
         return f"{known}{choice.heads[0]}"
     if choice.why == "all":
-        return f"the {shares.how} of all {len(choice.heads)} heads"
+        return f"the {how} of all {len(choice.heads)} heads"
     known = "the retrieval heads " if choice.why == "retrieval" else ""
-    return f"the {shares.how} of {known}{listed(choice.heads)}"
+    return f"the {how} of {known}{listed(choice.heads)}"
 
 
 def by_segment(shares: AnswerShares) -> Exhibit:
     """The shares of segments as an exhibit: a row for each part of the answer."""
-    capture = shares.capture
-    answer = "".join(token.exact for token in capture.query_tokens)
-    prompt = beginning(capture.text[: _end_of_prompt(capture)])
-    about = f"{readable(capture.model.name)}, {size_of_answer(capture)}"
+    answer = shares.answer
+    columns = _labelled(column.name for column in answer.columns)
     exhibit = _exhibit(
-        shares,
-        replace(capture, key_tokens=_labelled(column.name for column in shares.columns)),
-        [row.text for row in shares.rows],
+        answer,
+        replace(answer.capture, key_tokens=columns),
+        [part.text for part in shares.parts],
         shares.shares,
     )
+    about = f"{readable(answer.capture.model.name)}, {size_of_answer(answer.capture)}"
+    prompt = beginning(_prompt(answer.capture))
     return replace(
         exhibit,
         caption=f"what the answer attended to ({about_heads(shares)})",
-        subtitle=f"{about}: “{prompt}” → “{beginning(answer)}”",
+        subtitle=f"{about}: “{prompt}” → “{beginning(_exact(answer.capture))}”",
         sides=SIDES if shares.lookback is None else OF_HEADS,
     )
 
 
 def by_word(shares: AnswerShares) -> Iterator[Exhibit]:
     """For each part of the answer, the prompt and how much this part attended to each token."""
-    capture, n = shares.capture, prompt_size(shares.capture)
-    prompt = replace(
-        capture, text=capture.text[: _end_of_prompt(capture)], key_tokens=capture.key_tokens[:n]
-    )
-    own = [i for i, column in enumerate(shares.columns) if column.part == "answer"]
-    for row, of_row in zip(shares.rows, shares.shares, strict=True):
-        weights = shares.weights[row.first : row.after, :n].mean(axis=0, keepdims=True)
-        itself = "".join(f", {of_row[i]:.2f} on the answer itself" for i in own)
+    answer, n = shares.answer, prompt_size(shares.answer.capture)
+    capture = answer.capture
+    prompt = replace(capture, text=_prompt(capture), key_tokens=capture.key_tokens[:n])
+    own = [i for i, column in enumerate(answer.columns) if column.part == "answer"]
+    for part, of_part in zip(shares.parts, shares.shares, strict=True):
+        weights = answer.weights[part.first : part.after, :n].mean(axis=0, keepdims=True)
+        itself = "".join(f", {of_part[i]:.2f} on the answer itself" for i in own)
         yield replace(
-            _exhibit(shares, prompt, [row.text], weights),
-            caption=f"“{beginning(row.text)}”",
+            _exhibit(answer, prompt, [part.text], weights),
+            caption=f"“{beginning(part.text)}”",
             subtitle=f"{about_answer(shares)}{itself}",
         )
 
 
-def _exhibit(
-    shares: AnswerShares, capture: Capture, rows: Iterable[str], weights: FloatArray
-) -> Exhibit:
+def _exhibit(answer: Answer, capture: Capture, rows: Iterable[str], weights: FloatArray) -> Exhibit:
     """An exhibit of weights (rows, keys); its rows have names of their own."""
-    heads = shares.choice.heads
-    layer, head = heads[0] if len(heads) == 1 else (None, None)
-    head_map = HeadMap(layer, head, None if len(heads) == 1 else shares.how, weights=weights)
+    heads = answer.choice.heads
+    layer, head, how = (*heads[0], None) if len(heads) == 1 else (None, None, answer.how)
     capture = replace(capture, kind="cross", causal=False, query_tokens=_labelled(rows), layers=())
     queries, keys = (tuple(range(n)) for n in weights.shape)
-    return Exhibit(capture, (head_map,), queries, keys)
+    return Exhibit(capture, (HeadMap(layer, head, how, weights=weights),), queries, keys)
 
 
 def _labelled(labels: Iterable[str]) -> tuple[Token, ...]:
@@ -100,10 +100,14 @@ def _labelled(labels: Iterable[str]) -> tuple[Token, ...]:
     return tuple(Token(i, -1, label, 0, 0) for i, label in enumerate(labels))
 
 
-def _end_of_prompt(capture: Capture) -> int:
-    if capture.kind == "cross":
-        return len(capture.text)
-    return capture.query_tokens[0].start
+def _prompt(capture: Capture) -> str:
+    """The text that was answered."""
+    return capture.text[: None if capture.kind == "cross" else capture.query_tokens[0].start]
+
+
+def _exact(capture: Capture) -> str:
+    """The answer, token by token."""
+    return "".join(token.exact for token in capture.query_tokens)
 
 
 MATTERS = 0.1
@@ -158,9 +162,12 @@ QUOTED = 3
 """How many of the segments with the largest share to quote below the table."""
 
 
-def render(
-    shares: AnswerShares, check: Check | None, display: Display, view: View = "table"
-) -> Iterator[RenderableType]:
+def draw(shares: AnswerShares, **look: Any) -> Drawn:
+    """The shares of segments as a heatmap; `look`: as of `PictureLook`."""
+    return heatmap.draw(by_segment(shares), options_of(PictureLook(**look), None))
+
+
+def render(shares: AnswerShares, display: Display, view: View) -> Iterator[RenderableType]:
     """The answer in this view, the segments with the most attention, and changes by deletions."""
     if view == "heatmap":
         yield from terminal_heatmap.render(by_segment(shares), display)
@@ -170,28 +177,29 @@ def render(
             yield from terminal_text.render(exhibit, display)
     else:
         yield from folded(Text(about_answer(shares), "dim"), display.width)
-        answer = "".join(token.exact for token in shares.capture.query_tokens).strip()
-        yield from folded(Text(fenced(f"“{readable(answer)}”")), display.width)
+        answer = readable(_exact(shares.answer.capture).strip())
+        yield from folded(Text(fenced(f"“{answer}”")), display.width)
         yield Text()
         yield from _table(shares, display)
     yield from _quotes(shares, display)
-    if check is not None:
+    if shares.check is not None:
         yield Text()
-        yield from _checked(check, display)
+        yield from _checked(shares.check, display)
 
 
 def _quotes(shares: AnswerShares, display: Display) -> Iterator[Text]:
     """The segments with the largest share, in their own words."""
-    quotes = [
-        f"{readable(shares.columns[i].name)}  {quote}"
-        for i in _by_share(shares)
-        if shares.columns[i].part == "segment"
-        and (quote := quoted(shares.capture, shares.columns[i])).strip(" …")
-    ][:QUOTED]
-    if quotes:
-        yield Text()
-    for quote in quotes:
-        short = quote if len(quote) <= LONGEST_QUOTE else quote[: LONGEST_QUOTE - 1] + "…"
+    columns = (shares.answer.columns[i] for i in _by_share(shares))
+    quotes = (
+        (column.name, quoted(shares.answer.capture, column))
+        for column in columns
+        if column.part == "segment"
+    )
+    most = islice((each for each in quotes if each[1].strip(" …")), QUOTED)
+    for n, (name, quote) in enumerate(most):
+        yield from [] if n else [Text()]
+        line = f"{readable(name)}  {quote}"
+        short = line if len(line) <= LONGEST_QUOTE else line[: LONGEST_QUOTE - 1] + "…"
         yield from folded(Text(fenced(short)), display.width)
 
 
@@ -216,33 +224,33 @@ def _by_share(shares: AnswerShares) -> list[int]:
 def _table(shares: AnswerShares, display: Display) -> Iterator[Text]:
     """As many segments as fit, in the order of the prompt; one column for all others."""
     most = max(SHORTEST_ROW, min(LONGEST_ROW, display.width // 3))
-    rows = [cut(readable(row.text), most, unicode=display.unicode) for row in shares.rows]
-    names = [cut(readable(c.name), LONGEST_NAME, unicode=display.unicode) for c in shares.columns]
-    room = display.width - widest(rows)
+    labels = [cut(readable(part.text), most, unicode=display.unicode) for part in shares.parts]
+    names = [
+        cut(readable(each.name), LONGEST_NAME, unicode=display.unicode)
+        for each in shares.answer.columns
+    ]
+    room = display.width - widest(labels)
     room -= 0 if shares.lookback is None else listing.GAP + len("lookback")
-    kept, used = list[int](), 0
-    order = _by_share(shares)
-    others = listing.GAP + len("999 others")
-    for i in order:
-        cells = listing.GAP + max(widest([names[i]]), NUMBER)
-        last = len(kept) + 1 == len(order)
-        if used + cells + (0 if last else others) > room:
-            break
-        kept, used = [*kept, i], used + cells
-    kept.sort()
+    order, values = _by_share(shares), shares.shares
+    kept = sorted(_fitting(order, names, room))
     left = [i for i in order if i not in kept]
-    name = "answer" if shares.lookback is None else "head"
-    columns = [listing.Column(name), *(listing.Column(names[i], right=True) for i in kept)]
+    columns = [(names[i], [f"{share:.2f}" for share in values[:, i]]) for i in kept]
     if left:
-        columns.append(listing.Column(f"{len(left)} others", right=True))
+        columns.append((f"{len(left)} others", [f"{row[left].sum():.2f}" for row in values]))
     if shares.lookback is not None:
-        columns.append(listing.Column("lookback", right=True))
-    lines = []
-    for n, (label, row) in enumerate(zip(rows, shares.shares, strict=True)):
-        lines.append([fenced(label), *(f"{share:.2f}" for share in row[kept])])
-        if left:
-            lines[-1].append(f"{row[left].sum():.2f}")
-        if shares.lookback is not None:
-            ratio = shares.lookback[n]
-            lines[-1].append("" if np.isnan(ratio) else f"{ratio:.2f}")
-    yield from listing.listing(columns, lines, display.width)
+        ratios = ["" if np.isnan(ratio) else f"{ratio:.2f}" for ratio in shares.lookback]
+        columns.append(("lookback", ratios))
+    heads = [listing.Column("answer" if shares.lookback is None else "head")]
+    heads += [listing.Column(name, right=True) for name, _ in columns]
+    lines = zip(map(fenced, labels), *(cells for _, cells in columns), strict=True)
+    yield from listing.listing(heads, list(lines), display.width)
+
+
+def _fitting(order: Sequence[int], names: Sequence[str], room: int) -> Iterator[int]:
+    """The first of these columns that fit into the room, beside one for all others."""
+    others = listing.GAP + len("999 others")
+    for n, i in enumerate(order, start=1):
+        room -= listing.GAP + max(widest([names[i]]), NUMBER)
+        if room < (0 if n == len(order) else others):
+            return
+        yield i

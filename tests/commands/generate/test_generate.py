@@ -9,7 +9,6 @@ import pytest
 from tokenizers import Tokenizer, normalizers
 
 import attnviz
-from attnviz.commands.generate.outputs import AnswerLook, pieces_of
 from attnviz.commands.generate.run import Writing, answering
 from attnviz.draw.titles import beginning
 from attnviz.errors import ExitStatus
@@ -255,10 +254,11 @@ def test_a_row_goes_out_before_the_model_has_ended(monkeypatch: pytest.MonkeyPat
         load(Source()), cut_prompt(PROMPT, None, ()), TextOptions(), Writing(), HeadOptions()
     )
     seen = list[None]()
-    pieces = iter(pieces_of(asked, AnswerLook("jsonl", unit="token"), lambda: seen.append(None)))
-    first = json.loads(str(next(pieces)))
-    assert (first["row"], first["segment"], len(seen)) == (1, "sink", 2)
-    assert len(rows("".join(map(str, pieces)))) == len(seen) * 5 - 1
+    parts = asked.stream("token", lambda: seen.append(None))
+    first = next(parts)
+    assert (first.before, len(first.parts), first.answer.columns[0].name) == (0, 1, "sink")
+    assert len(seen) == 2
+    assert 1 + sum(len(each.parts) for each in parts) == len(seen)
 
 
 def test_a_saved_answer_holds_each_heads_rows_and_its_segments(run: Run, tmp_path: Path) -> None:

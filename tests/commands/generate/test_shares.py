@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.commands.generate.answer import (
+    Answer,
     AnswerPart,
+    KeyGroup,
     check_of,
-    columns_of,
+    columns_of_prompt,
     correlation_of_ranks,
-    shares_of,
-    shares_of_heads,
 )
 from attnviz.records.capture import Capture, FloatArray, LayerPattern
 from attnviz.records.exhibit import Choice
@@ -44,14 +44,32 @@ def answered(new: int, *, kind: str = "answer", sinks: bool = False) -> Capture:
     )
 
 
+def answer_of(capture: Capture, weights: FloatArray) -> Answer:
+    crossed = capture.kind == "cross"
+    columns = columns_of_prompt(
+        capture.key_tokens[:4],
+        capture.segments,
+        capture.text,
+        crossed=crossed,
+        sinks=capture.sinks,
+    )
+    of_answer = KeyGroup("answer", "answer", np.arange(4, len(capture.key_tokens)))
+    columns = columns if crossed else (*columns, of_answer)
+    return Answer("", capture, weights, CHOICE, "mean", columns)
+
+
+def keys_of(capture: Capture) -> dict[str, list[int]]:
+    columns = answer_of(capture, np.empty((0, 0), np.float32)).columns
+    return {column.name: column.keys.tolist() for column in columns}
+
+
 def test_every_key_is_in_one_column() -> None:
-    capture = answered(3)
-    columns = {column.name: column.keys.tolist() for column in columns_of(capture)}
+    columns = keys_of(answered(3))
     assert columns == {"sink": [0], "a": [1, 2], "b": [3], "answer": [4, 5]}
 
 
 def test_of_cross_attention_a_special_token_is_no_sink() -> None:
-    columns = {c.name: c.keys.tolist() for c in columns_of(answered(2, kind="cross"))}
+    columns = keys_of(answered(2, kind="cross"))
     assert columns == {"a": [1, 2], "b": [3], "special": [0]}
 
 
@@ -61,7 +79,7 @@ def test_shares_sum_to_1_in_every_row(new: int, seed: int) -> None:
     n = len(capture.key_tokens)
     weights = random_patterns(1, n, seed=seed)[0][-new:]
     rows = [AnswerPart("x", i, i + 1) for i in range(new)] + [AnswerPart("all", 0, new)]
-    shares = shares_of(capture, weights, rows, CHOICE, "mean")
+    shares = answer_of(capture, weights).shares_of(rows)
     np.testing.assert_allclose(shares.shares.sum(axis=1), 1, atol=1e-5)
     np.testing.assert_allclose(shares.shares[-1], shares.shares[:-1].mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(shares.shares[:-1, 1], weights[:, 1:3].sum(axis=1), atol=1e-6)
@@ -70,7 +88,7 @@ def test_shares_sum_to_1_in_every_row(new: int, seed: int) -> None:
 def test_what_a_learned_sink_takes_is_the_sinks() -> None:
     capture = answered(1, sinks=True)
     weights = np.array([[0.1, 0.2, 0.1, 0.0]], np.float32)
-    shares = shares_of(capture, weights, [AnswerPart("x", 0, 1)], CHOICE, "mean")
+    shares = answer_of(capture, weights).shares_of([AnswerPart("x", 0, 1)])
     np.testing.assert_allclose(shares.shares, [[0.7, 0.3, 0.0, 0.0]], atol=1e-6)
 
 
@@ -97,7 +115,7 @@ def test_a_head_whose_rows_a_sink_takes_has_no_lookback_ratio() -> None:
     blank = answered(3, sinks=True)
     layer = LayerPattern(0, (0,), np.zeros((1, 3, 6), np.float32))
     capture = replace(blank, layers=(layer,))
-    shares = shares_of_heads(capture, CHOICE, "mean")
+    shares = answer_of(capture, capture.weights(Head(0, 0))).shares("head")
     assert shares.lookback is not None
     assert np.isnan(shares.lookback).all()
     np.testing.assert_allclose(shares.shares[0, 0], 1)
