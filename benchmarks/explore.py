@@ -20,7 +20,7 @@ import typer
 from textual.pilot import Pilot
 
 from attnviz.commands.explore.app import ExploreApp
-from attnviz.commands.explore.running import Opened
+from attnviz.commands.explore.scene import Opened, Runs
 from attnviz.console import Display
 from attnviz.kit.prepare import TextOptions, load_model
 from attnviz.models.catalog import Source
@@ -49,7 +49,7 @@ def main(
 async def _measured(folder: Path, tokens: int, out: Path) -> dict[str, str]:
     model = load_model(Source(str(folder / "gpt2")))
     text = (folder / f"{tokens}.txt").read_text(encoding="utf-8")
-    opened = Opened.of_text(text, model, TextOptions(truncate="right"))
+    opened = Opened(text, Runs(model, TextOptions(truncate="right")))
     app = ExploreApp(opened, Display(80, color=True), out)
     stalls: list[float] = []
 

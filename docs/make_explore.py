@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from attnviz.commands.explore.app import ExploreApp
-from attnviz.commands.explore.running import Opened
+from attnviz.commands.explore.scene import Opened, Runs
 from attnviz.console import Display
 from attnviz.kit.prepare import TextOptions, load_model
 from attnviz.models.catalog import Source
@@ -24,7 +24,7 @@ FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 async def picture(size: tuple[int, int], keys: list[str]) -> str:
     """The app's screen, without the fonts that Textual would fetch from a server."""
-    opened = Opened.of_text(TEXT, load_model(Source("builtin")), TextOptions())
+    opened = Opened(TEXT, Runs(load_model(Source("builtin")), TextOptions()))
     app = ExploreApp(opened, Display(color=True), Path())
     async with app.run_test(size=size) as pilot:
         await app.workers.wait_for_complete()

@@ -1,44 +1,60 @@
 """The terminal app: a text, its heads, one head's pattern, one token's links.
 
-    an edit or a toggle ─► (`running.py`) ─► scene ─► panes
-    a key or a click ─► Chosen ─► another scene ─► panes
+    an edit ─► (a moment) ─► a run ─► the tokens, layer after layer ─► capture ─► scene ─► panes
+    a toggle ─► transforms ─► scene ─► panes
+    a key or a click ─► Go ─► another scene ─► panes
 
 The scene is the only thing that changes; panes only show it. Runs, transforms, pictures and pages
-are made in threads, so that no key has to wait.
+are made in threads, so that no key has to wait. What is shown stays until there is something newer,
+and whatever somebody wants anew stops what was wanted before.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from threading import Lock
-from typing import ClassVar
+from time import monotonic
+from typing import ClassVar, TypeVar
 
 from rich.console import Group
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, Static, TextArea
+from textual.timer import Timer
+from textual.widgets import Footer, Static, TextArea
+from textual.worker import Worker, WorkerFailed, get_current_worker
 
+from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.commands.ablate.terminal import render_together
-from attnviz.commands.explore.panes import Panes
-from attnviz.commands.explore.running import AblationDone, Chosen, Opened, RunningApp, Step
-from attnviz.commands.explore.scene import Scene, Toggles
+from attnviz.commands.explore.pane import Find, Go
+from attnviz.commands.explore.pattern import GaveWay, Panes, give_way
+from attnviz.commands.explore.scene import Opened, Scene, SoFar, Toggles, scene_of
 from attnviz.commands.show.page import Start, page_of
 from attnviz.commands.show.run import pieces_of
 from attnviz.console import NARROWEST, Display
-from attnviz.errors import Speller, UsageError, as_argument
+from attnviz.errors import AttnvizError, Speller, as_argument, spelled
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture
-from attnviz.records.positions import find_positions
-from attnviz.records.transforms import Unit
+
+R = TypeVar("R")
+SAVE = "save"
+"""The group of the threads that write files."""
+PAUSE = 0.25
+"""Seconds without a key before an edited text is run."""
+STEP = 0.3
+"""Seconds between two pictures of a run that goes on; a shorter run shows its end alone."""
 
 
-class ExploreApp(RunningApp):
-    """Looking around in a text's attention; pictures and pages are saved in `folder`."""
+class ExploreApp(App[None]):
+    """Looking around in a text's attention; pictures and pages are saved in `folder`.
+
+    `spell` writes parameters in messages.
+    """
 
     TITLE = "attnviz"
     CSS_PATH = "app.tcss"
@@ -70,11 +86,27 @@ class ExploreApp(RunningApp):
     ) -> None:
         # with few colours or none, the terminal's own, which differ from each other in any theme
         plain = display.sixteen or not display.color
-        super().__init__(opened, spell, ansi_color=True if plain else None)
+        super().__init__(ansi_color=True if plain else None)
         if plain:
             self.theme = "ansi-dark"
-        self._display_whole, self._folder = display, folder
+        self._opened, self._text = opened, opened.text
+        self._display_whole, self._folder, self._spell = display, folder, spell
         self._panes, self._find = Panes(opened.text, display), Find()
+        self._capture: Capture | None = None
+        """The patterns of the text, once all of them are there."""
+        self._presented: Capture | None = None
+        self.scene: Scene | None = None
+        self.toggles = self._wanted = Toggles()
+        self._moved = False
+        """Whether the user has gone somewhere; until then each text opens at what it tells."""
+        self._problem = ""
+        self._waiting: Timer | None = None
+        self._presenting = Lock()
+        self._leaving = False
+        self.saved: list[str] = []
+        """What was saved, for the caller to say once the terminal is back."""
+        self.not_saved: AttnvizError | None = None
+        """The reason why the last file that leaving waited for was not saved."""
 
     def compose(self) -> ComposeResult:
         yield self._panes
@@ -84,20 +116,139 @@ class ExploreApp(RunningApp):
     def on_mount(self) -> None:
         # after ctrl+z and fg the terminal is empty until the app is drawn again
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh(layout=True))
-        if self._opened.capture is not None or self._text.strip():
-            self._open()
+        self._capture = self._opened.capture
+        if self._capture is not None:
+            self._present()
+        elif self._text.strip():
+            self._run()
         else:
             self.action_edit()
 
-    # ---- the text ----
+    # ---- where the user goes ----
+
+    def on_go(self, event: Go) -> None:
+        there = event.to(self.scene) if self.scene else None
+        if there is not None and there is not self.scene:
+            self._moved = True
+            self._show(there)
+
+    def action_find(self) -> None:
+        if self.scene:
+            self._find.open()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer no search where `/` is a letter; Textual hides the other letters by itself."""
+        return action != "find" or self.focused not in (self._panes.editor, self._find)
+
+    def action_find_next(self) -> None:
+        self.on_go(Go(self._find.next))
+
+    def on_input_submitted(self) -> None:
+        """End the search."""
+        self._find.close()
+        self._panes.focus_text()
+
+    def action_switch_heads(self) -> None:
+        """Show the heads as miniatures, or as a list again."""
+        self._panes.switch_heads()
+
+    def _show(self, scene: Scene | None) -> None:
+        before = self.scene
+        if scene is None or before is None or scene.positions != before.positions:
+            self._find.forget()
+        self.scene = scene
+        self._panes.show(scene)
+
+    # ---- what is said ----
+
+    def _tell(self, text: str) -> None:
+        self.notify(text, severity="warning", timeout=5, markup=False)
+
+    def _complain(self, error: AttnvizError) -> None:
+        self._tell(error.spelled(self._spell))
+
+    def on_worker_state_changed(self, _: Worker.StateChanged) -> None:
+        self._status()
+
+    def _status(self) -> None:
+        """Show, under the text, what the app is doing, else the transforms that are on."""
+        state = [*self.toggles.names, *(["esc: done"] if self._panes.editing else [])]
+        if self.scene is None:
+            state = ["type a text" if self._panes.editing else "e: type a text"]
+        # the oldest first
+        running = [each for each in self.workers if not (each.is_finished or each.is_cancelled)]
+        doing = list(dict.fromkeys(each.description for each in running if each.node is self))
+        if doing and self._capture is None and self._wanted.names:
+            doing.append(f"then {', '.join(self._wanted.names)}")
+        self._panes.say(" · ".join(doing) or self._problem or " · ".join(state))
+
+    def action_help(self) -> None:
+        self.push_screen(Overlay(HELP))
+
+    # ---- threads ----
+
+    def _off_thread(
+        self,
+        group: str,
+        doing: str,
+        work: Callable[[], R],
+        then: Callable[[R], object],
+        failed: Callable[[AttnvizError], object] | None = None,
+        *,
+        exclusive: bool = True,
+    ) -> None:
+        """Work in a thread, then use its result in the app's own, unless it was cancelled.
+
+        `doing` is what the user reads meanwhile; `failed` takes an error, which is told by default;
+        `exclusive` cancels older threads of the group.
+        """
+
+        def run() -> None:
+            use: Callable[[], object]
+            try:
+                use = partial(then, work())
+            except GaveWay:
+                return
+            except AttnvizError as error:
+                use = partial(failed or self._complain, error)
+            if not get_current_worker().is_cancelled:
+                self.call_later(use)
+
+        self.run_worker(run, group=group, description=doing, thread=True, exclusive=exclusive)
+
+    async def action_quit(self) -> None:
+        """Leave once all files are saved; leave at once on the second request."""
+        saving = [worker for worker in self.workers if worker.group == SAVE]
+        if self._leaving or not saving:
+            self.exit()
+            return
+        self._leaving = True
+
+        async def leave() -> None:
+            with suppress(WorkerFailed):  # raised by the caller as `failure`
+                await self.workers.wait_for_complete(saving)
+            self.exit()
+
+        self.run_worker(leave(), group="leave", description="then leaving; q: at once")
+
+    @property
+    def failure(self) -> BaseException | None:
+        error = self._exception
+        return error.error if isinstance(error, WorkerFailed) else error
+
+    def _fatal_error(self) -> None:
+        """End without Textual's own traceback: the caller of the app raises `failure`."""
+        self._close_messages_no_wait()
+
+    # ---- the text, and its runs ----
 
     def action_edit(self) -> None:
-        if self._opened.runs is None:
-            self._tell(
-                'the text of a saved capture cannot be edited; start with attnviz explore "a text"'
-            )
+        if self._opened.runs is not None:
+            self._show_editor()
             return
-        self._show_editor()
+        self._tell(
+            'the text of a saved capture cannot be edited; start with attnviz explore "a text"'
+        )
 
     def _show_editor(self) -> None:
         if not self._panes.editing:
@@ -113,52 +264,118 @@ class ExploreApp(RunningApp):
             self._status()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        if event.text_area.text != self._text:
-            self._edited(event.text_area.text)
-
-    def _show(self, scene: Scene | None) -> None:
-        before = self.scene
-        if scene is None or before is None or scene.positions != before.positions:
-            self._find.forget()
-        self.scene = scene
-        self._panes.show(scene)
-
-    # ---- where the user goes ----
-
-    def on_chosen(self, event: Chosen) -> None:
-        if self.scene is None:
+        if event.text_area.text == self._text:
             return
-        self._moved = True
-        scene = self.scene if event.slot is None else self.scene.in_slot(event.slot)
-        if event.query is not None or event.key is not None:
-            scene = scene.at(event.query, event.key)
-        self._show(scene)
+        self._text, self._problem = event.text_area.text, ""
+        for group in ("run", "present", "ablate"):  # their results are about the old text
+            self.workers.cancel_group(self, group)
+        if self._waiting:
+            self._waiting.stop()
+        self._waiting = self.set_timer(PAUSE, self._run)
 
-    def on_step(self, event: Step) -> None:
-        chosen = event.take()
-        if chosen:
-            self.on_chosen(chosen)
+    def _run(self) -> None:
+        text, runs = self._text, self._opened.runs
+        if runs is None:
+            return
+        if not text.strip():
+            self._capture, self._moved = None, False
+            self._show(None)
+            self._status()
+            return
+        so_far = self._telling(text)
+        self._off_thread(
+            "run",
+            "running …",
+            lambda: runs.capture(text, give_way, so_far),
+            partial(self._captured, text),
+            partial(self._failed, text),
+        )
 
-    def action_find(self) -> None:
-        if self.scene:
-            self._find.open(self.scene)
+    def _telling(self, text: str) -> SoFar:
+        """A consumer, in the thread of a run, that shows what there is of its patterns; not
+        before it is due, and not too often."""
+        due = monotonic() + (STEP if self.scene else 0)
 
-    def action_find_next(self) -> None:
-        """Go to the next match."""
-        chosen = self._find.next_after(self.scene) if self.scene else None
-        if chosen:
-            self.on_chosen(chosen)
+        def so_far(captured: Capture, layers: int) -> None:
+            nonlocal due
+            give_way()
+            if monotonic() >= due:
+                scene = scene_of(captured, Toggles(), choose=False)
+                progress = f"running: layer {layers} of {len(captured.layers)} …"
+                self.call_later(self._grow, text, scene, progress)
+                due = monotonic() + STEP
 
-    def on_input_submitted(self) -> None:
-        """End the search."""
-        self._find.close()
-        self._panes.focus_text()
+        return so_far
 
-    def action_switch_heads(self) -> None:
-        """Show the heads as miniatures, or as a list again."""
-        self._panes.switch_heads()
+    def _grow(self, text: str, scene: Scene, progress: str) -> None:
+        running = [each for each in self.workers if each.group == "run" and not each.is_finished]
+        if text != self._text or not running:
+            return
+        running[-1].description = progress
+        if not self.toggles.names:  # else what was transformed stays until all of this is
+            self._capture = None
+            self._show(scene.following(self.scene) if self.scene else scene)
+        self._status()
 
-    # ---- ablation, files, help ----
+    def _captured(self, text: str, captured: Capture) -> None:
+        if text == self._text:
+            self._capture = captured
+            self._present()
+
+    def _failed(self, text: str, error: AttnvizError) -> None:
+        if text != self._text:
+            return
+        self._problem = error.spelled(self._spell)  # until another text is run
+        self._status()
+        self._complain(error)
+        if self.scene is None:
+            self._show_editor()
+
+    # ---- transforms ----
+
+    def action_turn(self, name: str) -> None:
+        """Turn a transform on or off; what an older key wanted is no longer made."""
+        before, self._wanted = self._wanted, self._wanted.turned(name)
+        self._present(instead=before)
+
+    def _present(self, instead: Toggles | None = None) -> None:
+        """Apply the wanted transforms to the patterns, and show them.
+
+        `instead`: the toggles to go back to where the wanted ones are impossible.
+        """
+        captured, wanted = self._capture, self._wanted
+        self.workers.cancel_group(self, "present")
+        shown = captured is not None and captured is self._presented
+        if captured is None or (shown and wanted == self.toggles):
+            self._status()
+            return
+        choose = not (shown or self._moved)
+
+        def present() -> Scene:
+            with self._presenting:  # one at a time: it takes as much memory as the patterns
+                give_way()
+                return scene_of(captured, wanted, choose=choose, between=give_way)
+
+        def take(scene: Scene) -> None:
+            if captured is not self._capture or wanted != self._wanted:
+                return
+            self.toggles, self._presented = wanted, captured
+            # follow the user's current place, not the one at the start of the thread
+            stays = self.scene is not None and (self._moved or not choose)
+            self._show(scene.following(self.scene) if self.scene and stays else scene)
+            self._status()
+
+        doing = f"{' · '.join(wanted.names) or 'showing the patterns'} …"
+        failed = partial(self._refuse, instead or self.toggles)
+        self._off_thread("present", doing, present, take, failed)
+
+    def _refuse(self, instead: Toggles, error: AttnvizError) -> None:
+        self._tell(spelled(error.wrong, self._spell))
+        self._wanted = instead if instead != self._wanted else Toggles()
+        if self._wanted != self.toggles or self._presented is not self._capture:
+            self._present()
+
+    # ---- ablation, and files ----
 
     def action_ablate(self) -> None:
         runs, scene = self._opened.runs, self.scene
@@ -170,132 +387,47 @@ class ExploreApp(RunningApp):
         elif head is None:
             self._tell("rollout combines all heads; press r to leave it")
         else:
-            self._off_thread(
-                "ablate",
-                f"without {head} …",
-                lambda cancelled: AblationDone(runs.without(text, head, cancelled)),
-            )
+            without = partial(runs.without, text, head, give_way)
+            self._off_thread("ablate", f"without {head} …", without, self._show_ablation)
 
-    def on_ablation_done(self, event: AblationDone) -> None:
+    def _show_ablation(self, effect: BeforeAfter) -> None:
         if len(self.screen_stack) > 1 or self._panes.editing:
             return  # the user has turned to something else
         width = min(90, max(NARROWEST, self.size.width * 24 // 25 - 6))  # of the overlay
         display = replace(self._display_whole, width=width)
-        self.push_screen(AblationScreen(Group(*render_together(event.effect, display))))
+        self.push_screen(Overlay(Group(*render_together(effect, display))))
 
     def action_picture(self) -> None:
         scene = self.scene
         if scene and scene.waits:
             self._tell(f"{scene.map.label} is not computed yet; wait a moment")
         elif scene:
-            self._save("drawing …", lambda: save_picture(scene, self._folder))
+            self._save("drawing …", partial(save_picture, scene, self._folder))
 
     def action_page(self) -> None:
-        scene, captured, toggles = self.scene, self._presented, self.toggles
+        scene, captured = self.scene, self._presented
         if scene is None:
             return
         if captured is None or captured is not self._capture:
             self._tell("the page shows all heads, and some are not computed yet; wait a moment")
             return
-        said = "; it opens in any browser, offline"
-        write = partial(save_page, captured, scene, toggles, self._folder)
-        self._save("writing the page …", write, said)
+        write = partial(save_page, captured, scene, self.toggles, self._folder)
+        self._save("writing the page …", write, "; it opens in any browser, offline")
 
-    def action_help(self) -> None:
-        self.push_screen(HelpScreen(HELP))
+    def _save(self, doing: str, write: Callable[[], Path], more: str = "") -> None:
+        """Write a file in a thread; `more` follows its path in the notification."""
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer the keys that are letters only where letters are not text."""
-        typing = self._panes.editing or self._find.is_open
-        in_text = typing and self.focused in (self._panes.editor, self._find)
-        letters = "edit find turn ablate picture page help find_next switch_heads".split()
-        return not (in_text and action in letters)
+        def save() -> str:
+            try:
+                note = f"saved {write()}"
+            except AttnvizError as error:
+                self.not_saved = error if self._leaving else None
+                raise
+            self.saved.append(note)
+            return note + more
 
-    def _status(self) -> None:
-        """Show, under the text, what the app is doing, else the transforms that are on."""
-        said = [*self.toggles.names, *(["esc: done"] if self._panes.editing else [])]
-        if self.scene is None:
-            said = ["type a text" if self._panes.editing else "e: type a text"]
-        doing = self._doing
-        if doing and self._capture is None and self._wanted.any:
-            doing.append(f"then {', '.join(self._wanted.names)}")
-        self._panes.say(" · ".join(doing) or self._problem or " · ".join(said))
-
-
-# The line that asks for a token, and goes to it while it is typed.
-
-
-class Find(Input):
-    """Finds a token of a scene, and the next one; posts `Chosen` to go there."""
-
-    def __init__(self) -> None:
-        super().__init__(id="find", placeholder="a token, an index, or /a pattern/")
-        self.border_title = Content("find")
-        self._scene: Scene | None = None
-        self._places: tuple[int, ...] = ()
-        self._of_keys = False
-
-    def open(self, scene: Scene) -> None:
-        self._scene = scene
-        self.value = ""
-        self.border_subtitle = ""
-        self.add_class("open")
-        self.focus()
-
-    def close(self) -> None:
-        self.remove_class("open")
-
-    @property
-    def is_open(self) -> bool:
-        return self.has_class("open")
-
-    def forget(self) -> None:
-        """Forget the matches, because positions have changed."""
-        self._places = ()
-
-    def next_after(self, scene: Scene) -> Chosen | None:
-        """The next match, and after the last the first; None where there is none."""
-        here = scene.key if self._of_keys else scene.query
-        if not self._places:
-            return None
-        return self._at(next((place for place in self._places if place > here), self._places[0]))
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Go to the first match."""
-        event.stop()
-        if self._scene is None or not event.value.strip():
-            self.border_subtitle = ""
-            return
-        self._places, self._of_keys = matches_of(self._scene, event.value)
-        if not self._places:
-            self.border_subtitle = Content("not in this text")
-            return
-        self.border_subtitle = Content(f"{len(self._places)} found; n: next")
-        self.post_message(self._at(self._places[0]))
-
-    def _at(self, place: int) -> Chosen:
-        return Chosen(key=place) if self._of_keys else Chosen(query=place)
-
-
-def matches_of(scene: Scene, name: str) -> tuple[tuple[int, ...], bool]:
-    """The positions that a name matches, and whether they are keys.
-
-    Names are those of `find_positions`; where no token is called so, the tokens match in which
-    the name occurs. Tokens that are left out of the scene do not match.
-    """
-    sides = [(scene.capture.query_tokens, scene.exhibit.queries)]
-    sides += [] if scene.capture.one_sequence else [(scene.capture.key_tokens, scene.exhibit.keys)]
-    folded = name.strip().casefold()
-    for of_keys, (tokens, shown) in enumerate(sides):
-        with suppress(UsageError):
-            named = find_positions(tokens, (name,), "query")
-            if matches := tuple(place for place in named if place in set(shown)):
-                return matches, bool(of_keys)
-    for of_keys, (tokens, shown) in enumerate(sides):
-        containing = (token.index for token in tokens if folded in token.label.casefold())
-        if matches := tuple(place for place in containing if place in set(shown)):
-            return matches, bool(of_keys)
-    return (), False
+        tell = partial(self.notify, timeout=3, markup=False)
+        self._off_thread(SAVE, doing, save, tell, exclusive=False)
 
 
 # The overlays: the list of all keys, and the next tokens without a head.
@@ -356,14 +488,6 @@ class Overlay(ModalScreen[None]):
         self.dismiss()
 
 
-class HelpScreen(Overlay):
-    """All keys."""
-
-
-class AblationScreen(Overlay):
-    """The next tokens with and without a head."""
-
-
 # Saving the chosen head as a picture, or all heads as a page.
 
 _ONE_AT_A_TIME = Lock()
@@ -381,19 +505,20 @@ def save_picture(scene: Scene, folder: Path) -> Path:
 
 def save_page(captured: Capture, scene: Scene, toggles: Toggles, folder: Path) -> Path:
     """Write the page of all heads, which opens with the chosen head; it shows no rollout."""
-    unit: Unit | None = "words" if toggles.words else None
-    start = Start(scene.head or captured.heads[0], toggles.sink, unit, scene.query)
-    everything = whole_exhibit(captured)
+    start = Start(
+        head=scene.head or captured.heads[0],
+        sink=toggles.sink,
+        unit="words" if toggles.words else None,
+        query=scene.query,
+    )
     with _ONE_AT_A_TIME:
         path = _free_name(folder, "attnviz", ".html")
-        write_bytes(path, encoded(page_of(everything, start)))
+        write_bytes(path, encoded(page_of(whole_exhibit(captured), start)))
     return path
 
 
 def _free_name(folder: Path, stem: str, suffix: str) -> Path:
     """A path that does not exist yet: `attnviz.html`, `attnviz-2.html` and so on."""
-    path, number = folder / f"{stem}{suffix}", 1
-    while path.exists():
-        number += 1
-        path = folder / f"{stem}-{number}{suffix}"
-    return path
+    numbers = chain([""], (f"-{number}" for number in count(2)))
+    paths = (folder / f"{stem}{number}{suffix}" for number in numbers)
+    return next(path for path in paths if not path.exists())

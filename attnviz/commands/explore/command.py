@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attnviz.commands.explore.scene import Opened, Runs
 from attnviz.console import Display, display_of
 from attnviz.errors import UsageError, missing
 from attnviz.kit import options as g
@@ -15,7 +16,6 @@ from attnviz.records.capture import Capture
 
 if TYPE_CHECKING:
     from attnviz.commands.explore.app import ExploreApp
-    from attnviz.commands.explore.running import Opened
 
 EPILOG = """
 Examples
@@ -52,21 +52,23 @@ def explore(
     picture or a page. It needs the extra tui; without it, it says how to install that.
     """
     display = _check_terminal(session)
-    explore_app, opened = _textual(display, session)
+    explore_app = _textual(display, session)
     given: str | Capture = ""
     if text != g.TextIn() or not session.stdin.is_terminal:
         given = text_or_capture(session, text)
     if isinstance(given, Capture):
-        begin = opened(capture=_weights(given))
+        if given.signed:
+            raise UsageError("this capture holds scores, not weights", "show it with attnviz show")
+        opened = Opened(capture=given)
     else:
         loaded = session.load(g.source_of(session, model, run, kind, causal=causal.causal))
-        begin = opened.of_text(given, loaded, tokens.options(run, target.target))
+        opened = Opened(given, Runs(loaded, tokens.options(run, target.target)))
     if not session.stdin.is_terminal:
         _take_keys_from_the_terminal(session)
-    app = explore_app(begin, display, Path.cwd(), as_flag)
+    app = explore_app(opened, display, Path.cwd(), as_flag)
     _run(app)
-    for said in app.saved:
-        session.note(said)
+    for note in app.saved:
+        session.note(note)
     if app.failure or app.not_saved:
         raise app.failure or app.not_saved  # type: ignore[misc]
 
@@ -91,7 +93,7 @@ def _check_terminal(session: Session) -> Display:
     return display
 
 
-def _textual(display: Display, session: Session) -> tuple[type["ExploreApp"], type["Opened"]]:
+def _textual(display: Display, session: Session) -> type["ExploreApp"]:
     """The app, for a terminal of these colours: Textual reads them from the environment.
 
     Raises:
@@ -104,23 +106,11 @@ def _textual(display: Display, session: Session) -> tuple[type["ExploreApp"], ty
         os.environ["NO_COLOR"] = "1"
     try:
         from attnviz.commands.explore.app import ExploreApp
-        from attnviz.commands.explore.running import Opened
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "textual":
             raise
         raise missing("the terminal app needs textual", "tui") from None
-    return ExploreApp, Opened
-
-
-def _weights(captured: Capture) -> Capture:
-    """A capture that holds weights.
-
-    Raises:
-        UsageError: it holds scores.
-    """
-    if captured.signed:
-        raise UsageError("this capture holds scores, not weights", "show it with attnviz show")
-    return captured
+    return ExploreApp
 
 
 def _take_keys_from_the_terminal(session: Session) -> None:

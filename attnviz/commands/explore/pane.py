@@ -1,37 +1,55 @@
-"""The base of all panes: a border with a title, and lines made when they come into sight."""
+"""Panes of a scene: their base, the heads, the links, the text, and the line that finds a token.
 
+Lines are made when they come into sight.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.events import Click
 from textual.geometry import Region, Size, Spacing
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widgets import Input
 
-from attnviz.commands.explore.running import Chosen, Step
-from attnviz.commands.explore.scene import Scene, Slot
+from attnviz.commands.explore.scene import Scene, Slot, matches_of
 from attnviz.console import Display
 from attnviz.draw.labels import fenced
 from attnviz.draw.matrix import head_name, layer_name
 from attnviz.draw.terminal.colors import bar_style, cell_style, cut, pad, shade_of, widest
-from attnviz.draw.titles import bar_of
+from attnviz.draw.terminal.text import lines_of
+from attnviz.draw.titles import bar_of, facts
 
-MOVES: list[BindingType] = [
-    Binding("up,k", "move(-1, 0)", "Up", show=False),
-    Binding("down,j", "move(1, 0)", "Down", show=False),
-    Binding("left,h", "move(0, -1)", "Left", show=False),
-    Binding("right,l", "move(0, 1)", "Right", show=False),
-]
-"""The keys that move within a pane, by its `step`."""
+
+@dataclass
+class Go(Message):
+    """The user goes elsewhere, from wherever they are by then: keys may come faster than frames.
+
+    `to` returns the scene itself where there is nowhere to go.
+    """
+
+    to: Callable[[Scene], Scene]
 
 
 class ScenePane(ScrollView, can_focus=True):
-    """Shows one side of a scene; posts `Chosen` when the user goes elsewhere."""
+    """Shows one side of a scene, in a border with a title; posts `Go` when the user moves."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1, 0)", "Up", show=False),
+        Binding("down,j", "move(1, 0)", "Down", show=False),
+        Binding("left,h", "move(0, -1)", "Left", show=False),
+        Binding("right,l", "move(0, 1)", "Right", show=False),
+    ]
+    covered = (0, 0, 0, 0)
+    """Cells at the top, right, bottom and left that do not scroll, and cover cells that do."""
 
     def __init__(self, id: str, display: Display) -> None:
         super().__init__(id=id, classes="pane")
@@ -55,12 +73,9 @@ class ScenePane(ScrollView, can_focus=True):
 
     def show(self, scene: Scene | None) -> None:
         self.scene = scene
-        self._lay_out()
+        self.on_resize()
 
     def on_resize(self) -> None:
-        self._lay_out()
-
-    def _lay_out(self) -> None:
         scene = self.scene
         self.border_title = Content(self.title_of(scene) if scene else str(self.id))
         self.virtual_size = self.lay_out(scene) if scene else Size(0, 0)
@@ -78,10 +93,13 @@ class ScenePane(ScrollView, can_focus=True):
             )
 
     def action_move(self, down: int, across: int) -> None:
-        self.post_message(Step(partial(self.step, down, across)))
+        self.post_message(Go(partial(self.step, down=down, across=across)))
 
-    covered = (0, 0, 0, 0)
-    """Cells at the top, right, bottom and left that do not scroll, and cover cells that do."""
+    def on_click(self, event: Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is not None:  # None on the border
+            x, y = offset + self.scroll_offset
+            self.post_message(Go(partial(self.pointed, x=x, y=y)))
 
     def lay_out(self, scene: Scene) -> Size:
         """Prepare this scene for the pane's size; the size of the whole content."""
@@ -99,8 +117,12 @@ class ScenePane(ScrollView, can_focus=True):
         """Line `y` of the whole content."""
         raise NotImplementedError
 
-    def step(self, down: int, across: int) -> Chosen | None:
-        """The place one step from the scene in this direction; None at the edge."""
+    def step(self, scene: Scene, down: int, across: int) -> Scene:
+        """The scene one step in this direction; at the edge, the scene itself."""
+        raise NotImplementedError
+
+    def pointed(self, scene: Scene, x: int, y: int) -> Scene:
+        """The scene at a column and a line of the whole content; else the scene itself."""
         raise NotImplementedError
 
     def render_line(self, y: int) -> Strip:
@@ -113,13 +135,6 @@ class ScenePane(ScrollView, can_focus=True):
         width, style = self.room.width, self.rich_style
         segments = list(text.render(self.app.console, end=""))
         return Strip(segments).crop_extend(x, x + width, style).apply_style(style)
-
-    def pointed(self, event: Click) -> tuple[int, int] | None:
-        """The clicked column and line of the whole content; None on the border."""
-        offset = event.get_content_offset(self)
-        if offset is None:
-            return None
-        return offset.x + self.scroll_offset.x, offset.y + self.scroll_offset.y
 
 
 # The grid of heads, a row for each layer, with the key that the query attends to most.
@@ -136,8 +151,6 @@ class HeadsPane(ScenePane):
     The query itself, the first token and special tokens are left out, because they take the
     attention that has nowhere else to go; a dark cell is a head without a clear link here.
     """
-
-    BINDINGS: ClassVar[list[BindingType]] = MOVES
 
     def lay_out(self, scene: Scene) -> Size:
         grid = scene.grid
@@ -183,12 +196,12 @@ class HeadsPane(ScenePane):
         if slot not in scene.computed:
             return pad("…" if slot in scene.slots else "", room), Style(dim=True)
         key, weight = self._peaks.get(slot, (None, 0.0))
-        said = self._said("" if key is None else scene.keys[key], weight, room)
+        written = "" if key is None else self._written(scene.keys[key], weight, room)
         if display.color:
-            return pad(said, room), cell_style(weight, display)
-        return pad(said or shade_of(weight, unicode=display.unicode), room), Style()
+            return pad(written, room), cell_style(weight, display)
+        return pad(written or shade_of(weight, unicode=display.unicode), room), Style()
 
-    def _said(self, key: str, weight: float, room: int) -> str:
+    def _written(self, key: str, weight: float, room: int) -> str:
         """As much as fits: the key's label and its weight, the label, or the weight."""
         if not key or room < WITH_NUMBER:
             return ""
@@ -202,17 +215,11 @@ class HeadsPane(ScenePane):
         label = pad(fenced(cut(key, longest)), longest)
         return f"{label} {number}".rstrip()
 
-    def step(self, down: int, across: int) -> Chosen | None:
-        """To the next head."""
-        return Chosen(slot=self.scene.moved(down, across).slot) if self.scene else None
+    def step(self, scene: Scene, down: int, across: int) -> Scene:
+        return scene.in_slot(scene.moved(down, across).slot)
 
-    def on_click(self, event: Click) -> None:
-        place = self.pointed(event)
-        if self.scene is None or place is None:
-            return
-        slot = self.slot_at(place[0], place[1])
-        if slot in self.scene.slots:
-            self.post_message(Chosen(slot=slot))
+    def pointed(self, scene: Scene, x: int, y: int) -> Scene:
+        return scene.in_slot(self.slot_at(x, y))
 
     def slot_at(self, x: int, y: int) -> Slot:
         """The slot at a column and a line of the whole content, which may be none of the grid."""
@@ -233,7 +240,7 @@ FAINT = 0.01  # weaker links are left out
 
 @dataclass(frozen=True)
 class _Row:
-    said: str
+    written: str
     key: int | None = None
     query: int | None = None
     weight: float = 0.0
@@ -242,24 +249,22 @@ class _Row:
 class LinksPane(ScenePane):
     """The keys that the query attends to, strongest first, then the queries that attend to it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *MOVES,
-        Binding("enter", "follow", "Go to it", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "follow", "Go to it", show=False)]
 
     def lay_out(self, scene: Scene) -> Size:
         queries, keys = scene.queries, scene.keys
-        looks, looked = _telling(scene.looks_at()), _telling(scene.looked_at_by())
-        none = "not computed yet" if scene.waits else "nothing"
-        self._lines = [_Row(keys[key], key=key, weight=weight) for key, weight in looks]
-        self._lines += [] if looks else [_Row(none)]
-        self._lines += [_Row(""), _Row(f"“{keys[scene.target]}” is attended to by")]
-        self._lines += [] if looked else [_Row(none)]
-        self._lines += [
-            _Row(queries[query], query=query, weight=weight) for query, weight in looked
+        nothing = [_Row("not computed yet" if scene.waits else "nothing")]
+        ahead = [_Row(keys[key], key=key, weight=w) for key, w in scene.looks_at() if w >= FAINT]
+        back = [
+            _Row(queries[query], query=query, weight=weight)
+            for query, weight in scene.looked_at_by()
+            if weight >= FAINT
         ]
-        named = [row.said for row in self._lines if row.key is not None or row.query is not None]
-        self._label = min(widest(named), max(6, self.room.width // 2))
+        between = [_Row(""), _Row(f"“{keys[scene.target]}” is attended to by")]
+        self._lines = [*(ahead or nothing), *between, *(back or nothing)]
+        self._label = min(
+            widest([row.written for row in ahead + back]), max(6, self.room.width // 2)
+        )
         return Size(self.room.width, len(self._lines))
 
     def title_of(self, scene: Scene) -> str:
@@ -278,8 +283,8 @@ class LinksPane(ScenePane):
             return Text()
         row, display = self._lines[y], self.display_here
         if row.key is None and row.query is None:
-            return Text(fenced(cut(row.said, display.width)), Style(dim=True), no_wrap=True)
-        label = pad(fenced(cut(row.said, self._label, unicode=display.unicode)), self._label)
+            return Text(fenced(cut(row.written, display.width)), Style(dim=True), no_wrap=True)
+        label = pad(fenced(cut(row.written, self._label, unicode=display.unicode)), self._label)
         chosen = row.key is not None and row.key == scene.key
         text = Text(no_wrap=True)
         text.append(label, Style(bold=True, reverse=True) if chosen else Style())
@@ -288,33 +293,161 @@ class LinksPane(ScenePane):
         bar = bar_of(row.weight, room, display.unicode)
         return text.append(bar, bar_style(row.weight, display))
 
-    def step(self, down: int, across: int) -> Chosen | None:
+    def step(self, scene: Scene, down: int, across: int) -> Scene:
         """To the next link of the query."""
-        if self.scene is None:
-            return None
-        at = self._at(self.scene) + down
+        at = self._at(scene) + down
         if 0 <= at < len(self._lines) and self._lines[at].key is not None:
-            return Chosen(query=self.scene.query, key=self._lines[at].key)
-        return None
+            return scene.at(scene.query, self._lines[at].key)
+        return scene
 
     def action_follow(self) -> None:
         """Make the chosen key the query."""
-        self.post_message(Step(self._followed))
+        self.post_message(Go(lambda now: now.at(now.key) if now.capture.one_sequence else now))
 
-    def _followed(self) -> Chosen | None:
-        one_text = self.scene is not None and self.scene.capture.one_sequence
-        return Chosen(query=self.scene.key) if self.scene and one_text else None
-
-    def on_click(self, event: Click) -> None:
-        place = self.pointed(event)
-        if self.scene is None or place is None or place[1] >= len(self._lines):
-            return
-        row = self._lines[place[1]]
+    def pointed(self, scene: Scene, x: int, y: int) -> Scene:
+        row = self._lines[y] if y < len(self._lines) else _Row("")
         if row.key is not None:
-            self.post_message(Chosen(query=self.scene.query, key=row.key))
-        elif row.query is not None:
-            self.post_message(Chosen(query=row.query))
+            return scene.at(scene.query, row.key)
+        return scene if row.query is None else scene.at(row.query)
 
 
-def _telling(links: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    return [link for link in links if link[1] >= FAINT]
+# The text, with words shaded by the weight that the query gives them.
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The cells of a token on a line; tokens that share a letter share one place."""
+
+    start: int
+    end: int
+    queries: tuple[int, ...] = ()
+    keys: tuple[int, ...] = ()
+
+
+class WordsPane(ScenePane):
+    """The text as running words, with the query underlined. For an encoder-decoder, the target
+    stands above the source."""
+
+    def lay_out(self, scene: Scene) -> Size:
+        self._lines: list[Text] = []
+        self._places: list[list[_Place]] = []
+        same = scene.capture.one_sequence
+        if not same:
+            self._lay_out_target(scene)
+        for line in lines_of(replace(scene.one, queries=(scene.query,)), self.display_here):
+            places = []
+            for start, piece in line.pieces:
+                if piece.keys:
+                    end = start + cell_len(piece.written)
+                    places.append(_Place(start, end, piece.keys if same else (), piece.keys))
+            for shown in line.shown:
+                self._lines.append(shown)
+                self._places.append(places)
+        return Size(self.room.width, len(self._lines))
+
+    def _lay_out_target(self, scene: Scene) -> None:
+        line, places = Text(no_wrap=True), list[_Place]()
+        for query in scene.exhibit.queries:
+            label = fenced(cut(scene.capture.query_tokens[query].label, self.room.width))
+            if line.cell_len and line.cell_len + cell_len(label) > self.room.width:
+                self._lines.append(line)
+                self._places.append(places)
+                line, places = Text(no_wrap=True), []
+            start = line.cell_len
+            chosen = query == scene.query
+            line.append(label, Style(bold=chosen, underline=chosen, italic=True)).append(" ")
+            places.append(_Place(start, start + cell_len(label), (query,)))
+        self._lines.append(line)
+        self._places.append(places)
+
+    def title_of(self, scene: Scene) -> str:
+        order = "" if scene.capture.one_sequence else " · written above, read below"
+        return facts(scene.capture) + order
+
+    def place_of(self, scene: Scene) -> Region:
+        for y, places in enumerate(self._places):
+            for place in places:
+                if scene.query in place.queries:
+                    return Region(place.start, y, max(1, place.end - place.start), 1)
+        return Region(0, 0, 1, 1)
+
+    def line(self, scene: Scene, y: int) -> Text:
+        return self._lines[y] if y < len(self._lines) else Text()
+
+    def step(self, scene: Scene, down: int, across: int) -> Scene:
+        queries = scene.exhibit.queries
+        if across:
+            at = queries.index(scene.query) + across if scene.query in queries else 0
+            return scene.at(queries[at]) if 0 <= at < len(queries) else scene
+        here = self.place_of(scene)
+        y = here.y + down
+        while 0 <= y < len(self._places):
+            there = [place for place in self._places[y] if place.queries]
+            others = [place for place in there if scene.query not in place.queries]
+            # without colour, the numbers below a line belong to it
+            if others and self._places[y] is not self._places[here.y]:
+                near = min(others, key=lambda place: abs(place.start - here.x))
+                return scene.at(near.queries[-1])
+            y += down
+        return scene
+
+    def pointed(self, scene: Scene, x: int, y: int) -> Scene:
+        places = self._places[y] if y < len(self._places) else []
+        place = next((place for place in places if place.start <= x < place.end), None)
+        if place is None:
+            return scene
+        if place.queries:
+            return scene.at(place.queries[-1])
+        return scene.at(scene.query, place.keys[-1])
+
+
+class Find(Input):
+    """Asks for a token, and goes to the first match while it is typed."""
+
+    def __init__(self) -> None:
+        super().__init__(id="find", placeholder="a token, an index, or /a pattern/")
+        self.border_title = Content("find")
+        self._places: tuple[int, ...] = ()
+        self._of_keys = False
+
+    def open(self) -> None:
+        self.value = ""
+        self.border_subtitle = ""
+        self.add_class("open")
+        self.focus()
+
+    def close(self) -> None:
+        self.remove_class("open")
+
+    @property
+    def is_open(self) -> bool:
+        return self.has_class("open")
+
+    def forget(self) -> None:
+        """Forget the matches, because positions have changed."""
+        self._places = ()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.border_subtitle = ""
+        if event.value.strip():
+            self.post_message(Go(partial(self._first, name=event.value)))
+
+    def _first(self, scene: Scene, name: str) -> Scene:
+        self._places, self._of_keys = matches_of(scene, name)
+        if not self._places:
+            self.border_subtitle = Content("not in this text")
+            return scene
+        self.border_subtitle = Content(f"{len(self._places)} found; n: next")
+        return self._at(scene, self._places[0])
+
+    def next(self, scene: Scene) -> Scene:
+        """The scene at the next match, after the last at the first; itself where there is none."""
+        if not self._places:
+            return scene
+        here = scene.key if self._of_keys else scene.query
+        later = (place for place in self._places if place > here)
+        return self._at(scene, next(later, self._places[0]))
+
+    def _at(self, scene: Scene, place: int) -> Scene:
+        return scene.at(key=place) if self._of_keys else scene.at(place)

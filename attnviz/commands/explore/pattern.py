@@ -1,24 +1,23 @@
-"""The chosen head's pattern: a row for each query, a column for each key."""
+"""The chosen head's pattern, all heads as miniatures, and how the panes stand on the screen."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from math import ceil
-from typing import ClassVar
 
 import numpy as np
-from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
-from textual.binding import BindingType
-from textual.events import Click
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.geometry import Region, Size
-from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.widgets import ContentSwitcher, TextArea
 from textual.worker import get_current_worker
 
-from attnviz.commands.explore.pane import MOVES, HeadsPane, ScenePane, edge_of
-from attnviz.commands.explore.running import Chosen, GaveWay, check
+from attnviz.commands.explore.pane import HeadsPane, LinksPane, ScenePane, WordsPane, edge_of
 from attnviz.commands.explore.scene import Scene, Slot
 from attnviz.console import Display
 from attnviz.draw.headlines import map_titles
@@ -28,11 +27,22 @@ from attnviz.draw.terminal.around import fullest
 from attnviz.draw.terminal.colors import cut, folded, pad, widest
 from attnviz.draw.terminal.grid import append_points, points_a_line
 from attnviz.draw.terminal.heatmap import NUMBER_CELLS, TALLEST_LABEL, cell_of, column_labels
-from attnviz.draw.terminal.text import lines_of
-from attnviz.draw.titles import facts
 from attnviz.records.apply import Between, each, go_on
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit
+
+
+class GaveWay(Exception):
+    """A thread stopped because its result is no longer wanted."""
+
+
+def give_way() -> None:
+    """Raise GaveWay in a thread of Textual's that was cancelled."""
+    if get_current_worker().is_cancelled:
+        raise GaveWay
+
+
+# The pattern: a row for each query, a column for each key.
 
 BORDER = 6  # cells beside a title in it
 SHORTEST = 3  # letters of a label that stands upright
@@ -45,8 +55,6 @@ class PatternPane(ScenePane):
 
     Only the cells in sight are drawn, so that a long text is as fast as a short one.
     """
-
-    BINDINGS: ClassVar[list[BindingType]] = MOVES
 
     def lay_out(self, scene: Scene) -> Size:
         exhibit = scene.exhibit
@@ -126,29 +134,22 @@ class PatternPane(ScenePane):
         lines = column_labels(labels, indices, self._cell, self.display_here, self._tallest)
         return [""] * (self._tallest - len(lines)) + lines
 
-    def step(self, down: int, across: int) -> Chosen | None:
-        if self.scene is None:
-            return None
-        row, column = self._place(self.scene)
-        return self._chosen(row + down, column + across)
+    def step(self, scene: Scene, down: int, across: int) -> Scene:
+        row, column = self._place(scene)
+        return self._at(scene, row + down, column + across)
 
-    def on_click(self, event: Click) -> None:
-        place = self.pointed(event)
-        if place is None or self.scene is None or place[1] - self.scroll_offset.y < self._top:
-            return
-        row, column = place[1] - self._top, (place[0] - self._label) // self._cell
-        if place[0] - self.scroll_offset.x >= self._label:
-            chosen = self._chosen(row, column)
-            if chosen:
-                self.post_message(chosen)
-        elif 0 <= row < len(self._rows):  # a label
-            self.post_message(Chosen(query=self.scene.exhibit.queries[row]))
+    def pointed(self, scene: Scene, x: int, y: int) -> Scene:
+        row, column = y - self._top, (x - self._label) // self._cell
+        if y - self.scroll_offset.y < self._top:
+            return scene
+        if x - self.scroll_offset.x >= self._label:
+            return self._at(scene, row, column)
+        return scene.at(scene.exhibit.queries[row]) if row < len(self._rows) else scene
 
-    def _chosen(self, row: int, column: int) -> Chosen | None:
-        if self.scene and 0 <= row < len(self._rows) and 0 <= column < len(self._columns):
-            exhibit = self.scene.exhibit
-            return Chosen(query=exhibit.queries[row], key=exhibit.keys[column])
-        return None
+    def _at(self, scene: Scene, row: int, column: int) -> Scene:
+        if 0 <= row < len(self._rows) and 0 <= column < len(self._columns):
+            return scene.at(scene.exhibit.queries[row], scene.exhibit.keys[column])
+        return scene
 
 
 # The heads as miniatures: a small heatmap for each, all on one scale.
@@ -174,13 +175,7 @@ class Miniatures:
 class MiniaturesPane(HeadsPane):
     """A miniature for each head, where they have room; else the room that they need."""
 
-    @dataclass
-    class PatternsReduced(Message):
-        """A thread has reduced the patterns."""
-
-        made: Miniatures
-
-    _made = Miniatures()
+    _reduced = Miniatures()
     _lacking: list[Text] = []  # noqa: RUF012  # replaced, never changed
 
     def lay_out(self, scene: Scene) -> Size:
@@ -189,11 +184,11 @@ class MiniaturesPane(HeadsPane):
         self._lacking = []
         if not _widest(scene, self.room.width):
             needed = self._label + (_least(scene) + 1) * len(heads) + 1  # with the edges
-            said = (
+            lacking = (
                 f"{len(heads)} miniatures side by side need {needed} columns, and this pane has "
                 f"{self.room.width}: widen the terminal, or press g for the list"
             )
-            self._lacking = folded(Text(said, Style(dim=True)), self.display_here.width)
+            self._lacking = folded(Text(lacking, Style(dim=True)), self.display_here.width)
             return Size(self.room.width, len(self._lacking))
         around = self.query_ancestor("#left", Widget).size.height
         high = 2 * (int(around * TALLEST - 2) // max(1, len(layers)) - 1)
@@ -217,30 +212,25 @@ class MiniaturesPane(HeadsPane):
     def _reduce(self, scene: Scene, side: int) -> None:
         """Have the patterns reduced: before the next frame, if they are small."""
         exhibit, display = scene.exhibit, self._display
-        if self._made.exhibit is exhibit and self._made.side == side:
+        if self._reduced.exhibit is exhibit and self._reduced.side == side:
             return
-        self._made = Miniatures(exhibit, side)
+        self._reduced = Miniatures(exhibit, side)
         if sum(slot.weights.size for slot in scene.slots.values()) <= AT_ONCE:
-            self._made = miniatures_of(scene, side, display)
+            self._reduced = miniatures_of(scene, side, display)
             return
         if len(scene.computed) < len(scene.slots):
             return  # the run needs the processor more
 
         def reduce() -> None:
-            worker = get_current_worker()
-            try:
-                made = miniatures_of(
-                    scene, side, display, lambda: check(lambda: worker.is_cancelled)
-                )
-            except GaveWay:
-                return
-            self.post_message(self.PatternsReduced(made))
+            with suppress(GaveWay):
+                reduced = miniatures_of(scene, side, display, give_way)
+                self.call_later(self._take, reduced)
 
         self.run_worker(reduce, thread=True, group="miniatures", exclusive=True)
 
-    def on_miniatures_pane_patterns_reduced(self, event: PatternsReduced) -> None:
-        if (event.made.exhibit, event.made.side) == (self._made.exhibit, self._made.side):
-            self._made = event.made
+    def _take(self, reduced: Miniatures) -> None:
+        if (reduced.exhibit, reduced.side) == (self._reduced.exhibit, self._reduced.side):
+            self._reduced = reduced
             self.refresh()
 
     def title_of(self, scene: Scene) -> str:
@@ -275,7 +265,7 @@ class MiniaturesPane(HeadsPane):
         return text.append(last, Style(bold=True))
 
     def _append_points(self, text: Text, scene: Scene, slot: Slot, line: int) -> None:
-        points, step = self._made.points.get(slot), points_a_line(self._display)
+        points, step = self._reduced.points.get(slot), points_a_line(self._display)
         if points is None or slot not in scene.computed:
             there = slot in scene.slots and line == 0
             text.append(pad("…" if there else "", self._cell - 1), Style(dim=True))
@@ -337,97 +327,83 @@ def miniatures_of(
     return Miniatures(exhibit, side, points)
 
 
-# The text, with words shaded by the weight that the query gives them.
+# All panes, and the editor that replaces the words of the text.
 
 
-@dataclass(frozen=True)
-class _Place:
-    """The cells of a token on a line; tokens that share a letter share one place."""
+class Panes(Vertical):
+    """Shows a scene in all panes.
 
-    start: int
-    end: int
-    queries: tuple[int, ...] = ()
-    keys: tuple[int, ...] = ()
+    The panes are attributes, because a thread may end while an overlay hides them from queries.
+    """
 
+    def __init__(self, text: str, display: Display) -> None:
+        super().__init__(id="panes")
+        self._words, self.editor = WordsPane("words", display), TextArea(text, id="editor")
+        self._scene: Scene | None = None
+        self._text = ContentSwitcher(self._words, self.editor, initial="words", id="text")
+        self._list, self._miniatures = (
+            HeadsPane("heads", display),
+            MiniaturesPane("miniatures", display),
+        )
+        self._heads = ContentSwitcher(self._list, self._miniatures, initial="heads", id="switcher")
+        self._links = LinksPane("links", display)
+        self._pattern = PatternPane("pattern", display)
 
-class WordsPane(ScenePane):
-    """The text as running words, with the query underlined. For an encoder-decoder, the target
-    stands above the source."""
+    def compose(self) -> ComposeResult:
+        yield self._text
+        with Horizontal(id="middle"):
+            with Vertical(id="left"):
+                yield self._heads
+                yield self._links
+            yield self._pattern
 
-    BINDINGS: ClassVar[list[BindingType]] = MOVES
+    def on_mount(self) -> None:
+        self.editor.border_title = Content("text")
+        self._list.focus()
 
-    def lay_out(self, scene: Scene) -> Size:
-        self._lines: list[Text] = []
-        self._places: list[list[_Place]] = []
-        same = scene.capture.one_sequence
-        if not same:
-            self._lay_out_target(scene)
-        for line in lines_of(replace(scene.one, queries=(scene.query,)), self.display_here):
-            places = []
-            for start, piece in line.pieces:
-                if piece.keys:
-                    end = start + cell_len(piece.written)
-                    places.append(_Place(start, end, piece.keys if same else (), piece.keys))
-            for shown in line.shown:
-                self._lines.append(shown)
-                self._places.append(places)
-        return Size(self.room.width, len(self._lines))
+    def show(self, scene: Scene | None) -> None:
+        self._scene = scene
+        self._make_room()
+        for pane in (self._words, self._heads_shown, self._links, self._pattern):
+            pane.show(scene)
+        self._pattern.border_subtitle = Content(scene.reading if scene else "")
 
-    def _lay_out_target(self, scene: Scene) -> None:
-        line, places = Text(no_wrap=True), list[_Place]()
-        for query in scene.exhibit.queries:
-            label = fenced(cut(scene.capture.query_tokens[query].label, self.room.width))
-            if line.cell_len and line.cell_len + cell_len(label) > self.room.width:
-                self._lines.append(line)
-                self._places.append(places)
-                line, places = Text(no_wrap=True), []
-            start = line.cell_len
-            chosen = query == scene.query
-            line.append(label, Style(bold=chosen, underline=chosen, italic=True)).append(" ")
-            places.append(_Place(start, start + cell_len(label), (query,)))
-        self._lines.append(line)
-        self._places.append(places)
+    @property
+    def _heads_shown(self) -> HeadsPane:
+        return self._miniatures if self._heads.current == "miniatures" else self._list
 
-    def title_of(self, scene: Scene) -> str:
-        order = "" if scene.capture.one_sequence else " · written above, read below"
-        return facts(scene.capture) + order
+    def switch_heads(self) -> None:
+        listed = self._heads_shown is self._list
+        self._heads.current = "miniatures" if listed else "heads"
+        self.show(self._scene)
 
-    def place_of(self, scene: Scene) -> Region:
-        for y, places in enumerate(self._places):
-            for place in places:
-                if scene.query in place.queries:
-                    return Region(place.start, y, max(1, place.end - place.start), 1)
-        return Region(0, 0, 1, 1)
+    def on_resize(self) -> None:
+        self._make_room()
 
-    def line(self, scene: Scene, y: int) -> Text:
-        return self._lines[y] if y < len(self._lines) else Text()
+    def _make_room(self) -> None:
+        scene, miniatures = self._scene, self._miniatures
+        on = scene is not None and self._heads_shown is miniatures
+        self.set_class(on, "-miniatures")
+        width, wider = (self.size.width * share // 100 for share in (45, 62))  # as in app.tcss
+        widen = scene is not None and on and miniatures.wants(scene, width, wider)
+        self.set_class(widen, "-wider")
 
-    def step(self, down: int, across: int) -> Chosen | None:
-        if self.scene is None:
-            return None
-        if across:
-            queries = self.scene.exhibit.queries
-            at = queries.index(self.scene.query) + across if self.scene.query in queries else 0
-            return Chosen(query=queries[at]) if 0 <= at < len(queries) else None
-        here = self.place_of(self.scene)
-        y = here.y + down
-        while 0 <= y < len(self._places):
-            there = [place for place in self._places[y] if place.queries]
-            others = [place for place in there if self.scene.query not in place.queries]
-            # without colour, the numbers below a line belong to it
-            if others and self._places[y] is not self._places[here.y]:
-                near = min(others, key=lambda place: abs(place.start - here.x))
-                return Chosen(query=near.queries[-1])
-            y += down
-        return None
+    @property
+    def editing(self) -> bool:
+        return self._text.current == "editor"
 
-    def on_click(self, event: Click) -> None:
-        clicked = self.pointed(event)
-        if clicked is None or self.scene is None or clicked[1] >= len(self._places):
-            return
-        for place in self._places[clicked[1]]:
-            if place.start <= clicked[0] < place.end:
-                if place.queries:
-                    self.post_message(Chosen(query=place.queries[-1]))
-                else:
-                    self.post_message(Chosen(query=self.scene.query, key=place.keys[-1]))
+    def edit(self) -> None:
+        self._text.current = "editor"
+        self.editor.focus()
+        self.editor.move_cursor(self.editor.document.end)
+
+    def read(self) -> None:
+        self._text.current = "words"
+        self._words.focus()
+
+    def focus_text(self) -> None:
+        (self.editor if self.editing else self._words).focus()
+
+    def say(self, text: str) -> None:
+        for widget in (self._words, self.editor):
+            widget.border_subtitle = Content(text)

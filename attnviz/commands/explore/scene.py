@@ -1,26 +1,105 @@
-"""A scene: one exhibit, and the user's place in it. It has no widget and no model.
+"""A scene: one exhibit, and the user's place in it; and the runs that it comes from. No widget.
 
-capture ─► transforms ─► scene ─► panes;  a key or a click ─► another scene
+text ─► run ─► capture ─► transforms ─► scene ─► panes;  a key or a click ─► another scene
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias
+from threading import Lock
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from attnviz.commands.ablate.record import BeforeAfter
+from attnviz.commands.ablate.run import Ablating, Targets, ablate_together
 from attnviz.draw.labels import distinct_labels, fenced
 from attnviz.draw.matrix import Grid, grid_of, shown, strongest
 from attnviz.errors import UsageError
 from attnviz.kit.choose import finding_of, start_choice
+from attnviz.kit.intervene import watched
+from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
 from attnviz.records.apply import Between, exhibit_of, go_on
-from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.capture import Capture, FloatArray, KeepEverything, LayerPattern, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, links_of, whole_map
-from attnviz.records.heads import Head
-from attnviz.records.positions import last_word
+from attnviz.records.heads import Head, every_head
+from attnviz.records.positions import find_positions, last_word
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Merged, Transforms
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+
+# The app's input, and its runs of the model. Each calls `between` before a step, which may raise.
+
+SoFar: TypeAlias = Callable[[Capture, int], None]
+"""Is given what there is of a capture, and how many layers of it are there: at first none, then
+one more each time. The patterns of the others are NaN, and take no memory."""
+
+CANDIDATES = 8
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A model with the options of its texts; its hooks and modules allow one run at a time."""
+
+    model: "LoadedModel"
+    options: TextOptions
+    _one: Lock = field(default_factory=Lock)
+
+    def capture(self, text: str, between: Between, so_far: SoFar) -> Capture:
+        """The patterns of all heads over a text; what there is of them goes to `so_far`."""
+        with self._one:
+            between()
+            prepared = prepare(self.model, text, self.options)
+            heads = every_head(self.model.identity.heads_per_layer)
+            prepared.budget.check(prepared.budget.patterns(heads), "shorten the text")
+            keep, last_row = KeepEverything(prepared.shape), prepared.shape[0] - 1
+            so_far(_with_layers(prepared.empty, ()), 0)
+
+            def consume(block: PatternBlock) -> None:
+                between()
+                keep(block)
+                if block.queries[-1] == last_row:
+                    layers = keep.layers()
+                    so_far(_with_layers(prepared.empty, layers), len(layers))
+
+            prepared.run(heads, consume)
+            return replace(prepared.empty, layers=keep.layers())
+
+    def without(self, text: str, head: Head, between: Between) -> BeforeAfter:
+        with self._one:
+            between()
+            targets = Targets(HeadOptions(heads=str(head)))
+            with watched(lambda _done, _of: between()):
+                return ablate_together(
+                    self.model, text, self.options, targets, Ablating(), CANDIDATES
+                )
+
+
+def _with_layers(empty: Capture, layers: tuple[LayerPattern, ...]) -> Capture:
+    """The capture with these layers, and NaN in all others."""
+    there = {layer.layer: layer for layer in layers}
+    shape = len(empty.query_tokens), len(empty.key_tokens)
+    every = []
+    for layer, heads in enumerate(empty.model.heads_per_layer):
+        nothing = np.broadcast_to(np.float32(np.nan), (heads, *shape))
+        waiting = LayerPattern(layer, tuple(range(heads)), nothing)
+        every += [there.get(layer, waiting)] if heads else []
+    return replace(empty, layers=tuple(every))
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The app's input: a text and its runs, or a saved capture."""
+
+    text: str = ""
+    runs: Runs | None = None
+    capture: Capture | None = None
+
+
+# The scene, and what is done to its patterns.
 
 Slot: TypeAlias = tuple[int, int]
 """Row and column of a head in the grid of heads."""
@@ -37,10 +116,6 @@ class Toggles:
     def turned(self, name: str) -> "Toggles":
         """These toggles with one of them turned on or off."""
         return replace(self, **{name: not getattr(self, name)})
-
-    @property
-    def any(self) -> bool:
-        return self.words or self.sink or self.rollout
 
     @property
     def names(self) -> list[str]:
@@ -217,13 +292,10 @@ class Scene:
     def moved(self, down: int, across: int) -> "Scene":
         """The scene with the next head in this direction; at the edge, the scene itself."""
         row, column = self.slot
-        rows, columns = len(self.grid.layers), len(self.grid.heads)
-        row, column = row + down, column + across
-        while 0 <= row < rows and 0 <= column < columns:
-            if (row, column) in self.slots:
-                return self.in_slot((row, column))
-            row, column = row + down, column + across
-        return self
+        steps = range(1, max(len(self.grid.layers), len(self.grid.heads)))
+        ahead = ((row + n * down, column + n * across) for n in steps)
+        slot = next((each for each in ahead if each in self.slots), None)
+        return self if slot is None else self.in_slot(slot)
 
     def following(self, before: "Scene") -> "Scene":
         """The scene at the user's place in another one: the head or its layer, and the token."""
@@ -267,11 +339,11 @@ def scene_of(
     if picked is None:
         return start.at_strongest_link()
     start = start._through(*picked.heads[0]).at(start.query)
-    told = finding_of(start.one, start.map, picked.named)
-    if told is None or told.behaviour is None:
+    finding = finding_of(start.one, start.map, picked.named)
+    if finding is None or finding.behaviour is None:
         return start.at_strongest_link()
-    strongest = max(told.links, key=lambda link: link.weight)
-    return start.at(strongest.query, strongest.key)
+    clearest = max(finding.links, key=lambda link: link.weight)
+    return start.at(clearest.query, clearest.key)
 
 
 def _is_computed(head_map: HeadMap) -> bool:
@@ -289,3 +361,30 @@ def _followed(before: Scene, tokens: Sequence[Token]) -> int:
     # a token begins with the space before it, and may be longer than its slice was
     end = place.start + len(place.text) - len(place.text.lstrip()) + 1
     return next((t.index for t in tokens if t.end >= end and not t.special), len(tokens) - 1)
+
+
+def matches_of(scene: Scene, name: str) -> tuple[tuple[int, ...], bool]:
+    """The positions that a name matches, and whether they are keys.
+
+    Names are those of `find_positions`; where no token is called so, the tokens match in which
+    the name occurs. Tokens that are left out of the scene do not match.
+    """
+    capture, exhibit = scene.capture, scene.exhibit
+    sides = [(False, capture.query_tokens, exhibit.queries)]
+    sides += [] if capture.one_sequence else [(True, capture.key_tokens, exhibit.keys)]
+
+    def called(tokens: Sequence[Token]) -> Sequence[int]:
+        try:
+            return find_positions(tokens, (name,), "query")
+        except UsageError:
+            return ()
+
+    def containing(tokens: Sequence[Token]) -> Sequence[int]:
+        folded = name.strip().casefold()
+        return [token.index for token in tokens if folded in token.label.casefold()]
+
+    for matching in (called, containing):
+        for of_keys, tokens, on_show in sides:
+            if places := tuple(place for place in matching(tokens) if place in set(on_show)):
+                return places, of_keys
+    return (), False

@@ -12,9 +12,11 @@ from textual.widget import Widget
 
 from attnviz.commands.explore.app import ExploreApp
 from attnviz.commands.explore.pane import ScenePane
-from attnviz.commands.explore.running import Opened
+from attnviz.commands.explore.pattern import GaveWay
+from attnviz.commands.explore.scene import Opened
 from attnviz.console import Display
 from attnviz.kit.session import as_flag
+from attnviz.records.apply import Between
 
 Does = Callable[["Visit"], Awaitable[None]]
 COLORS = Display(80, color=True)
@@ -80,6 +82,15 @@ async def idle(*_: float) -> None:
             app.screen._on_timer_update()
         if not ready:
             return
+
+
+def gave_way(between: Between) -> bool:
+    """Whether the thread that calls this has been cancelled."""
+    try:
+        between()
+    except GaveWay:
+        return True
+    return False
 
 
 def plain(content: Content | str | None) -> str:

@@ -20,18 +20,19 @@ from textual.worker import WorkerCancelled
 
 from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.commands.ablate.run import Ablating, Targets, ablate_together
-from attnviz.commands.explore.app import HELP, AblationScreen, ExploreApp, HelpScreen
-from attnviz.commands.explore.running import Cancelled, GaveWay, Opened, Runs, SoFar
-from attnviz.commands.explore.scene import scene_of
+from attnviz.commands.explore.app import HELP, ExploreApp, Overlay
+from attnviz.commands.explore.pattern import GaveWay
+from attnviz.commands.explore.scene import Opened, Runs, SoFar, scene_of
 from attnviz.console import Display
 from attnviz.errors import InputError
 from attnviz.kit.prepare import HeadOptions, TextOptions, load_model
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
+from attnviz.records.apply import Between, go_on
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
 from tests.builtin import HEADS, NAMED
-from tests.commands.explore.app import Visit, explore
+from tests.commands.explore.app import Visit, explore, gave_way
 from tests.factories import make_capture
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
@@ -45,7 +46,7 @@ def model() -> LoadedModel:
 
 @pytest.fixture
 def opened(model: LoadedModel) -> Opened:
-    return Opened.of_text(TEXT, model, TextOptions())
+    return Opened(TEXT, Runs(model, TextOptions()))
 
 
 def saved(text: str | list[str] = TEXT, **how: object) -> Opened:
@@ -285,7 +286,7 @@ def test_who_moves_while_a_transform_is_made_stays_where_they_went(
         made.set()
         return scene_of(*given, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("attnviz.commands.explore.running.scene_of", slowly)
+    monkeypatch.setattr("attnviz.commands.explore.app.scene_of", slowly)
 
     async def does(there: Visit) -> None:
         await there.pilot.press("s", "j", "l")
@@ -315,7 +316,7 @@ def test_a_shows_what_the_model_says_without_the_head(opened: Opened, model: Loa
     async def does(there: Visit) -> None:
         await there.press("a")
         screen = there.app.screen
-        assert isinstance(screen, AblationScreen)
+        assert isinstance(screen, Overlay)
         shown = "\n".join(
             strip.text
             for strip in screen.query_one("#said").render_lines(
@@ -390,9 +391,9 @@ def test_what_cannot_be_saved_is_said_in_a_sentence(tmp_path: Path) -> None:
 def test_a_question_mark_lists_every_key() -> None:
     async def does(there: Visit) -> None:
         await there.press("question_mark")
-        assert isinstance(there.app.screen, HelpScreen)
+        assert isinstance(there.app.screen, Overlay)
         await there.press("question_mark")
-        assert not isinstance(there.app.screen, HelpScreen)
+        assert not isinstance(there.app.screen, Overlay)
 
     explore(saved(), does)
     named = {key for line in HELP.splitlines() for key in re.split(r",? +", line[2:18].strip())}
@@ -492,7 +493,7 @@ def test_the_next_key_stops_the_run_of_an_older_text(monkeypatch: pytest.MonkeyP
         while not runs.running.is_set():
             await there.pilot.pause(0.02)
         monkeypatch.setattr(
-            "attnviz.commands.explore.running.PAUSE", 60
+            "attnviz.commands.explore.app.PAUSE", 60
         )  # and not only the run that follows
         await there.press("c")
         for _ in range(250):  # the older run sees that it is stopped in a thread of its own
@@ -523,10 +524,16 @@ def test_a_newer_text_takes_the_place_of_an_older_one() -> None:
 
 
 def test_a_run_stops_between_blocks_of_rows_when_it_is_cancelled(model: LoadedModel) -> None:
-    asked = iter([False, False, True])
+    asked = list[int]()
+
+    def stop() -> None:
+        asked.append(1)
+        if len(asked) == 3:
+            raise GaveWay
+
     with pytest.raises(GaveWay):
-        Runs(model, TextOptions()).capture(TEXT, lambda: next(asked), ignore)
-    again = Runs(model, TextOptions()).capture(TEXT, lambda: False, ignore)  # hooks are off again
+        Runs(model, TextOptions()).capture(TEXT, stop, ignore)
+    again = Runs(model, TextOptions()).capture(TEXT, go_on, ignore)  # hooks are off again
     assert again.heads == HEADS
 
 
@@ -534,10 +541,9 @@ def test_runs_of_one_model_wait_for_each_other(model: LoadedModel) -> None:
     """Hooks stand in the model while it runs."""
     runs, asked = Runs(model, TextOptions()), list[int]()
 
-    def ask() -> bool:
+    def ask() -> None:
         asked.append(threading.get_ident())
         time.sleep(0.01)
-        return False
 
     threads = [threading.Thread(target=runs.capture, args=(TEXT, ask, ignore)) for _ in "123"]
     for thread in threads:
@@ -561,12 +567,12 @@ class _Runs:
         self.stopped: list[str] = []
         self.running = threading.Event()
 
-    def capture(self, text: str, cancelled: Cancelled, so_far: SoFar) -> Capture:
+    def capture(self, text: str, between: Between, so_far: SoFar) -> Capture:
         self.began.append(text)
         if text in self.slow:
             self.running.set()
-            _until(cancelled)
-            if cancelled():
+            _until(lambda: gave_way(between))
+            if gave_way(between):
                 self.stopped.append(text)
             raise GaveWay
         return make_capture(list(text))
@@ -621,7 +627,7 @@ def test_without_a_text_it_waits_for_one_to_be_typed(model: LoadedModel) -> None
         await there.settle()
         assert there.title("heads") == "heads: top keys of “cat”"
 
-    explore(Opened.of_text("", model, TextOptions()), does)
+    explore(Opened("", Runs(model, TextOptions())), does)
 
 
 def test_where_all_of_a_text_is_deleted_the_panes_are_empty(model: LoadedModel) -> None:
@@ -635,7 +641,7 @@ def test_where_all_of_a_text_is_deleted_the_panes_are_empty(model: LoadedModel) 
         await there.press("escape", "w", "s", "r", "a", "p", "o", "n", "slash", "up", "tab")
         assert there.told == []
 
-    explore(Opened.of_text("cat", model, TextOptions()), does)
+    explore(Opened("cat", Runs(model, TextOptions())), does)
 
 
 def test_a_text_too_long_for_the_model_is_said_and_can_be_mended(model: LoadedModel) -> None:
@@ -647,7 +653,7 @@ def test_a_text_too_long_for_the_model_is_said_and_can_be_mended(model: LoadedMo
         await there.settle()
         assert there.title("heads") == "heads: top keys of “cat”"
 
-    explore(Opened.of_text("the " * 300, model, TextOptions()), does)
+    explore(Opened("the " * 300, Runs(model, TextOptions())), does)
 
 
 def test_a_very_long_text_scrolls_to_where_the_user_goes() -> None:
@@ -709,7 +715,7 @@ def test_what_was_written_stands_above_what_was_read() -> None:
         await there.press("a")
         assert "does not predict" in there.told[0]
 
-    explore(Opened.of_text("a fluffy blue creature", model, TextOptions()), does)
+    explore(Opened("a fluffy blue creature", Runs(model, TextOptions())), does)
 
 
 def test_a_saved_capture_says_what_it_cannot_do() -> None:
@@ -732,7 +738,7 @@ def test_a_text_that_is_deleted_meanwhile_stays_deleted(monkeypatch: pytest.Monk
         return scene_of(*given, **options)  # type: ignore[arg-type]
 
     async def does(there: Visit) -> None:
-        monkeypatch.setattr("attnviz.commands.explore.running.scene_of", slowly)
+        monkeypatch.setattr("attnviz.commands.explore.app.scene_of", slowly)
         await there.press("e")
         await there.pilot.press("b")
         while not made.is_set():
@@ -774,9 +780,9 @@ def test_one_ablation_is_shown_and_none_over_what_is_typed(
 ) -> None:
     go, without = threading.Event(), Runs.without
 
-    def slowly(runs: Runs, text: str, head: Head, cancelled: Cancelled) -> BeforeAfter:
+    def slowly(runs: Runs, text: str, head: Head, between: Between) -> BeforeAfter:
         _until(go.is_set)
-        return without(runs, text, head, cancelled)
+        return without(runs, text, head, between)
 
     monkeypatch.setattr(Runs, "without", slowly)
 
@@ -803,15 +809,15 @@ def test_tokens_that_share_a_letter_are_stepped_through_in_place(model: LoadedMo
         await there.press("up")
         assert 0 < there.app.scene.query < here
 
-    explore(Opened.of_text(text, model, TextOptions()), does)
+    explore(Opened(text, Runs(model, TextOptions())), does)
 
 
 def test_an_error_of_a_run_is_a_sentence_and_the_app_goes_on() -> None:
     class Failing(_Runs):
-        def capture(self, text: str, cancelled: Cancelled, so_far: SoFar) -> Capture:
+        def capture(self, text: str, between: Between, so_far: SoFar) -> Capture:
             if "x" in text:
                 raise InputError("there is an x", "leave it out")
-            return super().capture(text, cancelled, so_far)
+            return super().capture(text, between, so_far)
 
     async def does(there: Visit) -> None:
         await there.press("e", "x")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 
-from attnviz.commands.explore.running import Opened
+from attnviz.commands.explore.scene import Opened
 from attnviz.draw.labels import MARK
 from attnviz.records.heads import Head, NamedHead
 from tests.commands.explore.app import Visit, explore, plain

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from attnviz.commands.explore.pattern import Miniatures, miniatures_of, shape_of
-from attnviz.commands.explore.running import Opened
-from attnviz.commands.explore.scene import Scene, Toggles, scene_of
+from attnviz.commands.explore.scene import Opened, Scene, Toggles, scene_of
 from attnviz.console import Display
 from attnviz.draw.terminal.colors import color_of
 from attnviz.records.heads import Head

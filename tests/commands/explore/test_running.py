@@ -11,17 +11,17 @@ import pytest
 from textual.worker import WorkerCancelled
 
 from attnviz.commands.ablate.record import BeforeAfter
-from attnviz.commands.explore.running import Cancelled, GaveWay, Opened, Runs, SoFar
-from attnviz.commands.explore.scene import Toggles, scene_of
+from attnviz.commands.explore.pattern import GaveWay
+from attnviz.commands.explore.scene import Opened, Runs, SoFar, Toggles, scene_of
 from attnviz.errors import ModelError
 from attnviz.kit.prepare import TextOptions, load_model
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
-from attnviz.records.apply import exhibit_of, whole_exhibit
+from attnviz.records.apply import Between, exhibit_of, go_on, whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
 from attnviz.records.transforms import Transforms
-from tests.commands.explore.app import Visit, explore
+from tests.commands.explore.app import Visit, explore, gave_way
 from tests.factories import make_capture
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
@@ -58,15 +58,15 @@ class Steps:
         self.stopped: list[str] = []
         self.fails = False
 
-    def capture(self, text: str, cancelled: Cancelled, so_far: SoFar) -> Capture:
+    def capture(self, text: str, between: Between, so_far: SoFar) -> Capture:
         self.began.append(text)
         whole = make_capture(text)
         for layers in range(3):
             if text not in self.free:
                 so_far(with_layers(whole, layers), layers)
                 self.told.append(text)
-                until(lambda: cancelled() or self.may.acquire(blocking=False))
-            if cancelled():
+                until(lambda: gave_way(between) or self.may.acquire(blocking=False))
+            if gave_way(between):
                 self.stopped.append(text)
                 raise GaveWay
             if self.fails:
@@ -98,7 +98,7 @@ def during(steps: Steps, does: Callable[[Visit], object], text: str = TEXT) -> N
 
 @pytest.fixture(autouse=True)
 def every_step_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attnviz.commands.explore.running.STEP", 0)
+    monkeypatch.setattr("attnviz.commands.explore.app.STEP", 0)
 
 
 def test_the_text_and_its_tokens_are_there_before_any_pattern() -> None:
@@ -195,7 +195,7 @@ def test_an_error_in_a_later_layer_leaves_what_was_shown() -> None:
 def test_an_older_text_stays_in_sight_until_the_first_step_of_a_newer_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("attnviz.commands.explore.running.STEP", 60)
+    monkeypatch.setattr("attnviz.commands.explore.app.STEP", 60)
     steps = Steps(free=["a blue cat"])
 
     async def does(there: Visit) -> None:
@@ -265,7 +265,7 @@ def test_a_newer_key_stops_a_transform_and_the_older_picture_stays_usable(
                 raise
         return scene_of(capture, toggles, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("attnviz.commands.explore.running.scene_of", slowly)
+    monkeypatch.setattr("attnviz.commands.explore.app.scene_of", slowly)
 
     async def does(there: Visit) -> None:
         await there.pilot.press("w")
@@ -306,10 +306,10 @@ def test_queued_ablations_are_never_begun(
         until(go.is_set)
         return ablate_together(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("attnviz.commands.explore.running.ablate_together", slowly)
+    monkeypatch.setattr("attnviz.commands.explore.scene.ablate_together", slowly)
 
     async def does(there: Visit) -> None:
-        there.app.on_ablation_done = lambda event: None  # type: ignore[method-assign]
+        there.app._show_ablation = lambda effect: None  # type: ignore[method-assign]
         await there.pilot.press("h", "a")
         await reach(there, lambda: bool(began))
         await there.pilot.press("h", "a", "l", "a")
@@ -320,20 +320,21 @@ def test_queued_ablations_are_never_begun(
         await there.settle()
         assert len(began) == 2  # the first, and the last
 
-    explore(Opened.of_text(TEXT, model, TextOptions()), does)
+    explore(Opened(TEXT, Runs(model, TextOptions())), does)
 
 
 def test_an_ablation_stops_between_its_runs(model: LoadedModel) -> None:
     asked: list[int] = []
 
-    def cancelled() -> bool:
+    def stop() -> None:
         asked.append(1)
-        return len(asked) == 2  # after the run with the head
+        if len(asked) == 2:  # after the run with the head
+            raise GaveWay
 
     runs = Runs(model, TextOptions())
     with pytest.raises(GaveWay):
-        runs.without(TEXT, Head(0, 0), cancelled)
-    assert runs.without(TEXT, Head(0, 0), lambda: False).after.candidates
+        runs.without(TEXT, Head(0, 0), stop)
+    assert runs.without(TEXT, Head(0, 0), go_on).after.candidates
 
 
 @pytest.mark.parametrize("text", [TEXT, "the " * 200])  # the second comes in several blocks
@@ -342,7 +343,7 @@ def test_a_run_tells_of_its_layers_one_by_one_and_keeps_what_it_told(
 ) -> None:
     told: list[tuple[Capture, int]] = []
     whole = Runs(model, TextOptions()).capture(
-        text, lambda: False, lambda capture, layers: told.append((capture, layers))
+        text, go_on, lambda capture, layers: told.append((capture, layers))
     )
     assert [layers for _, layers in told] == list(range(len(whole.layers) + 1))
     for capture, layers in told:

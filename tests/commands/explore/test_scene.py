@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnviz.commands.explore.app import matches_of
-from attnviz.commands.explore.scene import Scene, Toggles, scene_of
+from attnviz.commands.explore.scene import Scene, Toggles, matches_of, scene_of
 from attnviz.errors import UsageError
 from attnviz.records.apply import merged, rollout
 from attnviz.records.heads import Head, NamedHead

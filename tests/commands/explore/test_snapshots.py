@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnviz.commands.explore.running import Opened
+from attnviz.commands.explore.scene import Opened
 from attnviz.console import Display
 from attnviz.records.heads import Head, NamedHead
 from tests.commands.explore.app import Visit, explore
