@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from attnviz.errors import ExitStatus
-from tests.commands.scan.atlases import made_scan
+from tests.commands.atlas.atlases import made_scan
 from tests.conftest import Run
 
 ROOT = Path(__file__).parents[2]

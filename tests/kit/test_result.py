@@ -16,7 +16,7 @@ import polars
 import pytest
 
 import attnviz
-from tests.commands.scan.atlases import made_scan
+from tests.commands.atlas.atlases import made_scan
 from tests.conftest import Run
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from attnviz.commands.atlas import tables
 from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads
 from attnviz.errors import InputError
 from attnviz.records.heads import Head
-from tests.commands.scan.atlases import HEADS, examples, made_scan, sealed, write_table
+from tests.commands.atlas.atlases import HEADS, examples, made_scan, sealed, write_table
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 1000])

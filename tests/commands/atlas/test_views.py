@@ -25,7 +25,7 @@ from attnviz.draw.picture.panes import GAP, place_names, spread
 from attnviz.draw.terminal.listing import side_by_side
 from attnviz.errors import ExitStatus, UsageError
 from attnviz.records.heads import Head
-from tests.commands.scan.atlases import HEADS, TOKENS, made_scan, sealed, write_table
+from tests.commands.atlas.atlases import HEADS, TOKENS, made_scan, sealed, write_table
 from tests.conftest import Run
 from tests.reading import head_of
 
@@ -127,7 +127,7 @@ def test_top_sets_how_many_tokens_and_windows_are_shown(scan: Path) -> None:
 
 
 def test_what_tokens_and_paths_hold_is_no_command(tmp_path: Path, run: Run) -> None:
-    from tests.commands.scan.atlases import examples
+    from tests.commands.atlas.atlases import examples
 
     scan = made_scan(tmp_path / "scan", model="\x1b[2J[red]m", heads=HEADS[:1])
     hostile = ("\x1b[2J", "[b]x", "\n\n", " \u202eabc", " c\x07", " $x$", "<i>")

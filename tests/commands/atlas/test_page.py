@@ -22,9 +22,9 @@ from attnviz.commands.atlas.page import (
 )
 from attnviz.commands.atlas.record import SCORES, Atlas, Bin, HeadAtlas, HeadExample, TokenMass
 from attnviz.errors import ExitStatus, OutputError, UsageError
-from tests.commands.scan.atlases import made_scan
+from tests.browsing import Open
+from tests.commands.atlas.atlases import made_scan
 from tests.conftest import Run
-from tests.draw.browsing import Open
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

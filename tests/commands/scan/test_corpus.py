@@ -334,7 +334,7 @@ def test_a_file_of_one_endless_line_takes_little_memory(
     with gzip.open(path, "wb", 1) if suffix else path.open("wb") as file:
         for _ in range(500):
             file.write(b"x" * (1 << 20))  # 500 MB
-    script = LIMITED.format(root=str(Path(__file__).parents[2]))
+    script = LIMITED.format(root=str(Path(__file__).parents[3]))
     ended = subprocess.run(
         [sys.executable, "-c", script, str(path), split], capture_output=True, text=True, check=True
     )

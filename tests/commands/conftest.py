@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.draw.browsing import Open
+from tests.browsing import Open
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

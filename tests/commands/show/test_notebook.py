@@ -9,13 +9,13 @@ import nbformat
 import pytest
 
 from attnviz.commands.show.page import framed
-from tests.draw.browsing import until
+from tests.browsing import until
 from tests.factories import make_capture
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 
 

@@ -13,8 +13,8 @@ from attnviz.draw.labels import LUMA, MARK
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
+from tests.browsing import Open, until
 from tests.conftest import Run
-from tests.draw.browsing import Open, until
 from tests.factories import make_capture
 
 if TYPE_CHECKING:

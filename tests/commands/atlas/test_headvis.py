@@ -19,7 +19,7 @@ from attnviz.commands.atlas.headvis import (
 from attnviz.commands.atlas.record import Atlas
 from attnviz.commands.atlas.tables import read_atlas, read_heads
 from attnviz.errors import ExitStatus, OutputError
-from tests.commands.scan.atlases import HEADS, LINKS, TOKENS, made_scan
+from tests.commands.atlas.atlases import HEADS, LINKS, TOKENS, made_scan
 from tests.conftest import Run
 
 REQUIRED = ("model_name", "dataset_name", "n_sequences", "seq_len", "dtype", "attn_implementation")
