@@ -12,17 +12,22 @@ from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.parts import Part, Shares
-from attnviz.records.predict import Candidate, Outcome, Question
+from attnviz.records.predict import Candidate, Measure, Outcome, Question
 from attnviz.records.rows import Field, measured
 
 # Fields that rows of interventions share; a row has the candidates `answer` and `versus`, and
 # `own`: by how much the prediction of each changed.
 
 
-def unit(of: Callable[[Any], str]) -> Field[Any]:
+def unit_of(measure: Measure) -> Literal["nats", "logits"]:
     """The unit of what is measured."""
+    return "logits" if measure == "difference" else "nats"
+
+
+def unit(of: Callable[[Any], Measure]) -> Field[Any]:
+    """The unit of what is measured, as a field."""
     about = "nats: a mean log-probability is measured; logits: the difference of two logits."
-    return Field("unit", Literal["nats", "logits"], about, of)
+    return Field("unit", Literal["nats", "logits"], about, lambda row: unit_of(of(row)))
 
 
 def _own_change(name: str) -> Field[Any]:

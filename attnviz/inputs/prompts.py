@@ -264,25 +264,8 @@ LIKE = 0.82
 """How alike a name is to that of a field for which it was meant: `verses`, but not `source_id`."""
 
 
-@dataclass(frozen=True)
-class PromptLine:
-    """A text, what is measured after it, and the text that vectors are taken from."""
-
-    text: str
-    answer: str | None = None
-    versus: str | None = None
-    source: str | None = None
-
-    def asked(self, answer: str | None, versus: str | None) -> tuple[str | None, str | None]:
-        """Its own answer and versus, or else these."""
-        return (
-            answer if self.answer is None else self.answer,
-            versus if self.versus is None else self.versus,
-        )
-
-
-def read_prompt(line: str) -> PromptLine:
-    """The prompt of one line.
+def read_prompt(line: str) -> dict[str, str]:
+    """The fields of one line: a text, what is measured after it, and a source of vectors.
 
     Raises:
         InputError: it is no such object.
@@ -299,8 +282,7 @@ def read_prompt(line: str) -> PromptLine:
         meant = [] if name in FIELDS else get_close_matches(name, FIELDS, 1, LIKE)
         if meant and meant[0] not in content:
             raise InputError(f"{name!r} is not a field", f"write {meant[0]!r}")
-    texts: dict[str, Any] = {name: content.get(name) for name in FIELDS}
-    return PromptLine(**texts)
+    return {name: content[name] for name in FIELDS if content.get(name) is not None}
 
 
 def _content(line: str) -> Any:

@@ -1,7 +1,8 @@
-"""Each line of the input as a text of its own, and the mean over all of them."""
+"""The texts of a command line: one, each line, or a file of prompts; and their mean."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
@@ -11,19 +12,17 @@ from attnviz.errors import ExitStatus, InputError, UsageError, option
 from attnviz.inputs.text import SavedCapture, read_lines, read_text
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, deliver_result
-from attnviz.kit.formats import Piece, record_chunks
-from attnviz.kit.option import panel_option
+from attnviz.kit.formats import ROWS, Piece, record_chunks
+from attnviz.kit.option import Call, panel_option
 from attnviz.kit.options import RUN, TextIn, check_run_already
-from attnviz.kit.result import Result
+from attnviz.kit.result import Result, mean_result
 from attnviz.kit.session import Session, as_flag
 from attnviz.models.folder.files import CONFIG
 from attnviz.models.placement import KNOWN_MODELS
 from attnviz.records.capture import Capture
-from attnviz.records.predict import Measure
-from attnviz.records.rows import made_to_dict
 
 if TYPE_CHECKING:
-    from attnviz.inputs.prompts import PromptLine
+    from attnviz.kit.model import Loaded
 
 R = TypeVar("R")
 Lines: TypeAlias = Annotated[
@@ -34,23 +33,105 @@ Lines: TypeAlias = Annotated[
         help="Treat each line of the input as a separate text; the mean over all comes last.",
     ),
 ]
-Answered = tuple[int, Result[Any]]
-"""A line's number, and what was found of its text."""
+Pairs: TypeAlias = Annotated[
+    Path | None,
+    panel_option(
+        g.TEXT,
+        "--pairs",
+        metavar="FILE",
+        help="Run many prompts: JSON lines with text, answer, versus, and source for patch. The "
+        "terminal shows the mean; as rows, it comes last.",
+    ),
+]
 OF_A_TEXT = "answer", "versus", "cut", "align", "queries"
 """Options that may be wrong for one text and right for another."""
 
 
-def check_one_file(to: Destination, *, lines: bool) -> None:
-    """See that all lines go to one place, as their mean does.
+def run_texts(
+    session: Session,
+    call: Call[Result[Any]],
+    to: Destination,
+    text: TextIn,
+    load: Callable[[], "Loaded"],
+    *,
+    refusal: str,
+    doing: str | None = None,
+    canvas: g.Canvas | None = None,
+    lines: bool | None = None,
+    pairs: Path | None = None,
+    fields: Sequence[str] = ("text", "answer", "versus"),
+) -> None:
+    """Run one text, each line, or each prompt of a file; deliver what is found, the mean last.
+
+    Args:
+        session, call, to, text, canvas: of the command line.
+        load: loads the model, when the text has been read.
+        refusal: what is wrong with a saved capture in place of the text.
+        doing: what a bar says while one text is run many times; None: it is run once.
+        lines: whether each line is a text of its own; None: the command takes no lines.
+        pairs: a file of prompts, each with an answer of its own.
+        fields: the fields of a prompt that the function takes.
 
     Raises:
-        UsageError: a file for each line is asked for, or for a line where there is none.
+        InputError: a text cannot be read or run, or no line can.
+        UsageError: options that do not go together.
+        OutputError: the file or the stream cannot take what is found.
     """
-    check_lines(to, alone=False, lines=lines)
+    if lines is not None or pairs is not None:
+        _check_one_file(session, to, lines=bool(lines), pairs=pairs is not None)
+    alone = not lines and pairs is None
+    words = text_alone(session, text, refusal) if alone else ""
+    model = load()
+
+    def found(number: int, **words: str) -> Result[Any]:
+        """What is found of a text; as rows, all parts where the user names no number."""
+        result = call(**words, model=model)
+        return replace(result, _line=number, _top=call.options.get("top"))
+
+    if alone:
+        with nullcontext() if doing is None else session.running(doing):
+            result = found(1, text=words)
+        note_texts(session, result.captures)
+        deliver_result(session, to, result, canvas)
+        return
+    measures = set[str]()
+
+    def of_line(line: str, number: int) -> Result[Any]:
+        if pairs is None:
+            return found(number, text=line)
+        result = found(number, **_prompt(line, fields))
+        if measures - {result.record.measure}:
+            raise InputError(
+                "this line asks for another measurement than the lines before it",
+                "give an answer and a versus on every line, or on none",
+            )
+        measures.add(result.record.measure)
+        return result
+
+    given = text if pairs is None else TextIn(None, pairs)
+    results = _each_result(session, given, of_line)
+    _deliver_each(session, to, results, canvas, mean_alone=pairs is not None)
+
+
+def _check_one_file(session: Session, to: Destination, *, lines: bool, pairs: bool) -> None:
+    """See that all texts come from one place, and go to one, as their mean does."""
+    if pairs and (lines or session.given("text", "file")):
+        raise UsageError(f"the texts are those of {option('pairs')}", "leave the other text out")
+    check_lines(to, alone=False, lines=lines or pairs)
     if to.each_line_apart:
         raise UsageError(
             "the mean over the lines has no line of its own", "name one file for all lines"
         )
+
+
+def _prompt(line: str, fields: Sequence[str]) -> dict[str, str]:
+    """What a line of a file of prompts gives, among the fields that a command takes."""
+    from attnviz.inputs.prompts import read_prompt
+
+    prompt = read_prompt(line)
+    if "source" in fields and "source" not in prompt:
+        raise InputError("there is no source", 'add "source" to the line')
+    return {name: prompt[name] for name in fields if name in prompt}
 
 
 def each_line(
@@ -94,9 +175,9 @@ def each_line(
         session.status = ExitStatus.INPUT
 
 
-def each_result(
-    session: Session, given: g.TextIn, run: Callable[[str, int], Result[Any]]
-) -> Iterator[Answered]:
+def _each_result(
+    session: Session, given: TextIn, run: Callable[[str, int], Result[Any]]
+) -> Iterator[Result[Any]]:
     """The result of each line, with notes on stderr about its text; raises as `each_line`."""
     strange = list[bool]()
     lines = session.progress(read_lines(given.text, given.file, session.stdin), "line")
@@ -104,70 +185,63 @@ def each_result(
         captured = result.captures[0]
         say(session, run_notes(captured), f"line {number}: ")
         strange.append(captured.strange)
-        yield number, result
+        yield result
     note_strange(session, strange, "line")
 
 
-def deliver_lines(
+def _deliver_each(
     session: Session,
     to: Destination,
-    answers: Iterable[Answered],
-    mean: Callable[[], Result[Any] | None],
-    canvas: g.Canvas | None = None,
+    results: Iterator[Result[Any]],
+    canvas: g.Canvas | None,
     *,
-    mean_alone: bool = False,
+    mean_alone: bool,
 ) -> None:
     """Deliver the result of each line as it comes, and at the end the mean.
 
     A picture and a page are of the mean alone. `mean_alone`: so is what the terminal shows.
-
-    Raises:
-        OutputError: the file or the stream cannot take them.
     """
-    if to.format.picture or to.format.name == "html" or (mean_alone and to.format.name == "txt"):
-        for _ in answers:
-            pass
-        result = mean()
-        assert result is not None
-        deliver_result(session, to, result, canvas)
+    form = to.format.name
+    if to.format.picture or form == "html" or (mean_alone and form == "txt"):
+        deliver_result(session, to, mean_result(list(results)), canvas)
+    elif form == "json":  # one document
+        *before, last = _with_mean(session, to, results)
+        deliver_result(session, to, last if last._line is None else last.after(before))
     else:
-        deliver(session, to, [(None, _pieces(session, to, answers, mean))])
+        deliver(session, to, [(None, _pieces(session, to, results))])
 
 
-def _pieces(
-    session: Session,
-    to: Destination,
-    answers: Iterable[Answered],
-    mean: Callable[[], Result[Any] | None],
-) -> Iterator[Piece]:
-    """What goes out, as it comes; json is one document."""
+def _pieces(session: Session, to: Destination, results: Iterator[Result[Any]]) -> Iterator[Piece]:
+    """What goes out, as it comes."""
     from attnviz.draw.terminal.around import line_heading
 
-    form, display = to.format.name, to.display(session)
-    rows, results, command = list[Any](), list[Result[Any]](), ""
-    for number, result in _with_mean(answers, mean):
-        if form == "txt":
-            yield line_heading(number, first=not command)
-            yield from result.shown(display)
-        elif form == "json":
-            rows += result.rows
-            results.append(result)
+    first, display = True, to.display(session)
+    for result in _with_mean(session, to, results):
+        own = replace(result, _before=())
+        if to.format.name == "txt":
+            yield line_heading(own._line, first=first)
+            yield from own.shown(display)
         else:
-            yield from record_chunks(result.rows, form, result.command, header=not command)
-        command = result.command
-    if rows:
-        captures = [captured for result in results for captured in result.captures]
-        made = made_to_dict(captures, told=results[0].asked)
-        yield from record_chunks(rows, form, command, made=made)
+            yield from record_chunks(own.rows, to.format.name, own.command, header=first)
+        first = False
 
 
 def _with_mean(
-    answers: Iterable[Answered], mean: Callable[[], Result[Any] | None]
-) -> Iterator[tuple[int | None, Result[Any]]]:
-    yield from answers
-    result = mean()
-    if result is not None:
-        yield None, result
+    session: Session, to: Destination, results: Iterator[Result[Any]]
+) -> Iterator[Result[Any]]:
+    """The results as they come, then the mean; without it where rows of each text are of use."""
+    every = list[Result[Any]]()
+    for result in results:
+        every.append(result)
+        yield result
+    if result._form.mean is None:
+        return
+    try:
+        yield mean_result(every)
+    except InputError as error:
+        if to.format.name not in ("json", *ROWS):
+            raise
+        session.complain(error.spelled(as_flag))
 
 
 # The text of a command: read, with what there is to say about it on stderr.
@@ -242,69 +316,3 @@ def note_strange(session: Session, strange: Sequence[bool], what: str) -> None:
     note = strange_note(sum(strange), len(strange), what)
     if note:
         session.note(note)
-
-
-# A file of prompts, each with an answer of its own.
-
-
-Pairs: TypeAlias = Annotated[
-    Path | None,
-    panel_option(
-        g.TEXT,
-        "--pairs",
-        metavar="FILE",
-        help="Run many prompts: JSON lines with text, answer, versus, and source for patch. The "
-        "terminal shows the mean; as rows, it comes last.",
-    ),
-]
-
-
-def check_pairs(session: Session, to: Destination, *, lines: bool = False) -> None:
-    """Only options that mean something for a file of prompts.
-
-    Raises:
-        UsageError: a text is given beside them, or a file for each of them.
-    """
-    if lines or session.given("text", "file"):
-        raise UsageError(f"the texts are those of {option('pairs')}", "leave the other text out")
-    check_one_file(to, lines=True)
-
-
-def each_pair(
-    session: Session,
-    file: Path,
-    answer: str | None,
-    versus: str | None,
-    measure_of: Callable[[str | None, str | None], Measure],
-    found: Callable[["PromptLine", int], Result[Any]],
-) -> Iterator[Answered]:
-    """What is found of each prompt; a bad line is reported on stderr and left out.
-
-    Args:
-        session: the session.
-        file: of JSON lines.
-        answer, versus: what is measured, where a line does not say it.
-        measure_of: the unit of effects for an answer and a versus.
-        found: runs a prompt, with what is measured after it and the number of its line.
-
-    Raises:
-        InputError: at the end, where no line was good.
-    """
-    from attnviz.inputs.prompts import read_prompt
-
-    measures = set[Measure]()
-
-    def run(line: str, number: int) -> Result[Any]:
-        prompt = read_prompt(line)
-        word, other = prompt.asked(answer, versus)
-        measure = measure_of(word, other)
-        if measures - {measure}:
-            raise InputError(
-                "this line asks for another measurement than the lines before it",
-                "give an answer and a versus on every line, or on none",
-            )
-        result = found(replace(prompt, answer=word, versus=other), number)
-        measures.add(measure)
-        return result
-
-    return each_result(session, g.TextIn(None, file), run)

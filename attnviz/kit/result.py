@@ -79,6 +79,8 @@ class Form(Generic[T]):
         archive: the facts and the arrays of (record), where it has a matrix; without rows, they
             are its JSON object, too.
         top: how many parts the terminal names by default; then `terminal` takes their number, too.
+        mean: makes one record of those of several texts, where they have a mean.
+        mean_form: the form of that mean, where it is another.
     """
 
     command: str
@@ -91,6 +93,8 @@ class Form(Generic[T]):
     whole: Fields[T] | None = None
     archive: Maker | None = None
     top: int | None = None
+    mean: Callable[[Sequence[T]], Any] | None = None
+    mean_form: "Form[Any] | None" = None
 
     def part(self, name: str, refusal: str) -> Any:
         """What one of the attributes holds: its fields, or what makes the form in a medium.
@@ -262,8 +266,8 @@ class Result(Generic[T]):
         write_bytes(Path(path), encoded(pieces))
 
     def after(self, texts: "Sequence[Result[Any]]") -> "Result[T]":
-        """The same mean, with the rows of each text before its own."""
-        captures = [captured for each in texts for captured in each.captures]
+        """The same with the rows and the runs of these texts before its own."""
+        captures = [captured for each in (*texts, self) for captured in each.captures]
         return replace(self, _before=texts, captures=captures)
 
     def __repr__(self) -> str:
@@ -274,6 +278,14 @@ class Result(Generic[T]):
 
     def __str__(self) -> str:
         return plain_text(self.shown(Display()), Display().width)
+
+
+def mean_result(results: Sequence[Result[Any]]) -> Result[Any]:
+    """The mean over several texts, after the rows of each; raises what the form's `mean` does."""
+    form, top = results[0]._form, results[0]._top
+    assert form.mean is not None
+    record = form.mean([each.record for each in results])
+    return Result(form.mean_form or form, record, _top=top, _line=None).after(results)
 
 
 def notes_of(captures: Iterable[Capture]) -> tuple[str, ...]:

@@ -127,12 +127,22 @@ def documents_of(docs: Mapping[str, str] | list[Document] | None) -> list[Docume
     return [Document(name, text) for name, text in docs.items()]
 
 
-def words_of(name: str, given: str | Sequence[str] | None, texts: int) -> list[str | None]:
-    """A word for each text, from one for all or from one for each.
+def questions_of(
+    text: str | Sequence[str],
+    answer: str | Sequence[str] | None,
+    versus: str | Sequence[str] | None,
+) -> list[tuple[str, str | None, str | None]]:
+    """Each text, its answer and its versus, which are one for all or one for each.
 
     Raises:
-        UsageError: there is another number of them, or something that is no word.
+        UsageError: there is another number of them, or something that is no text.
     """
+    texts = texts_of(text)
+    answers = _words_of("answer", answer, len(texts))
+    return list(zip(texts, answers, _words_of("versus", versus, len(texts)), strict=True))
+
+
+def _words_of(name: str, given: str | Sequence[str] | None, texts: int) -> list[str | None]:
     if given is None or isinstance(given, str):
         return [given] * texts
     words = _listed(given)

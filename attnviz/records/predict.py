@@ -126,6 +126,11 @@ class Candidate:
         return in_quotes(self.exact) if self.exact else self.label
 
 
+Measure: TypeAlias = Literal["tokens", "answer", "difference"]
+"""The unit of effects: the mean log-probability of the tokens that followed, that of an answer
+after the text, or the difference of two logits."""
+
+
 @dataclass(frozen=True)
 class Question:
     """The tokens that are measured after the last position: `answer`, rather than `versus`."""
@@ -142,10 +147,9 @@ class Question:
     def ids(self) -> tuple[int, ...]:
         return tuple(each.id for each in (self.answer, self.versus) if each)
 
-
-Measure: TypeAlias = Literal["tokens", "answer", "difference"]
-"""The unit of effects: the mean log-probability of the tokens that followed, that of an answer
-after the text, or the difference of two logits."""
+    @property
+    def measure(self) -> Measure:
+        return "answer" if self.versus is None else "difference"
 
 
 class Outcome(NamedTuple):

@@ -136,6 +136,8 @@ def test_a_stream_without_a_line_is_unusable_input(
 def test_json_is_one_document_and_a_table_has_one_header(run: Run) -> None:
     whole = json.loads(run("predict", "--lines", "-f", "json", stdin=STDIN).out)
     assert [row["line"] for row in whole["rows"]][-1] is None
+    whole = json.loads(run("ablate", "--lines", "--layer", "4", "-f", "json", stdin=STDIN).out)
+    assert [each["text"] for each in whole["made"]["runs"]] == list(TEXTS)
     table = run("predict", "--lines", "-f", "csv", stdin=STDIN).out.splitlines()
     assert sum(line.startswith("line,") for line in table) == 1
 

@@ -1,32 +1,22 @@
 """`attnviz ablate`: does a part matter? The model's predictions without it."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, TypeAlias
 
-from attnviz.commands.ablate.record import Found, link_named
-from attnviz.commands.ablate.rows import SHOWN, of_found, of_mean, refuse_picture
+from attnviz.commands.ablate.record import link_named
+from attnviz.commands.ablate.rows import BOTH, ONE_BY_ONE, SHOWN, refuse_picture
 from attnviz.commands.ablate.run import Ablating, Targets, ablate_each, ablate_together
 from attnviz.errors import option
-from attnviz.inputs.prompts import PromptLine
 from attnviz.kit import options as g
-from attnviz.kit.deliver import deliver_result, destination_of
-from attnviz.kit.lines import (
-    Lines,
-    Pairs,
-    check_one_file,
-    check_pairs,
-    deliver_lines,
-    each_pair,
-    each_result,
-    note_texts,
-    text_alone,
-)
+from attnviz.kit.deliver import destination_of
+from attnviz.kit.lines import Lines, Pairs, run_texts
 from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
-from attnviz.kit.result import Result
+from attnviz.kit.result import Result, mean_result
 from attnviz.kit.session import Session
-from attnviz.kit.values import layer_names, texts_of, which_heads, words_of
-from attnviz.records.predict import Measure, Replacement
+from attnviz.kit.values import layer_names, questions_of, which_heads
+from attnviz.records.predict import Replacement
 
 Mlps: TypeAlias = Annotated[
     g.LayerNames | None,
@@ -152,23 +142,21 @@ def ablate(
         AttnvizError: the text, the model or an option cannot be used; the message says
             what to do instead.
     """
-    texts = texts_of(text)
-    answers = words_of("answer", answer, len(texts))
-    others = words_of("versus", versus, len(texts))
+    questions = questions_of(text, answer, versus)
     link = None if cut is None else link_named(cut, renormalise=renormalise)
     model = loaded(model)
     options, which = text_options(model, bos, special, truncate), which_heads(layers, heads)
     targets = Targets(which, layer_names("mlps", mlps), layer_names("whole_layers", whole_layers))
-    found = list[Found]()
-    for one, word, other in zip(texts, answers, others, strict=True):
+    results = list[Result[Any]]()
+    for line, (one, word, other) in enumerate(questions, start=1):
         how = Ablating(replacement, word, other, link)
-        found.append(
-            ablate_together(model._loaded, one, options, targets, how, top or SHOWN)
+        form, found = (
+            (BOTH, ablate_together(model._loaded, one, options, targets, how, top or SHOWN))
             if together
-            else ablate_each(model._loaded, one, options, targets, how)
+            else (ONE_BY_ONE, ablate_each(model._loaded, one, options, targets, how))
         )
-    results = [of_found(one, top, number) for number, one in enumerate(found, start=1)]
-    return results[0] if isinstance(text, str) else of_mean(found, top).after(results)
+        results.append(Result(form, found, (found.capture,), _top=top, _line=line))
+    return results[0] if isinstance(text, str) else mean_result(results)
 
 
 EPILOG = r"""
@@ -220,36 +208,15 @@ def command_line(
         session.refuse("top", wrong="does nothing for a picture, which shows every part")
         if call.options.get("together"):
             refuse_picture()
-    if pairs is not None:
-        check_pairs(session, to, lines=lines)
-    else:
-        check_one_file(to, lines=lines)
-    alone = pairs is None and not lines
-    words = text_alone(session, text, "a saved capture cannot be run again") if alone else ""
-    ready = model_of(session, model, run)
-    if alone:
-        with session.running("ablating"):
-            result = call(text=words, model=ready)
-        note_texts(session, result.captures)
-        deliver_result(session, to, result, canvas)
-        return
-    found, top = list[Found](), call.options.get("top")
-
-    def of_line(text: str, number: int, **more: Any) -> Result[Any]:
-        found.append(call(text=text, model=ready, **more).record)
-        return of_found(found[-1], top, number)
-
-    def of_pair(pair: PromptLine, number: int) -> Result[Any]:
-        return of_line(pair.text, number, answer=pair.answer, versus=pair.versus)
-
-    def measure(answer: str | None, versus: str | None) -> Measure:
-        return Ablating(answer=answer, versus=versus).measure
-
-    answer, versus = call.options.get("answer"), call.options.get("versus")
-    answers = (
-        each_result(session, text, of_line)
-        if pairs is None
-        else each_pair(session, pairs, answer, versus, measure, of_pair)
+    run_texts(
+        session,
+        call,
+        to,
+        text,
+        partial(model_of, session, model, run),
+        refusal="a saved capture cannot be run again",
+        doing="ablating",
+        canvas=canvas,
+        lines=lines,
+        pairs=pairs,
     )
-    mean_alone = pairs is not None
-    deliver_lines(session, to, answers, lambda: of_mean(found, top), canvas, mean_alone=mean_alone)

@@ -2,7 +2,7 @@
 
 from attnviz.commands.ablate.record import AblationReport
 from attnviz.commands.ablate.titles import change_of, measured, ran, replaced
-from attnviz.draw.effects import OTHER_PARTS, by_part
+from attnviz.draw.effects import OTHER_PARTS, by_part, unit_of
 from attnviz.draw.labels import DIVERGING
 from attnviz.draw.matrix import digits_for, largest
 from attnviz.draw.picture.canvas import Drawn
@@ -15,8 +15,9 @@ def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Dr
     values, columns = by_part((effect.parts[0], effect.change) for effect in report.effects)
     most = largest(values) or 1.0
     named = None if set(columns).isdisjoint(OTHER_PARTS.values()) else columns
-    unit = "logits" if report.differences else "nats"
-    pane = Pane(f"change ({unit})", values, -most, most, digits_for(most), columns=named)
+    pane = Pane(
+        f"change ({unit_of(report.measure)})", values, -most, most, digits_for(most), columns=named
+    )
     title = replaced(report)
     return draw_panes(
         title[0].upper() + title[1:],

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import fmean
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,14 @@ from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
-from attnviz.records.predict import Candidate, NextTokens, Outcome, Replacement, mean_outcome
+from attnviz.records.predict import (
+    Candidate,
+    Measure,
+    NextTokens,
+    Outcome,
+    Replacement,
+    mean_outcome,
+)
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class AblationReport:
     `capture`: the run, without patterns. `baseline`: what is measured without ablation. It is a
     log-probability, in nats: the mean over the `tokens` tokens that really followed, or that of
     `answer` after the last position, where its rank is `rank`, counted from 1, and `first` is the
-    likeliest. With `versus`, it is the difference of the logits of the two (`differences`).
+    likeliest. With `versus`, it is the difference of the logits of the two.
     `cut`: the links that are removed; None where outputs are replaced by `replacement`.
     `lines`: the number of texts of a mean; every error is then that of a mean over them, and
     `capture` the run of the first. `own_answers`: each of these texts had an answer of its own.
@@ -91,7 +97,7 @@ class AblationReport:
     cut: LinkNames | None = None
     lines: int | None = None
     own_answers: bool = False
-    differences: bool = False
+    measure: Measure = "tokens"
 
     @property
     def strongest(self) -> Sequence[Effect]:
@@ -116,9 +122,9 @@ class BeforeAfter:
         """The run, without patterns."""
         return self.report.capture
 
-
-Found: TypeAlias = AblationReport | BeforeAfter
-"""The record of parts ablated one at a time, or together."""
+    @property
+    def measure(self) -> Measure:
+        return self.report.measure
 
 
 def mean_of(reports: Sequence[AblationReport]) -> AblationReport:
@@ -148,6 +154,12 @@ def mean_of(reports: Sequence[AblationReport]) -> AblationReport:
         cut=cut,
         lines=len(reports),
     )
+
+
+def mean_together(every: Sequence[BeforeAfter]) -> BeforeAfter:
+    """The mean effect of the same parts; texts have no next tokens in common."""
+    nothing = NextTokens(0, None, ())
+    return BeforeAfter(mean_of([both.report for both in every]), nothing, nothing)
 
 
 def effect_on_tokens(

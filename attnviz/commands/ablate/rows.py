@@ -1,16 +1,22 @@
 """What a model loses without some of its parts, as rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
-from attnviz.commands.ablate.record import AblationReport, BeforeAfter, Effect, Found, mean_of
+from attnviz.commands.ablate.record import (
+    AblationReport,
+    BeforeAfter,
+    Effect,
+    mean_of,
+    mean_together,
+)
 from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES, unit
 from attnviz.draw.titles import facts
 from attnviz.errors import IdleOption, option
-from attnviz.kit.result import Form, Result
+from attnviz.kit.result import Form
 from attnviz.records.parts import Part
-from attnviz.records.predict import Candidate, NextTokens, Outcome, Replacement
+from attnviz.records.predict import Candidate, Outcome, Replacement
 from attnviz.records.rows import ERROR, LINE_OR_MEAN, Field, Fields, JsonOutput, list_of, model_name
 
 
@@ -86,7 +92,7 @@ MEASURED: tuple[Field[Ablated], ...] = (
         "Of how many texts it is the mean, each with the same weight.",
         lambda row: row.report.lines or 1,
     ),
-    unit(lambda row: "logits" if row.report.differences else "nats"),
+    unit(lambda row: row.report.measure),
     Field("before", float, "What is measured, with the parts.", lambda row: row.report.baseline),
     Field(
         "after",
@@ -156,6 +162,7 @@ ONE_BY_ONE = Form[AblationReport](
     terminal="attnviz.commands.ablate.terminal:render",
     picture="attnviz.commands.ablate.picture:draw",
     top=SHOWN,
+    mean=mean_of,
 )
 BOTH = Form[BeforeAfter](
     "ablate",
@@ -164,23 +171,5 @@ BOTH = Form[BeforeAfter](
     lambda both: facts(both.capture),
     terminal="attnviz.commands.ablate.terminal:render_together",
     picture=refuse_picture,
+    mean=mean_together,
 )
-
-
-def of_found(found: Found, top: int | None = None, line: int | None = 1) -> Result[Any]:
-    """The effects of the `top` parts that matter most (None: all, as rows), or of all together.
-
-    `line`: the number of the input line; None: the mean over all.
-    """
-    if isinstance(found, BeforeAfter):
-        return Result(BOTH, found, (found.capture,), _line=line)
-    return Result(ONE_BY_ONE, found, (found.capture,), _top=top, _line=line)
-
-
-def of_mean(found: Sequence[Found], top: int | None = None) -> Result[Any]:
-    """The mean over several texts, of single parts or of all of them together."""
-    report = mean_of([f.report if isinstance(f, BeforeAfter) else f for f in found])
-    if isinstance(found[0], BeforeAfter):
-        nothing = NextTokens(0, None, ())
-        return of_found(BeforeAfter(report, nothing, nothing), None, None)
-    return of_found(report, top, None)

@@ -32,7 +32,6 @@ from attnviz.records.predict import (
     Intervention,
     KeepOutcomes,
     LogitRows,
-    Measure,
     NextTokens,
     Question,
     Replacement,
@@ -73,13 +72,6 @@ class Ablating:
     answer: str | None = None
     versus: str | None = None
     cut: LinkNames | None = None
-
-    @property
-    def measure(self) -> Measure:
-        """The unit of effects."""
-        if self.answer is None:
-            return "tokens"
-        return "answer" if self.versus is None else "difference"
 
 
 def ablate_each(
@@ -165,7 +157,7 @@ def _report(
         versus=question.versus,
         rank=int((last > last[question.answer.id]).sum()) + 1,
         first=_next(prepared, 1, last).candidates[0],
-        differences=question.versus is not None,
+        measure=question.measure,
     )
 
 

@@ -43,7 +43,7 @@ def _table(
 ) -> Iterator[RenderableType]:
     """Each effect on a line."""
     with_errors = any(effect.error is not None for effect in effects)
-    with_own = report.differences
+    with_own = report.measure == "difference"
     behaviours = [_known_for(report, effect) for effect in effects]
     known = any(behaviours)
     columns = [
@@ -103,7 +103,7 @@ def _effect_together(both: BeforeAfter) -> str:
         names = "every head"
     without = f"without the link of {names}" if report.cut else f"without {names}"
     error = f" ± {_error(effect)}" if _error(effect) else ""
-    if report.differences:
+    if report.measure == "difference":
         after = report.baseline + effect.change
         return (
             f"{without}: {difference(report.answer, report.versus)} {report.baseline:+.3f} → "

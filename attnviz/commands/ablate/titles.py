@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from attnviz.commands.ablate.record import AblationReport
-from attnviz.draw.effects import difference, mean_of, named
+from attnviz.draw.effects import difference, mean_of, named, unit_of
 from attnviz.draw.labels import fenced
 from attnviz.draw.titles import amount, facts, probability
 from attnviz.records.capture import Capture
@@ -44,16 +44,14 @@ def replaced(report: AblationReport) -> str:
 
 def change_of(report: AblationReport) -> str:
     """The unit of a change, and the meaning of its sign."""
-    what, unit = "log-probability", "nats"
-    if report.differences:
-        what, unit = "this difference", "logits"
+    what = "this difference" if report.measure == "difference" else "log-probability"
     part = "link" if report.cut else _part(report)
-    return f"change in {what} ({unit}); negative = the {part} helps"
+    return f"change in {what} ({unit_of(report.measure)}); negative = the {part} helps"
 
 
 def measured(report: AblationReport) -> str:
     """What is measured, and its value without ablation."""
-    if report.differences:
+    if report.measure == "difference":
         mean = "mean of " if report.lines else ""
         return f"{mean}{difference(report.answer, report.versus)} = {report.baseline:+.3f}"
     if report.answer is not None and report.first is not None and report.lines is None:

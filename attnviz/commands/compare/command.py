@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from attnviz.commands.compare.record import Pairing
-from attnviz.commands.compare.rows import SHOWN, of_models, of_texts
+from attnviz.commands.compare.rows import OF_A_WORD, OF_MODELS, OF_ROWS, SHOWN
 from attnviz.commands.compare.run import compare_models, compare_texts
 from attnviz.errors import UsageError, option
 from attnviz.kit import completion
@@ -117,14 +117,14 @@ def compare(
         weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
     )
     if against is None:
-        return of_texts(
-            compare_texts(model._loaded, texts, one_name(query), options, which, done), top
-        )
+        found = compare_texts(model._loaded, texts, one_name(query), options, which, done)
+        form = OF_ROWS if found.queries is None else OF_A_WORD
+        return Result(form, found, found.captures, _top=top)
     other = loaded(against, "against")
-    compared = compare_models(
+    both = compare_models(
         model._loaded, other._loaded, texts[0], options, which, done, pair or "best"
     )
-    return of_models(compared, top)
+    return Result(OF_MODELS, both, both.captures, _top=top)
 
 
 def _check_one_text(texts: Sequence[str], query: g.OneToken | None) -> None:

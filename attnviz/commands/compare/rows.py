@@ -14,7 +14,7 @@ from attnviz.commands.compare.record import (
     TextComparison,
 )
 from attnviz.draw.titles import amount
-from attnviz.kit.result import Form, Result
+from attnviz.kit.result import Form
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
 from attnviz.records.rows import (
@@ -225,14 +225,3 @@ OF_MODELS = Form[ModelComparison](
     archive=lambda both: (MATRIX.row(both), {"similarity": both.similarity}),
     top=SHOWN,
 )
-
-
-def of_texts(comparison: TextComparison, top: int | None = None) -> Result[TextComparison]:
-    """Several texts through one model; of the `top` heads that differ most."""
-    form = OF_ROWS if comparison.queries is None else OF_A_WORD
-    return Result(form, comparison, comparison.captures, _top=top)
-
-
-def of_models(comparison: ModelComparison, top: int | None = None) -> Result[ModelComparison]:
-    """One text through two models; of the `top` pairs of heads."""
-    return Result(OF_MODELS, comparison, comparison.captures, _top=top)

@@ -4,22 +4,20 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, TypeAlias
 
-from attnviz.commands.patch.record import PatchReport, check_positions
-from attnviz.commands.patch.rows import of_mean, of_patching
+from attnviz.commands.patch.record import check_positions
+from attnviz.commands.patch.rows import FORM
 from attnviz.commands.patch.run import Patching, patch_text
 from attnviz.draw.titles import amount
-from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.prompts import PromptLine
+from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
-from attnviz.kit.deliver import Destination, deliver_result, destination_of
-from attnviz.kit.formats import ROWS
-from attnviz.kit.lines import Pairs, check_pairs, deliver_lines, each_pair, note_texts, text_alone
+from attnviz.kit.deliver import destination_of
+from attnviz.kit.lines import Pairs, run_texts
 from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
-from attnviz.kit.result import Result
-from attnviz.kit.session import Session, as_flag
-from attnviz.kit.values import texts_of, token_names, which_heads, words, words_of
-from attnviz.records.predict import Measure, SiteKind
+from attnviz.kit.result import Result, mean_result
+from attnviz.kit.session import Session
+from attnviz.kit.values import questions_of, texts_of, token_names, which_heads, words
+from attnviz.records.predict import SiteKind
 
 SourceText: TypeAlias = Annotated[
     str | Sequence[str],
@@ -111,23 +109,22 @@ def patch(
         AttnvizError: a text, the model or an option cannot be used; the message says what to do
             instead.
     """
-    texts = texts_of(text)
-    sources = [source] * len(texts) if isinstance(source, str) else texts_of(source)
-    if len(sources) != len(texts):
-        wrong = f"there are {amount(len(texts), 'text')} and {amount(len(sources), 'source')}"
+    questions = questions_of(text, answer, versus)
+    sources = [source] * len(questions) if isinstance(source, str) else texts_of(source)
+    if len(sources) != len(questions):
+        wrong = f"there are {amount(len(questions), 'text')} and {amount(len(sources), 'source')}"
         raise UsageError(wrong, "give one source, or one for each text")
-    answers = words_of("answer", answer, len(texts))
-    others = words_of("versus", versus, len(texts))
     model = loaded(model)
     options, which = text_options(model, bos, special, truncate), which_heads(layers, heads)
     positions, pairs = token_names("queries", query), words("align", align)
-    reports = list[PatchReport]()
-    for ours, theirs, word, other in zip(texts, sources, answers, others, strict=True):
+    results = list[Result[Any]]()
+    for (ours, word, other), theirs in zip(questions, sources, strict=True):
         how = Patching(part, word, other, positions, pairs)
-        reports.append(patch_text(model._loaded, ours, theirs, options, which, how))
-        check_positions([reports[0], reports[-1]])  # before all others are run
-    results = [of_patching(report, top, line) for line, report in enumerate(reports, start=1)]
-    return results[0] if isinstance(text, str) else of_mean(reports, top).after(results)
+        found = patch_text(model._loaded, ours, theirs, options, which, how)
+        runs, line = (found.capture, found.source), len(results) + 1
+        results.append(Result(FORM, found, runs, _top=top, _line=line))
+        check_positions([results[0].record, found])  # before all others are run
+    return results[0] if isinstance(text, str) else mean_result(results)
 
 
 EPILOG = r"""
@@ -171,61 +168,24 @@ def command_line(
     to = destination_of(session, output)
     if to.format.picture or to.format.name == "html":
         session.refuse("top", wrong="does nothing here, as every part is shown")
-    source, answer, versus, top = map(call.options.get, ("source", "answer", "versus", "top"))
-    _check_source(source, pairs=pairs is not None)
-    if pairs is not None:
-        check_pairs(session, to)
-    refusal = "a saved capture cannot be run again"
-    alone = text_alone(session, text, refusal) if pairs is None else ""
-    ready = model_of(session, model, run)
-    if pairs is None:
-        with session.running("patching"):
-            result = call(text=alone, model=ready)
-        note_texts(session, result.captures)
-        deliver_result(session, to, result, canvas)
-        return
-    reports = list[PatchReport]()
-
-    def patched(pair: PromptLine, number: int) -> Result[Any]:
-        if pair.source is None:
-            raise InputError("there is no source", 'add "source" to the line')
-        texts = {"text": pair.text, "source": pair.source}
-        found = call(**texts, model=ready, answer=pair.answer, versus=pair.versus)
-        reports.append(found.record)
-        return of_patching(found.record, top, number)
-
-    def measure(answer: str | None, versus: str | None) -> Measure:
-        return Patching(answer=answer, versus=versus).measure
-
-    answers = each_pair(session, pairs, answer, versus, measure, patched)
-    mean = partial(_mean, session, to, reports, top)
-    deliver_lines(session, to, answers, mean, canvas, mean_alone=True)
-
-
-def _check_source(source: str | None, *, pairs: bool) -> None:
-    """See that there is one source: in the file of pairs, or beside the text."""
-    if pairs and source is not None:
+    source = call.options.get("source")
+    if pairs is not None and source is not None:
         raise UsageError(
             f"the sources are those of {option('pairs')}", f"leave {option('source')} out"
         )
-    if not pairs and source is None:
+    if pairs is None and source is None:
         raise UsageError(
             "there is no text to take vectors from", f"add {option('source', 'SOURCE')}"
         )
-
-
-def _mean(
-    session: Session, to: Destination, reports: Sequence[PatchReport], top: int | None
-) -> Result[Any] | None:
-    """The mean over the pairs; None where there is none, and rows of each pair went out.
-
-    Raises:
-        InputError: there is none, and nothing else was asked for.
-    """
-    try:
-        return of_mean(reports, top)
-    except InputError as error:
-        if to.format.name not in ("json", *ROWS):
-            raise
-        session.complain(error.spelled(as_flag))
-        return None
+    run_texts(
+        session,
+        call,
+        to,
+        text,
+        partial(model_of, session, model, run),
+        refusal="a saved capture cannot be run again",
+        doing="patching",
+        canvas=canvas,
+        pairs=pairs,
+        fields=("text", "answer", "versus", "source"),
+    )

@@ -10,7 +10,8 @@ import numpy as np
 
 from attnviz.commands.patch.record import PatchEffect, PatchReport
 from attnviz.commands.patch.terminal import map_of, place_names, site_name
-from attnviz.commands.patch.titles import OVER_PAIRS, patch_ends, patching, ran, shares_of, unit_of
+from attnviz.commands.patch.titles import OVER_PAIRS, patch_ends, patching, ran, shares_of
+from attnviz.draw.effects import unit_of
 from attnviz.draw.labels import PALE, fenced, signed_color
 from attnviz.draw.matrix import largest
 from attnviz.draw.page.document import COMMON, filled, policy, source
@@ -41,7 +42,7 @@ def page(report: PatchReport) -> list[str]:
         "legend": "" if report.lines else LEGEND,
         "head": _head(report),
         "rows": "\n".join(_rows(report)),
-        "unit": unit_of(report),
+        "unit": unit_of(report.measure),
         "largest": "\n".join(_largest(report)),
         "errors": OVER_PAIRS if (report.lines or 1) > 1 else "",
     }

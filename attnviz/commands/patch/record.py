@@ -10,7 +10,7 @@ import numpy as np
 from attnviz.errors import InputError, option
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
-from attnviz.records.predict import Outcome, Question, Site, SiteKind, mean_outcome
+from attnviz.records.predict import Measure, Outcome, Question, Site, SiteKind, mean_outcome
 from attnviz.records.tokens import Token
 
 
@@ -56,6 +56,10 @@ class PatchReport:
     lines: int | None = None
     own_answers: bool = False
     varied: frozenset[int] = frozenset()
+
+    @property
+    def measure(self) -> Measure:
+        return self.question.measure
 
     def tokens_at(self, position: int) -> tuple[Token, Token]:
         """The token at a patched position, and the source's token whose vectors it takes."""

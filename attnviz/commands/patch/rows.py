@@ -1,13 +1,13 @@
 """What a text's prediction owes to the vectors of another, as rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from attnviz.commands.patch.record import PatchEffect, PatchReport, mean_of
 from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import facts
-from attnviz.kit.result import Form, Result
+from attnviz.kit.result import Form
 from attnviz.records.predict import Candidate, Outcome, SiteKind
 from attnviz.records.rows import ERROR, LAYER, LINE_OR_MEAN, Field, Fields, JsonOutput, model_name
 
@@ -127,23 +127,5 @@ FORM = Form[PatchReport](
     picture="attnviz.commands.patch.picture:draw",
     page="attnviz.commands.patch.page:page",
     top=10,
+    mean=mean_of,
 )
-
-
-def of_patching(
-    report: PatchReport, top: int | None = None, line: int | None = 1
-) -> Result[PatchReport]:
-    """The effects of patched vectors, of the `top` largest; None: all, as rows.
-
-    `line`: the number of the input line; None: the mean over all.
-    """
-    return Result(FORM, report, (report.capture, report.source), _top=top, _line=line)
-
-
-def of_mean(reports: Sequence[PatchReport], top: int | None = None) -> Result[PatchReport]:
-    """The mean over several pairs of texts.
-
-    Raises:
-        InputError: their positions have no mean.
-    """
-    return of_patching(mean_of(reports), top, None)

@@ -19,7 +19,6 @@ from attnviz.records.predict import (
     Edit,
     Intervention,
     KeepOutcomes,
-    Measure,
     Outcome,
     Question,
     Site,
@@ -51,11 +50,6 @@ class Patching:
     versus: str | None = None
     queries: Sequence[str] = ()
     align: Sequence[str] = ()
-
-    @property
-    def measure(self) -> Measure:
-        """The unit of effects."""
-        return "difference" if self.answer is None or self.versus is not None else "answer"
 
 
 def patch_text(

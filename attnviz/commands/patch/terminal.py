@@ -7,9 +7,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.commands.patch.record import PatchEffect, PatchReport
-from attnviz.commands.patch.titles import OVER_PAIRS, patch_heading, unit_of
+from attnviz.commands.patch.titles import OVER_PAIRS, patch_heading
 from attnviz.console import Display
-from attnviz.draw.effects import LEGEND, own_cells, own_columns
+from attnviz.draw.effects import LEGEND, own_cells, own_columns, unit_of
 from attnviz.draw.labels import distinct_labels, fenced
 from attnviz.draw.matrix import by_head, largest
 from attnviz.draw.terminal.colors import folded, signed_style
@@ -48,7 +48,7 @@ def _table(
     columns = [
         Column("part"),
         *(Column("share", right=True), *error),
-        *(Column(f"change ({unit_of(report)})", right=True), *error),
+        *(Column(f"change ({unit_of(report.measure)})", right=True), *error),
         *(own_columns(answer, versus) if with_own else []),
     ]
     rows = [

@@ -58,8 +58,3 @@ def patch_ends(report: PatchReport) -> str:
         measured = difference(None, None)
     before, ends = report.before.measured, report.ends.measured
     return f"{mean}{measured}: {before:+.3f} after the text, {ends:+.3f} after the source"
-
-
-def unit_of(report: PatchReport) -> str:
-    """The unit of what is measured."""
-    return "nats" if report.question.versus is None else "logits"

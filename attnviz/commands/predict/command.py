@@ -1,27 +1,20 @@
 """`attnviz predict`: which token comes next, and what the model attended to for it."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, TypeAlias
 
-from attnviz.commands.predict.rows import of_mean, of_prediction
+from attnviz.commands.predict.rows import form_of
 from attnviz.commands.predict.run import Reading, predict_text
 from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit import options as g
-from attnviz.kit.deliver import deliver_result, destination_of
-from attnviz.kit.lines import (
-    Lines,
-    check_one_file,
-    deliver_lines,
-    each_result,
-    note_texts,
-    text_alone,
-)
+from attnviz.kit.deliver import destination_of
+from attnviz.kit.lines import Lines, run_texts
 from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import Arguments, Call, command_of, feature, only, panel_option
-from attnviz.kit.result import Result
+from attnviz.kit.result import Result, mean_result
 from attnviz.kit.session import Session
 from attnviz.kit.values import texts_of
-from attnviz.records.predict import Prediction, mean_of
 
 EachPosition: TypeAlias = Annotated[
     bool,
@@ -106,9 +99,11 @@ def predict(
     reading = Reading(top, each, lens, attribute, answer, versus)
     options = text_options(model, bos, special, truncate)
     found = [predict_text(model._loaded, one, options, reading) for one in texts]
-    parts = top if attribute else None
-    results = [of_prediction(one, parts, line) for line, one in enumerate(found, start=1)]
-    return results[0] if isinstance(text, str) else of_mean(mean_of(found)).after(results)
+    results = [
+        Result(form_of(one), one, (one.capture,), _top=top, _line=line)
+        for line, one in enumerate(found, start=1)
+    ]
+    return results[0] if isinstance(text, str) else mean_result(results)
 
 
 EPILOG = """
@@ -149,24 +144,12 @@ def command_line(
 
     Below them, the strongest links of the last position in each layer show what it attends to.
     """
-    to = destination_of(session, output)
-    check_one_file(to, lines=lines)
-    refusal = "a saved capture holds no predictions"
-    alone = None if lines else text_alone(session, text, refusal)
-    ready = model_of(session, model, run)
-    predictions = list[Prediction]()
-
-    def predicted(text: str, number: int) -> Result[Any]:
-        predictions.append(call(text=text, model=ready).record)
-        return of_prediction(predictions[-1], call.options.get("top"), number)
-
-    if alone is not None:
-        result = predicted(alone, 1)
-        note_texts(session, result.captures)
-        deliver_result(session, to, result)
-        return
-    answers = each_result(session, text, predicted)
-    # parts of logits of different tokens have no mean
-    apart = "attribute" in call.options
-    mean = (lambda: None) if apart else lambda: of_mean(mean_of(predictions))
-    deliver_lines(session, to, answers, mean)
+    run_texts(
+        session,
+        call,
+        destination_of(session, output),
+        text,
+        partial(model_of, session, model, run),
+        refusal="a saved capture holds no predictions",
+        lines=lines,
+    )

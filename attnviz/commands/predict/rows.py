@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from attnviz.draw.effects import EXACT_TOKENS, part_name, unit
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import amount, facts
-from attnviz.kit.result import Form, Result
+from attnviz.kit.result import Form
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
 from attnviz.records.predict import (
@@ -16,6 +16,7 @@ from attnviz.records.predict import (
     Prediction,
     PredictionMean,
     Question,
+    mean_of,
 )
 from attnviz.records.rows import LINE, LINE_OR_MEAN, Field, Fields, JsonOutput, measured
 from attnviz.records.tokens import Token
@@ -137,7 +138,7 @@ ANSWER = Fields[Answered](
             "The token whose logit is subtracted.",
             lambda row: row.versus and row.versus.label,
         ),
-        unit(lambda row: "logits" if row.versus else "nats"),
+        unit(lambda row: row.question.measure),
         Field(
             "measured",
             float,
@@ -227,16 +228,6 @@ def logit_parts(prediction: Prediction, top: int | None, line: int | None) -> It
         yield LogitPart(line, logit, shares.parts[i], labels, float(shares.values[0, i]))
 
 
-CANDIDATES = Form[Prediction](
-    "predict",
-    CANDIDATE,
-    candidates,
-    lambda prediction: facts(prediction.capture),
-    terminal="attnviz.commands.predict.terminal:render",
-    top=10,
-)
-ANSWERS = replace(CANDIDATES, fields=ANSWER, each=answer_of)
-LOGIT_PARTS = replace(CANDIDATES, fields=LOGIT_PART, each=logit_parts)
 MEAN = Form[PredictionMean](
     "predict",
     CANDIDATE,
@@ -244,24 +235,28 @@ MEAN = Form[PredictionMean](
     lambda mean: f"{mean.model}, mean of {amount(mean.texts, 'text')}",
     terminal="attnviz.commands.predict.terminal:render_mean",
 )
-MEAN_ANSWER = replace(MEAN, fields=ANSWER, each=mean_answer)
+CANDIDATES = Form[Prediction](
+    "predict",
+    CANDIDATE,
+    candidates,
+    lambda prediction: facts(prediction.capture),
+    terminal="attnviz.commands.predict.terminal:render",
+    top=10,
+    mean=mean_of,
+    mean_form=MEAN,
+)
+ANSWERS = replace(
+    CANDIDATES,
+    fields=ANSWER,
+    each=answer_of,
+    mean_form=replace(MEAN, fields=ANSWER, each=mean_answer),
+)
+# parts of logits of different tokens have no mean
+LOGIT_PARTS = replace(CANDIDATES, fields=LOGIT_PART, each=logit_parts, mean=None)
 
 
-def of_prediction(
-    prediction: Prediction, top: int | None = None, line: int = 1
-) -> Result[Prediction]:
-    """The next tokens, or the likeliest one's logit in parts.
-
-    Args:
-        prediction: what was predicted.
-        top: how many parts of a logit.
-        line: the number of the input line.
-    """
-    form = CANDIDATES if prediction.asked is None else ANSWERS
-    form = form if prediction.attribution is None else LOGIT_PARTS
-    return Result(form, prediction, (prediction.capture,), _top=top, _line=line)
-
-
-def of_mean(mean: PredictionMean) -> Result[PredictionMean]:
-    """How sure the model is over several texts."""
-    return Result(MEAN if mean.measured is None else MEAN_ANSWER, mean)
+def form_of(prediction: Prediction) -> Form[Prediction]:
+    """Its rows: the likeliest one's logit in parts, the answer, or the candidates."""
+    if prediction.attribution is not None:
+        return LOGIT_PARTS
+    return CANDIDATES if prediction.asked is None else ANSWERS

@@ -1,15 +1,16 @@
 """`attnviz why`: why a head attends where it does, and what it does with what it finds."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, TypeAlias
 
-from attnviz.commands.why.rows import of_why, of_write
+from attnviz.commands.why.rows import CONTRAST, WRITTEN
 from attnviz.commands.why.run import WhyQuestion, ask_why, what_it_writes
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
-from attnviz.kit.deliver import deliver_result, destination_of
-from attnviz.kit.lines import note_texts, text_alone
-from attnviz.kit.model import AnyModel, Loaded, loaded, model_of, text_options
+from attnviz.kit.deliver import destination_of
+from attnviz.kit.lines import run_texts
+from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import Call, Cli, command_of, feature, panel_option
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
@@ -114,7 +115,7 @@ def why(
     named = one_name(query), one_name(key), one_name(versus)
     question = WhyQuestion(head_names(head), *named, group, top, depth, check)
     found = ask_why(model._loaded, text, question, text_options(model, bos, special, truncate))
-    return of_why(found, top)
+    return Result(CONTRAST, found, (found.capture,), _top=top)
 
 
 @feature()
@@ -144,7 +145,8 @@ def writes(
     model = loaded(model)
     question = WhyQuestion(head_names(head), one_name(query))
     options = text_options(model, bos, special, truncate)
-    return of_write(what_it_writes(model._loaded, text, question, options))
+    found = what_it_writes(model._loaded, text, question, options)
+    return Result(WRITTEN, found, (found.capture,))
 
 
 EPILOG = """
@@ -169,7 +171,7 @@ COMMON = "file model head query key versus top check format output quiet".split(
 )
 def command_line(
     session: Session,
-    call: Call[Result[Why]],
+    call: Call[Result[Any]],
     *,
     text: g.TextIn,
     model: g.WhichModel,
@@ -193,19 +195,20 @@ def command_line(
             raise UsageError(
                 f"{option('writes')} is a table, not a picture", "leave one of them out"
             )
+        call = _writing(call.options)
     if to.format.name not in ("txt", "json") and not to.format.picture:
         hint = f"leave it out, or take {option('format', 'json')}"
         session.refuse("depth", "check", wrong="is not in the rows", hint=hint)
-    alone = text_alone(session, text, "a saved capture cannot be run again")
-    ready = model_of(session, model, run, kind)
-    if writes:
-        result: Result[Write] | Result[Why] = _what_it_writes(call.options, alone, ready)
-    else:
-        result = call(text=alone, model=ready)
-    note_texts(session, [result.record.capture])
-    deliver_result(session, to, result, canvas)
+    run_texts(
+        session,
+        call,
+        to,
+        text,
+        partial(model_of, session, model, run, kind),
+        refusal="a saved capture cannot be run again",
+        canvas=canvas,
+    )
 
 
-def _what_it_writes(options: Mapping[str, Any], text: str, model: Loaded) -> Result[Write]:
-    shared = {name: value for name, value in options.items() if name not in OF_WHY}
-    return Call(writes, shared)(text=text, model=model)
+def _writing(options: Mapping[str, Any]) -> Call[Result[Any]]:
+    return Call(writes, {name: options[name] for name in options if name not in OF_WHY})

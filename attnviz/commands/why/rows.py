@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from attnviz.draw.effects import part_name
 from attnviz.draw.labels import distinct_labels
-from attnviz.kit.result import Form, Result
+from attnviz.kit.result import Form
 from attnviz.records.parts import (
     Group,
     Moved,
@@ -274,13 +274,3 @@ WRITTEN = Form[Write](
     terminal="attnviz.commands.why.terminal:render_write",
     whole=WRITE,
 )
-
-
-def of_why(why: Why, top: int) -> Result[Why]:
-    """A contrast of a head's scores, in its `top` strongest parts."""
-    return Result(CONTRAST, why, (why.capture,), _top=top)
-
-
-def of_write(write: Write) -> Result[Write]:
-    """What a head writes."""
-    return Result(WRITTEN, write, (write.capture,))
