@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import UsageError, option
 from attnviz.kit.model import Loaded, check_as_it_is, placement_of
-from attnviz.kit.option import check_value, check_word
+from attnviz.kit.option import feature
 from attnviz.kit.prepare import load_model as run_load_model
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN, Device, DType, Engine
-from attnviz.records.capture import Kind, PairKind
+from attnviz.records.capture import PairKind
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -112,6 +112,7 @@ class Model(Loaded):
         return writes(text, self, **options)
 
 
+@feature()
 def load_model(
     model: "str | PathLike[str] | PreTrainedModel | None" = None,
     tokenizer: "PreTrainedTokenizerFast | None" = None,
@@ -122,7 +123,7 @@ def load_model(
     engine: Engine = "auto",
     device: Device = "auto",
     dtype: DType = "auto",
-    kind: Kind | None = None,
+    kind: PairKind | None = None,
     causal: bool = False,
     max_memory: int | None = None,
 ) -> Model:
@@ -152,10 +153,7 @@ def load_model(
         ModelError: it cannot be found, fetched or loaded, or there is no such device.
         UsageError: this engine does not run in this type.
     """
-    placement = placement_of(engine, device, dtype, max_memory)
-    check_word("revision", revision)
-    check_word("name", name)
-    check_value("kind", kind, PairKind | None)
+    placement = placement_of(device, dtype, max_memory)
     if model is None:
         model, name = name or BUILTIN, None
     if isinstance(model, Model):

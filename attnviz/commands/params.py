@@ -238,14 +238,15 @@ def params(
             autocompletion=completion.models,
         ),
     ] = None,
-    fetched: g.Fetched,
+    revision: g.Revision = None,
+    offline: g.Offline = False,
     screen: g.Screen,
     output: g.RecordOutput,
     noise: g.Noise,
 ) -> None:
     """Count a model's parameters: per matrix, per head, per layer and in total."""
     to = destination_of(session, output)
-    source = Source(name or BUILTIN, fetched.revision, fetched.offline, session.quiet)
+    source = Source(name or BUILTIN, revision, offline, session.quiet)
     count = parameters_of(source)
     whole = to.format.name == "json"
     result = Result(

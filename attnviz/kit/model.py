@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
-from attnviz.kit.option import check_count, check_one_of
+from attnviz.kit.option import check_number
 from attnviz.kit.prepare import TextOptions, Truncation
 from attnviz.kit.prepare import load_model as run_load_model
 from attnviz.kit.session import Session
 from attnviz.kit.values import is_torch_module
 from attnviz.models.catalog import Source
-from attnviz.models.placement import Device, DType, Engine, Placement
+from attnviz.models.placement import Device, DType, Placement
+from attnviz.records.capture import PairKind
 from attnviz.records.heads import NamedHead
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def model_of(
     session: Session,
     which: g.WhichModel,
     run: g.ModelRun,
-    kind: g.Kind | None = None,
+    kind: PairKind | None = None,
     *,
     causal: bool = False,
 ) -> Loaded:
@@ -94,17 +95,14 @@ def model_of(
     return Loaded(session.load(source), source.placement.max_memory, source)
 
 
-def placement_of(engine: Engine, device: Device, dtype: DType, max_memory: int | None) -> Placement:
-    """Where a model runs; `engine` is checked beside it.
+def placement_of(device: Device, dtype: DType, max_memory: int | None) -> Placement:
+    """Where a model runs.
 
     Raises:
-        UsageError: a value is not known.
+        UsageError: the memory is no number of bytes.
     """
-    check_one_of("engine", engine, Engine)
-    check_one_of("device", device, Device)
-    check_one_of("dtype", dtype, DType)
     if max_memory is not None:
-        check_count("max_memory", max_memory)
+        check_number("max_memory", max_memory, 1, whole=True)
     return Placement(device, dtype, max_memory)
 
 

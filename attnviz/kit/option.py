@@ -10,8 +10,8 @@ import functools
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from math import inf
 from numbers import Real
 from pathlib import Path
@@ -150,20 +150,37 @@ def check_value(name: str, value: object, annotation: Any) -> None:
     Raises:
         UsageError: it is none that the option takes.
     """
-    base, *beside = _parts(annotation)
-    info = next((each for each in beside if isinstance(each, OptionInfo)), None)
+    base, info = _plain(annotation), info_of(annotation)
     kinds = get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
+    words = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
     if value is None and NoneType in kinds:
         return
-    known = next((kind for kind in kinds if get_origin(kind) is Literal), None)
-    if known is not None:
-        check_one_of(name, value, known)
-    elif info and int in kinds and (info.min, info.max) != (None, None):
-        check_count(name, value, info.min, info.max)
-    elif info and float in kinds and (info.min, info.max) != (None, None):
-        check_number(name, value, info.min, info.max)
-    elif {*kinds} <= {str, NoneType}:
-        check_word(name, value)
+    if words:
+        if not isinstance(value, str) or value not in words:
+            known = ", ".join(map(repr, words))
+            raise UsageError(f"{option(name, repr(value))} is not known", f"give one of {known}")
+    elif not {int, float}.isdisjoint(kinds):
+        if info and (info.min, info.max) != (None, None):
+            check_number(name, value, info.min, info.max, whole=int in kinds)
+    elif {*kinds} <= {str, NoneType} and not isinstance(value, str):
+        raise UsageError(f"{option(name)} is of type {type(value).__name__}", "give a str")
+
+
+def check_number(
+    name: str, value: Any, least: float | None, most: float | None = None, *, whole: bool = False
+) -> None:
+    """Check that a number, perhaps a whole one, lies between limits, which are in it.
+
+    Raises:
+        UsageError: it is none, or lies beyond them.
+    """
+    low, high = -inf if least is None else least, inf if most is None else most
+    right = isinstance(value, int if whole else Real) and not (whole and isinstance(value, bool))
+    if not right or not low <= value <= high:
+        form = "d" if whole else "g"
+        limits = f"{low:{form}} or more" if most is None else f"{low:{form}} to {high:{form}}"
+        wrong = "is not a valid number" if whole else "is out of range"
+        raise UsageError(f"{option(name, repr(value))} {wrong}", f"give {limits}")
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:
@@ -194,33 +211,31 @@ def _spread(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return spread
 
 
+def info_of(annotation: Any) -> OptionInfo | None:
+    """What is declared beside a type, where that is an option."""
+    return next((each for each in _parts(annotation) if isinstance(each, OptionInfo)), None)
+
+
 def _options(function: Callable[..., Any]) -> dict[str, tuple[inspect.Parameter, OptionInfo]]:
     """The parameters of a function that are options, with their declarations."""
-    return {
-        name: (each, info)
-        for name, each in _spread(function).items()
-        for info in _parts(each.annotation)
-        if isinstance(info, OptionInfo)
-    }
+    infos = ((name, each, info_of(each.annotation)) for name, each in _spread(function).items())
+    return {name: (each, info) for name, each, info in infos if info}
 
 
 def _documented(function: Callable[..., Any]) -> str | None:
     """The docstring, with a line for each option."""
     if function.__doc__ is None:  # python -OO
         return None
-    text = inspect.cleandoc(function.__doc__)
-    before, ending, after = text, "", ""
-    for heading in ("\n\nRaises:", "\n\nReturns:"):
-        head, found, rest = before.partition(heading)
-        if found:
-            before, ending, after = head, found, f"{rest}{ending}{after}"
+    before, *after = re.split(
+        r"(\n\n(?:Returns|Raises):)", inspect.cleandoc(function.__doc__), maxsplit=1
+    )
     options = {name: info for name, (_, info) in _options(function).items()}
     flags = {flag: name for name, info in options.items() for flag in flags_of(info)}
     lines = (
         textwrap.fill(f"{name}: {_in_python(info.help or '', flags)}", 94, subsequent_indent="    ")
         for name, info in options.items()
     )
-    return f"{before}\n{textwrap.indent(chr(10).join(lines), '    ')}{ending}{after}"
+    return f"{before}\n{textwrap.indent(chr(10).join(lines), '    ')}{''.join(after)}"
 
 
 def flags_of(info: OptionInfo) -> list[str]:
@@ -237,39 +252,6 @@ def _in_python(help: str, flags: Mapping[str, str]) -> str:
         lambda flag: flags.get(flag[0], flag[0].strip("-").replace("-", "_")),
         text,
     )
-
-
-# What typer checks for the command line, checked for Python.
-
-
-def check_one_of(name: str, value: object, choices: Any) -> None:
-    """Check a value that is one of several words, the literals of a type."""
-    if not isinstance(value, str) or value not in get_args(choices):
-        known = ", ".join(map(repr, get_args(choices)))
-        raise UsageError(f"{option(name, repr(value))} is not known", f"give one of {known}")
-
-
-def check_count(name: str, value: Any, least: float | None = 1, most: float | None = None) -> None:
-    """Check a whole number."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if whole and (-inf if least is None else least) <= value <= (inf if most is None else most):
-        return
-    limits = f"{least} or more" if most is None else f"{least} to {most}"
-    raise UsageError(f"{option(name, repr(value))} is not a valid number", f"give {limits}")
-
-
-def check_number(name: str, value: object, least: float | None, most: float | None) -> None:
-    """Check a number."""
-    low, high = -inf if least is None else least, inf if most is None else most
-    if not isinstance(value, Real) or not low <= float(value) <= high:
-        limits = f"{low:g} or more" if most is None else f"{low:g} to {high:g}"
-        raise UsageError(f"{option(name, repr(value))} is out of range", f"give {limits}")
-
-
-def check_word(name: str, value: object) -> None:
-    """Check a text that an option takes; None, for none, passes."""
-    if not isinstance(value, str | None):
-        raise UsageError(f"{option(name)} is of type {type(value).__name__}", "give a str")
 
 
 # The command line of a function, and of groups.
@@ -293,37 +275,39 @@ class Call(Generic[R]):
         return result
 
 
-def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a typer command of a function of a session, groups and single options.
-
-    The session gets the consoles that the group with `no_color` asks for, and knows which
-    parameters the user gave. A configured default that does nothing for what was asked is left
-    out; commands check their options before they read or run anything.
-    """
-    own = list(inspect.signature(function).parameters.values())[1:]
-    return _command(function, own, lambda session, packed, _: function(session, **packed))
-
-
 def command_of(
-    function: Callable[..., R], parameters: str
+    function: Callable[..., R] | None = None, parameters: str = ""
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function of a session, a `Call`, and what only the command line has.
+    """Make a typer command of a function of a session, a `Call`, and what only the shell has.
 
-    `parameters`: the options of the command in their order: names of options of the Python
-    `function`, of groups and of single options of the decorated one.
+    Without a function of Python there is no `Call`. The session gets the consoles that were asked
+    for, and knows which parameters the user gave. A configured default that does nothing for what
+    was asked is left out; commands check their options before they read or run anything.
+
+    Args:
+        function: that of Python.
+        parameters: the options of the command in their order: names of options of `function`, and
+            of groups and single options of the decorated one. Empty: the latter alone.
     """
-    options = _options(function)
-    defaults = {name: each.default for name, each in _spread(function).items()}
+    options = _options(function) if function else {}
+    defaults = {name: each.default for name, each in _spread(function).items()} if function else {}
 
     def made(run: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(run).parameters
+        own = {
+            name: each
+            for name, each in inspect.signature(run).parameters.items()
+            if each.kind is inspect.Parameter.KEYWORD_ONLY
+        }
         listed = [
-            own[name] if name in own else _typed(*options[name]) for name in parameters.split()
+            own[name] if name in own else _typed(*options[name])
+            for name in parameters.split() or own
         ]
-        missing = {*own} - {each.name for each in listed}
-        assert len(missing) == 2, missing  # the session and the call
+        assert own.keys() <= {each.name for each in listed}, own
 
-        def call(session: Session, packed: dict[str, Any], values: dict[str, Any]) -> None:
+        def begun(session: Session, values: dict[str, Any]) -> None:
+            packed = {name: _packed(name, each.annotation, values) for name, each in own.items()}
+            if function is None:
+                return run(session, **packed)
             chosen = {name: values[name] for name in values if session.chosen(name)}
             named = {name: value for name, value in values.items() if name not in options}
             told = (name for name in chosen if _is_chosen(chosen[name], defaults.get(name)))
@@ -331,15 +315,44 @@ def command_of(
             for rule in function._rules:  # type: ignore[attr-defined]
                 rule(arguments)
             picked = {name: value for name, value in chosen.items() if name in options}
-            run(
-                session,
-                Call(function, picked),
-                **{name: packed[name] for name in packed if name in own},
-            )
+            return run(session, Call(function, picked), **packed)
 
-        return _command(run, listed, call)
+        return _typer_command(run, _for_typer(listed), begun)
 
     return made
+
+
+command = command_of()
+"""Makes a typer command of a function that Python does not have."""
+
+
+def _typer_command(
+    function: Callable[..., None],
+    parameters: list[inspect.Parameter],
+    run: Callable[[Session, dict[str, Any]], None],
+) -> Callable[..., None]:
+    """The command of these parameters, which goes on without a configured default that is idle."""
+    defaults = {each.name: each.default for each in parameters}
+
+    @functools.wraps(function)
+    def typed(context: typer.Context, **values: Any) -> None:
+        session = session_of(context)
+        values.pop("help_all")
+        while True:
+            try:
+                session.begin(context)
+                return run(session, dict(values))
+            except IdleOption as error:
+                names = (name if name in defaults else argument(name) for name in error.names)
+                idle = next(filter(session.configured, names), None)
+                if idle is None:
+                    raise
+                session.leave_out(idle)  # this default was meant for other calls
+                values[idle] = defaults[idle]
+
+    typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    typed.__annotations__ = {each.name: each.annotation for each in parameters}
+    return typed
 
 
 def _typed(parameter: inspect.Parameter, info: OptionInfo) -> inspect.Parameter:
@@ -351,65 +364,31 @@ def _typed(parameter: inspect.Parameter, info: OptionInfo) -> inspect.Parameter:
     return parameter.replace(annotation=Annotated[cli.type or base, info], default=default)
 
 
-def _command(
-    function: Callable[..., None],
-    parameters: list[inspect.Parameter],
-    run: Callable[[Session, dict[str, Any], dict[str, Any]], None],
-) -> Callable[..., None]:
-    """The typer command of these parameters; `run` gets them with their groups packed, and all."""
-    groups: dict[str, type[Any]] = {
-        p.name: p.annotation
-        for p in parameters
-        if isinstance(p.annotation, type) and is_dataclass(p.annotation)
-    }
+def _is_group(annotation: Any) -> bool:
+    return isinstance(annotation, type) and is_dataclass(annotation)
 
-    def begun(session: Session, context: typer.Context, values: dict[str, Any]) -> None:
-        packed = {
-            name: group(**{each.name: values[each.name] for each in fields(group)})
-            for name, group in groups.items()
-        }
-        screens = (vars(each) for each in packed.values() if hasattr(each, "no_color"))
-        session.begin(context, **next(screens, {}))
-        single = {each.name: values[each.name] for each in parameters if each.name not in groups}
-        run(session, {**packed, **single}, values)
 
-    @functools.wraps(function)
-    def typed(context: typer.Context, **values: Any) -> None:
-        session = session_of(context)
-        values.pop("help_all")
-        while True:
-            try:
-                return begun(session, context, dict(values))
-            except IdleOption as error:
-                names = (name if name in defaults else argument(name) for name in error.names)
-                idle = next(filter(session.configured, names), None)
-                if idle is None:
-                    raise
-                session.leave_out(idle)  # this default was meant for other calls
-                values[idle] = defaults[idle]
+def _packed(name: str, annotation: Any, values: Mapping[str, Any]) -> Any:
+    """The value of an option, or a group with those of its options."""
+    if not _is_group(annotation):
+        return values[name]
+    return annotation(**{each.name: values[each.name] for each in fields(annotation)})
 
-    spread = [_parameter("context", typer.Context, inspect.Parameter.empty)]
+
+def _for_typer(parameters: Iterable[inspect.Parameter]) -> list[inspect.Parameter]:
+    """The parameters of a command, among them those of the groups, in their places."""
+    spread: list[tuple[str, Any, Any]] = [("context", typer.Context, inspect.Parameter.empty)]
     for each in parameters:
-        if each.name in groups:
-            spread += [
-                _parameter(one.name, Annotated[_plain(one.type), info_of(one)], one.default)
-                for one in fields(groups[each.name])
-            ]
+        if _is_group(each.annotation):
+            spread += [(one.name, one.type, one.default) for one in fields(each.annotation)]
         else:
-            spread.append(_parameter(each.name, each.annotation, each.default))
-    spread.append(_parameter("help_all", Annotated[bool, HELP_ALL], False))
-    defaults = {each.name: each.default for each in spread}
-    typed.__signature__ = inspect.Signature(spread)  # type: ignore[attr-defined]
-    typed.__annotations__ = {each.name: each.annotation for each in spread}
-    return typed
-
-
-def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
-    of, *info = _parts(annotation)
-    if of in (Path, Path | None) and info and isinstance(info[0], OptionInfo):
-        info[0].parser = _path
+            spread.append((each.name, each.annotation, each.default))
+    spread.append(("help_all", Annotated[bool, HELP_ALL], False))
+    for _, annotation, _ in spread:
+        if _plain(annotation) in (Path, Path | None) and (info := info_of(annotation)):
+            info.parser = _path
     kind = inspect.Parameter.KEYWORD_ONLY  # which may come in any order, with defaults or not
-    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+    return [inspect.Parameter(n, kind, annotation=of, default=value) for n, of, value in spread]
 
 
 def _path(given: str | Path) -> Path:
@@ -419,20 +398,5 @@ def _path(given: str | Path) -> Path:
 
 
 def panel_option(panel: str, *flags: str, help: str, **more: Any) -> Any:
-    """An option in a panel of the help, for the `Annotated` of a single parameter."""
+    """An option in a panel of the help, for the `Annotated` of a parameter or a field."""
     return typer.Option(*flags, help=help, rich_help_panel=panel, **more)
-
-
-def option_field(panel: str, default: Any, *flags: str, help: str, **more: Any) -> Any:
-    """A field of a group: an option in a panel of the help."""
-    return declared(default, panel_option(panel, *flags, help=help, **more))
-
-
-def declared(default: Any, info: Any) -> Any:
-    """A field of a group, whose option is declared elsewhere."""
-    return field(default=default, metadata={"typer": info})
-
-
-def info_of(one: Field[Any]) -> Any:
-    """What a field of a group declares: beside its type, or beside its default."""
-    return one.metadata["typer"] if one.metadata else _parts(one.type)[-1]

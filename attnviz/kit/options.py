@@ -4,20 +4,19 @@
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import typer
-from typer.models import OptionInfo
 
 from attnviz.console import ColorMode
 from attnviz.errors import UsageError, option
 from attnviz.kit import completion
 from attnviz.kit.defaults import NOT_HERE, bare
 from attnviz.kit.formats import PICTURES, ROWS, VIEWS
-from attnviz.kit.option import Arguments, Cli, info_of, option_field, panel_option
+from attnviz.kit.option import Arguments, Cli, flags_of, info_of, panel_option
 from attnviz.kit.prepare import TextOptions, Truncation
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source
@@ -29,19 +28,16 @@ from attnviz.records.transforms import How, Over
 # The headings of help, and what declares an option under each.
 TEXT, MODEL, HEADS, TOKENS = "The text", "The model", "Which heads", "Which tokens"
 LOOK, OUTPUT = "How it is shown", "Where it goes"
-of_text, of_model, of_heads, of_tokens, of_look, of_output = (
-    partial(option_field, panel) for panel in (TEXT, MODEL, HEADS, TOKENS, LOOK, OUTPUT)
+text_option, model_option, heads_option, tokens_option, look_option, output_option = (
+    partial(panel_option, panel) for panel in (TEXT, MODEL, HEADS, TOKENS, LOOK, OUTPUT)
 )
 
 
 def shared_keys() -> list[str]:
     """The options that commands share, by their names in the user's file of defaults."""
-    values = list(globals().values())
-    found = [info_of(one) for each in values if is_dataclass(each) for one in fields(each)]
-    found += [one for each in values for one in get_args(each)]
-    options = [each for each in found if isinstance(each, OptionInfo)]
-    flags = ((str(each.default).partition("/")[0], *(each.param_decls or ())) for each in options)
-    keys = {bare(max(each, key=len)) for each in flags}
+    shared = list(globals().values())
+    shared += [one.type for each in shared if is_dataclass(each) for one in fields(each)]
+    keys = {bare(flags_of(info)[0]) for info in map(info_of, shared) if info}
     return sorted(keys.difference(NOT_HERE))
 
 
@@ -58,16 +54,14 @@ LayerNames: TypeAlias = str | int | Sequence[str | int]
 
 # Options that functions of Python take, too.
 
-LAYER = panel_option(
-    HEADS,
+LAYER = heads_option(
     "--layer",
     "-l",
     metavar="LAYERS",
     help="Layers, counted from 0: 1, 0-3, 0,2 or all. Without --head: every head of these layers.",
 )
 LayersNamed: TypeAlias = Annotated[HeadNames | None, Cli(str | None), LAYER]
-HEAD = panel_option(
-    HEADS,
+HEAD = heads_option(
     "--head",
     "-H",
     metavar="HEADS",
@@ -77,14 +71,11 @@ HEAD = panel_option(
 HeadsNamed: TypeAlias = Annotated[HeadNames | None, Cli(str | None), HEAD]
 Truncate: TypeAlias = Annotated[
     Truncation | None,
-    panel_option(
-        TEXT, "--truncate", help="Cut a text that is too long for the model, on this side."
-    ),
+    text_option("--truncate", help="Cut a text that is too long for the model, on this side."),
 ]
 Bos: TypeAlias = Annotated[
     bool | None,
-    panel_option(
-        TEXT,
+    text_option(
         "--bos/--no-bos",
         help="Put a beginning token (BOS) before the text. Default: as the model was trained.",
         show_default=False,
@@ -92,18 +83,16 @@ Bos: TypeAlias = Annotated[
 ]
 Special: TypeAlias = Annotated[
     bool,
-    panel_option(TEXT, "--special", help="Read <|endoftext|> in the text as the special token."),
+    text_option("--special", help="Read <|endoftext|> in the text as the special token."),
 ]
-ANSWER = panel_option(
-    TEXT,
+ANSWER = text_option(
     "--answer",
     metavar="TOKEN",
     help="Measure the log-probability of this token after the text.",
 )
 AnswerWord: TypeAlias = Annotated[str | None, ANSWER]
 AnswerWords: TypeAlias = Annotated[str | Sequence[str] | None, Cli(str | None), ANSWER]
-VERSUS = panel_option(
-    TEXT,
+VERSUS = text_option(
     "--versus",
     metavar="TOKEN",
     help="With --answer, measure by how much its logit exceeds this token's.",
@@ -114,8 +103,7 @@ VersusWords: TypeAlias = Annotated[str | Sequence[str] | None, Cli(str | None), 
 OneHead: TypeAlias = Annotated[
     HeadName | None,
     Cli(str | None),
-    panel_option(
-        HEADS,
+    heads_option(
         "--head",
         "-H",
         metavar="HEAD",
@@ -128,8 +116,7 @@ OneToken: TypeAlias = str | int
 OneQuery: TypeAlias = Annotated[
     OneToken | None,
     Cli(str | None),
-    panel_option(
-        TOKENS,
+    tokens_option(
         "--query",
         metavar="TOKEN",
         help="The query: a token, creature#2, or an index (-1 is the last one). Default: the "
@@ -139,8 +126,7 @@ OneQuery: TypeAlias = Annotated[
 
 Weighted: TypeAlias = Annotated[
     bool,
-    panel_option(
-        HEADS,
+    heads_option(
         "--weighted",
         help="Norm-based attention: each weight times the norm of the vector that its key "
         "contributes.",
@@ -148,8 +134,7 @@ Weighted: TypeAlias = Annotated[
 ]
 Chars: TypeAlias = Annotated[
     bool | None,
-    panel_option(
-        TOKENS,
+    tokens_option(
         "--chars/--no-chars",
         help="Merge tokens that are parts of one character. Default: only show merges them, in the "
         "terminal and in pictures.",
@@ -158,16 +143,14 @@ Chars: TypeAlias = Annotated[
 ]
 Words: TypeAlias = Annotated[
     bool,
-    panel_option(
-        TOKENS,
+    tokens_option(
         "--words",
         help="Merge the pieces of each word; a Chinese character counts as a word.",
     ),
 ]
 DropSink: TypeAlias = Annotated[
     bool,
-    panel_option(
-        TOKENS,
+    tokens_option(
         "--drop-sink",
         help="Remove the first token (BOS, if there is one) from the keys and rescale each row to "
         "sum to 1.",
@@ -176,8 +159,7 @@ DropSink: TypeAlias = Annotated[
 DropKey: TypeAlias = Annotated[
     Names,
     Cli(list[str] | None),
-    panel_option(
-        TOKENS,
+    tokens_option(
         "--drop-key",
         metavar="TOKEN",
         help="Remove these keys in the same way. Given as for --query.",
@@ -186,8 +168,7 @@ DropKey: TypeAlias = Annotated[
 
 TargetText: TypeAlias = Annotated[
     str | None,
-    panel_option(
-        MODEL,
+    model_option(
         "--target",
         metavar="TEXT",
         help="The output to assume for an encoder-decoder. Default: the output it generates.",
@@ -195,8 +176,7 @@ TargetText: TypeAlias = Annotated[
 ]
 MaskLater: TypeAlias = Annotated[
     bool,
-    panel_option(
-        MODEL,
+    model_option(
         "--causal",
         help="Mask later tokens in --model embeddings and in examples, which otherwise have none.",
     ),
@@ -205,24 +185,21 @@ LARGEST_SEED = (1 << 32) - 1
 
 Reduce: TypeAlias = Annotated[
     How | None,
-    panel_option(
-        HEADS,
+    heads_option(
         "--reduce",
         help="Show the mean or the maximum of the chosen heads (default: all heads).",
     ),
 ]
 ReduceOver: TypeAlias = Annotated[
     Over | None,
-    panel_option(
-        HEADS,
+    heads_option(
         "--over",
         help="Reduce over the heads of each layer, over the layers, or over both. Default: all.",
     ),
 ]
 Rollout: TypeAlias = Annotated[
     bool,
-    panel_option(
-        HEADS,
+    heads_option(
         "--rollout",
         help="Attention rollout: the product of the attention of all layers, or of all up to "
         "--layer.",
@@ -230,8 +207,7 @@ Rollout: TypeAlias = Annotated[
 ]
 ShowScores: TypeAlias = Annotated[
     bool,
-    panel_option(
-        HEADS,
+    heads_option(
         "--scores",
         help="Show scores instead of weights: scaled q·k, before mask and softmax.",
     ),
@@ -239,8 +215,7 @@ ShowScores: TypeAlias = Annotated[
 Queries: TypeAlias = Annotated[
     Names,
     Cli(list[str] | None),
-    panel_option(
-        TOKENS,
+    tokens_option(
         "--query",
         metavar="TOKEN",
         help="Show only these queries (rows): a token, creature#2 (its second occurrence), an "
@@ -250,8 +225,7 @@ Queries: TypeAlias = Annotated[
 Keys: TypeAlias = Annotated[
     Names,
     Cli(list[str] | None),
-    panel_option(
-        TOKENS,
+    tokens_option(
         "--key",
         metavar="TOKEN",
         help="Show only these keys (columns). Given as for --query.",
@@ -259,15 +233,14 @@ Keys: TypeAlias = Annotated[
 ]
 TopKeys: TypeAlias = Annotated[
     int | None,
-    panel_option(
-        TOKENS, "--top", metavar="K", min=1, help="Show only the K strongest keys of each query."
+    tokens_option(
+        "--top", metavar="K", min=1, help="Show only the K strongest keys of each query."
     ),
 ]
 LeastWeight: TypeAlias = Annotated[
     float,
     Cli(float, default=0.0),
-    panel_option(
-        TOKENS,
+    tokens_option(
         "--min",
         metavar="W",
         min=0.0,
@@ -277,14 +250,11 @@ LeastWeight: TypeAlias = Annotated[
     ),
 ]
 NoSelf: TypeAlias = Annotated[
-    bool, panel_option(TOKENS, "--no-self", help="Hide links from a token to itself.")
+    bool, tokens_option("--no-self", help="Hide links from a token to itself.")
 ]
 NoPrevious: TypeAlias = Annotated[
-    bool, panel_option(TOKENS, "--no-previous", help="Hide links to the previous token.")
+    bool, tokens_option("--no-previous", help="Hide links to the previous token.")
 ]
-
-# Options: which heads, which tokens, and what is done to patterns.
-
 
 # Options: how things are shown.
 
@@ -297,8 +267,7 @@ def _known_view(name: str | None) -> str | None:
 
 ViewName: TypeAlias = Annotated[
     str | None,
-    panel_option(
-        LOOK,
+    look_option(
         "--view",
         metavar="|".join(VIEWS),
         help=" ".join(f"{name}: {what}." for name, what in VIEWS.items()),
@@ -308,8 +277,7 @@ ViewName: TypeAlias = Annotated[
 ]
 Orientation: TypeAlias = Annotated[
     Orient | None,
-    panel_option(
-        LOOK,
+    look_option(
         "--orient",
         help="key-rows draws keys as rows, as some lessons do; columns then sum to 1.",
         show_default="query-rows",
@@ -317,8 +285,7 @@ Orientation: TypeAlias = Annotated[
 ]
 ColorMap: TypeAlias = Annotated[
     str | None,
-    panel_option(
-        LOOK,
+    look_option(
         "--cmap",
         metavar="NAME",
         help="The Matplotlib colour map of a picture.",
@@ -328,8 +295,7 @@ ColorMap: TypeAlias = Annotated[
 ]
 Dpi: TypeAlias = Annotated[
     int | None,
-    panel_option(
-        LOOK,
+    look_option(
         "--dpi",
         metavar="N",
         help="The resolution of a picture, in dots per inch.",
@@ -338,8 +304,7 @@ Dpi: TypeAlias = Annotated[
 ]
 ScaleOfColors: TypeAlias = Annotated[
     ColorScale | None,
-    panel_option(
-        LOOK,
+    look_option(
         "--color-scale",
         help="The colour scale of a picture: linear, log (which shows small weights), or each row "
         "on its own scale.",
@@ -348,8 +313,7 @@ ScaleOfColors: TypeAlias = Annotated[
 ]
 Title: TypeAlias = Annotated[
     str | None,
-    panel_option(
-        LOOK,
+    look_option(
         "--title",
         metavar="TITLE",
         help="The title of a picture, above the line that says which model, text and head it is "
@@ -376,26 +340,30 @@ class Canvas:
 class Color:
     """Whether the terminal shows colours."""
 
-    color: ColorMode = of_look(
-        "auto",
-        "--color",
-        help="Whether to use colours. auto: on a terminal, unless NO_COLOR is set. always: in a "
-        "pipe, too.",
-    )
-    no_color: bool = of_look(False, "--no-color", help="The same as --color never.")
+    color: Annotated[
+        ColorMode,
+        look_option(
+            "--color",
+            help="Whether to use colours. auto: on a terminal, unless NO_COLOR is set. always: in "
+            "a pipe, too.",
+        ),
+    ] = "auto"
+    no_color: Annotated[bool, look_option("--no-color", help="The same as --color never.")] = False
 
 
 @dataclass(frozen=True)
 class Screen(Color):
     """What the terminal shows."""
 
-    width: int | None = of_look(
-        None,
-        "--width",
-        metavar="N",
-        help="The width of terminal output in columns, 40 or more.",
-        show_default="the terminal's",
-    )
+    width: Annotated[
+        int | None,
+        look_option(
+            "--width",
+            metavar="N",
+            help="The width of terminal output in columns, 40 or more.",
+            show_default="the terminal's",
+        ),
+    ] = None
 
 
 # Options: the text, how it becomes tokens, and what is measured after it.
@@ -405,18 +373,18 @@ class Screen(Color):
 class TextIn:
     """The one text of a command, or the saved capture in its place."""
 
-    text: str | None = field(
-        default=None,
-        metadata={
-            "typer": typer.Argument(
-                metavar="TEXT",
-                autocompletion=completion.captures,
-                help="The text, - for standard input, or the name of a saved capture (.npz).",
-                show_default=False,
-            )
-        },
-    )
-    file: Path | None = of_text(None, "--file", metavar="FILE", help="Read the text from a file.")
+    text: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TEXT",
+            autocompletion=completion.captures,
+            help="The text, - for standard input, or the name of a saved capture (.npz).",
+            show_default=False,
+        ),
+    ] = None
+    file: Annotated[
+        Path | None, text_option("--file", metavar="FILE", help="Read the text from a file.")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -436,63 +404,66 @@ class Tokens:
 # Options: the model, and how it runs.
 
 
-@dataclass(frozen=True)
-class Fetched:
-    """How a model of the hub may be had."""
-
-    revision: str | None = of_model(
-        None, "--revision", metavar="REV", help="A branch, tag or commit of a hub model."
-    )
-    offline: bool = of_model(
-        False, "--offline", help="Never use the network; a hub model must be in the cache."
-    )
+Revision: TypeAlias = Annotated[
+    str | None,
+    model_option("--revision", metavar="REV", help="A branch, tag or commit of a hub model."),
+]
+Offline: TypeAlias = Annotated[
+    bool,
+    model_option("--offline", help="Never use the network; a hub model must be in the cache."),
+]
 
 
 @dataclass(frozen=True)
-class Named:
-    """The model's name."""
-
-    model: str = of_model(
-        "builtin",
-        "--model",
-        "-m",
-        metavar="NAME",
-        envvar="ATTNVIZ_MODEL",
-        autocompletion=completion.models,
-        help="builtin, translator, embeddings, a hub id such as gpt2, or a model's folder.",
-    )
-
-
-@dataclass(frozen=True)
-class WhichModel(Fetched, Named):
+class WhichModel:
     """The model, and how it may be had."""
+
+    model: Annotated[
+        str,
+        model_option(
+            "--model",
+            "-m",
+            metavar="NAME",
+            envvar="ATTNVIZ_MODEL",
+            autocompletion=completion.models,
+            help="builtin, translator, embeddings, a hub id such as gpt2, or a model's folder.",
+        ),
+    ] = "builtin"
+    revision: Revision = None
+    offline: Offline = False
 
 
 @dataclass(frozen=True)
 class ModelRun:
     """Where and how the model runs."""
 
-    engine: Engine = of_model(
-        "auto",
-        "--engine",
-        help="The code that runs a GPT-2: from scratch (native), or transformers, which runs all "
-        "other models. auto: native where possible.",
-    )
-    device: Device = of_model(
-        "auto", "--device", help="The device to run on. auto: a GPU if there is one."
-    )
-    dtype: DType = of_model(
-        "auto",
-        "--dtype",
-        help="The precision of the run. auto: float32. The weights shown are always float32.",
-    )
-    max_memory: str | None = of_model(
-        None,
-        "--max-memory",
-        metavar="SIZE",
-        help="Refuse a run that needs more memory than this: 4GB, 1.5GiB. Default: 80% of the "
-        "free memory.",
-    )
+    engine: Annotated[
+        Engine,
+        model_option(
+            "--engine",
+            help="The code that runs a GPT-2: from scratch (native), or transformers, which runs "
+            "all other models. auto: native where possible.",
+        ),
+    ] = "auto"
+    device: Annotated[
+        Device, model_option("--device", help="The device to run on. auto: a GPU if there is one.")
+    ] = "auto"
+    dtype: Annotated[
+        DType,
+        model_option(
+            "--dtype",
+            help="The precision of the run. auto: float32. The weights shown are always float32.",
+        ),
+    ] = "auto"
+    max_memory: Annotated[
+        str | None,
+        model_option(
+            "--max-memory",
+            metavar="SIZE",
+            help="Refuse a run that needs more memory than this: 4GB, 1.5GiB. Default: 80% of the "
+            "free memory.",
+        ),
+    ] = None
 
     @property
     def placement(self) -> Placement:
@@ -513,45 +484,23 @@ class ModelRun:
         return Placement(self.device, self.dtype, size)
 
 
-@dataclass(frozen=True)
-class Verify:
-    """Whether the capture is checked against transformers."""
-
-    verify: bool = of_model(
-        False,
+Verify: TypeAlias = Annotated[
+    bool,
+    model_option(
         "--verify",
         help="Compare the model's output with and without capture, and the weights with "
         "transformers' own eager attention. A difference that float32 rounding does not explain "
         "ends with exit code 1.",
-    )
-
-
-@dataclass(frozen=True)
-class Target:
-    """What an encoder-decoder is to have written."""
-
-    target: TargetText = None
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Which attention of an encoder-decoder."""
-
-    kind: PairKind | None = of_model(
-        None,
+    ),
+]
+WhichKind: TypeAlias = Annotated[
+    PairKind | None,
+    model_option(
         "--kind",
         help="Which attention of an encoder-decoder to show: from its output to its input "
         "(cross), or within either of them. Default: cross.",
-    )
-
-
-@dataclass(frozen=True)
-class Causal:
-    """Whether later tokens are masked."""
-
-    causal: MaskLater = False
-
-
+    ),
+]
 RUN = (
     "model revision offline engine device dtype max_memory verify target kind causal truncate bos "
     "special"
@@ -580,7 +529,7 @@ def source_of(
     session: Session,
     which: WhichModel,
     run: ModelRun | None = None,
-    kind: Kind | None = None,
+    kind: PairKind | None = None,
     *,
     causal: bool = False,
 ) -> Source:
@@ -590,7 +539,7 @@ def source_of(
         revision=which.revision,
         offline=which.offline,
         quiet=session.quiet,
-        kind=kind.kind if kind else None,
+        kind=kind,
         causal=causal,
         engine=run.engine if run else "auto",
         placement=(run or ModelRun()).placement,
@@ -615,33 +564,35 @@ def _set(name: str) -> Callable[[typer.Context, bool], bool]:
 class Noise:
     """What is said on stderr."""
 
-    quiet: bool = of_output(
-        False,
-        "--quiet",
-        "-q",
-        help="Print no notes and no progress on stderr.",
-        callback=_set("quiet"),
-    )
-    debug: bool = of_output(
-        False,
-        "--debug",
-        help="Show the traceback of an error.",
-        callback=_set("debug"),
-        is_eager=True,
-    )
+    quiet: Annotated[
+        bool,
+        output_option(
+            "--quiet",
+            "-q",
+            help="Print no notes and no progress on stderr.",
+            callback=_set("quiet"),
+        ),
+    ] = False
+    debug: Annotated[
+        bool,
+        output_option(
+            "--debug",
+            help="Show the traceback of an error.",
+            callback=_set("debug"),
+            is_eager=True,
+        ),
+    ] = False
 
 
 def _format(*formats: str, note: str = "") -> Any:
-    *first, last = ("txt (as in the terminal)", *formats)
-    said = f"{', '.join(first)} or {last}{note}."
-    return of_output(
-        None,
+    *first, last = ("txt (as in the terminal)", *formats[1:])
+    return output_option(
         "--format",
         "-f",
         metavar="FORMAT",
-        help=said,
+        help=f"{', '.join(first)} or {last}{note}.",
         show_default="txt",
-        autocompletion=completion.formats(("txt", *formats)),
+        autocompletion=completion.formats(formats),
     )
 
 
@@ -653,14 +604,16 @@ class OutputOptions:
     """Where a result goes, and in which of the formats that the command writes."""
 
     formats: ClassVar[tuple[str, ...]] = (*RECORDS, "npz", "html", *PICTURES)
-    format: str | None = _format(*formats[1:])
-    output: Path | None = of_output(
-        None,
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write to a file; its suffix sets the format. -: to standard output.",
-    )
+    format: Annotated[str | None, _format(*formats)] = None
+    output: Annotated[
+        Path | None,
+        output_option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write to a file; its suffix sets the format. -: to standard output.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -668,7 +621,7 @@ class RecordOutput(OutputOptions):
     """Where records go."""
 
     formats = RECORDS
-    format: str | None = _format(*formats[1:])
+    format: Annotated[str | None, _format(*formats)] = None
 
 
 @dataclass(frozen=True)
@@ -676,7 +629,7 @@ class ReportOutput(OutputOptions):
     """Where records go, or a picture of them."""
 
     formats = (*RECORDS, *PICTURES)
-    format: str | None = _format(*formats[1:])
+    format: Annotated[str | None, _format(*formats)] = None
 
 
 @dataclass(frozen=True)
@@ -684,7 +637,7 @@ class ComparisonOutput(ReportOutput):
     """Where records go, a picture of them, or a matrix."""
 
     formats = (*RECORDS, "npz", *PICTURES)
-    format: str | None = _format(*formats[1:])
+    format: Annotated[str | None, _format(*formats)] = None
 
 
 @dataclass(frozen=True)
@@ -692,7 +645,7 @@ class PageOutput(ReportOutput):
     """Where records go, a picture of them, or a page."""
 
     formats = (*RECORDS, "html", *PICTURES)
-    format: str | None = _format(*formats[1:])
+    format: Annotated[str | None, _format(*formats)] = None
 
 
 @dataclass(frozen=True)
@@ -700,7 +653,7 @@ class CalculationOutput(OutputOptions):
     """Where a calculation goes."""
 
     formats = ("txt", "json", "npz")
-    format: str | None = _format("json", "npz", note=" (every number, in full)")
+    format: Annotated[str | None, _format(*formats, note=" (every number, in full)")] = None
 
 
 @dataclass(frozen=True)
@@ -708,4 +661,4 @@ class ObjectOutput(OutputOptions):
     """Where one object goes."""
 
     formats = ("txt", "json")
-    format: str | None = _format("json")
+    format: Annotated[str | None, _format(*formats)] = None

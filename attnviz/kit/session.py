@@ -55,14 +55,7 @@ class Session:
     def __post_init__(self) -> None:
         self.consoles = make_consoles(self.environment)
 
-    def begin(
-        self,
-        context: typer.Context,
-        *,
-        width: int | None = None,
-        color: ColorMode = "auto",
-        no_color: bool = False,
-    ) -> None:
+    def begin(self, context: typer.Context) -> None:
         """Take over what a command was given.
 
         Raises:
@@ -72,11 +65,14 @@ class Session:
         self.context = context
         if self.misconfigured is not None:
             raise self.misconfigured
-        if no_color and color != "never" and self.given("color"):
-            raise UsageError(
-                f"{option('no_color')} and {option('color', color)} disagree", "give one of them"
-            )
-        color = "never" if no_color else color
+        color: ColorMode = context.params.get("color", "auto")
+        if context.params.get("no_color"):
+            if color != "never" and self.given("color"):
+                raise UsageError(
+                    f"{option('no_color')} and {option('color', color)} disagree",
+                    "give one of them",
+                )
+            color = "never"
         # named as they are typed: --max-new-tokens is max_new_tokens, as in Python
         chosen = {
             as_flag(name).removeprefix("--").replace("-", "_"): value
@@ -84,6 +80,7 @@ class Session:
             if self.chosen(name) and name not in ELSEWHERE
         }
         begin(chosen, context.params.get("seed"))
+        width = context.params.get("width")
         self.consoles = make_consoles(self.environment, width=width, color=color)
 
     def given(self, *options: str | type[Any]) -> tuple[str, ...]:

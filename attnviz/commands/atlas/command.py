@@ -27,7 +27,7 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver, deliver_result, destination_of
 from attnviz.kit.lines import say
-from attnviz.kit.option import command, option_field
+from attnviz.kit.option import command
 from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
 from attnviz.records.capture import Asked, asked
@@ -40,29 +40,33 @@ from attnviz.records.rows import made_to_dict
 class AtlasViews:
     """What of the scan is shown."""
 
-    head: str | None = option_field(
-        g.HEADS,
-        None,
-        "--head",
-        "-H",
-        metavar="HEAD",
-        help="Show all that was found of this head: L1H2 or 1.2. With several folders: how its "
-        "scores develop.",
-    )
-    plot: str | None = option_field(
-        g.LOOK,
-        None,
-        "--plot",
-        metavar="X,Y",
-        help="Show two scores of every head against each other, as in previous,induction, and "
-        "name the outliers. With -o FILE.png: a scatter plot.",
-    )
-    export: Literal["headvis"] | None = option_field(
-        g.OUTPUT,
-        None,
-        "--export",
-        help="Write the data tree that HeadVis and Neuronpedia's loaders read into the folder -o.",
-    )
+    head: Annotated[
+        str | None,
+        g.heads_option(
+            "--head",
+            "-H",
+            metavar="HEAD",
+            help="Show all that was found of this head: L1H2 or 1.2. With several folders: how its "
+            "scores develop.",
+        ),
+    ] = None
+    plot: Annotated[
+        str | None,
+        g.look_option(
+            "--plot",
+            metavar="X,Y",
+            help="Show two scores of every head against each other, as in previous,induction, and "
+            "name the outliers. With -o FILE.png: a scatter plot.",
+        ),
+    ] = None
+    export: Annotated[
+        Literal["headvis"] | None,
+        g.output_option(
+            "--export",
+            help="Write the data tree that HeadVis and Neuronpedia's loaders read into the folder "
+            "-o.",
+        ),
+    ] = None
 
 
 def check_views(session: Session, folders: Sequence[str], viewed: AtlasViews) -> None:
@@ -218,28 +222,6 @@ COMMON = "head sort top plot format output quiet".split()
 """The options that the short help lists."""
 
 
-@dataclass(frozen=True)
-class Listed:
-    """Which heads are listed, and in which order."""
-
-    sort: ScoreName | None = option_field(
-        g.LOOK,
-        None,
-        "--sort",
-        help="Sort by this score, largest first. Default: by layer and head. With several "
-        "folders: show this score only.",
-    )
-    top: int | None = option_field(
-        g.LOOK,
-        None,
-        "--top",
-        metavar="K",
-        min=1,
-        help="Show only the first K heads; of one head, K tokens of each side and K windows. In a "
-        "plot: name K heads at most.",
-    )
-
-
 @command
 def atlas(
     session: Session,
@@ -252,7 +234,24 @@ def atlas(
             show_default=False,
         ),
     ],
-    listed: Listed,
+    sort: Annotated[
+        ScoreName | None,
+        g.look_option(
+            "--sort",
+            help="Sort by this score, largest first. Default: by layer and head. With several "
+            "folders: show this score only.",
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        g.look_option(
+            "--top",
+            metavar="K",
+            min=1,
+            help="Show only the first K heads; of one head, K tokens of each side and K windows. "
+            "In a plot: name K heads at most.",
+        ),
+    ] = None,
     viewed: AtlasViews,
     canvas: g.Canvas,
     screen: g.Screen,
@@ -261,25 +260,25 @@ def atlas(
 ) -> None:
     """Show what a scan found: every head's scores, the means over documents."""
     check_views(session, folders, viewed)
-    folder, top = folders[0], listed.top
+    folder = folders[0]
     if viewed.export is not None:
         export_tree(session, folder, output.output)
         return
     to = destination_of(session, output)
     if len(folders) > 1:
-        show_development(session, to, folders, viewed.head, listed.sort, top, canvas)
+        show_development(session, to, folders, viewed.head, sort, top, canvas)
         return
     if viewed.head is not None:
         show_head(session, to, folder, viewed.head, top)
         return
     whole = read_scan(session, folder)
     if to.format.name == "html":
-        show_page(session, to, folder, whole, listed.sort, viewed.plot)
+        show_page(session, to, folder, whole, sort, viewed.plot)
         return
     if viewed.plot is not None:
         show_plot(session, to, whole, viewed.plot, top, canvas)
         return
-    found, made = whole.sorted_by(listed.sort), made_of_scans([whole])
+    found, made = whole.sorted_by(sort), made_of_scans([whole])
     deliver_result(session, to, Result(SCORES_OF_HEADS, found, _top=top, _made=made), canvas)
 
 

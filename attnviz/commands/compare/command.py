@@ -171,7 +171,7 @@ def command_line(
     ] = None,
     model: g.WhichModel,
     run: g.ModelRun,
-    kind: g.Kind,
+    kind: g.WhichKind = None,
     canvas: g.Canvas,
     screen: g.Screen,
     output: g.ComparisonOutput,

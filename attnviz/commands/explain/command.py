@@ -234,7 +234,7 @@ def command_line(
     *,
     text: g.TextIn,
     model: g.WhichModel,
-    kind: g.Kind,
+    kind: g.WhichKind = None,
     screen: g.Screen,
     output: g.CalculationOutput,
     noise: g.Noise,

@@ -40,9 +40,9 @@ def explore(
     tokens: g.Tokens,
     model: g.WhichModel,
     run: g.ModelRun,
-    target: g.Target,
-    kind: g.Kind,
-    causal: g.Causal,
+    target: g.TargetText = None,
+    kind: g.WhichKind = None,
+    causal: g.MaskLater = False,
     color: g.Color,
     noise: g.Noise,
 ) -> None:
@@ -61,8 +61,8 @@ def explore(
             raise UsageError("this capture holds scores, not weights", "show it with attnviz show")
         opened = Opened(capture=given)
     else:
-        loaded = session.load(g.source_of(session, model, run, kind, causal=causal.causal))
-        opened = Opened(given, Runs(loaded, tokens.options(run, target.target)))
+        loaded = session.load(g.source_of(session, model, run, kind, causal=causal))
+        opened = Opened(given, Runs(loaded, tokens.options(run, target)))
     if not session.stdin.is_terminal:
         _take_keys_from_the_terminal(session)
     app = explore_app(opened, display, Path.cwd(), as_flag)

@@ -28,7 +28,6 @@ from attnviz.kit.option import (
     command_of,
     feature,
     only,
-    option_field,
     panel_option,
 )
 from attnviz.kit.session import Session
@@ -239,34 +238,39 @@ COMMON = (
 class AnswerLooks(g.Canvas):
     """How the answer is shown."""
 
-    rows: RowUnit = option_field(
-        g.LOOK,
-        "sentence",
-        "--rows",
-        help="What a row is: a part of the answer, or the whole answer in one head.",
-    )
-    view: View = option_field(
-        g.LOOK,
-        "table",
-        "--view",
-        help="table: the share of each segment. heatmap: the same in colours. text: the prompt, "
-        "shaded by what each row attended to.",
-    )
-    title: str | None = option_field(
-        g.LOOK,
-        None,
-        "--title",
-        metavar="TITLE",
-        help="The title of a picture.",
-        show_default="model and heads",
-    )
-    check: bool = option_field(
-        ANSWER,
-        False,
-        "--check",
-        help="Also delete one segment after another, and measure how much less probable the answer "
-        "becomes.",
-    )
+    rows: Annotated[
+        RowUnit,
+        g.look_option(
+            "--rows",
+            help="What a row is: a part of the answer, or the whole answer in one head.",
+        ),
+    ] = "sentence"
+    view: Annotated[
+        View,
+        g.look_option(
+            "--view",
+            help="table: the share of each segment. heatmap: the same in colours. text: the "
+            "prompt, shaded by what each row attended to.",
+        ),
+    ] = "table"
+    title: Annotated[
+        str | None,
+        g.look_option(
+            "--title",
+            metavar="TITLE",
+            help="The title of a picture.",
+            show_default="model and heads",
+        ),
+    ] = None
+    check: Annotated[
+        bool,
+        panel_option(
+            ANSWER,
+            "--check",
+            help="Also delete one segment after another, and measure how much less probable the "
+            "answer becomes.",
+        ),
+    ] = False
 
 
 ChatFile: TypeAlias = Annotated[

@@ -15,7 +15,7 @@ from attnviz.commands.generate.answer import (
 from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import draw, render
 from attnviz.commands.show.capture import AttentionCapture
-from attnviz.kit.option import check_one_of
+from attnviz.kit.option import check_value
 from attnviz.kit.result import Form, Result, notes_of
 from attnviz.records.rows import (
     ABSENT,
@@ -149,7 +149,7 @@ class AttentionAnswer:
         return f"<AttentionAnswer {self._answer.about}>"
 
     def _result(self, rows: RowUnit) -> Result[AnswerShares]:
-        check_one_of("rows", rows, RowUnit)
+        check_value("rows", rows, RowUnit)
         return of_shares(self._answer.shares(rows))
 
     def shares(self, rows: RowUnit = "sentence") -> list[Row]:

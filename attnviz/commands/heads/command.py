@@ -260,7 +260,7 @@ def command_line(
     text: g.TextIn,
     model: g.WhichModel,
     run: g.ModelRun,
-    kind: g.Kind,
+    kind: g.WhichKind = None,
     canvas: g.Canvas,
     screen: g.Screen,
     output: g.ReportOutput,

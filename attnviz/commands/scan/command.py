@@ -164,7 +164,7 @@ def scan(
         seed=seed,
         heads=which_heads(layers, heads),
     )
-    placement = placement_of(engine, device, dtype, max_memory)
+    placement = placement_of(device, dtype, max_memory)
     if isinstance(model, str | PathLike):
         name, held = path_of("model", model), None
         source = Source(
@@ -255,7 +255,7 @@ def command_line(
         ),
     ] = None,
     model: g.WhichModel,
-    kind: g.Kind,
+    kind: g.WhichKind = None,
     run: g.ModelRun,
     shard: PartOfScan = None,
     merge: Merge = None,

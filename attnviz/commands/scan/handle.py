@@ -8,7 +8,7 @@ from attnviz.commands.atlas.headlines import one_head, scatter_of, two_scores
 from attnviz.commands.atlas.record import Atlas, HeadAtlas
 from attnviz.commands.atlas.tables import read_atlas, read_head
 from attnviz.draw.titles import amount, model_notes
-from attnviz.kit.option import check_count
+from attnviz.kit.option import check_number
 from attnviz.kit.values import FilePath, path_of
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class ScanAtlas:
         from attnviz.commands.atlas import scatter
 
         if look.get("top") is not None:
-            check_count("top", look["top"])
+            check_number("top", look["top"], 1, whole=True)
 
         return scatter.draw(self._atlas, scatter_of(self._atlas, *two_scores(plot)), **look).figure
 

@@ -94,7 +94,7 @@ COMMON = "file lines model heads query view top drop_sink words format output qu
 
 @command_of(
     show,
-    "text lines truncate bos special model run check target kind causal layers heads reduce over "
+    "text lines truncate bos special model run verify target kind causal layers heads reduce over "
     "rollout scores weighted chars words drop_sink drop_key query key top least no_self "
     "no_previous view orient cmap dpi color_scale title screen output noise",
 )
@@ -114,9 +114,9 @@ def command_line(
     ] = False,
     model: g.WhichModel,
     run: g.ModelRun,
-    check: g.Verify,
-    kind: g.Kind,
-    causal: g.Causal,
+    verify: g.Verify = False,
+    kind: g.WhichKind = None,
+    causal: g.MaskLater = False,
     screen: g.Screen,
     output: g.OutputOptions,
     noise: g.Noise,
@@ -130,14 +130,14 @@ def command_line(
     viewed = cast("ViewOptions", call.options)
     request = request_of(viewed, to.format.name, look_of(viewed), to.display(session))
     chosen = choose_output(request)
-    if request.transforms.scores and check.verify:
+    if request.transforms.scores and verify:
         raise UsageError("scores are shown unchanged", f"leave {option('verify')} out")
     check_lines(to, alone=chosen.alone, lines=lines)
-    source = g.source_of(session, model, run, kind, causal=causal.causal)
+    source = g.source_of(session, model, run, kind, causal=causal)
     options = TextOptions(
         call["bos"], call["special"], call["truncate"], call["target"], source.placement.max_memory
     )
-    asked = _Asked(session, source, options, request, chosen, verify=check.verify)
+    asked = _Asked(session, source, options, request, chosen, verify=verify)
     deliver(session, to, _of_lines(asked, text) if lines else _of_text(asked, text))
 
 

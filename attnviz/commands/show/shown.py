@@ -168,7 +168,7 @@ def viewed_as(view: str | None, options: ShowOptions, *, signed: bool = False) -
         if name not in ShowOptions.__annotations__:
             raise TypeError(f"show() has no option {name!r}")
         if name == "least" and (signed or options.get("scores")):
-            check_number(name, value, 0, None)
+            check_number(name, value, 0)
         else:
             check_value(name, value, ShowOptions.__annotations__[name])
     if view is not None and not (isinstance(view, str) and view in VIEWS):

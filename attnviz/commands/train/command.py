@@ -13,7 +13,7 @@ from attnviz.commands.train.plan import Outcome, Plan, Point
 from attnviz.errors import readable
 from attnviz.inputs.text import read_file
 from attnviz.kit import options as g
-from attnviz.kit.option import command, option_field
+from attnviz.kit.option import command, panel_option
 from attnviz.kit.session import Session
 from attnviz.kit.write import write_bytes
 
@@ -39,48 +39,55 @@ SIZES, RUN = "The model", "The training"
 PLAN = Plan()
 
 
-def _count(
-    default: int, panel: str, flag: str, what: str, least: int = 1, most: int = 1 << 16
-) -> Any:
-    return option_field(panel, default, flag, metavar="N", min=least, max=most, help=what)
+def _count(panel: str, flag: str, what: str, least: int = 1, most: int = 1 << 16) -> Any:
+    return panel_option(panel, flag, metavar="N", min=least, max=most, help=what)
 
 
 @dataclass(frozen=True)
 class Planned:
     """The sizes of the model, and how it is trained."""
 
-    n_layer: int = _count(PLAN.n_layer, SIZES, "--n-layer", "Layers.", 1, 1000)
-    n_head: int = _count(PLAN.n_head, SIZES, "--n-head", "Heads per layer.")
-    n_embd: int = _count(PLAN.n_embd, SIZES, "--n-embd", "The width of the model, d_model.", 2)
-    context_size: int = _count(
-        PLAN.context, SIZES, "--context", "The context: the most tokens the model takes.", 8
+    n_layer: Annotated[int, _count(SIZES, "--n-layer", "Layers.", 1, 1000)] = PLAN.n_layer
+    n_head: Annotated[int, _count(SIZES, "--n-head", "Heads per layer.")] = PLAN.n_head
+    n_embd: Annotated[int, _count(SIZES, "--n-embd", "The width of the model, d_model.", 2)] = (
+        PLAN.n_embd
     )
-    vocab: int = _count(
-        PLAN.vocab, SIZES, "--vocab", "The most tokens in its vocabulary.", 300, 1 << 20
+    context_size: Annotated[
+        int, _count(SIZES, "--context", "The context: the most tokens the model takes.", 8)
+    ] = PLAN.context
+    vocab: Annotated[
+        int, _count(SIZES, "--vocab", "The most tokens in its vocabulary.", 300, 1 << 20)
+    ] = PLAN.vocab
+    max_steps: Annotated[
+        int, _count(RUN, "--max-steps", "The number of training steps.", 1, 1 << 30)
+    ] = PLAN.max_steps
+    batch: Annotated[int, _count(RUN, "--batch", "Texts per step for each of the two workers.")] = (
+        PLAN.batch
     )
-    max_steps: int = _count(
-        PLAN.max_steps, RUN, "--max-steps", "The number of training steps.", 1, 1 << 30
-    )
-    batch: int = _count(PLAN.batch, RUN, "--batch", "Texts per step for each of the two workers.")
-    lr: float = option_field(
-        RUN, PLAN.lr, "--lr", metavar="RATE", min=0.0, help="The highest learning rate."
-    )
-    seed: int = _count(
-        PLAN.seed,
-        RUN,
-        "--seed",
-        "The random seed; the same seed gives the same weights.",
-        0,
-        g.LARGEST_SEED,
-    )
-    keep_every: int | None = option_field(
-        RUN,
-        PLAN.keep_every,
-        "--keep-every",
-        metavar="N",
-        min=1,
-        help="Keep the model every N steps, at step 0 and at the last, in DIR/step-000000 and on.",
-    )
+    lr: Annotated[
+        float, panel_option(RUN, "--lr", metavar="RATE", min=0.0, help="The highest learning rate.")
+    ] = PLAN.lr
+    seed: Annotated[
+        int,
+        _count(
+            RUN,
+            "--seed",
+            "The random seed; the same seed gives the same weights.",
+            0,
+            g.LARGEST_SEED,
+        ),
+    ] = PLAN.seed
+    keep_every: Annotated[
+        int | None,
+        panel_option(
+            RUN,
+            "--keep-every",
+            metavar="N",
+            min=1,
+            help="Keep the model every N steps, at step 0 and at the last, in DIR/step-000000 and "
+            "on.",
+        ),
+    ] = PLAN.keep_every
 
     @property
     def plan(self) -> Plan:

@@ -176,7 +176,7 @@ def command_line(
     text: g.TextIn,
     model: g.WhichModel,
     run: g.ModelRun,
-    kind: g.Kind,
+    kind: g.WhichKind = None,
     writes: InsteadWrites = False,
     canvas: g.Canvas,
     screen: g.Screen,
