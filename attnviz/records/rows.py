@@ -333,6 +333,16 @@ def measured(value: float | None) -> float | None:
     return None if value is None or isnan(value) else value
 
 
+def estimate_fields(
+    name: str, about: str, of: Callable[[Any], Any]
+) -> tuple[Field[Any], Field[Any]]:
+    """The mean of an `Estimate`, and its standard error; null where there is none."""
+    return (
+        Field(name, float | None, about, lambda record: measured(of(record).mean)),
+        Field(f"{name}_error", float | None, ERROR, lambda record: measured(of(record).error)),
+    )
+
+
 MODEL = Fields[ModelIdentity](
     "ModelObject",
     "A model, and how it was run.",

@@ -4,8 +4,10 @@ model ─► one token's run, held fixed ─► each head's weights ─► copyi
 """
 
 from collections.abc import Iterator
-from math import isnan
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from math import ceil, isnan
+from operator import attrgetter
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from rich.text import Text
@@ -19,9 +21,12 @@ from attnviz.draw.picture.paint import EMPTY
 from attnviz.draw.terminal.colors import folded
 from attnviz.draw.terminal.listing import Column, listing
 from attnviz.errors import ModelError, readable
+from attnviz.kit.result import Form, Result
 from attnviz.records.capture import FloatArray
+from attnviz.records.heads import Head
 from attnviz.records.metrics import descending
 from attnviz.records.parts import Circuits, Through
+from attnviz.records.rows import Field, Fields, measured, model_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,34 +62,126 @@ def circuits_of(model: "LoadedModel") -> Circuits:
     return Circuits(model.identity, tuple(heads), copied, composed, expected)
 
 
+# Circuits as rows.
+
+
+@dataclass(frozen=True)
+class CircuitRow:
+    """A head that copies, or a pair that composes: its reader, and what chance would give."""
+
+    model: str
+    circuit: Literal["copying", "query", "key", "value"]
+    head: Head
+    reader: Head | None
+    score: float
+    expected: float = 0.0
+    top: float | None = None
+    tokens: int | None = None
+
+
+def _rows(circuits: Circuits, top: int | None, line: int | None) -> Iterator[CircuitRow]:
+    name = circuits.model.name
+    for one in circuits.copying[:top]:
+        yield CircuitRow(
+            name, "copying", one.head, None, one.eigenvalues, top=one.top, tokens=one.tokens
+        )
+    for pair in circuits.compositions[:top]:
+        chance = circuits.expected[pair.through]
+        yield CircuitRow(name, pair.through, pair.writer, pair.reader, pair.score, chance)
+
+
+CIRCUIT_ROW = Fields[CircuitRow](
+    "CircuitRow",
+    "A head that may copy, or a pair of heads that may compose.",
+    (
+        model_name(attrgetter("model")),
+        Field(
+            "circuit",
+            Literal["copying", "query", "key", "value"],
+            "Copying, or through what the reader reads the writer.",
+        ),
+        Field(
+            "layer",
+            int,
+            "The layer of the head; of a pair, of the writer.",
+            attrgetter("head.layer"),
+        ),
+        Field("head", int, "The head's number in it.", attrgetter("head.head")),
+        Field(
+            "reader_layer",
+            int | None,
+            "The layer of a pair's reader.",
+            lambda row: row.reader and row.reader.layer,
+        ),
+        Field(
+            "reader_head",
+            int | None,
+            "The reader's number in it.",
+            lambda row: row.reader and row.reader.head,
+        ),
+        Field(
+            "score",
+            float | None,
+            "Copying: the sum of the eigenvalues over the sum of their sizes, from -1 to 1; else "
+            "the composition score. Null where a circuit is 0.",
+            lambda row: measured(row.score),
+        ),
+        Field("expected", float, "The mean score of random matrices of these shapes."),
+        Field(
+            "top",
+            float | None,
+            "Copying: the share of tokens that raise themselves most.",
+            lambda row: measured(row.top),
+        ),
+        Field("tokens", int | None, "Copying: how many tokens were looked at."),
+    ),
+)
+
+
+def of_circuits(circuits: Circuits, top: int | None = None) -> Result[Circuits]:
+    """What the weights say; of the `top` of each kind."""
+    form = Form[Circuits](
+        "heads",
+        CIRCUIT_ROW,
+        _rows,
+        lambda circuits: f"{circuits.model.name}, circuits",
+        terminal=_render,
+        picture=_draw,
+        top=10,
+    )
+    return Result(form, circuits, models=(circuits.model,), _top=top)
+
+
 # Circuits that were read off the weights, as a person reads them.
 
 
-def circuits_title(circuits: Circuits) -> str:
+def _title(circuits: Circuits) -> str:
     """What was read off the weights of which model."""
     return f"{readable(circuits.model.name)}, circuits from the weights alone"
 
 
-def render(circuits: Circuits, display: Display, top: int) -> Iterator[Text]:
+def _render(circuits: Circuits, display: Display, top: int) -> Iterator[Text]:
     """The heads that copy most, and the pairs that compose most."""
-    yield from folded(Text(circuits_title(circuits), "dim"), display.width)
+    yield from folded(Text(_title(circuits), "dim"), display.width)
+    conventions = ["the weights of the norms are part of each circuit"]
     if circuits.copying:
         yield Text()
         tokens = circuits.copying[0].tokens
-        said = (
+        title = (
             f"copying: does a head raise the token that it attends to? (top-1 of {tokens:,} tokens)"
         )
-        yield from folded(Text(said, "bold"), display.width)
+        yield from folded(Text(title, "bold"), display.width)
         columns = [Column("head"), Column("eigenvalues", right=True), Column("top-1", right=True)]
-        rows = [
+        heads = [
             (str(each.head), _number(each.eigenvalues, "+.2f"), _number(each.top, ".2f"))
             for each in circuits.copying[:top]
         ]
-        yield from listing(columns, rows, display.width)
+        yield from listing(columns, heads, display.width)
+        conventions.insert(0, "eigenvalues: their sum over the sum of their sizes, from -1 to 1")
     if circuits.composed:
         yield Text()
-        said = "composition: which head reads what another one writes?"
-        yield from folded(Text(said, "bold"), display.width)
+        title = "composition: which head reads what another one writes?"
+        yield from folded(Text(title, "bold"), display.width)
         pairs = [
             (
                 *map(str, (each.writer, each.reader, each.through)),
@@ -96,22 +193,17 @@ def render(circuits: Circuits, display: Display, top: int) -> Iterator[Text]:
         columns = [Column(name) for name in ("writer", "reader", "through its")]
         columns += [Column(name, right=True) for name in ("score", "by chance")]
         yield from listing(columns, pairs, display.width)
+        if "query" not in circuits.composed:
+            conventions.append(ROTARY)
     yield Text()
-    yield from folded(Text(_conventions(circuits), "dim"), display.width)
+    yield from folded(Text("; ".join(conventions), "dim"), display.width)
+
+
+ROTARY = "positions turn queries and keys here (rotary), so only values are compared"
 
 
 def _number(value: float, form: str) -> str:
     return "–" if isnan(value) else format(value, form)
-
-
-def _conventions(circuits: Circuits) -> str:
-    """What the numbers above are, as far as their names do not say it."""
-    said = ["the weights of the norms are part of each circuit"]
-    if circuits.copying:
-        said.insert(0, "eigenvalues: their sum over the sum of their sizes, from -1 to 1")
-    if circuits.composed and "query" not in circuits.composed:
-        said.append("positions turn queries and keys here (rotary), so only values are compared")
-    return "; ".join(said)
 
 
 # Circuits as a picture: copying by head, and a matrix of writers and readers for each way.
@@ -122,50 +214,40 @@ APART, BAR = 0.08, 0.12
 LABELS = 24  # heads along a side that are named at most
 
 
-def draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
+def _draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
     """The panes side by side: copying first, then the compositions over what chance would give."""
-    title = circuits_title(circuits)
+    title = _title(circuits)
     with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         left = 0.0
         if circuits.copying:
-            _draw_copying(*_pane(figure, left), circuits)
+            values = by_head((each.head, each.eigenvalues) for each in circuits.copying)
+            axes = _pane(figure, left, values, DIVERGING, -1, 1)
+            axes.set_title("copying: Σλ / Σ|λ|", fontsize=9, loc="left")
+            layers, heads = map(range, values.shape)
+            axes.set_xticks(heads, [f"H{i}" for i in heads], fontsize=7)
+            axes.set_yticks(layers, [f"L{i}" for i in layers], fontsize=7)
             left += SIDE + GAP
         for through, scores in circuits.composed.items():
-            axes, bar = _pane(figure, left)
-            _draw_composition(axes, bar, circuits, scores / circuits.expected[through], cmap)
+            values = scores / circuits.expected[through]
+            axes = _pane(figure, left, values, cmap, 0, float(np.nan_to_num(values).max()) or 1.0)
             axes.set_title(f"read through the {through}, × chance", fontsize=9, loc="left")
+            at = range(0, len(circuits.heads), max(1, ceil(len(circuits.heads) / LABELS)))
+            names = [str(circuits.heads[i]) for i in at]
+            axes.set_xticks(at, names, fontsize=6, rotation=90)
+            axes.set_yticks(at, names, fontsize=6)
+            axes.set_xlabel("reader", fontsize=8)
+            axes.set_ylabel("writer", fontsize=8)
             left += SIDE + GAP
         write_line(figure, SIDE + 0.45, fonts.spell(title))
     return Drawn(figure, fonts.notes)
 
 
-def _pane(figure: "Figure", left: float) -> "tuple[Axes, Axes]":
-    beside = place(figure, left + SIDE + APART, 0, BAR, SIDE)
-    return place(figure, left, 0, SIDE, SIDE), beside
-
-
-def _draw_copying(axes: "Axes", bar: "Axes", circuits: Circuits) -> None:
-    values = by_head((each.head, each.eigenvalues) for each in circuits.copying)
+def _pane(
+    figure: "Figure", left: float, values: FloatArray, cmap: str, low: float, high: float
+) -> "Axes":
+    """A matrix from `low` to `high`, with its bar beside it."""
+    axes = place(figure, left, 0, SIDE, SIDE)
     axes.set_facecolor(EMPTY)
-    shown = axes.imshow(values, cmap=DIVERGING, vmin=-1, vmax=1, aspect="auto")
-    draw_bar(bar, shown)
-    axes.set_title("copying: Σλ / Σ|λ|", fontsize=9, loc="left")
-    axes.set_xticks(range(values.shape[1]), [f"H{i}" for i in range(values.shape[1])], fontsize=7)
-    axes.set_yticks(range(values.shape[0]), [f"L{i}" for i in range(values.shape[0])], fontsize=7)
-
-
-def _draw_composition(
-    axes: "Axes", bar: "Axes", circuits: Circuits, scores: FloatArray, cmap: str
-) -> None:
-    axes.set_facecolor(EMPTY)
-    shown = axes.imshow(
-        scores, cmap=cmap, vmin=0, vmax=float(np.nan_to_num(scores).max()) or 1.0, aspect="auto"
-    )
-    draw_bar(bar, shown)
-    every = max(1, len(circuits.heads) // LABELS + (len(circuits.heads) % LABELS > 0))
-    at = range(0, len(circuits.heads), every)
-    names = [str(circuits.heads[i]) for i in at]
-    axes.set_xticks(list(at), names, fontsize=6, rotation=90)
-    axes.set_yticks(list(at), names, fontsize=6)
-    axes.set_xlabel("reader", fontsize=8)
-    axes.set_ylabel("writer", fontsize=8)
+    shown = axes.imshow(values, cmap=cmap, vmin=low, vmax=high, aspect="auto")
+    draw_bar(place(figure, left + SIDE + APART, 0, BAR, SIDE), shown)
+    return axes

@@ -1,24 +1,32 @@
 """`attnviz heads`: each head in numbers, and the role that follows."""
 
 from collections.abc import Iterable, Mapping
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from attnviz.commands.heads.circuits import circuits_of
-from attnviz.commands.heads.labels import LabelledText, LabelRun, labelled, read_labels
-from attnviz.commands.heads.retrieval import Needles, keep, measure_retrieval
-from attnviz.commands.heads.rows import of_circuits, of_labels, of_report, of_retrieval
-from attnviz.errors import ExitStatus, IdleOption, InputError, UsageError, option
-from attnviz.inputs.text import Stdin
+from attnviz.commands.heads.circuits import circuits_of, of_circuits
+from attnviz.commands.heads.labels import (
+    NO_TEXT,
+    LabelledText,
+    LabelReport,
+    LabelRun,
+    labelled_texts,
+    of_labels,
+    read_labels,
+    run_labelled,
+    score_labels,
+)
+from attnviz.commands.heads.retrieval import Needles, keep, measure_retrieval, of_retrieval
+from attnviz.commands.heads.rows import of_report
+from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
-from attnviz.kit.lines import note_texts, text_or_capture
-from attnviz.kit.model import AnyModel, loaded, model_of, text_options
+from attnviz.kit.lines import each_line, note_texts, text_or_capture
+from attnviz.kit.model import AnyModel, Loaded, loaded, model_of, text_options
 from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, panel_option
 from attnviz.kit.result import Result
 from attnviz.kit.scores import Probe, narrow, score_capture, score_probe, score_text
-from attnviz.kit.session import Session, as_flag
+from attnviz.kit.session import Session
 from attnviz.kit.values import FilePath, check_text, transforms, which_heads
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import MetricName, RoleName
@@ -187,12 +195,11 @@ def heads(
         AttnvizError: the text, the model or an option cannot be used; the message says
             what to do instead.
     """
-    which = which_heads(layers, heads)
-    captured = getattr(text, "record", text)
+    which, captured = which_heads(layers, heads), getattr(text, "record", text)
+    done = transforms(
+        weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
+    )
     if isinstance(captured, Capture):
-        done = transforms(
-            weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
-        )
         return of_report(narrow(score_capture(captured, which, done), sort, role, top))
     model = loaded(model)
     options = text_options(model, bos, special, truncate, target)
@@ -201,35 +208,14 @@ def heads(
     if circuits:
         return of_circuits(circuits_of(model._loaded), top)
     if labels is not None:
-        run = LabelRun(model._loaded, options, which)
-        for labelled_text in _labelled(labels):
-            run.add(labelled_text)
-        return of_labels(run.report(), top)
+        return of_labels(score_labels(model._loaded, labelled_texts(labels), options, which), top)
     if text is None:
         drawn = Probe(length, samples, seed, whole=convention == "whole")
         report = score_probe(model._loaded, drawn, options, which)
     else:
         check_text(text)
-        done = transforms(
-            weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
-        )
         report = score_text(model._loaded, str(text), options, which, done)
     return of_report(narrow(report, sort, role, top))
-
-
-def _labelled(labels: "FilePath | Iterable[Mapping[str, Any]]") -> Iterable[LabelledText]:
-    """The labelled texts, the first wrong one of which is an error."""
-    if isinstance(labels, str | PathLike):
-        for each in read_labels(Path(labels), Stdin(None, False)):
-            if isinstance(each, InputError):
-                raise each
-            yield each
-    elif not isinstance(labels, Iterable):
-        hint = "give a file, or objects with a text and its links"
-        raise UsageError(f"{option('labels')} is of type {type(labels).__name__}", hint)
-    else:
-        for number, content in enumerate(labels, start=1):
-            yield labelled(number, content)
 
 
 EPILOG = """
@@ -279,15 +265,11 @@ def command_line(
         deliver_result(session, to, call(text=words), canvas)
         return
     ready = model_of(session, model, run, kind)
-    if call["labels"] is not None:
-        options = text_options(
-            ready, call["bos"], call["special"], call["truncate"], call["target"]
-        )
-        run_labels = LabelRun(ready._loaded, options, which_heads(call["layers"], call["heads"]))
-        _add_each(session, call["labels"], run_labels)
-        result: Result[Any] = of_labels(run_labels.report(), call["top"])
-    else:
-        result = call(text=words, model=ready)
+    result = (
+        call(text=words, model=ready)
+        if call["labels"] is None
+        else _score_lines(session, call, ready)
+    )
     if call["retrieval"] and keep(ready._loaded, result.record) is None:
         session.note("the scores are not remembered, as the cache folder cannot be written")
     if texts:
@@ -295,13 +277,14 @@ def command_line(
     deliver_result(session, to, result, canvas)
 
 
-def _add_each(session: Session, file: Path, run: LabelRun) -> None:
-    """Run each text of the file; a bad line is left out."""
-    for text in session.progress(read_labels(file, session.stdin), "text"):
-        try:
-            if isinstance(text, InputError):
-                raise text
-            run.add(text)
-        except InputError as error:
-            session.complain(error.spelled(as_flag))
-            session.status = ExitStatus.INPUT
+def _score_lines(session: Session, call: Call[Result[Any]], model: Loaded) -> Result[Any]:
+    """The scores on the labelled texts of a file; a bad line is left out."""
+    options = text_options(model, call["bos"], call["special"], call["truncate"], call["target"])
+    which = which_heads(call["layers"], call["heads"])
+
+    def run(text: LabelledText, number: int) -> LabelRun:
+        return run_labelled(model._loaded, text, options, which)
+
+    texts = session.progress(read_labels(call["labels"], session.stdin), "text")
+    runs = [one for _, one in each_line(session, texts, run, none=NO_TEXT)]
+    return of_labels(LabelReport(model._loaded.identity, runs), call["top"])

@@ -1,10 +1,13 @@
 """Labelled links: which keys a query is to attend to, and how well each head does."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +21,15 @@ from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.terminal.colors import folded
 from attnviz.draw.terminal.listing import Column, listing
 from attnviz.draw.titles import amount
-from attnviz.errors import InputError, UsageError, readable, spelled
+from attnviz.errors import InputError, UsageError, option, readable, spelled
 from attnviz.inputs.text import Stdin, read_lines
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
+from attnviz.kit.result import Form, Result
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
 from attnviz.records.heads import Head, choose_heads
 from attnviz.records.metrics import Estimate
 from attnviz.records.positions import find_positions
+from attnviz.records.rows import Field, Fields, estimate_fields, head_fields, model_name
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -32,14 +37,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LabelledText:
-    """A text, and its links: names of queries, and names of the keys that are true for them.
+    """A text, and its links: names of queries, and names of the keys that are true for them."""
 
-    `number`: of its line in the file.
-    """
-
-    number: int
     text: str
     links: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRun:
+    """A labelled text that was run: its capture without patterns, and how many rows have labels.
+
+    `means`: for each head the mean mass, and the share of rows whose strongest key is true (2).
+    """
+
+    capture: Capture
+    rows: int
+    means: Mapping[Head, NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -55,18 +68,43 @@ class LabelScore:
     strongest: Estimate
 
 
-@dataclass(frozen=True)
-class LabelReport:
-    """The scores of the heads, the best first, over `texts` texts with `rows` labelled rows.
+NO_TEXT = "no labelled text could be run"
 
-    `runs`: of each text, without patterns.
+
+@dataclass(frozen=True, eq=False)
+class LabelReport:
+    """The heads' scores over labelled texts.
+
+    Raises:
+        InputError: there is no text.
     """
 
     model: ModelIdentity
-    texts: int
-    rows: int
-    scores: Sequence[LabelScore]
-    runs: Sequence[Capture] = ()
+    runs: Sequence[LabelRun]
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise InputError(NO_TEXT, "see the errors above")
+
+    @property
+    def texts(self) -> int:
+        """How many texts there are."""
+        return len(self.runs)
+
+    @property
+    def rows(self) -> int:
+        """How many labelled rows there are."""
+        return sum(run.rows for run in self.runs)
+
+    @cached_property
+    def scores(self) -> Sequence[LabelScore]:
+        """The heads' means over texts, with their standard errors; the best first."""
+        scores = []
+        for head in self.runs[0].means:
+            means = np.stack([run.means[head] for run in self.runs])  # (texts, 2)
+            mass, strongest = (Estimate.of(column.tolist()) for column in means.T)
+            scores.append(LabelScore(head, mass, strongest))
+        return sorted(scores, key=lambda each: (-each.mass.mean, each.head))
 
 
 # Labelled links from a file of JSON lines: `{"text": …, "links": [[query, [keys…]], …]}`.
@@ -75,20 +113,21 @@ class LabelReport:
 HINT = 'give {"text": "…", "links": [["query", ["key", "key"]]]} on each line'
 
 
-def read_labels(path: Path, stdin: Stdin) -> Iterator[LabelledText | InputError]:
-    """The labelled texts of a file, one for each line; for a bad line, its error."""
+def read_labels(path: Path, stdin: Stdin) -> Iterator[tuple[int, LabelledText | InputError]]:
+    """The labelled texts of a file, each with the number of its line; for a bad one, its error."""
     for number, line in read_lines(None, path, stdin):
         try:
-            yield line if isinstance(line, InputError) else labelled(number, _json(number, line))
+            yield number, line if isinstance(line, InputError) else _read(number, line)
         except InputError as error:
-            yield error
+            yield number, error
 
 
-def _json(number: int, line: str) -> object:
+def _read(number: int, line: str) -> LabelledText:
     try:
-        return json.loads(line)
+        content = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InputError(f"line {number} is not JSON ({error})", HINT) from None
+    return labelled(number, content)
 
 
 def labelled(number: int, content: object) -> LabelledText:
@@ -107,7 +146,7 @@ def labelled(number: int, content: object) -> LabelledText:
         if not isinstance(link, list) or len(link) != 2:
             raise InputError(f"line {number} has a link that is not [query, [keys]]", HINT)
         pairs.append((_names(link[0], number), _names(link[1], number)))
-    return LabelledText(number, content["text"], tuple(pairs))
+    return LabelledText(content["text"], tuple(pairs))
 
 
 def _names(given: object, number: int) -> tuple[str, ...]:
@@ -119,43 +158,81 @@ def _names(given: object, number: int) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
+def labelled_texts(
+    labels: str | PathLike[str] | Iterable[Mapping[str, Any]],
+) -> Iterator[tuple[int, LabelledText]]:
+    """The labelled texts of a file, or of objects; the first wrong one is an error.
+
+    Raises:
+        UsageError: it is neither.
+        InputError: a text or its links are wrong.
+    """
+    if isinstance(labels, str | PathLike):
+        for number, text in read_labels(Path(labels), Stdin(None, False)):
+            if isinstance(text, InputError):
+                raise text
+            yield number, text
+        return
+    if not isinstance(labels, Iterable):
+        hint = "give a file, or objects with a text and its links"
+        raise UsageError(f"{option('labels')} is of type {type(labels).__name__}", hint)
+    for number, content in enumerate(labels, start=1):
+        yield number, labelled(number, content)
+
+
 # Which heads attend to the keys that a file says are true.
 #
 # labelled texts ─► tokens ─► rows of the labelled queries ─► mass on true keys ─► means over texts
 
 
-class LabelRun:
-    """Labelled texts run through a model, one after the other."""
+def score_labels(
+    model: "LoadedModel",
+    texts: Iterable[tuple[int, LabelledText]],
+    options: TextOptions,
+    heads: HeadOptions,
+) -> LabelReport:
+    """The heads' scores over labelled texts, the first wrong one of which is an error."""
+    runs = list[LabelRun]()
+    for number, text in texts:
+        try:
+            runs.append(run_labelled(model, text, options, heads))
+        except InputError as error:
+            raise InputError(f"line {number}: {error.wrong}", error.hint) from None
+    return LabelReport(model.identity, runs)
 
-    def __init__(self, model: "LoadedModel", options: TextOptions, heads: HeadOptions) -> None:
-        self._model, self._options = model, options
-        self._heads = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
-        self._texts: list[Mapping[Head, NDArray[np.float64]]] = []
-        self._runs: list[Capture] = []
-        self._rows = 0
 
-    def add(self, labelled: LabelledText) -> None:
-        """Run one text."""
-        prepared = prepare(self._model, labelled.text, self._options)
-        measure = MeasureLabels(_true_keys(prepared, labelled))
-        queries = tuple(sorted(measure.keys))
-        prepared.budget.check_patterns(self._heads, 0)
-        prepared.run(self._heads, measure, queries)
-        self._texts.append(measure.means())
-        self._runs.append(prepared.empty)
-        self._rows += len(queries)
+def run_labelled(
+    model: "LoadedModel", labelled: LabelledText, options: TextOptions, heads: HeadOptions
+) -> LabelRun:
+    """Run one text, and see how much of each head's attention goes to the true keys."""
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    prepared = prepare(model, labelled.text, options)
+    measure = MeasureLabels(_true_keys(prepared, labelled))
+    prepared.budget.check_patterns(chosen, 0)
+    prepared.run(chosen, measure, tuple(sorted(measure.keys)))
+    return LabelRun(prepared.empty, len(measure.keys), measure.means())
 
-    def report(self) -> LabelReport:
-        """The scores over all texts.
 
-        Raises:
-            InputError: there was none.
-        """
-        if not self._texts:
-            raise InputError("no labelled text could be run", "see the errors above")
-        scores = label_scores(self._texts)
-        texts, rows = len(self._texts), self._rows
-        return LabelReport(self._model.identity, texts, rows, scores, self._runs)
+def _true_keys(prepared: Prepared, labelled: LabelledText) -> dict[int, set[int]]:
+    """The true keys of each query that has labels."""
+    empty, true = prepared.empty, dict[int, set[int]]()
+    try:
+        for names, of_keys in labelled.links:
+            keys = find_positions(empty.key_tokens, of_keys, "keys")
+            for query in find_positions(empty.query_tokens, names, "queries"):
+                true.setdefault(query, set()).update(keys)
+    except UsageError as error:
+        wrong, hint = (spelled(each, _in_a_link) for each in (error.wrong, error.hint))
+        raise InputError(wrong, hint) from None
+    seen = empty.allowed_count()
+    for query, keys_of_query in true.items():
+        unseen = [key for key in keys_of_query if key >= seen[query]]
+        if unseen:
+            raise InputError(
+                f"token {query} cannot attend to token {unseen[0]}, which stands after it",
+                "name keys before their query",
+            )
+    return true
 
 
 def _in_a_link(name: str, value: str | None) -> str:
@@ -164,41 +241,16 @@ def _in_a_link(name: str, value: str | None) -> str:
     return side if value is None else f"{side} {value}"
 
 
-def _true_keys(prepared: Prepared, labelled: LabelledText) -> dict[int, set[int]]:
-    empty, true = prepared.empty, dict[int, set[int]]()
-    try:
-        for names, of_keys in labelled.links:
-            keys = find_positions(empty.key_tokens, of_keys, "keys")
-            for query in find_positions(empty.query_tokens, names, "queries"):
-                true.setdefault(query, set()).update(keys)
-    except UsageError as error:
-        wrong, hint = (spelled(said, _in_a_link) for said in (error.wrong, error.hint))
-        raise InputError(f"line {labelled.number}: {wrong}", hint) from None
-    seen = empty.allowed_count()
-    for query, keys_of_query in true.items():
-        unseen = [key for key in keys_of_query if key >= seen[query]]
-        if unseen:
-            raise InputError(
-                f"line {labelled.number}: token {query} cannot attend to token {unseen[0]}, which "
-                "stands after it",
-                "name keys before their query",
-            )
-    return true
-
-
-# How much of each head's attention goes to the true keys of labelled rows.
-#
-# With the tokens of a question as queries and those of a document as keys, the mass is the score by
-# which query-focused retrieval heads are found: Zhang et al. 2025, "Query-Focused Retrieval Heads
-# Improve Long-Context Reasoning and Re-ranking", arXiv 2506.09944, equation 1.
-
-
 @dataclass
 class MeasureLabels:
-    """Consumes the rows of one text.
+    """Consumes the rows of one text, and sees how much attention goes to the true keys.
 
     `keys`: the true keys of each labelled query. `sums` holds, for each head, the sum over rows of
     the mass on true keys, and the number of rows whose strongest key is true.
+
+    With the tokens of a question as queries and those of a document as keys, the mass is the score
+    by which query-focused retrieval heads are found: Zhang et al. 2025, "Query-Focused Retrieval
+    Heads Improve Long-Context Reasoning and Re-ranking", arXiv 2506.09944, equation 1.
     """
 
     keys: Mapping[int, Set[int]]
@@ -220,24 +272,46 @@ class MeasureLabels:
         return {head: own / len(self.keys) for head, own in self.sums.items()}
 
 
-def label_scores(texts: Sequence[Mapping[Head, NDArray[np.float64]]]) -> list[LabelScore]:
-    """The heads' means over texts, with their standard errors; the best first."""
-    scores = [
-        LabelScore(head, *(Estimate.of([float(text[head][i]) for text in texts]) for i in (0, 1)))
-        for head in texts[0]
-    ]
-    return sorted(scores, key=lambda each: (-each.mass.mean, each.head))
+# The scores as rows, as a table of the best heads, and as a picture: layers down, heads across.
 
 
-# How much of each head's attention goes to the keys that are labelled as true.
+LABEL_ROW = Fields[tuple[LabelReport, LabelScore]](
+    "LabelRow",
+    "How much of a head's attention goes to the true keys; means over texts.",
+    (
+        model_name(lambda row: row[0].model.name),
+        *head_fields(lambda row: row[1].head),
+        *estimate_fields("mass", "Mean weight on all true keys of a row.", lambda row: row[1].mass),
+        *estimate_fields(
+            "strongest",
+            "The share of rows whose strongest key is a true one.",
+            lambda row: row[1].strongest,
+        ),
+        Field("texts", int, "How many texts.", lambda row: row[0].texts),
+        Field("rows", int, "How many labelled rows.", lambda row: row[0].rows),
+    ),
+)
 
 
-def render(report: LabelReport, display: Display, top: int) -> Iterator[Text]:
+def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport]:
+    """The scores on labelled links, of the `top` best heads."""
+    form = Form[LabelReport](
+        "heads",
+        LABEL_ROW,
+        lambda report, top, line: ((report, score) for score in report.scores[:top]),
+        lambda report: f"{report.model.name}, {amount(report.texts, 'labelled text')}",
+        terminal=_render,
+        picture=_draw,
+        top=sys.maxsize,
+    )
+    return Result(form, report, captures=[run.capture for run in report.runs], _top=top)
+
+
+def _render(report: LabelReport, display: Display, top: int) -> Iterator[Text]:
     """The best heads as a table, and what its columns are."""
-    yield from folded(Text(labels_title(report), "dim"), display.width)
+    yield from folded(Text(_title(report), "dim"), display.width)
     yield Text()
-    errors = report.texts > 1
-    error = ["± s.e."] if errors else []
+    error = ["± s.e."] if report.texts > 1 else []
     names = ["mass", *error, "strongest", *error]
     columns = [Column("head"), *(Column(name, right=True) for name in names)]
     rows = [
@@ -246,10 +320,9 @@ def render(report: LabelReport, display: Display, top: int) -> Iterator[Text]:
     ]
     yield from listing(columns, rows, display.width)
     yield Text()
-    said = "mass: weight on the true keys; strongest: share of rows whose strongest key is true"
-    if errors:
-        said += "; s.e.: standard error over texts"
-    yield from folded(Text(said, "dim"), display.width)
+    about = "mass: weight on the true keys; strongest: share of rows whose strongest key is true"
+    about += "; s.e.: standard error over texts" if error else ""
+    yield from folded(Text(about, "dim"), display.width)
 
 
 def _cells(estimate: Estimate) -> list[str]:
@@ -257,21 +330,18 @@ def _cells(estimate: Estimate) -> list[str]:
     return [f"{estimate.mean:.3f}", *error]
 
 
-def labels_title(report: LabelReport) -> str:
+def _title(report: LabelReport) -> str:
     """What labelled links were scored on how much."""
     size = f"{amount(report.texts, 'text')}, {amount(report.rows, 'row')}"
     return f"{readable(report.model.name)}, labelled links: {size}"
 
 
-# A picture of how well each head does on labelled links: layers down, heads across.
-
-
-def draw(report: LabelReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
+def _draw(report: LabelReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
     """The two scores of all heads, from 0 to 1."""
     mass = by_head((each.head, each.mass.mean) for each in report.scores)
     strongest = by_head((each.head, each.strongest.mean) for each in report.scores)
     panes = [
-        Pane("mass on true keys, 0 to 1", mass, 0.0, 1.0, 2),
-        Pane("strongest key is true, 0 to 1", strongest, 0.0, 1.0, 2),
+        Pane("mass on true keys, 0 to 1", mass, 0.0, 1.0),
+        Pane("strongest key is true, 0 to 1", strongest, 0.0, 1.0),
     ]
-    return draw_panes(labels_title(report), panes, dpi=dpi, cmap=cmap)
+    return draw_panes(_title(report), panes, dpi=dpi, cmap=cmap)

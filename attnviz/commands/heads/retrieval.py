@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -17,10 +18,11 @@ from attnviz.draw.terminal.colors import bar_style, folded
 from attnviz.draw.titles import amount, bar_of
 from attnviz.errors import OutputError, UsageError, readable
 from attnviz.kit.prepare import TextOptions, prepare_tokens
+from attnviz.kit.result import Form, Result
 from attnviz.kit.write import make_folder, write_bytes
 from attnviz.records.capture import ModelIdentity, PatternBlock
 from attnviz.records.heads import Head, every_head, listed
-from attnviz.records.rows import MODEL, to_json
+from attnviz.records.rows import MODEL, Field, Fields, head_fields, model_name, to_json
 from attnviz.records.tokens import Token, numbered
 
 if TYPE_CHECKING:
@@ -149,13 +151,40 @@ def _haystack(first: list[int], needle: list[int], filler: list[int], depth: flo
     return Haystack(tuple(ids), queries, tuple(begin + NAME + i for i in range(length)))
 
 
-# Each head's share of copied tokens that it looks at, as a person reads it.
+# Each head's share of copied tokens that it looks at, as rows and as a person reads it.
 
 
+RETRIEVAL_ROW = Fields[tuple[Retrieval, Head, float]](
+    "RetrievalRow",
+    "How a head copies from a long text.",
+    (
+        model_name(lambda row: row[0].model.name),
+        *head_fields(lambda row: row[1]),
+        Field(
+            "retrieval",
+            float,
+            "The share of copied tokens that are the head's strongest key.",
+            lambda row: row[2],
+        ),
+    ),
+)
 BAR = 20
 
 
-def render(retrieval: Retrieval, display: Display, top: int) -> Iterator[Text]:
+def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retrieval]:
+    """How heads copy; of the `top` that copy most."""
+    form = Form[Retrieval](
+        "heads",
+        RETRIEVAL_ROW,
+        lambda retrieval, top, line: ((retrieval, *each) for each in retrieval.ranked[:top]),
+        lambda retrieval: f"{retrieval.model.name}, retrieval",
+        terminal=_render,
+        top=sys.maxsize,
+    )
+    return Result(form, retrieval, models=(retrieval.model,), _top=top)
+
+
+def _render(retrieval: Retrieval, display: Display, top: int) -> Iterator[Text]:
     """What was measured, the heads with a score, and which of them retrieve."""
     needles = retrieval.needles
     runs = len(needles.depths) * needles.samples
@@ -172,16 +201,11 @@ def render(retrieval: Retrieval, display: Display, top: int) -> Iterator[Text]:
             line.append(bar_of(score, BAR, display.unicode), bar_style(score, display))
             line.rstrip()
             yield line
-    found = retrieval.heads
+    verdict = f"no head reaches {RETRIEVES}, so none is a retrieval head"
+    if retrieval.heads:
+        verdict = f"retrieval heads ({RETRIEVES} or more): {listed(retrieval.heads)}"
     yield Text()
-    yield from folded(
-        Text(
-            f"retrieval heads ({RETRIEVES} or more): {listed(found)}"
-            if found
-            else f"no head reaches {RETRIEVES}, so none is a retrieval head"
-        ),
-        display.width,
-    )
+    yield from folded(Text(verdict), display.width)
 
 
 # Retrieval scores, kept in the user's cache so that a model is measured once.

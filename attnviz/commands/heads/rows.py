@@ -1,24 +1,36 @@
-"""What `attnviz heads` measures, as rows and results: metrics, retrieval, circuits, labels."""
+"""The metrics of heads as rows, a table and pictures; and what the command writes as JSON."""
 
-import sys
 from collections.abc import Iterator
-from itertools import islice
-from typing import Literal, TypeAlias
+from math import isnan
+from typing import Any, TypeAlias
 
-from attnviz.commands.heads.labels import LabelReport, LabelScore
-from attnviz.commands.heads.retrieval import Retrieval
-from attnviz.draw.titles import amount, facts
-from attnviz.errors import readable
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnviz.commands.heads.circuits import CIRCUIT_ROW
+from attnviz.commands.heads.labels import LABEL_ROW
+from attnviz.commands.heads.retrieval import RETRIEVAL_ROW
+from attnviz.console import Display
+from attnviz.draw.labels import SEQUENTIAL
+from attnviz.draw.matrix import by_head
+from attnviz.draw.picture.canvas import Drawn
+from attnviz.draw.picture.panes import draw_panes, score_pane
+from attnviz.draw.terminal.colors import folded
+from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.titles import amount, caption, facts
+from attnviz.errors import Speller, readable
 from attnviz.kit.result import Form, Result
-from attnviz.records.heads import Head
 from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport, Metric
-from attnviz.records.parts import Circuits, Composition, Copying
-from attnviz.records.rows import ERROR, Field, Fields, JsonOutput, head_fields, measured, model_name
+from attnviz.records.rows import (
+    Field,
+    Fields,
+    JsonOutput,
+    estimate_fields,
+    head_fields,
+    model_name,
+)
 
 OfReport: TypeAlias = tuple[HeadReport, HeadMetrics]
-OfRetrieval: TypeAlias = tuple[Retrieval, Head, float]
-OfCircuits: TypeAlias = tuple[Circuits, Copying | Composition]
-OfLabels: TypeAlias = tuple[LabelReport, LabelScore]
 
 
 def heads_title(report: HeadReport) -> str:
@@ -34,6 +46,13 @@ def untold(report: HeadReport) -> str:
     return f"these roles need more rows: {', '.join(few)}"
 
 
+def _known_for(report: HeadReport) -> Iterator[str]:
+    """The behaviours for which the model's card names heads, in one sentence."""
+    named = [f"{each.head} {', '.join(each.named)}" for each in report.heads if each.named]
+    if named:
+        yield f"known for: {readable('; '.join(named))}"
+
+
 def _role(row: OfReport) -> str | None:
     return row[1].role.name if row[1].role else None
 
@@ -43,12 +62,8 @@ def _passed(row: OfReport) -> str | None:
     return f"{role.metric} ≥ {role.least:g}" if role else None
 
 
-def _of_metric(metric: Metric) -> Iterator[Field[OfReport]]:
-    def value(row: OfReport) -> Estimate:
-        return row[1].metrics[metric.name]
-
-    yield Field(metric.name, float | None, metric.sentence, lambda row: measured(value(row).mean))
-    yield Field(f"{metric.name}_error", float | None, ERROR, lambda row: measured(value(row).error))
+def _of_metric(metric: Metric) -> tuple[Field[Any], Field[Any]]:
+    return estimate_fields(metric.name, metric.sentence, lambda row: row[1].metrics[metric.name])
 
 
 HEAD_ROW = Fields[OfReport](
@@ -71,171 +86,115 @@ HEAD_ROW = Fields[OfReport](
         ),
     ),
 )
-RETRIEVAL_ROW = Fields[OfRetrieval](
-    "RetrievalRow",
-    "How a head copies from a long text.",
-    (
-        model_name(lambda row: row[0].model.name),
-        *head_fields(lambda row: row[1]),
-        Field(
-            "retrieval",
-            float,
-            "The share of copied tokens that are the head's strongest key.",
-            lambda row: row[2],
-        ),
-    ),
-)
-
-
-def _head(row: OfCircuits) -> Head:
-    return row[1].head if isinstance(row[1], Copying) else row[1].writer
-
-
-def _reader(row: OfCircuits) -> Head | None:
-    return row[1].reader if isinstance(row[1], Composition) else None
-
-
-def _score(row: OfCircuits) -> float | None:
-    return measured(row[1].eigenvalues if isinstance(row[1], Copying) else row[1].score)
-
-
-CIRCUIT_ROW = Fields[OfCircuits](
-    "CircuitRow",
-    "A head that may copy, or a pair of heads that may compose.",
-    (
-        model_name(lambda row: row[0].model.name),
-        Field(
-            "circuit",
-            Literal["copying", "query", "key", "value"],
-            "Copying, or through what the reader reads the writer.",
-            lambda row: getattr(row[1], "through", "copying"),
-        ),
-        Field(
-            "layer",
-            int,
-            "The layer of the head; of a pair, of the writer.",
-            lambda row: _head(row).layer,
-        ),
-        Field("head", int, "The head's number in it.", lambda row: _head(row).head),
-        Field(
-            "reader_layer",
-            int | None,
-            "The layer of a pair's reader.",
-            lambda row: getattr(_reader(row), "layer", None),
-        ),
-        Field(
-            "reader_head",
-            int | None,
-            "The reader's number in it.",
-            lambda row: getattr(_reader(row), "head", None),
-        ),
-        Field(
-            "score",
-            float | None,
-            "Copying: the sum of the eigenvalues over the sum of their sizes, from -1 to 1; else "
-            "the composition score. Null where a circuit is 0.",
-            _score,
-        ),
-        Field(
-            "expected",
-            float,
-            "The mean score of random matrices of these shapes.",
-            lambda row: row[0].expected[row[1].through] if isinstance(row[1], Composition) else 0.0,
-        ),
-        Field(
-            "top",
-            float | None,
-            "Copying: the share of tokens that raise themselves most.",
-            lambda row: measured(getattr(row[1], "top", None)),
-        ),
-        Field(
-            "tokens",
-            int | None,
-            "Copying: how many tokens were looked at.",
-            lambda row: getattr(row[1], "tokens", None),
-        ),
-    ),
-)
-LABEL_ROW = Fields[OfLabels](
-    "LabelRow",
-    "How much of a head's attention goes to the true keys; means over texts.",
-    (
-        model_name(lambda row: row[0].model.name),
-        *head_fields(lambda row: row[1].head),
-        Field(
-            "mass",
-            float | None,
-            "Mean weight on all true keys of a row.",
-            lambda row: measured(row[1].mass.mean),
-        ),
-        Field("mass_error", float | None, ERROR, lambda row: measured(row[1].mass.error)),
-        Field(
-            "strongest",
-            float | None,
-            "The share of rows whose strongest key is a true one.",
-            lambda row: measured(row[1].strongest.mean),
-        ),
-        Field("strongest_error", float | None, ERROR, lambda row: measured(row[1].strongest.error)),
-        Field("texts", int, "How many texts.", lambda row: row[0].texts),
-        Field("rows", int, "How many labelled rows.", lambda row: row[0].rows),
-    ),
-)
 JSON = JsonOutput((HEAD_ROW, RETRIEVAL_ROW, CIRCUIT_ROW, LABEL_ROW))
 
 
 def of_report(report: HeadReport) -> Result[HeadReport]:
     """The metrics of heads."""
-    return Result(REPORT, report, captures=(report.capture,))
+    form = Form[HeadReport](
+        "heads",
+        HEAD_ROW,
+        lambda report, top, line: ((report, each) for each in report.heads),
+        lambda report: f"{report.capture.model.name}, {amount(len(report.heads), 'head')}",
+        terminal=render,
+        picture=draw,
+    )
+    return Result(form, report, captures=(report.capture,))
 
 
-def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retrieval]:
-    """How heads copy; of the `top` that copy most."""
-    return Result(RETRIEVAL, retrieval, models=(retrieval.model,), _top=top)
+# A table of the metrics, and what there is to say about it.
 
 
-def of_circuits(circuits: Circuits, top: int | None = None) -> Result[Circuits]:
-    """What the weights say; of the `top` of each kind."""
-    return Result(CIRCUITS, circuits, models=(circuits.model,), _top=top)
+def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
+    """The table, and what there is to say about it."""
+    width = display.width
+    yield from folded(Text(heads_title(report), style="dim"), width)
+    yield Text()
+    measured = [
+        name for name in METRICS if not all(isnan(head.metrics[name].mean) for head in report.heads)
+    ]
+    columns = [
+        Column("head"),
+        Column("role"),
+        *(Column(METRICS[name].short, right=True) for name in measured),
+    ]
+    rows = [
+        (
+            str(head.head),
+            head.role.name if head.role else "",
+            *(_number(name, head.metrics[name]) for name in measured),
+        )
+        for head in report.heads
+    ]
+    yield from listing(columns, rows, width)
+    yield Text()
+    for line in _remarks(report, measured, display.speller):
+        yield from folded(Text(line, style="dim"), width)
 
 
-def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport]:
-    """The scores on labelled links, of the `top` best heads."""
-    return Result(LABELS, report, captures=report.runs, _top=top)
+def _number(name: str, head: Estimate) -> str:
+    if isnan(head.mean):
+        return "–"
+    return f"{head.mean:.1f}" if METRICS[name].of_distances else f"{head.mean:.2f}"
 
 
-REPORT = Form[HeadReport](
-    "heads",
-    HEAD_ROW,
-    lambda report, top, line: ((report, each) for each in report.heads),
-    lambda report: f"{report.capture.model.name}, {amount(len(report.heads), 'head')}",
-    "attnviz.commands.heads.terminal:render",
-    "attnviz.commands.heads.picture:draw",
-)
-RETRIEVAL = Form[Retrieval](
-    "heads",
-    RETRIEVAL_ROW,
-    lambda retrieval, top, line: ((retrieval, *each) for each in retrieval.ranked[:top]),
-    lambda retrieval: f"{retrieval.model.name}, retrieval",
-    "attnviz.commands.heads.retrieval:render",
-    top=sys.maxsize,
-)
-CIRCUITS = Form[Circuits](
-    "heads",
-    CIRCUIT_ROW,
-    lambda circuits, top, line: (
-        (circuits, each) for each in (*circuits.copying[:top], *islice(circuits.compositions, top))
-    ),
-    lambda circuits: f"{circuits.model.name}, circuits",
-    "attnviz.commands.heads.circuits:render",
-    "attnviz.commands.heads.circuits:draw",
-    top=10,
-)
-LABELS = Form[LabelReport](
-    "heads",
-    LABEL_ROW,
-    lambda report, top, line: ((report, score) for score in report.scores[:top]),
-    lambda report: f"{report.model.name}, {amount(report.texts, 'labelled text')}",
-    "attnviz.commands.heads.labels:render",
-    "attnviz.commands.heads.labels:draw",
-    top=sys.maxsize,
-)
+def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Iterator[str]:
+    roles = dict.fromkeys(head.role for head in report.heads if head.role)
+    passed = [f"{role.name}: {METRICS[role.metric].short} ≥ {role.least:g}" for role in roles]
+    if passed:
+        yield f"Role = first threshold met: {', '.join(passed)}"
+    if report.untold:
+        more = "a longer probe" if report.probe else f"a longer text or {speller('probe', None)}"
+        yield f"{untold(report)}; {more} has them"
+    yield from _known_for(report)
+    if "first" in measured:
+        few = any(role.metric == "first" for role, _ in report.untold)
+        found = "first > 0.3" if few else "sinks (first > 0.3)"
+        yield f"{found}: {report.sinks} of {amount(report.measured, 'head')}"
+    errors = [_largest_error(head, measured) for head in report.heads]
+    if any(errors):
+        every = speller("format", "json")
+        yield f"standard errors: at most {max(errors):.3f}, except for distances ({every} has all)"
+    missing = [METRICS[name].short for name in ("duplicate", "induction") if name not in measured]
+    if missing and report.capture.kind != "cross":
+        what, probe = " and ".join(missing), speller("probe", None)
+        yield f"no token is repeated here in a way that shows {what}; {probe} measures them"
+
+
+def _largest_error(head: HeadMetrics, measured: list[str]) -> float:
+    """The largest standard error, without those of distances."""
+    errors = (head.metrics[name].error for name in measured if not METRICS[name].of_distances)
+    return max((error for error in errors if error is not None), default=0.0)
+
+
+# A picture for each metric: layers down, heads across, with the roles that follow.
+
+
+def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
+    """The metrics of all heads: shares from 0 to 1, others from 0 to the largest.
+
+    A head is boxed in the metric that gives it its role.
+    """
+    found = (
+        score_pane(
+            metric,
+            by_head((each.head, each.metrics[name].mean) for each in report.heads),
+            [each.head for each in report.heads if each.role and each.role.metric == name],
+        )
+        for name, metric in METRICS.items()
+    )
+    panes = [pane for pane in found if pane is not None]
+    title = f"Scores of {amount(len(report.heads), 'head')}"
+    about = heads_title(report) if report.probe else caption(report.capture)
+    return draw_panes(title, panes, about=about, below=list(_below(report)), dpi=dpi, cmap=cmap)
+
+
+def _below(report: HeadReport) -> Iterator[str]:
+    """What a box means, and which heads have a name."""
+    roles = dict.fromkeys(each.role for each in report.heads if each.role)
+    if roles:
+        passed = (f"{role.name}: {role.metric} ≥ {role.least:g}" for role in roles)
+        yield f"boxed: the head's role, the first threshold that it meets ({', '.join(passed)})"
+    if report.untold:
+        yield untold(report)
+    yield from _known_for(report)

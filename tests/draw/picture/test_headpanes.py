@@ -11,7 +11,7 @@ from matplotlib.text import Text
 
 from attnviz.commands.ablate import picture as ablate_picture
 from attnviz.commands.ablate.record import AblationReport, Effect
-from attnviz.commands.heads import picture as heads_picture
+from attnviz.commands.heads import rows as heads_rows
 from attnviz.draw.picture.frame import BOX
 from attnviz.records.heads import Head
 from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport, Role
@@ -58,7 +58,7 @@ def bar(figure: Figure, title: str) -> Axes:
 
 
 def test_a_head_is_boxed_in_the_score_that_gives_it_its_role() -> None:
-    figure = heads_picture.draw(report()).figure
+    figure = heads_rows.draw(report()).figure
     assert boxes(pane(figure, "previous")) == [(-0.5, 0.5)]
     assert boxes(pane(figure, "self")) == []
     assert "first threshold that it meets (previous token: previous ≥ 0.4)" in said(figure)
@@ -66,7 +66,7 @@ def test_a_head_is_boxed_in_the_score_that_gives_it_its_role() -> None:
 
 
 def test_each_score_has_a_colour_bar_and_what_was_not_measured_no_pane() -> None:
-    figure = heads_picture.draw(report()).figure
+    figure = heads_rows.draw(report()).figure
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     panes = [title for title in titles if title]
     assert panes == ["entropy (nats)", "normalised", "distance (tokens)", *[*METRICS][3:7]]
@@ -75,10 +75,10 @@ def test_each_score_has_a_colour_bar_and_what_was_not_measured_no_pane() -> None
 
 
 def test_scores_say_what_was_measured() -> None:
-    plain = said(heads_picture.draw(report()).figure)
+    plain = said(heads_rows.draw(report()).figure)
     assert "Scores of 4 heads" in plain
     assert "tiny, 3 tokens without BOS: “a blue whale”" in plain
-    probed = said(heads_picture.draw(report("random tokens")).figure)
+    probed = said(heads_rows.draw(report("random tokens")).figure)
     assert "tiny, probe: random tokens" in probed
     assert "whale" not in probed
 
