@@ -1,6 +1,6 @@
 """Executors of a scan's tasks: processes of this machine, this process, or a Ray cluster.
 
-They differ in nothing but that: a task is done by `Worker.do` and leaves its file in the store.
+They differ in nothing but that: `Worker.do` does a task and leaves its file in the store.
 """
 
 import ctypes
@@ -9,18 +9,20 @@ import os
 import signal
 import sys
 import traceback
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from attnviz.commands.scan.tasks import Done, Task
 from attnviz.commands.scan.worker import Job, Worker
-from attnviz.errors import AttnvizError, ModelError, UsageError, option
+from attnviz.errors import AttnvizError, ModelError, UsageError, missing, option
 from attnviz.models.placement import Device
 
 
@@ -32,9 +34,6 @@ class HowRun:
     "local" or "auto", None: no cluster; `part`: (I, N) for the I-th of N processes that share the
     folder; `merge`: every part is counted already; `max_bad`: percent of the documents that may be
     skipped.
-
-    Raises:
-        UsageError: there are no workers.
     """
 
     workers: int | None = None
@@ -43,121 +42,122 @@ class HowRun:
     merge: bool = False
     max_bad: float = 1.0
 
-    def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise UsageError(f"{option('workers', self.workers)} does nothing", "give at least 1")
 
-    def processes(self, device: Device) -> int:
-        """How many workers there are on this machine: one for each GPU, or each core."""
-        gpus = 0 if self.workers or device == "cpu" else _devices()
-        cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
-        return self.workers or gpus or cores or 1
+class Executor(ABC):
+    """Workers that do tasks; `workers`: how many there are at most."""
 
-
-class Executor(Protocol):
-    """Workers that do tasks."""
-
-    @property
-    def workers(self) -> int:
-        """How many there are at most."""
+    def __init__(self, job: Job, workers: int) -> None:
+        self._job, self.workers = job, workers
 
     def limit(self, workers: int) -> None:
         """Let there be no more workers than this, where memory is short."""
+        self.workers = min(self.workers, workers)
 
+    @abstractmethod
     def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
-        """Do all tasks, in no particular order; `told` receives the outcome of each."""
+        """Do all tasks, in no particular order; `told` receives the outcome of each.
 
-
-def workers_of(job: Job, how: HowRun) -> AbstractContextManager[Executor]:
-    """The workers of a job; they are ended in any case."""
-    if job.model is not None:
-        return _here(job, how)
-    if how.ray is None:
-        return local_workers(job, how.processes(job.source.placement.device))
-    from attnviz.commands.scan.ray import ray_workers
-
-    return ray_workers(job, how.ray, how.workers)
-
-
-@dataclass(frozen=True)
-class OneWorker:
-    """A worker in this process, which does one task after the other."""
-
-    worker: Worker
-    workers: int = 1
-
-    def limit(self, workers: int) -> None:
-        """There is one."""
-
-    def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
-        """Do all tasks in their order; raises what `Worker.do` raises."""
-        for task in tasks:
-            told(self.worker.do(task))
+        Raises:
+            AttnvizError: what a worker raised; what is done stays.
+        """
 
 
 @contextmanager
-def _here(job: Job, how: HowRun) -> Iterator[OneWorker]:
-    """The worker of a model in memory, which cannot be sent anywhere."""
-    from attnviz.models.reducing import same_threads_after
+def workers_of(job: Job, how: HowRun) -> Iterator[Executor]:
+    """The workers of a job; they are ended in any case."""
+    if job.model is not None:
+        from attnviz.models.reducing import same_threads_after
 
-    if how.ray is not None or (how.workers or 1) > 1:
-        raise UsageError(
-            "a model in memory is scanned by one worker, in this process",
-            f"leave {option('workers')} and {option('ray')} out, or save it and give its folder",
-        )
-    with same_threads_after():
-        yield OneWorker(Worker(job))
+        if how.ray is not None or (how.workers or 1) > 1:
+            raise UsageError(
+                "a model in memory is scanned by one worker, in this process",
+                f"leave {option('workers')} and {option('ray')} out, or save it and give its "
+                "folder",
+            )
+        with same_threads_after():
+            yield OneWorker(job)
+        return
+    workers: LocalWorkers | RayWorkers
+    if how.ray is None:
+        device = job.source.placement.device
+        workers = LocalWorkers(job, how.workers or _gpus(device) or _cores())
+    else:
+        workers = RayWorkers(job, how.ray, how.workers)
+    try:
+        yield workers
+    finally:
+        workers.end()
 
 
-def _devices() -> int:
+def _gpus(device: Device) -> int:
     """The graphics processors; torch is asked only where a driver is there."""
-    if not Path("/dev/nvidiactl").exists():
+    if device == "cpu" or not Path("/dev/nvidiactl").exists():
         return 0
     from attnviz.models.reducing import devices
 
     return devices()
 
 
-# Tasks in processes of this machine, which may be killed: files are written whole.
-
-ENDED = ModelError(
-    "a worker ended before its task was done",
-    "perhaps memory is short: give fewer workers, and scan again to go on",
-)
+def _cores() -> int:
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+    return cores or 1
 
 
-class LocalWorkers:
-    """Processes that do tasks; see `local_workers`."""
+class OneWorker(Executor):
+    """A worker in this process, for a model in memory, which cannot be sent anywhere."""
 
-    def __init__(self, job: Job, most: int) -> None:
-        self._job, self._most = job, most
-        self._pool: dict[Connection, BaseProcess] = {}
-
-    @property
-    def workers(self) -> int:
-        return self._most
-
-    def limit(self, workers: int) -> None:
-        self._most = min(self._most, workers)
+    def __init__(self, job: Job) -> None:
+        super().__init__(job, 1)
+        self._worker = Worker(job)
 
     def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
-        """Do all tasks, in no particular order; `told` is given what each did, as it is done."""
-        while len(self._pool) < min(self._most, len(tasks)):
+        for task in tasks:
+            told(self._worker.do(task))
+
+
+def _done(answer: object) -> Done:
+    """The outcome of a task, where the worker did not answer with the error that ended it."""
+    if isinstance(answer, AttnvizError):
+        raise answer
+    if not isinstance(answer, Done):
+        raise RuntimeError(f"in a worker: {answer}")
+    return answer
+
+
+# Processes of this machine.
+
+
+class LocalWorkers(Executor):
+    """Processes of this machine, which may be killed: files are written whole."""
+
+    def __init__(self, job: Job, workers: int) -> None:
+        super().__init__(job, workers)
+        self._pool: dict[Connection, BaseProcess] = {}
+
+    def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
+        while len(self._pool) < min(self.workers, len(tasks)):
             self._start()
-        waiting = list(reversed(tasks))
-        busy = {worker for worker in self._pool if _sent(worker, waiting)}
-        while busy:
-            for ready in wait(list(busy)):
+        waiting, idle, busy = deque(tasks), deque(self._pool), set[Connection]()
+        while waiting or busy:
+            while waiting and idle:
+                worker = idle.popleft()
+                with _told_when_ended():
+                    worker.send(waiting.popleft())
+                busy.add(worker)
+            for ready in wait(busy):
                 assert isinstance(ready, Connection)
-                told(_answer(ready))
-                if not _sent(ready, waiting):
-                    busy.discard(ready)
+                with _told_when_ended():
+                    answer = ready.recv()
+                told(_done(answer))
+                busy.remove(ready)
+                idle.append(ready)
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
         here, there = context.Pipe()
-        given = there, self._job, len(self._pool)
-        process = context.Process(target=_work, args=given, daemon=True)
+        process = context.Process(
+            target=_work, args=(there, self._job, len(self._pool)), daemon=True
+        )
         # Ctrl-C is the parent's: a worker has it blocked from its first moment, imports included
         resource_tracker.ensure_running()  # first, as this lets Ctrl-C through again
         signals = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
@@ -176,35 +176,14 @@ class LocalWorkers:
 
 
 @contextmanager
-def local_workers(job: Job, most: int) -> Iterator[LocalWorkers]:
-    """At most `most` processes, which are ended in any case."""
-    workers = LocalWorkers(job, most)
+def _told_when_ended() -> Iterator[None]:
     try:
-        yield workers
-    finally:
-        workers.end()
-
-
-def _sent(worker: Connection, waiting: list[Task]) -> bool:
-    if waiting:
-        try:
-            worker.send(waiting.pop())
-        except BrokenPipeError:
-            raise ENDED from None
-        return True
-    return False
-
-
-def _answer(worker: Connection) -> Done:
-    try:
-        said = worker.recv()
-    except (EOFError, ConnectionResetError):
-        raise ENDED from None
-    if isinstance(said, AttnvizError):
-        raise said
-    if not isinstance(said, Done):
-        raise RuntimeError(f"in a worker: {said}")
-    return said
+        yield
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        raise ModelError(
+            "a worker ended before its task was done",
+            "perhaps memory is short: give fewer workers, and scan again to go on",
+        ) from None
 
 
 def _work(parent: Connection, job: Job, number: int) -> None:
@@ -234,3 +213,142 @@ def _end_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
         if os.getppid() != parent:
             os._exit(1)
+
+
+# A Ray cluster: actors that hold the model, two tasks in flight on each. Ray places the actors and
+# tells when one is lost; its tasks are then done by another one, and a new actor is asked for.
+
+IN_FLIGHT = 2
+"""Tasks that an actor has at a time, so that it need not wait for its next one."""
+TRIES = 3
+"""How often a task is given to an actor that is lost, before the scan ends."""
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """What an actor was asked to do; no task: to be placed."""
+
+    actor: Any
+    task: Task | None = None
+    tries: int = 1
+
+
+class RayWorkers(Executor):
+    """Actors on a cluster, as many as it has processors, or `most`.
+
+    `address`: "local" for a cluster on this machine, "auto" for the one that it belongs to, or
+    where its head is.
+
+    Raises:
+        ModelError: there is no cluster at this address.
+    """
+
+    def __init__(self, job: Job, address: str, most: int | None) -> None:
+        ray = self._ray = _import_ray()
+        self._is_mine = not ray.is_initialized()
+        if self._is_mine:
+            try:
+                ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+            except (ConnectionError, ValueError, RuntimeError) as error:
+                raise ModelError(
+                    f"there is no Ray cluster at {address!r}: {str(error).splitlines()[0]}",
+                    "give local, auto, or the address of its head",
+                ) from None
+        there = ray.cluster_resources()
+        gpus = 0 if job.source.placement.device == "cpu" else int(there.get("GPU", 0))
+        super().__init__(job, max(1, min(most or 1 << 20, gpus or int(there.get("CPU", 1)))))
+        # without num_cpus, Ray would count an actor as none, and give it one thread for each
+        self._class = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0)(_Actor)
+        self._ready: list[Any] = []
+        self._sent: dict[Any, _Sent] = {}
+        self._lost = 0
+        for _ in range(self.workers):
+            self._start()
+
+    def limit(self, workers: int) -> None:
+        """Memory is each node's own; Ray places what fits."""
+
+    def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
+        waiting = [(task, 1) for task in reversed(tasks)]
+        for actor in self._ready * IN_FLIGHT:
+            self._send(actor, waiting)
+        while waiting or any(sent.task is not None for sent in self._sent.values()):
+            (reference, *_), _ = self._ray.wait(list(self._sent))
+            sent = self._sent.pop(reference)
+            try:
+                answer = self._ray.get(reference)
+            except self._ray.exceptions.RayError as error:
+                self._lose(sent, waiting, error)
+                continue
+            if sent.task is not None:
+                told(_done(answer))
+                self._send(sent.actor, waiting)
+            else:
+                self._ready.append(sent.actor)
+                for _ in range(IN_FLIGHT):
+                    self._send(sent.actor, waiting)
+
+    def _start(self) -> None:
+        """Let Ray place an actor, where and when it has room; it is used once it is ready."""
+        actor = self._class.remote(self._job)
+        self._sent[actor.ready.remote()] = _Sent(actor)
+
+    def _send(self, actor: Any, waiting: list[tuple[Task, int]]) -> None:
+        if waiting and actor in self._ready:
+            task, tries = waiting.pop()
+            self._sent[actor.do.remote(task)] = _Sent(actor, task, tries)
+
+    def _lose(self, sent: _Sent, waiting: list[tuple[Task, int]], error: Exception) -> None:
+        """An actor was lost: its task is given to another one, and a new one takes its place."""
+        self._lost += sent.task is None
+        if max(sent.tries, self._lost) >= TRIES:
+            raise ModelError(
+                f"the Ray cluster lost a task {TRIES} times: {str(error).splitlines()[0]}",
+                "see that the cluster is well, and scan again to go on",
+            )
+        if sent.task is None:
+            self._start()
+            return
+        if sent.actor in self._ready:
+            self._ready.remove(sent.actor)
+            self._ray.kill(sent.actor)
+            self._start()
+        waiting.append((sent.task, sent.tries + 1))
+        for actor in self._ready:
+            self._send(actor, waiting)
+
+    def end(self) -> None:
+        for actor in {*self._ready, *(sent.actor for sent in self._sent.values())}:
+            self._ray.kill(actor)
+        if self._is_mine:
+            self._ray.shutdown()
+
+
+class _Actor:
+    """A worker of the cluster; the model is loaded with its first task."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._worker: Worker | None = None
+
+    def ready(self) -> None:
+        """Ray has placed it."""
+
+    def do(self, task: Task) -> Done | AttnvizError:
+        """The outcome of a task, or the error that ends the scan."""
+        try:
+            self._worker = self._worker or Worker(self._job)
+            return self._worker.do(task)
+        except AttnvizError as error:
+            return error
+
+
+def _import_ray() -> Any:
+    # before it is imported: nothing is reported to anybody
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError:
+        raise missing("a Ray cluster needs ray", "ray") from None
+    return ray

@@ -12,7 +12,7 @@ import pytest
 
 from attnviz.commands.atlas.folder import MANIFEST, Request, Store, keep_manifest
 from attnviz.commands.atlas.tables import read_atlas, read_heads
-from attnviz.commands.scan.executors import HowRun, local_workers
+from attnviz.commands.scan.executors import HowRun, LocalWorkers, workers_of
 from attnviz.commands.scan.plan import ScanPlan, locked, make_plan
 from attnviz.commands.scan.run import run_scan
 from attnviz.errors import AttnvizError, ExitStatus, InputError, OutputError, UsageError
@@ -262,7 +262,8 @@ def test_a_folder_on_a_disk_that_is_read_only_is_told(
 
 
 def test_ctrl_c_reaches_no_worker_from_its_first_moment(out: Path, corpus: Path) -> None:
-    with local_workers(planned(out, corpus).job, 2) as workers:
+    with workers_of(planned(out, corpus).job, HowRun(2)) as workers:
+        assert isinstance(workers, LocalWorkers)
         for _ in range(2):
             workers._start()
         for process in workers._pool.values():
