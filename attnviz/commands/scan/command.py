@@ -1,5 +1,6 @@
 """`attnviz scan`: what every head does over a whole corpus."""
 
+import json
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -8,14 +9,14 @@ import typer
 
 from attnviz.commands.atlas.folder import Request, Store, asked_by
 from attnviz.commands.atlas.record import Split
-from attnviz.commands.atlas.tables import import_parquet
+from attnviz.commands.atlas.tables import import_parquet, read_atlas
 from attnviz.commands.scan.corpus import LONGEST, spool
 from attnviz.commands.scan.executors import HowRun
 from attnviz.commands.scan.handle import ScanAtlas, atlas
-from attnviz.commands.scan.plan import Estimated, make_plan
-from attnviz.commands.scan.run import run_scan
+from attnviz.commands.scan.plan import make_plan
+from attnviz.commands.scan.run import Estimated, Watcher, run_scan
 from attnviz.commands.scan.shards import check_field, corpus_files
-from attnviz.commands.scan.tasks import Done
+from attnviz.commands.scan.worker import Done
 from attnviz.draw.titles import amount, duration, model_notes
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
@@ -178,25 +179,9 @@ def scan(
         check_as_it_is(placement=placement, others=others, instead="max_memory")
         source = Source(held.identity.name, held.identity.revision, placement=placement)
     run_scan(
-        make_plan(store, request, source, held), HowRun(workers, ray, max_bad=max_bad), _Silent()
+        make_plan(store, request, source, held), HowRun(workers, ray, max_bad=max_bad), Watcher()
     )
     return atlas(output)
-
-
-class _Silent:
-    """Says nothing of how a scan goes on."""
-
-    def expect(self, estimate: Estimated) -> None:
-        pass
-
-    def note(self, said: str) -> None:
-        pass
-
-    def begin(self, what: str, done: int, tasks: int) -> None:
-        pass
-
-    def did(self, done: Done) -> None:
-        pass
 
 
 EPILOG = """
@@ -282,22 +267,31 @@ def command_line(
     plan = make_plan(store, request, source)
     told = "{task.description} {task.completed}/{task.total} {task.fields[said]}"
     with session.bar(told) as bar:
-        size = run_scan(plan, how, Watching(session, bar))
-    if size is None:
+        is_finished = run_scan(plan, how, Watching(session, bar))
+    if is_finished:
+        _say_counted(session, store)
+    else:
         session.note(
             f"part {shard} is counted; attnviz scan --merge {store.where} ends the scan "
             "when all parts are"
         )
-        return
-    say(session, model_notes(size.model))
-    if size.bad:
+
+
+def _say_counted(session: Session, store: Store) -> None:
+    """What a finished scan counted, and what could not be read."""
+    found = read_atlas(store.where)
+    say(session, model_notes(found.identity))
+    bad = found.asked["result"]["skipped"]
+    if bad:
+        first, *_ = (store.read("skipped.jsonl") or b"").splitlines()
         session.note(
-            f"{amount(size.bad, 'document')} could not be read (the first: {size.why}): "
+            f"{amount(bad, 'document')} could not be read (the first: {json.loads(first)['why']}): "
             f"{store.url('skipped.jsonl')!r} says why"
         )
     if not store.remote:
         session.wrote(Path(store.where))
-    counted = f"{amount(size.documents, 'document')}, {amount(size.tokens, 'token')}"
+    documents, tokens = found.size
+    counted = f"{amount(documents, 'document')}, {amount(tokens, 'token')}"
     session.note(f"{counted} in {store.where!r}; attnviz atlas {store.where} shows it")
 
 
@@ -356,7 +350,7 @@ def _part(written: str | None) -> tuple[int, int]:
     raise UsageError(f"{option('shard', written)} is no part", "write 2/8 for the second of eight")
 
 
-class Watching:
+class Watching(Watcher):
     """Shows on a terminal how a scan goes on."""
 
     def __init__(self, session: Session, bar: "Progress") -> None:

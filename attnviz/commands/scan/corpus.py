@@ -7,11 +7,13 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
+from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from attnviz.commands.atlas.record import CorpusFile, CorpusText, FilePart, Skipped, Split
+from attnviz.commands.atlas.folder import Request
+from attnviz.commands.atlas.record import CorpusFile, CorpusText, FilePart, Shard, Skipped, Split
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.inputs import text as inputs_text
 from attnviz.inputs.places import BUFFER, Form, decompressed, named_form, opened, reading, shown
@@ -113,6 +115,13 @@ class Units:
 
 READ = 1 << 27
 """Bytes of a corpus that are read in a moment."""
+
+
+def documents_of_shard(shard: Shard, request: Request) -> Iterator[CorpusText | Skipped]:
+    """The documents that begin in a shard, as many as are counted of it."""
+    split, field = request.split, request.key
+    every = (each for piece in shard.pieces for each in documents_of(piece, split, field))
+    return islice(every, shard.most)
 
 
 def documents_of(piece: FilePart, split: Split, field: str) -> Iterator[CorpusText | Skipped]:

@@ -20,8 +20,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from attnviz.commands.scan.tasks import Done, Task
-from attnviz.commands.scan.worker import Job, Worker
+from attnviz.commands.scan.worker import Done, Job, Task, Worker
 from attnviz.errors import AttnvizError, ModelError, UsageError, missing, option
 from attnviz.models.placement import Device
 

@@ -1,59 +1,51 @@
-"""A scan as tasks: those of its shards, and then those of the windows that they chose.
+"""A scan as tasks: its shards, and then the parts of tables from the windows that they chose.
 
 FOLDER/manifest.json      what was asked, over which files, with which model and versions
 FOLDER/shards/…           the record of each finished shard
 FOLDER/examples/…         the windows that were run again, until the result is written
+FOLDER/sampled/…          the same of tokens
 FOLDER/heads.parquet      the result, written last; beside it histograms.parquet,
                           tokens.parquet, examples.parquet and skipped.jsonl
 """
 
-import os
-import stat
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from attnviz.commands.atlas.folder import AGAIN, Request, Store, digest_of, manifest_of
 from attnviz.commands.atlas.record import (
+    NONE,
     Record,
     Shard,
     Skipped,
-    files_of,
     merged,
     record_of_bytes,
     skipped_of_bytes,
 )
 from attnviz.commands.atlas.tables import part_of
-from attnviz.commands.scan.corpus import LONGEST, READ, documents_of, longest_texts
-from attnviz.commands.scan.executors import Executor, HowRun
+from attnviz.commands.scan.corpus import documents_of_shard
 from attnviz.commands.scan.shards import SHARD, corpus_files, shards_of
-from attnviz.commands.scan.tasks import (
-    CountShard,
-    Done,
-    Lasting,
-    Task,
-    Trial,
+from attnviz.commands.scan.worker import (
+    ExamplePlace,
+    Job,
+    SampleTokens,
+    TakeExamples,
     part_name,
-    tasks_of_windows,
+    record_file,
 )
-from attnviz.commands.scan.worker import Job
-from attnviz.errors import InputError, OutputError, UsageError
-from attnviz.kit.write import as_output_error, make_folder
+from attnviz.errors import InputError
 from attnviz.models.catalog import Source, files_of_model, state_of_memory
-from attnviz.models.placement import SHARE, free_bytes
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 
 R = TypeVar("R")
-LOCK = ".lock"
-PARTS = {"examples": "examples", "tokens": "sampled"}
-"""The tables that are made of parts, and the folder of these."""
+WHOLE = (1, 1)
+"""A scan in one part."""
 AT_ONCE = 32
 """Records that are merged at a time."""
 MOST_SHARDS = 1 << 16
@@ -74,29 +66,31 @@ class ScanPlan:
     def store(self) -> Store:
         return self.job.store
 
-    def of_part(self, part: tuple[int, int]) -> list[CountShard]:
+    def of_part(self, part: tuple[int, int] = WHOLE) -> list[Shard]:
         """The shards of the I-th of N parts, for (I, N)."""
         number, of = part
-        return [CountShard(shard) for shard in self.shards if shard.number % of == number - 1]
+        return [shard for shard in self.shards if shard.number % of == number - 1]
 
-    def counting(self, part: tuple[int, int] = (1, 1)) -> list[CountShard]:
+    def counting(self, part: tuple[int, int] = WHOLE) -> list[Shard]:
         """The shards of a part that are not counted yet, or whose records are not theirs."""
-        tasks, there = self.of_part(part), self.store.names("shards")
-        return [task for task in tasks if task.name not in there or not self._is_counted(task)]
-
-    def again(self, total: Record, lost: Collection[str]) -> list[Lasting]:
-        """The tasks to run again for the tables that were lost, when every shard is counted."""
-        tasks = tasks_of_windows(total, self.shards)
-        folders = [folder for table, folder in PARTS.items() if f"{table}.parquet" in lost]
-        there = {name for folder in folders for name in self.store.names(folder)}
+        shards, there = self.of_part(part), self.store.names("shards")
         return [
-            task
-            for task in tasks
-            if task.name.startswith(tuple(folders))
-            and not (
-                task.name in there
-                and part_of(self.store, task.name) == part_name(self.job.scan, task)
-            )
+            shard
+            for shard in shards
+            if record_file(shard) not in there or not self._is_counted(shard)
+        ]
+
+    def again(self, total: Record, lost: Collection[str]) -> list[TakeExamples | SampleTokens]:
+        """The parts that are missing of the tables that were lost, when every shard is counted."""
+        parts = [part for part in parts_of(total, self.shards) if f"{part.table}.parquet" in lost]
+        there = {
+            name for folder in {part.folder for part in parts} for name in self.store.names(folder)
+        }
+        return [
+            part
+            for part in parts
+            if part.name not in there
+            or part_of(self.store, part.name) != part_name(self.job.scan, part)
         ]
 
     def total(self) -> Record:
@@ -105,7 +99,7 @@ class ScanPlan:
         Raises:
             InputError: one is missing, damaged, or of another scan.
         """
-        records, total = map(self._record, self.of_part((1, 1))), list[Record]()
+        records, total = map(self._record, self.shards), list[Record]()
         try:
             while some := list(islice(records, AT_ONCE)):
                 total = [merged([*total, *some])]
@@ -116,29 +110,29 @@ class ScanPlan:
             ) from None
         return total[0]  # a corpus has a shard
 
-    def skipped(self, shards: Sequence[CountShard]) -> Iterator[Skipped]:
+    def skipped(self, shards: Sequence[Shard]) -> Iterator[Skipped]:
         """The documents of counted shards that could not be read."""
         for shard in shards:
             yield from self._read(shard, skipped_of_bytes)
 
-    def _record(self, shard: CountShard) -> Record:
-        record = self._read(shard, partial(record_of_bytes, shard=shard.shard.number))
+    def _record(self, shard: Shard) -> Record:
+        record = self._read(shard, partial(record_of_bytes, shard=shard.number))
         if record.origin.scan != self.job.scan:
             raise self._damaged(shard)
         return record
 
-    def _is_counted(self, shard: CountShard) -> bool:
+    def _is_counted(self, shard: Shard) -> bool:
         try:
             self._record(shard)
         except InputError:
             return False
         return True
 
-    def _read(self, shard: CountShard, parse: Callable[[bytes], R]) -> R:
-        data = self.store.read(shard.name)
+    def _read(self, shard: Shard, parse: Callable[[bytes], R]) -> R:
+        data = self.store.read(record_file(shard))
         if data is None:
             raise InputError(
-                f"the shard {shard.shard.number} of {self.store.where!r} is not counted yet",
+                f"the shard {shard.number} of {self.store.where!r} is not counted yet",
                 "scan again, or run the part that it belongs to",
             )
         try:
@@ -146,10 +140,9 @@ class ScanPlan:
         except ValueError:
             raise self._damaged(shard) from None
 
-    def _damaged(self, shard: CountShard) -> InputError:
-        return InputError(
-            f"the record {self.store.url(shard.name)!r} is damaged, or of another shard", AGAIN
-        )
+    def _damaged(self, shard: Shard) -> InputError:
+        name = self.store.url(record_file(shard))
+        return InputError(f"the record {name!r} is damaged, or of another shard", AGAIN)
 
 
 def make_plan(
@@ -180,104 +173,53 @@ def _limited(shards: Sequence[Shard], request: Request, most: int) -> Iterator[S
     for shard in shards:
         if most <= 0:
             return
-        every = (d for p in shard.pieces for d in documents_of(p, request.split, request.key))
-        wanted = sum(1 for _ in islice(every, most))
+        wanted = sum(1 for _ in islice(documents_of_shard(shard, request), most))
         yield replace(shard, most=wanted)
         most -= wanted
 
 
-@contextmanager
-def locked(store: Store, part: tuple[int, int] = (1, 1)) -> Iterator[None]:
-    """Hold the folder against another scan until the end; parts hold it together.
+# The windows that the records of all shards chose, as tasks.
 
-    A folder behind a URL has no lock.
-
-    Raises:
-        UsageError: another process scans into it.
-    """
-    if store.remote:
-        yield
-        return
-    import fcntl
-
-    number, of = part
-    folder = Path(store.where)
-    make_folder(folder)
-    whole, own = folder / LOCK, folder / (LOCK if of == 1 else f"{LOCK}-{number}-{of}")
-    with _lock_file(whole) as shared, _lock_file(own) as alone:
-        try:
-            if of > 1:
-                fcntl.flock(shared, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(
-                f"another scan writes into {store.where!r}", "wait, or give another folder"
-            ) from None
-        yield
+EXAMPLE_WINDOWS, SAMPLE_HEADS = 128, 256
+"""How many windows make a part of the examples; how many heads one of the tokens."""
 
 
-@contextmanager
-def _lock_file(path: Path) -> Iterator[int]:
-    """A file to be locked, which is made where it is not there, and never written."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
-        raise OutputError(f"{str(path)!r} is not a regular file", "remove it")
-    with as_output_error(path):
-        descriptor = os.open(path, flags, 0o666)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+def parts_of(total: Record, shards: Sequence[Shard]) -> list[TakeExamples | SampleTokens]:
+    """The parts of the tables that are made of windows, when all shards are counted."""
+    return [*_examples(total, shards), *_tokens(total, shards)]
 
 
-# What a scan will take, seen on a few windows before it starts.
-
-RECORD_BYTES, EXAMPLE_BYTES = 1000, 12_000
-"""About how much a head takes in a record, and an example in the result."""
-TEXT_MEMORY = 180
-"""Bytes of memory that a tokenizer takes for each byte of a text, roughly."""
-EXAMPLES = 24
-"""Examples of a head, roughly."""
-
-
-@dataclass(frozen=True)
-class Estimated:
-    """About what is left of a scan: tokens, seconds, bytes of memory and of disk.
-
-    `memory`: of all workers, while they read the longest texts that are known. `more`: what one
-    worker takes beyond it for a text that is as long as it may be, where there may be one.
-    """
-
-    tokens: int
-    seconds: float
-    memory: int
-    disk: int
-    more: int = 0
+def _examples(total: Record, shards: Sequence[Shard]) -> Iterator[TakeExamples]:
+    wanted: dict[tuple[int, int], list[ExamplePlace]] = {}
+    for head in range(len(total.heads)):
+        for rank, (window, kind) in enumerate(_windows_of(total, head).items()):
+            wanted.setdefault(window, []).append(ExamplePlace(head, rank, kind))
+    windows = sorted(wanted)
+    for number, first in enumerate(range(0, len(windows), EXAMPLE_WINDOWS)):
+        by_shard = groupby(windows[first : first + EXAMPLE_WINDOWS], key=itemgetter(0))
+        chosen = [
+            (shards[shard], {window[1]: wanted[window] for window in own})
+            for shard, own in by_shard
+        ]
+        yield TakeExamples(number, chosen)
 
 
-def estimated(plan: ScanPlan, tasks: Sequence[Task], workers: Executor, how: HowRun) -> Estimated:
-    """Estimate the cost of a scan from a few windows of the first shard that is left."""
-    first, tried = tasks[0], list[Done]()
-    assert isinstance(first, CountShard)
-    workers.do([Trial(first.shard)], tried.append)
-    trial = tried[0]
-    if not trial.tokens:
-        return Estimated(0, 0.0, trial.memory, 0)
-    asked = plan.job.request
-    longest = longest_texts(files_of(plan.shards), asked.split, asked.key, workers.workers)
-    memory = [
-        trial.memory * n + TEXT_MEMORY * sum(longest[:n]) for n in range(1, workers.workers + 1)
-    ]
-    share = len(tasks) / len(plan.shards)
-    tokens = plan.size * share * trial.tokens / max(1, trial.size)
-    if asked.documents is not None:
-        tokens = min(tokens, asked.documents * trial.tokens / max(1, trial.documents))
-    again = min(tokens, trial.heads * EXAMPLES * asked.length)
-    if how.workers is None:  # each holds a model of its own
-        free = SHARE * free_bytes()
-        workers.limit(max(1, sum(each <= free for each in memory)))
-    processes = min(workers.workers, len(tasks))
-    more = TEXT_MEMORY * LONGEST if plan.size > READ else 0
-    disk = trial.heads * (len(tasks) * RECORD_BYTES + EXAMPLES * EXAMPLE_BYTES)
-    seconds = (tokens + again) * trial.seconds / trial.tokens / processes
-    return Estimated(int(tokens), seconds, memory[processes - 1], disk, more)
+def _windows_of(total: Record, head: int) -> dict[tuple[int, int], Literal["top", "bin"]]:
+    """The windows of a head's examples, each once: the largest weights, then by falling bin."""
+    kinds: dict[tuple[int, int], Literal["top", "bin"]] = {}
+    for value, shard, ordinal in total.best[head].tolist():
+        if value != NONE:
+            kinds[shard, ordinal] = "top"
+    for value, shard, ordinal in total.drawn[head, ::-1].reshape(-1, 3).tolist():
+        if value != NONE:
+            kinds.setdefault((shard, ordinal), "bin")
+    return kinds
+
+
+def _tokens(total: Record, shards: Sequence[Shard]) -> Iterator[SampleTokens]:
+    windows = sorted(place for chance, *place in total.sample.tolist() if chance != NONE)
+    by_shard = groupby(windows, key=itemgetter(0))
+    chosen = [(shards[shard], [ordinal for _, ordinal in own]) for shard, own in by_shard]
+    heads = range(len(total.heads))
+    for number, first in enumerate(heads[::SAMPLE_HEADS]):
+        yield SampleTokens(number, chosen, heads[first : first + SAMPLE_HEADS])

@@ -4,10 +4,13 @@ shards ─► records ─► one record ─► chosen windows ─► their links
 """
 
 import io
-import json
+import os
+import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from attnviz.commands.atlas.folder import (
     Store,
@@ -17,47 +20,60 @@ from attnviz.commands.atlas.folder import (
     made_of,
     read_manifest,
 )
-from attnviz.commands.atlas.record import SCALE, SCORES, WEIGHTS, Record, estimate, files_of, units
+from attnviz.commands.atlas.record import (
+    SCALE,
+    SCORES,
+    WEIGHTS,
+    Bin,
+    Record,
+    Shard,
+    estimate,
+    files_of,
+    units,
+)
 from attnviz.commands.atlas.tables import (
     GROUP,
     SAID,
     between,
     columns,
     import_parquet,
-    read_atlas,
     table_bytes,
 )
+from attnviz.commands.scan.corpus import LONGEST, READ, longest_texts
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
-from attnviz.commands.scan.plan import PARTS, Estimated, ScanPlan, estimated, locked
+from attnviz.commands.scan.plan import WHOLE, ScanPlan, parts_of
 from attnviz.commands.scan.shards import check_unchanged
-from attnviz.commands.scan.tasks import CountShard, Done, tasks_of_windows
+from attnviz.commands.scan.worker import PARTS, Done, Trial, record_file
 from attnviz.draw.titles import amount
-from attnviz.errors import InputError, option
-from attnviz.records.capture import ModelIdentity
+from attnviz.errors import InputError, OutputError, UsageError, option
+from attnviz.kit.write import as_output_error, make_folder
+from attnviz.models.placement import SHARE, free_bytes
 from attnviz.records.heads import Head, head_named
 from attnviz.records.metrics import BINS, EDGES
 from attnviz.records.rows import to_json
 
 ENOUGH = 1000
 """Documents after which a scan ends at once where most of them are bad."""
+LOCK = ".lock"
 
 
 @dataclass(frozen=True)
-class Size:
-    """What was counted, and how many documents could not be read; `why`: of the first of them.
+class Estimated:
+    """About what is left of a scan: tokens, seconds, bytes of memory and of disk.
 
-    `model`: with which model, where all is counted.
+    `memory`: of all workers, while they read the longest texts that are known. `more`: what one
+    worker takes beyond it for a text that is as long as it may be, where there may be one.
     """
 
-    documents: int
     tokens: int
-    bad: int
-    why: str = ""
-    model: ModelIdentity | None = None
+    seconds: float
+    memory: int
+    disk: int
+    more: int = 0
 
 
-class Watcher(Protocol):
-    """Is told how a scan goes on."""
+class Watcher:
+    """Is told how a scan goes on; this one keeps it to itself."""
 
     def expect(self, estimate: Estimated) -> None:
         """What the shards that are left will take, before they are counted."""
@@ -66,40 +82,17 @@ class Watcher(Protocol):
         """What was found in the folder and is mended."""
 
     def begin(self, what: str, done: int, tasks: int) -> None:
-        """So many tasks of this kind are to be done, `done` of which are done already."""
+        """So many tasks of this kind are to be done; `done` more are done already."""
 
     def did(self, done: Done) -> None:
         """A task is done."""
 
 
-def check_bad(plan: ScanPlan, shards: Sequence[CountShard], size: Size, most: float) -> Size:
-    """Name the bad documents of counted shards, and see that they are no more than this percentage.
-
-    Returns:
-        the size, with why the first one is bad.
-
-    Raises:
-        InputError: they are more, or there are no others.
-        OutputError: their list cannot be written.
-    """
-    write_skipped(plan, shards)
-    first, every = next(plan.skipped(shards), None), size.documents + size.bad
-    why = f" (the first: {first.why})" if first else ""
-    if size.bad * 100 > most * every:
-        raise InputError(
-            f"{size.bad:,} of {every:,} documents could not be read, more than {most:g}%{why}",
-            f"see skipped.jsonl, and raise {option('max_bad')} to go on without them",
-        )
-    if not size.documents:
-        raise InputError(f"no document could be read{why}", "give others, or see skipped.jsonl")
-    return replace(size, why=first.why if first else "")
-
-
-def run_scan(plan: ScanPlan, how: HowRun, watcher: Watcher) -> Size | None:
+def run_scan(plan: ScanPlan, how: HowRun, watcher: Watcher) -> bool:
     """Do what is left of a scan, and write its result.
 
     Returns:
-        What was counted; None for one of several parts, whose result is written by a merge.
+        whether there is a result: that of several parts is written by a merge.
     """
     store = plan.store
     with locked(store, how.part):
@@ -109,62 +102,168 @@ def run_scan(plan: ScanPlan, how: HowRun, watcher: Watcher) -> Size | None:
         lost = lost_files(store, manifest)
         if not lost:
             remove_parts(store)  # where the process was killed before it could
-            return _finished(store, manifest)
+            return True
         if "result" in manifest:
             names = ", ".join(sorted(lost))
             watcher.note(f"damaged or lost, and made again: {names}")
         with workers_of(plan.job, how) as workers:
             _count(plan, how, watcher, workers)
-            if how.part[1] > 1:
-                return None
+            if how.part != WHOLE:
+                return False
             total = plan.total()
-            size = Size(total.documents, total.tokens, total.bad, model=total.origin.model)
-            size = check_bad(plan, plan.of_part((1, 1)), size, how.max_bad)
+            check_bad(plan, plan.shards, total.documents, total.bad, how.max_bad)
             tasks = plan.again(total, lost)
             watcher.begin("examples", 0, len(tasks))
             workers.do(tasks, watcher.did)
             check_unchanged(files_of(plan.shards), here=True)
             write_result(plan, total, lost)
             remove_parts(store)
-    return size
-
-
-def _finished(store: Store, manifest: Mapping[str, Any]) -> Size:
-    skipped = (store.read("skipped.jsonl") or b"").partition(b"\n")[0]
-    why = json.loads(skipped)["why"] if skipped else ""
-    atlas = read_atlas(store.where)
-    return Size(*atlas.size, manifest["result"]["skipped"], why, atlas.identity)
+    return True
 
 
 def _count(plan: ScanPlan, how: HowRun, watcher: Watcher, workers: Executor) -> None:
     """Count the shards that are left."""
-    every, tasks = plan.of_part(how.part), plan.counting(how.part)
-    if tasks and how.merge:
+    every, shards = plan.of_part(how.part), plan.counting(how.part)
+    if shards and how.merge:
         raise InputError(
-            f"{len(tasks):,} of {len(every):,} shards of {plan.store.where!r} are not counted yet, "
-            f"or damaged (the first: {tasks[0].shard.number})",
+            f"{len(shards):,} of {len(every):,} shards of {plan.store.where!r} are not counted "
+            f"yet, or damaged (the first: {shards[0].number})",
             f"scan the corpus into it again, or run their parts with {option('shard')}",
         )
-    damaged = plan.store.names("shards") & {task.name for task in tasks}
+    damaged = plan.store.names("shards") & set(map(record_file, shards))
     if damaged:
         first = f"the first: {min(damaged)}"
         watcher.note(f"{amount(len(damaged), 'shard')} damaged or of another scan ({first})")
-    if len(tasks) > 1:
-        watcher.expect(estimated(plan, tasks, workers, how))
-    if tasks:
-        watcher.begin("shards", len(every) - len(tasks), len(tasks))
-    size = Size(0, 0, 0)
+    if len(shards) > 1:
+        watcher.expect(_estimated(plan, shards, workers, how))
+    if shards:
+        watcher.begin("shards", len(every) - len(shards), len(shards))
+    documents = bad = 0
 
     def told(done: Done) -> None:
-        nonlocal size
+        nonlocal documents, bad
         watcher.did(done)
-        size = Size(size.documents + done.documents, 0, size.bad + done.skipped)
-        if size.bad >= ENOUGH and size.bad > size.documents:
+        documents, bad = documents + done.documents, bad + done.skipped
+        if bad >= ENOUGH and bad > documents:
             left = plan.counting(how.part)
-            check_bad(plan, [task for task in every if task not in left], size, how.max_bad)
+            counted = [shard for shard in every if shard not in left]
+            check_bad(plan, counted, documents, bad, how.max_bad)
 
-    workers.do(tasks, told)
-    check_unchanged(files_of(task.shard for task in every), here=True)
+    workers.do(shards, told)
+    check_unchanged(files_of(every), here=True)
+
+
+def check_bad(
+    plan: ScanPlan, shards: Sequence[Shard], documents: int, bad: int, most: float
+) -> None:
+    """Name the bad documents of counted shards, and see that they are no more than this percentage.
+
+    `documents`: how many are not bad.
+
+    Raises:
+        InputError: there are more, or no others.
+        OutputError: their list cannot be written.
+    """
+    lines = (f"{to_json(vars(each))}\n".encode() for each in plan.skipped(shards))
+    plan.store.write("skipped.jsonl", lines)
+    first, every = next(plan.skipped(shards), None), documents + bad
+    why = f" (the first: {first.why})" if first else ""
+    if bad * 100 > most * every:
+        raise InputError(
+            f"{bad:,} of {every:,} documents could not be read, more than {most:g}%{why}",
+            f"see skipped.jsonl, and raise {option('max_bad')} to go on without them",
+        )
+    if not documents:
+        raise InputError(f"no document could be read{why}", "give others, or see skipped.jsonl")
+
+
+# What a scan will take, seen on a few windows before it starts.
+
+RECORD_BYTES, EXAMPLE_BYTES = 1000, 12_000
+"""About how much a head takes in a record, and an example in the result."""
+TEXT_MEMORY = 180
+"""Bytes of memory that a tokenizer takes for each byte of a text, roughly."""
+EXAMPLES = 24
+"""Examples of a head, roughly."""
+
+
+def _estimated(
+    plan: ScanPlan, shards: Sequence[Shard], workers: Executor, how: HowRun
+) -> Estimated:
+    """Estimate the cost of a scan from a few windows of the first shard that is left."""
+    trials: list[Done] = []
+    workers.do([Trial(shards[0])], trials.append)
+    trial = trials[0]
+    if not trial.tokens:
+        return Estimated(0, 0.0, trial.memory, 0)
+    request = plan.job.request
+    longest = longest_texts(files_of(plan.shards), request.split, request.key, workers.workers)
+    memory = [
+        trial.memory * n + TEXT_MEMORY * sum(longest[:n]) for n in range(1, workers.workers + 1)
+    ]
+    if how.workers is None:  # each holds a model of its own
+        free = SHARE * free_bytes()
+        workers.limit(max(1, sum(each <= free for each in memory)))
+    share = len(shards) / len(plan.shards)
+    tokens = plan.size * share * trial.tokens / max(1, trial.size)
+    if request.documents is not None:
+        tokens = min(tokens, request.documents * trial.tokens / max(1, trial.documents))
+    again = min(tokens, trial.heads * EXAMPLES * request.length)
+    processes = min(workers.workers, len(shards))
+    return Estimated(
+        int(tokens),
+        seconds=(tokens + again) * trial.seconds / trial.tokens / processes,
+        memory=memory[processes - 1],
+        disk=trial.heads * (len(shards) * RECORD_BYTES + EXAMPLES * EXAMPLE_BYTES),
+        more=TEXT_MEMORY * LONGEST if plan.size > READ else 0,
+    )
+
+
+# The lock of a folder.
+
+
+@contextmanager
+def locked(store: Store, part: tuple[int, int] = WHOLE) -> Iterator[None]:
+    """Hold the folder against another scan until the end; parts hold it together.
+
+    A folder behind a URL has no lock.
+
+    Raises:
+        UsageError: another process scans into it.
+    """
+    if store.remote:
+        yield
+        return
+    import fcntl
+
+    number, of = part
+    folder = Path(store.where)
+    make_folder(folder)
+    whole, own = folder / LOCK, folder / (LOCK if part == WHOLE else f"{LOCK}-{number}-{of}")
+    with _lock_file(whole) as shared, _lock_file(own) as alone:
+        try:
+            if part != WHOLE:
+                fcntl.flock(shared, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"another scan writes into {store.where!r}", "wait, or give another folder"
+            ) from None
+        yield
+
+
+@contextmanager
+def _lock_file(path: Path) -> Iterator[int]:
+    """A file to be locked, which is made where it is not there, and never written."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        raise OutputError(f"{str(path)!r} is not a regular file", "remove it")
+    with as_output_error(path):
+        descriptor = os.open(path, flags, 0o666)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 # The result of a scan: its records and its parts as tables.
@@ -172,93 +271,59 @@ def _count(plan: ScanPlan, how: HowRun, watcher: Watcher, workers: Executor) -> 
 
 def write_result(plan: ScanPlan, total: Record, lost: Collection[str]) -> None:
     """Write the tables that are lost of a scan whose tasks are all done, and what is in them."""
-    store, length = plan.store, total.origin.length
-    names = [task.name for task in tasks_of_windows(total, plan.shards)]
+    store, heads = plan.store, [head for head in map(head_named, total.heads) if head is not None]
     made = made_of(plan.manifest, total.origin)
     said = to_json(made)
-    for table, folder in PARTS.items():
-        parts = [name for name in names if name.startswith(folder)]
-        if f"{table}.parquet" in lost:
-            store.write(f"{table}.parquet", joined(store, table, parts, _named(total), said))
-    store.write("histograms.parquet", table_bytes("histograms", list(_histograms(total)), said))
-    store.write("heads.parquet", table_bytes("heads", list(_heads(total, length)), said))
+    for kind in PARTS:
+        name = f"{kind.table}.parquet"
+        if name in lost:
+            parts = [p.name for p in parts_of(total, plan.shards) if isinstance(p, kind)]
+            store.write(name, joined(store, kind.table, parts, heads, said))
+    store.write("histograms.parquet", table_bytes("histograms", [*_bins(total, heads)], said))
+    store.write("heads.parquet", table_bytes("heads", [*_scores(total, heads)], said))
     counted = {"documents": total.documents, "tokens": total.tokens, "skipped": total.bad}
     finish(store, plan.manifest, made, **counted)
 
 
 def remove_parts(store: Store) -> None:
     """Remove what the tables were made from."""
-    for folder in PARTS.values():
-        store.remove(folder)
+    for kind in PARTS:
+        store.remove(kind.folder)
 
 
-def write_skipped(plan: ScanPlan, shards: Sequence[CountShard]) -> None:
-    """Write the documents of counted shards that could not be read, one a line."""
-    lines = (f"{to_json(vars(each))}\n".encode() for each in plan.skipped(shards))
-    plan.store.write("skipped.jsonl", lines)
-
-
-def _named(total: Record) -> Sequence[Head]:
-    return [head for head in map(head_named, total.heads) if head is not None]
-
-
-def _heads(total: Record, length: int) -> Iterator[Mapping[str, object]]:
-    unit = units(length).tolist()
-    for place, head in enumerate(_named(total)):
-        row: dict[str, object] = {"layer": head.layer, "head": head.head}
+def _scores(total: Record, heads: Sequence[Head]) -> Iterator[Mapping[str, object]]:
+    unit = units(total.origin.length).tolist()
+    counted = {name: getattr(total, name) for name in ("documents", "windows", "tokens")}
+    for place, head in enumerate(heads):
+        scores: dict[str, object] = {}
         for metric, name in enumerate(SCORES):
             found, n = estimate(total, place, metric, unit[metric]), total.counts[place, metric]
-            row[name] = found.mean if n else None
-            row[f"{name}_error"] = found.error
-            row[f"{name}_documents"] = int(n)
-        counted = {name: getattr(total, name) for name in ("documents", "windows", "tokens")}
-        yield row | counted
+            scores[name] = found.mean if n else None
+            scores[f"{name}_error"] = found.error
+            scores[f"{name}_documents"] = int(n)
+        yield head._asdict() | scores | counted
 
 
-def _histograms(total: Record) -> Iterator[Mapping[str, object]]:
+def _bins(total: Record, heads: Sequence[Head]) -> Iterator[Mapping[str, object]]:
     """`distance`, `position`: the mean mass per query; `largest`: how many windows."""
-    doubling = list(zip((0, *EDGES), (*EDGES, None), strict=True))
+    doubling = list(zip(map(float, (0, *EDGES)), (*map(float, EDGES), None), strict=True))
     equal = [(i / WEIGHTS, (i + 1) / WEIGHTS) for i in range(WEIGHTS)]
     assert len(doubling) == BINS
-    for place, head in enumerate(_named(total)):
-        for histogram, counts in (("distance", total.distances), ("position", total.positions)):
-            shares = counts[place] / SCALE / max(1, total.documents)
-            yield from _bins(head, histogram, doubling, shares.tolist())
-        yield from _bins(head, "largest", equal, total.largest[place].tolist())
-
-
-def _bins(
-    head: Head, histogram: str, bins: Sequence[tuple[float, float | None]], values: Sequence[float]
-) -> Iterator[Mapping[str, object]]:
-    for (start, end), value in zip(bins, values, strict=True):
-        row = {"layer": head.layer, "head": head.head, "histogram": histogram}
-        bounds = {"start": float(start), "end": None if end is None else float(end)}
-        yield {**row, **bounds, "value": float(value)}
+    documents = max(1, total.documents)
+    for place, head in enumerate(heads):
+        for histogram, bounds, values in (
+            ("distance", doubling, total.distances[place] / SCALE / documents),
+            ("position", doubling, total.positions[place] / SCALE / documents),
+            ("largest", equal, total.largest[place].astype(float)),
+        ):
+            for (start, end), value in zip(bounds, values.tolist(), strict=True):
+                yield {**head._asdict(), "histogram": histogram, **vars(Bin(start, end, value))}
 
 
 # The parts that workers left, joined to one table that is sorted by head.
 
 HEADS = 256
 """Heads whose rows are in memory at a time."""
-
-
-class _Chunks(io.RawIOBase):
-    """A file that is taken away as it is written."""
-
-    def __init__(self) -> None:
-        self.chunks: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self.chunks.append(bytes(data))
-        return len(self.chunks[-1])
-
-    def taken(self) -> Iterator[bytes]:
-        """What was written since the last time."""
-        chunks, self.chunks = self.chunks, []
-        yield from chunks
 
 
 def joined(
@@ -272,7 +337,7 @@ def joined(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    sink = _Chunks()
+    sink = io.BytesIO()
     schema = columns(table).with_metadata({SAID: said})
     with pq.ParquetWriter(pa.PythonFile(sink, "w"), schema, compression="zstd") as writer:
         for first in range(0, len(heads), HEADS):
@@ -280,8 +345,16 @@ def joined(
             read = [_rows(store, name, table, some) for name in parts]
             whole = pa.concat_tables([columns(table).empty_table(), *read])
             writer.write_table(_in_order(whole), row_group_size=GROUP[table])
-            yield from sink.taken()
-    yield from sink.taken()
+            yield _taken(sink)
+    yield _taken(sink)
+
+
+def _taken(sink: io.BytesIO) -> bytes:
+    """What was written since the last time."""
+    data = sink.getvalue()
+    sink.seek(0)
+    sink.truncate()
+    return data
 
 
 def _rows(store: Store, name: str, table: str, heads: Sequence[Head]) -> Any:

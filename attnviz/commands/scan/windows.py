@@ -1,9 +1,9 @@
 """Documents to windows of tokens, and windows to batches, which depend on their shard alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from attnviz.models.tokenizer import TextTokenizer
 
 
+R = TypeVar("R")
 Ids: TypeAlias = tuple[int, ...]
 
 
@@ -98,6 +99,30 @@ def batches(windows: Sequence[Window]) -> Iterator[list[Window]]:
         found.append(window)
     if found:
         yield found
+
+
+def run_batches(
+    windows: Sequence[Window],
+    run: Callable[[Sequence[Window]], R],
+    failed: Callable[[Window, str], None],
+) -> Iterator[tuple[Sequence[Window], R]]:
+    """Batches of windows, and what their runs give.
+
+    The windows of a batch that cannot be run are run one by one; `failed` is told of a window that
+    cannot be run alone, and why.
+    """
+    waiting = [*batches(windows)][::-1]
+    while waiting:
+        batch = waiting.pop()
+        try:
+            result = run(batch)
+        except ModelError as error:
+            if len(batch) == 1:
+                failed(batch[0], error.wrong)
+            else:
+                waiting += [[window] for window in reversed(batch)]
+        else:
+            yield batch, result
 
 
 # A shard to its record.
@@ -166,11 +191,11 @@ class Counter:
         values = np.zeros((len(windows), len(self._names), K))
         largest = np.zeros((2, len(windows), len(self._names)))  # and between two tokens
         places = {window.ordinal: place for place, window in enumerate(windows)}
-        for batch in batches(windows):
-            for some, sums in self._summed(batch):
-                at = [places[window.ordinal] for window in some]
-                values[at] = np.concatenate([sums.sums, sums.distances, sums.positions], axis=-1)
-                largest[:, at] = sums.largest, sums.apart
+        for batch, sums in run_batches(windows, self._sums, self._skip):
+            self._check(batch, sums)
+            at = [places[window.ordinal] for window in batch]
+            values[at] = np.concatenate([sums.sums, sums.distances, sums.positions], axis=-1)
+            largest[:, at] = sums.largest, sums.apart
         if windows[0].document in self._bad:
             self._begun, self._held = None, []  # what there was of it is not counted
         last = windows[-1].document
@@ -180,24 +205,19 @@ class Counter:
             self._keep([windows[place] for place in good], values[good], largest[:, good], goes_on)
         self._documents = {} if whole else {last: self._documents[last]}
 
-    def _summed(self, batch: Sequence[Window]) -> list[tuple[Sequence[Window], WindowSums]]:
-        """The sums of a batch; of its windows one by one where it cannot be run, or has others."""
+    def _sums(self, batch: Sequence[Window]) -> WindowSums:
         from attnviz.models.reducing import sum_windows
 
-        try:
-            sums = sum_windows(self._model, [window.ids for window in batch], self._heads)
-        except ModelError as error:
-            if len(batch) > 1:
-                return [each for window in batch for each in self._summed([window])]
-            self._skip(batch[0], error.wrong)
-            return []
+        return sum_windows(self._model, [window.ids for window in batch], self._heads)
+
+    def _check(self, batch: Sequence[Window], sums: WindowSums) -> None:
+        """Skip the documents of windows whose attention has no rows that sum to 1."""
         mass = sums.sums[..., SUMS.index("mass")] / len(batch[0].ids)  # (B, H)
         for place, window in enumerate(batch):
             if not np.isfinite(sums.sums[place]).all():
                 self._skip(window, "its attention is not a number (NaN or infinite)")
             elif np.abs(mass[place] - 1).max() > self._error:
                 self._skip(window, "its attention has rows that do not sum to 1")
-        return [(batch, sums)]
 
     def _skip(self, window: Window, why: str) -> None:
         """Note, once, that a document cannot be run."""

@@ -5,9 +5,8 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import islice
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,28 +16,20 @@ from attnviz.commands.atlas.record import (
     SCALE,
     WEIGHTS,
     CorpusText,
+    HeadExample,
     Origin,
     Shard,
     Skipped,
+    TokenMass,
     files_of,
     in_fixed_point,
     record_to_bytes,
 )
 from attnviz.commands.atlas.tables import table_bytes
-from attnviz.commands.scan.corpus import documents_of
+from attnviz.commands.scan.corpus import documents_of_shard
 from attnviz.commands.scan.shards import check_unchanged
-from attnviz.commands.scan.tasks import (
-    CountShard,
-    Done,
-    ExamplePlace,
-    SampleTokens,
-    TakeExamples,
-    Task,
-    Trial,
-    part_name,
-)
-from attnviz.commands.scan.windows import Counter, Window, WindowCutter, batches
-from attnviz.errors import AttnvizError, InputError, ModelError, OutputError, UsageError, option
+from attnviz.commands.scan.windows import Counter, Window, WindowCutter, run_batches
+from attnviz.errors import AttnvizError, InputError, OutputError, UsageError, option
 from attnviz.kit.prepare import load_model
 from attnviz.models.catalog import Source
 from attnviz.records.capture import IntArray
@@ -53,6 +44,90 @@ if TYPE_CHECKING:
 
 TRIAL_SIZE = 4096
 """So many bytes of text are tried before a scan."""
+
+# The tasks. All but a trial leave one file, by which they are known to be done.
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Run a few windows of a shard, to see what a scan will take."""
+
+    shard: Shard
+
+
+@dataclass(frozen=True)
+class ExamplePlace:
+    """An example's place: its head by number in a record, and its rank among the head's own."""
+
+    head: int
+    rank: int
+    kind: Literal["top", "bin"]
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """Run chosen windows of some shards again, for a part of a table of the result.
+
+    `chosen`: the ordinals of the windows, by shard.
+    """
+
+    number: int
+    chosen: Sequence[tuple[Shard, Collection[int]]]
+    table: ClassVar[str]
+    folder: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """The file that it leaves."""
+        return f"{self.folder}/{self.number:06}.parquet"
+
+
+@dataclass(frozen=True)
+class TakeExamples(TablePart):
+    """Keep the strongest links of the heads that want a window."""
+
+    chosen: Sequence[tuple[Shard, Mapping[int, Sequence[ExamplePlace]]]]
+    table, folder = "examples", "examples"
+
+
+@dataclass(frozen=True)
+class SampleTokens(TablePart):
+    """Count the tokens of some heads, named by their places."""
+
+    heads: range
+    table, folder = "tokens", "sampled"
+
+
+PARTS: Sequence[type[TablePart]] = (TakeExamples, SampleTokens)
+Task: TypeAlias = Shard | TakeExamples | SampleTokens | Trial
+"""A shard is counted."""
+
+
+def record_file(shard: Shard) -> str:
+    """The file that counting a shard leaves: its record."""
+    return f"shards/{shard.number:06}.npz"
+
+
+def part_name(scan: str, part: TablePart) -> str:
+    """What a part of a table says of itself: its scan and its file."""
+    return f"{scan} {part.name}"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a task did: how many documents, tokens and skipped documents; what a trial took.
+
+    `seconds`: for these tokens; `size`: bytes of text that they were; `heads`: of the model;
+    `memory`: bytes of the process at most.
+    """
+
+    documents: int = 0
+    tokens: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    size: int = 0
+    heads: int = 0
+    memory: int = 0
 
 
 @dataclass(frozen=True)
@@ -85,11 +160,15 @@ class Worker:
                 f"a scan is of texts, and this attention of {self._model.identity.name} is of two",
                 f"give {option('kind', 'encoder')}, or another model",
             )
+        identity, chosen = self._model.identity, job.request.heads
         self._length = min(job.request.length, self._model.tokenizer.context)
-        told = self._model.identity, self._model.tokenizer.bos
-        self._origin = Origin(job.scan, device_name(self._model), 0, *told)
-        chosen, per_layer = job.request.heads, self._model.identity.heads_per_layer
-        self._heads = sorted(choose_heads(per_layer, chosen.layers, chosen.heads))
+        self._origin = Origin(
+            scan=job.scan,
+            device=device_name(self._model),
+            model=identity,
+            bos=self._model.tokenizer.bos,
+        )
+        self._heads = sorted(choose_heads(identity.heads_per_layer, chosen.layers, chosen.heads))
 
     def _check_folder(self, scan: str) -> None:
         """See that this worker has the folder of the scan, and can write it."""
@@ -107,7 +186,7 @@ class Worker:
     def do(self, task: Task) -> Done:
         """Do a task, and write its file."""
         match task:
-            case CountShard():
+            case Shard():
                 return self._count(task)
             case TakeExamples():
                 return self._take_examples(task)
@@ -116,37 +195,44 @@ class Worker:
             case Trial():
                 return self._try(task.shard)
 
-    def _count(self, task: CountShard) -> Done:
-        counter = self._counter(task.shard.number)
-        for document in self._documents(task.shard):
+    def _count(self, shard: Shard) -> Done:
+        counter = self._counter(shard.number)
+        for document in documents_of_shard(shard, self._request):
             counter.add(document)
         record = counter.finish()
-        check_unchanged(files_of([task.shard]), here=False)
-        self._store.write(task.name, record_to_bytes(record, counter.skipped, task.shard.number))
+        check_unchanged(files_of([shard]), here=False)
+        self._store.write(
+            record_file(shard), record_to_bytes(record, counter.skipped, shard.number)
+        )
         return Done(record.documents, record.tokens, record.bad)
 
-    def _take_examples(self, task: TakeExamples) -> Done:
+    def _take_examples(self, part: TakeExamples) -> Done:
         rows, tokens = list[dict[str, Any]](), 0
-        for shard, wanted in task.chosen:
+        for shard, wanted in part.chosen:
             windows = list(self._windows(shard, wanted))
             tokens += sum(len(window.ids) for _, window in windows)
             rows += example_rows(self._model, self._heads, windows, wanted)
         rows.sort(key=lambda row: (row["layer"], row["head"], row["rank"]))
-        self._leave(task, "examples", rows)
+        self._leave(part, rows)
         return Done(0, tokens)
 
-    def _sample_tokens(self, task: SampleTokens) -> Done:
-        found = [w for shard, ordinals in task.chosen for _, w in self._windows(shard, ordinals)]
+    def _sample_tokens(self, part: SampleTokens) -> Done:
+        found = [w for shard, ordinals in part.chosen for _, w in self._windows(shard, ordinals)]
         # those of several shards may have one number
         windows = [replace(window, ordinal=number) for number, window in enumerate(found)]
-        heads = [self._heads[place] for place in task.heads]
-        rows = list(token_rows(self._model, heads, windows))
-        self._leave(task, "tokens", rows)
+        heads = [self._heads[place] for place in part.heads]
+        self._leave(part, list(token_rows(self._model, heads, windows)))
         return Done(0, sum(len(window.ids) for window in windows))
+
+    def _leave(self, part: TablePart, rows: Sequence[dict[str, Any]]) -> None:
+        """Write a part of a table, if the files that were read are still those that were listed."""
+        check_unchanged(files_of(shard for shard, _ in part.chosen), here=False)
+        said = part_name(self._origin.scan, part)
+        self._store.write(part.name, table_bytes(part.table, rows, said))
 
     def _try(self, shard: Shard) -> Done:
         counter, size, documents, begun = self._counter(0), 0, 0, perf_counter()
-        for document in self._documents(shard):
+        for document in documents_of_shard(shard, self._request):
             if isinstance(document, CorpusText):
                 text = document.text[: TRIAL_SIZE - size]
                 counter.add(replace(document, text=text))
@@ -154,19 +240,15 @@ class Worker:
             if size >= TRIAL_SIZE:
                 break
         tokens = counter.finish().tokens
-        seconds = perf_counter() - begun
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        memory = most if sys.platform == "darwin" else most * 1024
         return Done(
-            documents, tokens, seconds=seconds, size=size, heads=len(self._heads), memory=memory
+            documents,
+            tokens,
+            seconds=perf_counter() - begun,
+            size=size,
+            heads=len(self._heads),
+            memory=most if sys.platform == "darwin" else most * 1024,
         )
-
-    def _leave(
-        self, task: TakeExamples | SampleTokens, table: str, rows: Sequence[dict[str, Any]]
-    ) -> None:
-        """Write a part of a table, if the files that were read are still those that were listed."""
-        check_unchanged(files_of(shard for shard, _ in task.chosen), here=False)
-        self._store.write(task.name, table_bytes(table, rows, part_name(self._origin.scan, task)))
 
     def _counter(self, shard: int) -> Counter:
         seed = self._request.seed
@@ -174,17 +256,12 @@ class Worker:
             self._model, self._heads, self._length, shard=shard, seed=seed, origin=self._origin
         )
 
-    def _documents(self, shard: Shard) -> Iterator[CorpusText | Skipped]:
-        asked = self._request
-        every = (d for p in shard.pieces for d in documents_of(p, asked.split, asked.key))
-        return islice(every, shard.most)
-
     def _windows(
         self, shard: Shard, ordinals: Collection[int]
     ) -> Iterator[tuple[CorpusText, Window]]:
         cutter = WindowCutter(self._model.tokenizer, self._length, self._request.seed)
         left = set(ordinals)
-        for document in self._documents(shard):
+        for document in documents_of_shard(shard, self._request):
             if not left:
                 return
             if isinstance(document, Skipped):
@@ -216,30 +293,17 @@ def run_again(
 
     A window that cannot be run any more, as memory is short, gives none.
     """
-    for batch in batches(windows):
-        for links in _links(model, batch, wanted):
-            give(batch[links.window], links)
-
-
-def _links(
-    model: "LoadedModel", batch: Sequence[Window], wanted: Mapping[int, Sequence[Head]]
-) -> list[HeadLinks]:
-    """The links in a batch; in its windows one by one where it cannot be run."""
     from attnviz.models.reducing import link_windows
 
-    found: list[HeadLinks] = []
-    heads = [wanted[window.ordinal] for window in batch]
-    try:
+    def links_of(batch: Sequence[Window]) -> list[HeadLinks]:
+        found: list[HeadLinks] = []
+        heads = [wanted[window.ordinal] for window in batch]
         link_windows(model, [window.ids for window in batch], heads, found.append)
-    except ModelError:
-        if len(batch) == 1:
-            return []
-        return [
-            replace(links, window=place)
-            for place, window in enumerate(batch)
-            for links in _links(model, [window], wanted)
-        ]
-    return found
+        return found
+
+    for batch, found in run_batches(windows, links_of, lambda window, why: None):
+        for links in found:
+            give(batch[links.window], links)
 
 
 def example_rows(
@@ -261,27 +325,25 @@ def example_rows(
     run_again(model, [window for _, window in windows], of, give)
     spelled = _speller(model.tokenizer)
     for document, window in windows:
-        tokens = [spelled(id_) for id_ in window.ids]
+        tokens = tuple(spelled(id_) for id_ in window.ids)
         for place in wanted[window.ordinal]:
             links = found.get((window.ordinal, heads[place.head]))
             if links is None:
                 continue
-            yield {
-                "layer": heads[place.head].layer,
-                "head": heads[place.head].head,
-                "rank": place.rank,
-                "kind": place.kind,
-                "bin": min(WEIGHTS - 1, int(links.largest * WEIGHTS)),
-                "largest": links.largest,
-                "apart": float(links.weights[_between_two(links)].max(initial=0.0)),
-                "path": document.path,
-                "start": document.start,
-                "window": window.number,
-                "tokens": tokens,
-                "queries": links.queries,
-                "keys": links.keys,
-                "weights": links.weights,
-            }
+            example = HeadExample(
+                kind=place.kind,
+                bin=min(WEIGHTS - 1, int(links.largest * WEIGHTS)),
+                largest=links.largest,
+                apart=float(links.weights[_between_two(links)].max(initial=0.0)),
+                path=document.path,
+                start=document.start,
+                window=window.number,
+                tokens=tokens,
+                queries=links.queries,
+                keys=links.keys,
+                weights=links.weights,
+            )
+            yield {**heads[place.head]._asdict(), "rank": place.rank, **vars(example)}
 
 
 def _between_two(links: HeadLinks) -> NDArray[np.bool_]:
@@ -313,13 +375,12 @@ class PairMass:
             names, mass = summed(numbers, self._mass)
             for rank, at in enumerate(np.lexsort((names, -mass))[:TOKENS].tolist()):
                 first, second = divmod(int(names[at]), self.vocabulary)
-                yield {
-                    "side": side,
-                    "rank": rank,
-                    "query": {"query": spelled(second), "pair": spelled(first)}.get(side),
-                    "key": None if side == "query" else spelled(second),
-                    "mass": int(mass[at]) / SCALE,
-                }
+                token = TokenMass(
+                    query=None if side == "key" else spelled(first if side == "pair" else second),
+                    key=None if side == "query" else spelled(second),
+                    mass=int(mass[at]) / SCALE,
+                )
+                yield {"side": side, "rank": rank, **vars(token)}
 
 
 def summed(names: IntArray, mass: IntArray) -> tuple[IntArray, IntArray]:
@@ -343,7 +404,7 @@ def token_rows(
     spelled = _speller(model.tokenizer)
     for head, mass in of.items():
         for row in mass.rows(spelled):
-            yield {"layer": head.layer, "head": head.head, **row, "windows": len(windows)}
+            yield {**head._asdict(), **row, "windows": len(windows)}
 
 
 def _speller(tokenizer: "TextTokenizer") -> Callable[[int], str]:

@@ -13,8 +13,8 @@ import pytest
 from attnviz.commands.atlas.folder import MANIFEST, Request, Store, keep_manifest
 from attnviz.commands.atlas.tables import read_atlas, read_heads
 from attnviz.commands.scan.executors import HowRun, LocalWorkers, workers_of
-from attnviz.commands.scan.plan import ScanPlan, locked, make_plan
-from attnviz.commands.scan.run import run_scan
+from attnviz.commands.scan.plan import ScanPlan, make_plan
+from attnviz.commands.scan.run import locked, run_scan
 from attnviz.errors import AttnvizError, ExitStatus, InputError, OutputError, UsageError
 from attnviz.models.catalog import Source
 from tests.commands.scan.test_run import TEXTS, Watched
@@ -111,7 +111,7 @@ def test_shards_that_are_not_theirs_are_counted_again(whole: Path, out: Path, co
     shutil.copy(shards[1], shards[2])
     cut(shards[0])
     garble(shards[3])
-    assert [task.shard.number for task in planned(out, corpus).counting()] == [0, 2, 3]
+    assert [shard.number for shard in planned(out, corpus).counting()] == [0, 2, 3]
     with pytest.raises(InputError, match=r"3 of 4 shards .* not counted yet, or damaged"):
         run_scan(planned(out, corpus), HowRun(1, merge=True), Watched())
     watched = Watched()

@@ -19,9 +19,9 @@ from attnviz.commands.atlas.folder import Request, Store, asked_by, keep_manifes
 from attnviz.commands.atlas.record import empty_record, merged
 from attnviz.commands.atlas.tables import read_atlas, read_head
 from attnviz.commands.scan.executors import HowRun
-from attnviz.commands.scan.plan import Estimated, ScanPlan, locked, make_plan, shard_size
-from attnviz.commands.scan.run import run_scan
-from attnviz.commands.scan.tasks import Done
+from attnviz.commands.scan.plan import ScanPlan, make_plan, shard_size
+from attnviz.commands.scan.run import Estimated, Watcher, locked, run_scan
+from attnviz.commands.scan.worker import Done
 from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.models.catalog import Source
 from tests.conftest import Run
@@ -57,7 +57,7 @@ def scan(run: Run, corpus: Path, out: Path, *more: str) -> str:
     return ended.err
 
 
-class Watched:
+class Watched(Watcher):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -196,15 +196,14 @@ def test_a_damaged_or_missing_record_is_told(corpus: Path, tmp_path: Path) -> No
 
 def test_a_finished_scan_is_not_run_again(corpus: Path, tmp_path: Path) -> None:
     plan, first, second = planned(tmp_path / "out", corpus), Watched(), Watched()
-    total = run_scan(plan, HowRun(1), first)
+    finished = run_scan(plan, HowRun(1), first)
     plan.store.write("examples/000000.parquet", b"left by a process that was killed")
     again = run_scan(plan, HowRun(1), second)
     assert [name for name, *_ in first.phases] == ["shards", "examples"]
     assert second.phases == []
     assert plan.store.names("examples") == set()
-    assert total is not None
-    assert again is not None
-    assert total == again
+    assert finished
+    assert again
 
 
 def test_what_a_scan_takes_is_told_before_it_starts(corpus: Path, tmp_path: Path) -> None:

@@ -29,13 +29,10 @@ from attnviz.models.catalog import Source
 from attnviz.commands.scan.executors import HowRun
 from attnviz.commands.scan.plan import make_plan
 from attnviz.commands.atlas.folder import Request
-from attnviz.commands.scan.run import run_scan
+from attnviz.commands.scan.run import Watcher, run_scan
 from attnviz.commands.atlas.folder import Store
 
-class Silent:
-    def expect(self, estimate): pass
-    def note(self, said): pass
-    def begin(self, what, done, tasks): pass
+class Told(Watcher):
     def did(self, done): after(done)
 
 def after(done): pass
@@ -43,7 +40,7 @@ def after(done): pass
 def main(texts, out, workers, ray=None, part=(1, 1)):
     request = Request((texts,), split="line", shard=400)
     plan = make_plan(Store.at(out), request, Source("builtin"))
-    run_scan(plan, HowRun(workers, ray, part), Silent())
+    run_scan(plan, HowRun(workers, ray, part), Told())
 """
 PLAIN = (
     SCRIPT
