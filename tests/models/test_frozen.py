@@ -379,7 +379,7 @@ def test_a_mask_of_one_row_is_that_of_every_query() -> None:
         model(ids)
     mask = torch.zeros(1, 1, 1, N)
     mask[..., -2:] = torch.finfo(torch.float32).min
-    visible = replace(seen[0], _mask=mask).visible
+    visible = replace(seen[0], _masks=mask).visible
     assert visible.shape == (N, N)
     assert visible[:, :-2].all()
     assert not visible[:, -2:].any()

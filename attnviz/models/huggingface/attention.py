@@ -3,14 +3,15 @@
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from inspect import signature
 from types import TracebackType
 from typing import Any, TypeAlias
 
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from attnviz.errors import ModelError
 from attnviz.models.folder.gate import cut
@@ -92,8 +93,13 @@ def _switched(model: Any, make: Callable[[str, Function | None], Function]) -> I
     if not model._can_set_attn_implementation():
         raise ValueError(f"{type(model).__name__} cannot switch its attention function")
     with ExitStack() as stack:
-        for mapping, name in _looked_up(model):
-            stack.enter_context(_replaced(mapping, name, make))
+        for functions, name in _looked_up(model):
+            inner = functions.get(name)  # None: eager, which each file has for itself
+            with suppress(KeyError):  # it stands in the mapping behind this one, which all share
+                del functions[name]
+                stack.callback(functions.__setitem__, name, inner)
+            functions[name] = make(name, inner)
+            stack.callback(functions.__delitem__, name)
         yield
 
 
@@ -118,26 +124,6 @@ def _looked_up(model: Any) -> list[tuple[Any, str]]:
     return [(mapping, name) for mapping in mappings.values() for name in names]
 
 
-@contextmanager
-def _replaced(
-    functions: Any, name: str, make: Callable[[str, Function | None], Function]
-) -> Iterator[None]:
-    """Replace the function under this name in a mapping by what is made of it."""
-    inner = functions.get(name)  # None: eager, which each file has for itself
-    try:
-        del functions[name]
-        own = True
-    except KeyError:  # it stands in the mapping behind this one, which all share
-        own = False
-    functions[name] = make(name, inner)
-    try:
-        yield
-    finally:
-        del functions[name]
-        if own:
-            functions[name] = inner
-
-
 def _around(correct: Correct, name: str, inner: Function | None) -> Function:
     """A function that calls `inner`, and lets `correct` replace its output."""
 
@@ -151,20 +137,16 @@ def _around(correct: Correct, name: str, inner: Function | None) -> Function:
     ) -> tuple[Tensor, Tensor | None]:
         function = inner or eager_of(module)
         output, weights = function(module, query, key, value, attention_mask, **more)
-        bias, scaling = more.get("position_bias"), more.get("scaling")
+        scaling = more.get("scaling")
         call = AttentionCall(
             module=module,
-            q=query[0],
-            k=key[0],
-            v=value[0],
-            bias=None if bias is None else bias[0],
             scaling=query.size(-1) ** -0.5 if scaling is None else float(scaling),
             function=name if inner is None else _described(name, inner),
-            _mask=attention_mask,
+            _masks=attention_mask,
             _more=more,
             _texts=(query, key, value),
             _function=function,
-            _made=(output, weights),
+            _result=(output, weights),
         )
         return correct(call, output), weights
 
@@ -209,10 +191,18 @@ def listening(model: nn.Module, heard: Heard) -> Iterator[None]:
         named = hasattr(output, "_fields")  # a named tuple takes its parts one by one
         return type(output)(*without) if named else type(output)(without)
 
+    modules = attention_modules(model)
+    requests = (m.register_forward_pre_hook(request, with_kwargs=True) for m in modules)
+    with hooked(requests), hooked(m.register_forward_hook(hear) for m in modules):
+        yield
+
+
+@contextmanager
+def hooked(handles: Iterable[RemovableHandle]) -> Iterator[None]:
+    """Hooks that are attached as their handles are asked for, and removed at the end."""
     with ExitStack() as stack:
-        for module in attention_modules(model):
-            stack.callback(module.register_forward_pre_hook(request, with_kwargs=True).remove)
-            stack.callback(module.register_forward_hook(hear).remove)
+        for handle in handles:
+            stack.callback(handle.remove)
         yield
 
 

@@ -26,26 +26,20 @@ PLAIN = 1e-5
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """One attention module at work, for the one text of the batch.
+    """One attention module at work, for one text of the batch.
 
-    q (h, n_q, d_k); k and v (kv_heads, n_k, d_k), after rotation; `bias` (h, n_q, n_k) is
-    added to the scores; `scaling` multiplies q·k. `function`: the name of the model's attention
-    function.
+    `scaling` multiplies q·k. `function`: the name of the model's attention function.
     """
 
     module: Any
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    bias: Tensor | None
     scaling: float
     function: str
-    _mask: Tensor | None
+    _masks: Tensor | None
     _more: Mapping[str, Any]
     _texts: tuple[Tensor, Tensor, Tensor]
     """q, k and v of all texts of the batch."""
     _function: Callable[..., tuple[Tensor, Tensor | None]]
-    _made: tuple[Tensor, Tensor | None]
+    _result: tuple[Tensor, Tensor | None]
     """What the function returned for all of them: outputs, and weights if it has any."""
     _text: int = 0
     """The text of the batch that this call is of."""
@@ -57,22 +51,47 @@ class AttentionCall:
 
     def of(self, text: int) -> "AttentionCall":
         """The call for another text of the batch."""
-        q, k, v = (tensor[text] for tensor in self._texts)
-        bias, mask = self._more.get("position_bias"), self._mask
-        bias = None if bias is None else bias[text % len(bias)]
-        mask = None if mask is None else mask[text % len(mask)][None]
-        return replace(self, q=q, k=k, v=v, bias=bias, _mask=mask, _text=text)
+        return replace(self, _text=text)
+
+    @property
+    def q(self) -> Tensor:
+        """The queries after rotation (h, n_q, d_k)."""
+        return self._texts[0][self._text]
+
+    @property
+    def k(self) -> Tensor:
+        """The keys after rotation (kv_heads, n_k, d_k)."""
+        return self._texts[1][self._text]
+
+    @property
+    def v(self) -> Tensor:
+        """The values (kv_heads, n_k, d_v)."""
+        return self._texts[2][self._text]
+
+    @property
+    def bias(self) -> Tensor | None:
+        """What is added to the scores (h, n_q, n_k); None: nothing."""
+        bias = self._more.get("position_bias")
+        return None if bias is None else bias[self._text % len(bias)]
+
+    @property
+    def _mask(self) -> Tensor | None:
+        """That of this text alone."""
+        masks = self._masks
+        if masks is None or self.texts == 1:
+            return masks
+        return masks[self._text % len(masks)][None]
 
     @property
     def output(self) -> Tensor:
         """What the function returned (n_q, h, d_v), in the order in which the module reads it."""
         heads, n_q = self.q.size(0), self.q.size(1)
-        return self._made[0].reshape(self.texts, n_q, heads, -1)[self._text]
+        return self._result[0].reshape(self.texts, n_q, heads, -1)[self._text]
 
     @property
     def returned(self) -> Tensor | None:
         """The weights that the function itself returned (h, n_q, n_k); None: none of this shape."""
-        weights, shape = self._made[1], (self.q.size(0), self.q.size(1), self.k.size(1))
+        weights, shape = self._result[1], (self.q.size(0), self.q.size(1), self.k.size(1))
         if not isinstance(weights, Tensor) or weights.shape != (self.texts, *shape):
             return None
         return weights[self._text]
@@ -86,9 +105,10 @@ class AttentionCall:
         """What the model's function makes of other values (kv_heads, n_k, d_v)."""
         q, k, v = self.q[None], self.k[None], values[None]
         bias = {} if self.bias is None else {"position_bias": self.bias[None]}
+        mask, more = self._mask, {**self._more, **bias}
         with torch.random.fork_rng():  # a function may draw
-            output = self._function(self.module, q, k, v, self._mask, **{**self._more, **bias})
-        return replace(self, v=values, _texts=(q, k, v), _made=output, _text=0)
+            result = self._function(self.module, q, k, v, mask, **more)
+        return replace(self, _masks=mask, _more=more, _texts=(q, k, v), _result=result, _text=0)
 
     @property
     def cap(self) -> float | None:
@@ -196,7 +216,8 @@ class AttentionCall:
         reach = torch.tensor([[0.0], [1.0], [10.0], [100.0]], device=self.q.device)
         q = torch.randn(self.q.size(0), 4, width, **like) * reach
         k = torch.nn.functional.normalize(torch.randn(groups, 16, width, **like), dim=-1)
-        seen = replace(self, q=q, k=k, v=k[..., :0], _mask=q.new_zeros(1, 1, 4, 16))
+        texts, masks = (q[None], k[None], k[None, ..., :0]), q.new_zeros(1, 1, 4, 16)
+        seen = replace(self, _texts=texts, _masks=masks, _text=0)
         try:
             theirs = seen.weights()
         except (ValueError, TypeError, RuntimeError, IndexError):
