@@ -8,7 +8,9 @@ import torch
 import transformers
 from torch import Tensor
 
-from attnviz.records.capture import Kind
+from attnviz.models.huggingface.model import CausalLM, HuggingFaceModel
+from attnviz.records.capture import Kind, ModelIdentity
+from attnviz.records.heads import ModelCard
 
 N = 11
 SIZES: Mapping[str, Any] = {
@@ -84,6 +86,18 @@ class Architecture:
         if self.kind == "self":
             return {"input_ids": ids}
         return {"input_ids": ids, "decoder_input_ids": ids[:, :7]}
+
+
+def engine_of(model: Any, kind: Kind = "self", engine: type[HuggingFaceModel] = CausalLM) -> Any:
+    """A transformers model of two layers as an engine, which is given ids: it has no tokenizer."""
+    return engine(
+        identity=ModelIdentity("tiny", model.config.model_type, (4, 4), 0, "transformers"),
+        card=ModelCard("tiny", "", bos=False),
+        tokenizer=None,  # type: ignore[arg-type]
+        causal=True,
+        kind=kind,
+        model=model,
+    )
 
 
 def _seeded() -> torch.Generator:

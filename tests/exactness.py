@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from attnviz.models import engine
-from attnviz.models.huggingface.capture import ModelAttention, attention_of, run_and_capture
+from attnviz.models.huggingface.capture import run_and_capture
+from attnviz.models.huggingface.load import ModelAttention, attention_of
 from attnviz.records.capture import KeepEverything, Kind, LayerPattern, Wanted
 from tests.architectures import Architecture
 

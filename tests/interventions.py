@@ -12,7 +12,6 @@ import transformers
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM
 
-from attnviz.models.huggingface.intervening import intervene_transformers
 from attnviz.records.heads import Head
 from attnviz.records.predict import (
     ChangedRun,
@@ -23,6 +22,7 @@ from attnviz.records.predict import (
     SiteKind,
     SourceRun,
 )
+from tests.architectures import engine_of
 
 IDS = [5, 6, 7, 8, 9, 5, 6]
 SOURCE = SourceRun([15, 6, 17, 8, 5, 9, 11, 3], [0, 1, 3, 4, 4, 6, 7])
@@ -338,14 +338,8 @@ def runs_of(
         assert run.index not in found
         found[run.index] = run
 
-    if through:
-        through(ids, interventions, keep, whole=True, source=source)
-    else:
-        read, heads = torch.tensor([list(ids)]), (HEADS, HEADS)
-        with torch.inference_mode():
-            intervene_transformers(
-                model, read, heads, interventions, keep, whole=True, source=source
-            )
+    through = through or engine_of(model).intervene
+    through(ids, interventions, keep, whole=True, source=source)
     assert sorted(found) == list(range(len(interventions)))
     return [found[index] for index in range(len(interventions))]
 

@@ -37,12 +37,6 @@ class Handover:
     last: dict[int, Tensor] = field(default_factory=dict)
     """The last row (h, 1, n_k) of each wanted layer, while a model writes token by token."""
 
-    def rows(self, n_queries: int, n_keys: int, n_heads: int) -> Iterator[Tensor]:
-        """The query positions to compute (rows), in blocks that take little memory."""
-        wanted = self.wanted.queries
-        queries = torch.arange(n_queries) if wanted is None else torch.tensor(wanted)
-        return iter(torch.split(queries, rows_at_a_time(n_keys, n_heads)))
-
     def take(self, layer: int, queries: Tensor, weights: Tensor) -> None:
         """Hand over computed rows of a wanted layer, at these positions (rows).
 

@@ -67,7 +67,7 @@ def test_a_capture_that_is_not_exact_ends_with_1_and_shows_nothing(
     run: Run, llama: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mask is left away: each row then sees one token more than the model does."""
-    monkeypatch.setattr("attnviz.models.huggingface.proof.fits", lambda *_: True)
+    monkeypatch.setattr("attnviz.models.huggingface.capture.fits", lambda *_: True)
     monkeypatch.setattr(AttentionCall, "is_plain", lambda _: False)
     monkeypatch.setattr(AttentionCall, "_additive", lambda *_: None)
     monkeypatch.setattr("attnviz.records.capture._looks_ahead", lambda _: False)

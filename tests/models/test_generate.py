@@ -12,11 +12,10 @@ import transformers
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.attention import recording
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.capture import generate
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.capture import FloatArray, KeepEverything, PatternBlock, Wanted
 from attnviz.records.tokens import Sampling
-from tests.architectures import ARCHITECTURES, Architecture
+from tests.architectures import ARCHITECTURES, Architecture, engine_of
 
 WRITERS = [a for a in ARCHITECTURES if a.causal and not a.image and a.kind == "self"]
 WRITERS += [a for a in ARCHITECTURES if a.kind in ("cross", "decoder")]
@@ -76,9 +75,8 @@ def ours(
         ids.append(id_)
         return True
 
-    model = writer(architecture)
-    more = sampling, (), Wanted(heads), consume, go_on, architecture.kind
-    generate(model, given(architecture), *more)
+    model = engine_of(writer(architecture), architecture.kind)
+    model._write(given(architecture), sampling, Wanted(heads), consume, go_on)
     return ids, rows
 
 

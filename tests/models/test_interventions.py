@@ -20,6 +20,7 @@ from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.runs import intervene_native
 from attnviz.records.heads import Head
 from attnviz.records.predict import CutLink, Edit, Intervention, Site, SourceRun
+from tests.architectures import engine_of
 from tests.builtin import FOLDER, LAYERS
 from tests.interventions import (
     ARCHITECTURES,
@@ -85,11 +86,8 @@ def test_nothing_stays_behind_in_the_model() -> None:
     before, functions = logits_of(model), dict(ALL_ATTENTION_FUNCTIONS)
     runs_of(model, [*EDITS, *CUTS])
     with pytest.raises(ZeroDivisionError), torch.inference_mode():
-        intervening.intervene_transformers(
-            *(model, torch.tensor([IDS]), (HEADS, HEADS), [*EDITS, *CUTS]),
-            lambda _: 1 / 0,
-            whole=False,
-            source=SOURCE,
+        engine_of(model).intervene(
+            IDS, [*EDITS, *CUTS], lambda _: 1 / 0, whole=False, source=SOURCE
         )
     assert torch.equal(logits_of(model), before)
     assert not any(m._forward_pre_hooks or m._forward_hooks for m in model.modules())

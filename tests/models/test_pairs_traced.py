@@ -15,7 +15,7 @@ from attnviz.console import Display
 from attnviz.errors import ModelError
 from attnviz.kit.prepare import TextOptions, prepare
 from attnviz.models.catalog import Source, load
-from attnviz.models.huggingface.dissecting import dissected, dissected_as
+from attnviz.models.huggingface.dissecting import dissected
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.lessons import other_row
@@ -308,9 +308,11 @@ def test_an_architecture_that_hides_its_queries_is_refused(
     model = load_huggingface(folder_of("bart"), "bart", None).model
     monkeypatch.setattr(type(model), "_can_set_attn_implementation", classmethod(lambda _: False))
     with pytest.raises(ModelError, match="keeps its queries, keys and values to itself"):
-        dissected_as(model, {}, "cross", Head(0, 0), 0)
+        dissected(model, {}, "cross", Head(0, 0), 0)
 
 
 def test_an_encoder_that_is_no_model_by_itself_is_refused() -> None:
     with pytest.raises(ModelError, match="Linear keeps its queries, keys and values to itself"):
-        dissected(torch.nn.Linear(2, 2), [5, 6], Head(0, 0), 0)  # as FSMT's encoder, a bare module
+        dissected(
+            torch.nn.Linear(2, 2), {}, "self", Head(0, 0), 0
+        )  # as FSMT's encoder, a bare module

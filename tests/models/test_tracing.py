@@ -128,6 +128,10 @@ def check(model: LoadedModel, head: Head) -> HeadTrace:
     return found
 
 
+def inputs_of(ids: list[int]) -> dict[str, Any]:
+    return {"input_ids": torch.tensor([ids]), "use_cache": False}
+
+
 def outputs_of(model: Any, paths: list[str], run: Callable[[], object]) -> list[torch.Tensor]:
     """What modules give in a run, each (n, d), by hooks that have nothing to do with attnviz."""
     found: dict[str, torch.Tensor] = {}
@@ -202,7 +206,7 @@ def test_attention_and_mlp_add_what_their_own_modules_give(
     model = built.model().requires_grad_(False)
     model = model if built.kind == "self" else model.get_encoder()
     ids, query = [5, 9, 4, 33, 8, 21, 7], 4
-    found = dissected(model, ids, Head(1, 1), query)
+    found = dissected(model, inputs_of(ids), "self", Head(1, 1), query)
     own = outputs_of(model, [attention, mlp], lambda: model(torch.tensor([ids])))
     torch.testing.assert_close(
         found.arrays["attention_added"], times * own[0][query], atol=1e-5, rtol=1e-5
@@ -218,7 +222,7 @@ def test_where_norms_stand_over_the_sums_the_parts_are_not_told_apart(name: str)
     built = architecture(name)
     model = built.model().requires_grad_(False)
     model = model if built.kind == "self" else model.get_encoder()
-    found = dissected(model, [5, 9, 4, 33], Head(1, 1), 2)
+    found = dissected(model, inputs_of([5, 9, 4, 33]), "self", Head(1, 1), 2)
     assert found.kinds.residual == "mixed"
     assert found.kinds.mlp == 40
 
@@ -227,7 +231,7 @@ def test_where_norms_stand_over_the_sums_the_parts_are_not_told_apart(name: str)
 def test_an_architecture_that_hides_its_queries_is_refused(name: str) -> None:
     model = architecture(name).model("eager").requires_grad_(False)
     with pytest.raises(ModelError, match="keeps its queries, keys and values to itself"):
-        dissected(model, [5, 9, 4], Head(0, 0), 1)
+        dissected(model, inputs_of([5, 9, 4]), "self", Head(0, 0), 1)
 
 
 @pytest.mark.parametrize("layer", [0, 1])
@@ -380,7 +384,9 @@ def test_a_trace_says_how_its_model_differs_from_the_plain_formula(
 def test_a_layer_that_leaves_the_rotation_out_is_not_called_rotary() -> None:
     built = architecture("smollm3", no_rope_layers=[1, 0])
     model = built.model().requires_grad_(False)
-    turned, plain = (dissected(model, [5, 9, 4, 33], Head(layer, 1), 2) for layer in (0, 1))
+    turned, plain = (
+        dissected(model, inputs_of([5, 9, 4, 33]), "self", Head(layer, 1), 2) for layer in (0, 1)
+    )
     assert (turned.kinds.positions, "q_plain" in turned.arrays) == ("rotary", True)
     assert (plain.kinds.positions, plain.kinds.changed) == ("none", "")
     assert not {"q_plain", "k_plain"} & set(plain.arrays)

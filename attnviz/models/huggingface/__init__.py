@@ -2,9 +2,8 @@
 
 - `call.py`: one call of an attention function: queries, keys and values, and the weights of rows
 - `attention.py`: listens to these calls, and replaces them, at transformers' own extension point
-- `proof.py`: sees that weights times values are what the model computed
 - `layers.py`: which module is which layer, and where its projections are
-- `capture.py`: a run whose rows, logits or new tokens are handed over
+- `capture.py`: a run whose rows are handed over, proven: times the values, they are the output
 - `model.py`: the engines, a class for what a model can do; `load.py` makes one of a folder
 - `residual.py`: what attention and the MLP add to the stream, found by what sums up
 - `intervening.py`: runs with vectors replaced, or links removed

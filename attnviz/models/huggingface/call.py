@@ -28,7 +28,9 @@ PLAIN = 1e-5
 class AttentionCall:
     """One attention module at work, for one text of the batch.
 
-    `scaling` multiplies q·k. `function`: the name of the model's attention function.
+    q (h, n_q, d_k); k and v (kv_heads, n_k, d_k), after rotation; `bias` (h, n_q, n_k) is
+    added to the scores; `scaling` multiplies q·k. `function`: the name of the model's attention
+    function.
     """
 
     module: Any
@@ -55,22 +57,18 @@ class AttentionCall:
 
     @property
     def q(self) -> Tensor:
-        """The queries after rotation (h, n_q, d_k)."""
         return self._texts[0][self._text]
 
     @property
     def k(self) -> Tensor:
-        """The keys after rotation (kv_heads, n_k, d_k)."""
         return self._texts[1][self._text]
 
     @property
     def v(self) -> Tensor:
-        """The values (kv_heads, n_k, d_v)."""
         return self._texts[2][self._text]
 
     @property
     def bias(self) -> Tensor | None:
-        """What is added to the scores (h, n_q, n_k); None: nothing."""
         bias = self._more.get("position_bias")
         return None if bias is None else bias[self._text % len(bias)]
 

@@ -1,43 +1,245 @@
-"""A run of any transformers model: its attention, its logits, and the text that it writes.
+"""A run of any transformers model, and the rows of its attention, proven where they are taken.
 
 Where the architecture lets its attention function be switched, ours takes its place; elsewhere the
-weights that its modules return are recorded (`attention.py`). The output is unchanged. The model
-itself turns the output of its last layer into logits, through whatever stands between them (a norm,
-a soft cap, a factor). For the logit lens, the output of an earlier layer replaces that of the last
-one in a second run. What is written is what its own `generate` writes without us: nothing is passed
-to it but the sampling, and a criterion that is asked after every token whether to go on.
+weights that its modules return are recorded (`attention.py`). The output is unchanged.
+
+A model's attention function may be anybody's, and is called by whatever name it was registered.
+What is shown of a call is computed by the module's own eager function, or is what the model's
+function itself returned. Times the values, it gives the model's output; where neither does, it is
+refused.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
-from inspect import signature
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from random import Random
+from typing import Any, TypeAlias
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnviz.errors import ModelError, option
-from attnviz.models.engine import LOGIT_ROWS, Handover, log_probability, numbers, rows_at_a_time
-from attnviz.models.huggingface.attention import corrected, forward, recording, watching
-from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.intervening import SitePlace, passing
-from attnviz.models.huggingface.layers import (
-    Layers,
-    check_outputs,
-    check_recordable,
-    layers_of,
-    matrix_of,
-    parts_of,
-)
-from attnviz.models.huggingface.proof import CannotCompute, ProvenRows
-from attnviz.models.huggingface.residual import first_of
+from attnviz.models.engine import Handover, rows_at_a_time
+from attnviz.models.huggingface.attention import forward, recording, watching
+from attnviz.models.huggingface.call import AttentionCall, Room
+from attnviz.models.huggingface.layers import Layers
 from attnviz.models.loaded import HeadRows, TakeRows
-from attnviz.records.capture import Consumer, FloatArray, Kind, Wanted
-from attnviz.records.predict import LogitConsumer, LogitRows
-from attnviz.records.tokens import GoOn, Sampling
+from attnviz.records.capture import Consumer, Kind, Wanted
+
+EXACT, HALF = 1e-4, 2e-2
+"""How far weights times values may be from an output, as a share of what is added up, in float32
+and in half precision: a sum rounds by 6e-8 and by up to 4e-3 of its terms, at random, and in half
+precision the weights and the output were rounded, too."""
+ROUNDED = 4 * torch.finfo(torch.float32).eps
+"""What float32 may change in a score, as a share of the lengths of query and key."""
+CHECKED = 8
+"""Rows of a call to check: those that are shown where they are fewer, and others at random."""
+WeightRows: TypeAlias = tuple[Tensor, Tensor | None]
+"""Weights of query rows (h, rows, n), and their scores where those are known."""
+CannotCompute = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError)
+"""What eager functions raise that want more than some rows, or another's arguments."""
+
+
+class ProvenRows:
+    """The rows of calls, of each of which some are checked before one is handed over.
+
+    Of a function that is not transformers' own, every one that is handed over is checked.
+    Those of one block are good until the next one's are asked for.
+    """
+
+    def __init__(self, errors: dict[int, float] | None = None) -> None:
+        """`errors`: if given, every row is checked, and each layer's largest error is put here."""
+        self._draw, self._errors, self._room = Random(0), errors, Room()
+        self._plain: dict[Any, bool] = {}
+        """Modules whose attention is computed plainly, where that is what they do."""
+
+    def of(
+        self,
+        call: AttentionCall,
+        layer: int,
+        heads: Sequence[int],
+        queries: Tensor | None = None,
+        *,
+        scores: bool = False,
+    ) -> Callable[[Tensor], WeightRows]:
+        """What gives the rows of a call that are shown: all, or these `queries`, of these heads.
+
+        `scores`: they are shown, so that they have to be what the weights are made of.
+        """
+        checked = self._some(call, queries)
+        ways = [self._computed] if scores else [self._computed, _returned]
+        if call.foreign:  # in half precision several weights fit: the function's own come first
+            ways.reverse()
+        for make in ways:
+            weight_rows = make(call, checked)
+            if weight_rows is not None and self._proven(call, checked, weight_rows[0], heads):
+                break
+        else:
+            raise unproven(call, layer, scores=scores)
+
+        def rows(queries: Tensor) -> WeightRows:
+            some = weight_rows if checked.equal(queries) else make(call, queries)
+            if some is None or not self._as_exact(call, layer, heads, queries, some[0]):
+                raise unproven(call, layer, scores=scores)
+            return some
+
+        return rows
+
+    def _computed(self, call: AttentionCall, queries: Tensor) -> WeightRows | None:
+        try:
+            if call.module not in self._plain:
+                self._plain[call.module] = call.is_plain()
+            if self._plain[call.module]:
+                return call.plain_rows(queries, self._room)
+            return call.weights(queries), None
+        except torch.OutOfMemoryError:
+            raise
+        except CannotCompute:
+            return None
+
+    def _proven(
+        self, call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int]
+    ) -> bool:
+        """Whether weights of a call fit, and the values are not such that any others would.
+
+        Where all values of a row are the same, as of one token repeated, a function that is not
+        known is called once more, on random ones.
+        """
+        if not fits(call, queries, weights, heads):
+            return False
+        if not call.foreign:
+            return True
+        several = (weights != 0).sum(dim=-1, keepdim=True)
+        alike = (weights != 0) * weights.sum(dim=-1, keepdim=True) / several.clamp_min(1)
+        if not (fitting(call, queries, alike, heads) & _of(several > 1, heads)[..., 0]).any():
+            return True
+        draw = torch.Generator(call.v.device).manual_seed(0)
+        values = torch.randn(call.v.shape, generator=draw, device=call.v.device).to(call.v.dtype)
+        return fits(call.on(values), queries, weights, heads)
+
+    def _some(self, call: AttentionCall, queries: Tensor | None) -> Tensor:
+        """The rows to check: what is shown, if it is little; the last one; and others at random.
+
+        The first one of a causal model has one key, and is right whatever the function does.
+        """
+        n = call.q.size(1)
+        if n == 1 and queries is not None:  # a step of an answer, of which there are many
+            return queries
+        shown = [] if queries is None or len(queries) > CHECKED else queries.tolist()
+        rows = {n - 1, *shown}
+        if n > 1:
+            rows |= {self._draw.randrange(1, n) for _ in range(2 if shown else CHECKED - 1)}
+        return torch.tensor(sorted(rows))
+
+    def _as_exact(
+        self, call: AttentionCall, layer: int, heads: Sequence[int], queries: Tensor, rows: Tensor
+    ) -> bool:
+        """Whether these rows fit, where every one is to be checked."""
+        if self._errors is not None:
+            largest = float(errors(call, queries, rows, heads).max())
+            self._errors[layer] = max(self._errors.get(layer, 0.0), largest)
+        elif not call.foreign:
+            return True
+        return self._proven(call, queries, rows, heads)
+
+
+def fits(
+    call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int] | None = None
+) -> bool:
+    """Whether weights (h, rows, n) times the values are the output, in these heads; None: in all.
+
+    Weights that are NaN pass where the function may have made them: they are refused as such.
+    """
+    try:
+        return bool(fitting(call, queries, weights, heads).all())
+    except RuntimeError:  # shapes that do not go together
+        return False
+
+
+def fitting(
+    call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int] | None = None
+) -> Tensor:
+    """The rows (heads, rows) of which `fits` holds."""
+    ours, theirs = _outputs(call, queries, weights, heads)
+    allowed = _tolerance(call)
+    apart, size = (ours - theirs).abs().amax(dim=-1), theirs.abs().amax(dim=-1)  # (h, rows)
+    near = apart <= allowed * size  # an output is at most what is added up
+    if near.all():
+        return near
+    q, k = call.q[:, queries].float().norm(dim=-1), call.k.float().norm(dim=-1).max()
+    large = ROUNDED * abs(call.scaling) * _of(q * k, heads)  # of large scores, softmax rounds more
+    most = allowed + large.nan_to_num(0)
+    return near | (errors(call, queries, weights, heads) <= most)
+
+
+def errors(
+    call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int] | None = None
+) -> Tensor:
+    """How far weights times values are from the output (h, rows), as a share of what is added up.
+
+    That is max_d |Σ_k w_k v_kd − o_d| / Σ_k |w_k| max_d |v_kd|.
+    """
+    ours, theirs = _outputs(call, queries, weights, heads)
+    apart = (ours - theirs).abs().amax(dim=-1)
+    n, groups = weights.size(2), call.v.size(0)
+    sizes = call.v[:, :n].float().abs().amax(dim=-1, keepdim=True)  # (groups, n, 1)
+    added = _of((weights.abs().reshape(groups, -1, n) @ sizes).view(weights.shape[:2]), heads)
+    undefined = ours.isnan().any(dim=-1)
+    if call.foreign:  # transformers' own functions may make numbers of some NaN
+        undefined &= theirs.isnan().any(dim=-1)
+    return (apart / added).masked_fill((apart == 0) | undefined, 0)
+
+
+def unproven(call: AttentionCall, layer: int, *, scores: bool = False) -> ModelError:
+    """The error for a call whose weights are not known."""
+    wrong = (
+        f"what the attention function {call.function} returns in layer {layer} is not the "
+        "weights that attnviz computes times the values"
+    )
+    if scores:
+        return ModelError(wrong, f"leave {option('scores')} out")
+    if not call.foreign:
+        return ModelError(
+            f"{type(call.module).__name__} changes what it attends to, in layer {layer}, after the "
+            "weights that it returns, so attnviz cannot show it",
+            "use another model",
+        )
+    none = call.returned is None
+    return ModelError(
+        f"{wrong}, {'and it returns none of its own' if none else 'nor are those it returns'}",
+        "let it return the weights (batch, heads, queries, keys) that it multiplies them by, "
+        'or choose another with model.set_attn_implementation("eager")',
+    )
+
+
+def _returned(call: AttentionCall, queries: Tensor) -> WeightRows | None:
+    weights = call.returned
+    return None if weights is None else (weights[:, queries].float(), None)
+
+
+def _outputs(
+    call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int] | None
+) -> tuple[Tensor, Tensor]:
+    """Weights times values, and what the function returned: both (heads, rows, d_v)."""
+    groups, n = call.v.size(0), weights.size(2)
+    v = call.v[:, :n].to(weights.dtype)
+    ours = torch.bmm(weights.reshape(groups, -1, n), v).view(*weights.shape[:2], -1)
+    theirs = call.output[queries].transpose(0, 1)
+    if ours.shape != theirs.shape:
+        raise RuntimeError("the output is not of the values' size")
+    return _of(ours, heads), _of(theirs, heads)
+
+
+def _of(each: Tensor, heads: Sequence[int] | None) -> Tensor:
+    """The part of a tensor (h, …) that is some heads'."""
+    return each if heads is None or len(heads) == len(each) else each[list(heads)]
+
+
+def _tolerance(call: AttentionCall) -> float:
+    half = (torch.float16, torch.bfloat16)
+    types = (call.q.dtype, call.v.dtype, call.output.dtype)
+    # on some processors float32 is multiplied with the digits of half precision, if one allows it
+    whole = torch.get_float32_matmul_precision() == "highest"
+    return EXACT if whole and not any(each in half for each in types) else HALF
 
 
 class _LastLayerSeen(Exception):
@@ -89,273 +291,38 @@ def _hand_over(call: AttentionCall, layer: int, handover: Handover, proven: Prov
     wanted, n = handover.wanted, call.q.size(1)
     queries = torch.arange(n) if wanted.queries is None else torch.tensor(wanted.queries)
     rows = proven.of(call, layer, wanted.heads[layer], queries, scores=wanted.scores)
-    for block in handover.rows(n, call.k.size(1), call.q.size(0)):
+    for block in torch.split(queries, rows_at_a_time(call.k.size(1), call.q.size(0))):
         weights = rows(block)[0]  # proven, where scores are wanted, too
         handover.take(layer, block, call.scores(block) if wanted.scores else weights)
 
 
-def reduce_windows(model: Any, inputs: Mapping[str, Any], wanted: Wanted, take: TakeRows) -> None:
-    """Run windows of text at once, and give the wanted heads' rows to a reduction."""
+def reduce_windows(model: Any, ids: Tensor, wanted: Wanted, take: TakeRows) -> None:
+    """Run windows of text (B, n) at once, and give the wanted heads' rows to a reduction."""
     layers, proven = Layers(model, "self"), ProvenRows()
 
     def on_call(call: AttentionCall) -> None:
         layer = layers.at_work(call.module)
         if layer is not None and layer in wanted.heads:
-            if call.texts != len(inputs["input_ids"]):
+            if call.texts != len(ids):
                 raise ModelError(f"{model.config.model_type} mixes the texts of a batch", "run one")
             _give(call, layer, wanted.heads[layer], take, proven)
         if layer == wanted.last_layer:
             raise _LastLayerSeen
 
     with torch.inference_mode(), recording(model, on_call), suppress(_LastLayerSeen):
-        forward(model.base_model, **inputs)
+        forward(model.base_model, input_ids=ids, use_cache=False)
 
 
 def _give(
     call: AttentionCall, layer: int, heads: tuple[int, ...], take: TakeRows, proven: ProvenRows
 ) -> None:
     """Give the rows of one call to a reduction, text by text, in blocks."""
-    every = len(heads) == call.q.size(0)
+    own = slice(None) if len(heads) == call.q.size(0) else list(heads)
     step = rows_at_a_time(call.k.size(1), call.q.size(0))
     for text in range(call.texts):
         rows = proven.of(call.of(text), layer, heads)
         for queries in torch.split(torch.arange(call.q.size(1)), step):
             weights, scores = rows(queries)
-            if not every:
-                weights = weights[list(heads)]
-                scores = None if scores is None else scores[list(heads)]
-            some = None if scores is None else scores[None]
-            take(HeadRows(layer, slice(text, text + 1), int(queries[0]), weights[None], some))
-
-
-@dataclass(frozen=True)
-class ModelAttention:
-    """The attention of a model: heads of each layer (0: none), and whether it is causal.
-
-    `sinks`: its attention function is not transformers' own, and may leave a part of a row out.
-    """
-
-    heads_per_layer: tuple[int, ...]
-    causal: bool
-    sinks: bool
-
-
-def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind) -> ModelAttention:
-    """The attention that a model has, seen at work on a few tokens."""
-    heads, looks_ahead, sinks, numbering = [0] * layers, False, False, Layers(model, kind)
-    attending = set[nn.Module]()
-
-    def see(module: Any, pattern: Tensor) -> None:
-        nonlocal looks_ahead
-        layer = numbering.at_work(module)
-        if layer is not None and kind != "cross" and pattern.size(1) != pattern.size(2):
-            raise ModelError(
-                f"the attention that {model.config.model_type} returns is not a matrix over the "
-                "tokens",
-                "use another model",
-            )
-        if layer is not None and layer < layers:
-            heads[layer] = pattern.size(0)
-            attending.add(module)
-            looks_ahead |= bool(pattern.triu(1).any())
-
-    def on_call(call: AttentionCall) -> None:
-        nonlocal sinks
-        sinks |= call.foreign
-        see(call.module, _some_pattern(call))
-
-    with torch.inference_mode(), watching(model, on_call, see):
-        forward(model.base_model, **inputs)
-    if not any(heads):
-        raise ModelError(
-            f"attnviz finds no attention in {model.config.model_type} that it could show: it has "
-            "none, or computes it in a way of its own",
-            "use another model",
-        )
-    without = {layer for layer, n in enumerate(heads) if not n}
-    for layer, module in numbering.silent(without, attending):
-        raise ModelError(
-            f"the attention of layer {layer}, of the class {type(module).__name__}, does not call "
-            "the attention function of transformers, so attnviz cannot show it",
-            "let it call that function, as the other layers do",
-        )
-    return ModelAttention(tuple(heads), causal=not looks_ahead, sinks=sinks)
-
-
-def _some_pattern(call: AttentionCall) -> Tensor:
-    """The pattern (h, n_q, n_k); where it is not known, the links that the mask leaves."""
-    heads, n_q = call.q.shape[:2]
-    try:
-        return ProvenRows().of(call, -1, range(heads))(torch.arange(n_q))[0]
-    except ModelError:
-        try:
-            seen = call.visible.float()
-        except CannotCompute:  # a mask of another form
-            seen = torch.ones(n_q, call.k.size(1))
-            seen = seen.tril() if call.causal else seen
-        return (seen / seen.sum(dim=-1, keepdim=True)).expand(heads, -1, -1)
-
-
-def value_norms(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> FloatArray:
-    """As `LoadedModel.value_norms`, over ids (1, n)."""
-    check_recordable(model)
-    attending = [layer for layer, heads in enumerate(heads_per_layer) if heads]
-    parts = parts_of(model, attending)
-    like = torch.empty((), dtype=model.dtype, device=ids.device)
-    w_o = {n: matrix_of(part.output, like.expand(part.width)) for n, part in parts.items()}
-    norms = torch.full((len(heads_per_layer), max(heads_per_layer), ids.size(1)), torch.nan)
-    layers = Layers(model, "self")
-    under_way = dict[nn.Module, tuple[int, Tensor]]()  # projections whose input is known
-
-    def measure(call: AttentionCall, attended: Tensor) -> Tensor:
-        layer = layers.at_work(call.module)
-        if layer is not None and layer in parts:
-            heads = call.q.size(0)
-            v = call.v.repeat_interleave(heads // call.v.size(0), dim=0).float()  # (h, n, d_v)
-            by_head = w_o[layer][0].float().reshape(heads, v.size(-1), -1)
-            norms[layer, :heads] = (v @ by_head).norm(dim=-1).cpu()
-            under_way[parts[layer].output] = layer, attended
-        return attended  # (1, n, h, d_v)
-
-    def see(output: nn.Module, _args: Any, made: Tensor) -> None:
-        layer, attended = under_way.pop(output)
-        check_outputs(parts[layer].attention, attended.flatten(2)[0], made, w_o[layer])
-
-    with corrected(model, measure), ExitStack() as stack:
-        for output in {part.output for part in parts.values()}:
-            stack.callback(output.register_forward_hook(see).remove)
-        forward(model.base_model, input_ids=ids, use_cache=False)
-    return np.asarray(norms.numpy())
-
-
-def predict(
-    model: Any, ids: Tensor, positions: Sequence[int], consume: LogitConsumer, *, lens: bool
-) -> None:
-    """Hand over logits of ids (1, n): those of the lens, from layer 0 on, then the model's own."""
-    wanted = torch.tensor(list(positions))
-
-    def hand_over(layer: int | None) -> None:
-        logits = forward(model, input_ids=ids, use_cache=False).logits[0]
-        for part in torch.split(wanted, LOGIT_ROWS):
-            consume(LogitRows(layer, part.numpy(), numbers(logits[part])))
-
-    with torch.inference_mode():
-        if lens:
-            *earlier, last = layers_of(model)
-            for layer, stream in enumerate(_streams(model, ids, earlier)):
-                with passing(SitePlace(last, incoming=False), partial(_instead, stream)):
-                    hand_over(layer)
-        hand_over(None)
-
-
-def _instead(stream: Tensor, _: Tensor) -> Tensor:
-    return stream
-
-
-def vectors(model: Any, ids: Tensor, position: int) -> FloatArray:
-    """The residual stream over ids (1, n) at a position, as `LoadedModel.vectors`."""
-    layers, first = layers_of(model), list[Tensor]()
-    with passing(SitePlace(layers[0], incoming=True), first.append):
-        after = _streams(model, ids, layers)
-    return numbers(torch.stack([stream[0, position].float() for stream in (*first, *after)]))
-
-
-def _streams(model: Any, ids: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
-    """The stream after each of the layers, (1, n, d)."""
-    streams: list[Tensor] = []
-
-    def keep(_module: nn.Module, _args: Any, output: Any) -> None:
-        streams.append(first_of(output))
-
-    with ExitStack() as stack:
-        for layer in layers:
-            stack.callback(layer.register_forward_hook(keep).remove)
-        getattr(model, "base_model", model)(input_ids=ids, use_cache=False)
-    return streams
-
-
-@contextmanager
-def _last_rows(model: Any, kind: Kind, wanted: Wanted) -> Iterator[dict[int, Tensor]]:
-    """The last row of every wanted layer's attention in the forward pass at work."""
-    layers, proven, rows = Layers(model, kind), ProvenRows(), dict[int, Tensor]()
-
-    def begin(*_: Any) -> None:
-        layers.begin()
-        rows.clear()
-
-    def on_call(call: AttentionCall) -> None:
-        layer = layers.at_work(call.module)
-        if layer is not None and layer in wanted.heads:
-            last = torch.tensor([call.q.size(1) - 1])
-            rows[layer] = proven.of(call, layer, wanted.heads[layer], last)(last)[0].clone()
-
-    def on_output(module: nn.Module, pattern: Tensor) -> None:
-        layer = layers.at_work(module)
-        if layer is not None and layer in wanted.heads:
-            rows[layer] = pattern[:, -1:].clone()
-
-    with ExitStack() as stack:
-        stack.callback(model.register_forward_pre_hook(begin).remove)
-        stack.enter_context(watching(model, on_call, on_output))
-        yield rows
-
-
-def generate(
-    model: Any,
-    inputs: Mapping[str, Any],
-    sampling: Sampling,
-    ends: Collection[int],
-    wanted: Wanted,
-    consume: Consumer,
-    go_on: GoOn,
-    kind: Kind,
-) -> None:
-    """Write tokens, as `LoadedModel.generate`, until one of `ends`, which is not handed over.
-
-    `inputs`: what its own `generate` reads: `inputs` (1, n), of an encoder-decoder also the token
-    to begin with.
-    """
-    handover, step = Handover(wanted, consume), 0
-    read: int = inputs["inputs"].size(1)
-
-    def keys() -> int:
-        return read + step if kind == "self" else 1 + step if kind == "decoder" else read
-
-    def ended(ids: Tensor, _scores: Any, **_more: Any) -> Tensor:
-        nonlocal step
-        id_ = int(ids[0, -1])
-        if id_ in ends:
-            return torch.tensor([True], device=ids.device)
-        for layer, row in rows.items():
-            if row.size(2) < keys():  # a window's cache has forgotten the first ones
-                row = torch.nn.functional.pad(row, (keys() - row.size(2), 0))
-            handover.take(layer, torch.tensor([step]), row)
-        step += 1
-        return torch.tensor([not go_on(id_)], device=ids.device)
-
-    greedy = sampling.greedy
-    with torch.inference_mode(), torch.random.fork_rng(), _last_rows(model, kind, wanted) as rows:
-        torch.manual_seed(sampling.seed)
-        forward(
-            model,
-            through=model.generate,
-            **inputs,
-            do_sample=not greedy,
-            temperature=None if greedy else sampling.temperature,
-            top_p=None if greedy else sampling.top_p,
-            top_k=None if greedy else 0,
-            num_beams=1,
-            max_new_tokens=sampling.most,
-            stopping_criteria=[ended],
-        )
-
-
-def log_probabilities(model: Any, inputs: Mapping[str, Any], answer: Tensor) -> FloatArray:
-    """As `LoadedModel.log_probabilities`; the last m logits are those of the answer (m)."""
-    m = answer.size(0)
-    inputs = dict(inputs)
-    if "logits_to_keep" in signature(model.forward).parameters:
-        inputs["logits_to_keep"] = m
-    with torch.inference_mode():
-        logits = forward(model, **inputs).logits[0, -m:]  # (m, V)
-        return numbers(log_probability(logits, answer))
+            weights = weights[None, own]
+            scores = None if scores is None else scores[None, own]
+            take(HeadRows(layer, slice(text, text + 1), int(queries[0]), weights, scores))

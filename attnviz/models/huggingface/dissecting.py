@@ -4,8 +4,7 @@ Architectures call the same things by different names. Here they are recognised 
 projections as in `layers.py`, the additions to the residual stream as in `residual.py`.
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -13,8 +12,9 @@ from torch import Tensor, nn
 
 from attnviz.errors import ModelError
 from attnviz.models.engine import RecordedHead, present
-from attnviz.models.huggingface.attention import forward, recording
+from attnviz.models.huggingface.attention import forward, hooked, recording
 from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.capture import ProvenRows
 from attnviz.models.huggingface.layers import (
     NEAR,
     LayerParts,
@@ -29,21 +29,13 @@ from attnviz.models.huggingface.layers import (
     unknown,
     weights_of_head,
 )
-from attnviz.models.huggingface.proof import ProvenRows
 from attnviz.models.huggingface.residual import Seen, Sublayer, is_norm, sublayer_of
 from attnviz.records.capture import Kind
 from attnviz.records.heads import Head
 from attnviz.records.trace import Kinds
 
 
-def dissected(model: Any, ids: Sequence[int], head: Head, query: int) -> RecordedHead:
-    """Run a model of one stack, or the encoder of a pair, and record what one head computes."""
-    check_recordable(model)
-    batch = torch.tensor([list(ids)], device=model.device)  # (1, n)
-    return dissected_as(model, {"input_ids": batch, "use_cache": False}, "self", head, query)
-
-
-def dissected_as(
+def dissected(
     model: Any, inputs: Mapping[str, Any], kind: Kind, head: Head, query: int
 ) -> RecordedHead:
     """Run the whole model, and record what one head of one of its attentions computes.
@@ -56,10 +48,7 @@ def dissected_as(
     with torch.inference_mode():
         parts, at = _parts(model, kind, head.layer), -1 if kind == "self" else query
         seen = Seen(*parts, at=at)
-        with ExitStack() as stack:
-            stack.enter_context(recording(model, seen.on_call))
-            for hook in seen.hooks(model):
-                stack.callback(hook.remove)
+        with recording(model, seen.on_call), hooked(seen.hooks(model)):
             logits = getattr(forward(model, **inputs), "logits", None)
         if logits is None or logits.dim() != 3:  # a classifier has (1, classes)
             seen.final = logits = None

@@ -21,10 +21,10 @@ from attnviz.models.engine import (
     rows_at_a_time,
     taken_vectors,
 )
-from attnviz.models.huggingface.attention import corrected, forward, recording
+from attnviz.models.huggingface.attention import corrected, forward, hooked, recording
 from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.capture import fits
 from attnviz.models.huggingface.layers import LayerParts, Layers, layers_of, parts_of, unknown
-from attnviz.models.huggingface.proof import fits
 from attnviz.models.huggingface.residual import ENOUGH, Seen, first_of, what_is_added
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.predict import (
@@ -32,7 +32,6 @@ from attnviz.records.predict import (
     CutLink,
     Edit,
     Intervention,
-    RunConsumer,
     Site,
     SiteKind,
     SourceRun,
@@ -97,8 +96,7 @@ def _adding(
         if model._can_set_attn_implementation():
             stack.enter_context(recording(model, on_call))
         for each in seen.values():
-            for hook in each.hooks(model):
-                stack.callback(hook.remove)
+            stack.enter_context(hooked(each.hooks(model)))
         forward(model, input_ids=ids[:, :ENOUGH], use_cache=False)
     return {layer: _two(each) for layer, each in seen.items()}
 
@@ -150,10 +148,8 @@ def passing(place: SitePlace, change: Callable[[Tensor], Tensor | None]) -> Iter
         handle = module.register_forward_pre_hook(before, with_kwargs=True)
     else:
         handle = module.register_forward_hook(after)
-    try:
+    with hooked([handle]):
         yield
-    finally:
-        handle.remove()
     if calls < place.turn:
         raise unknown(f"{type(module).__name__} is not called for its output")
 
@@ -162,17 +158,15 @@ LOGITS = 1 << 26
 """The most logits of a batch, which are all made at once."""
 
 
-def intervene_transformers(
+def changed_runs(
     model: Any,
     ids: Tensor,
     heads_per_layer: Sequence[int],
     interventions: Sequence[Intervention],
-    consume: RunConsumer,
-    *,
+    source: SourceRun | None,
     whole: bool,
-    source: SourceRun | None = None,
-) -> None:
-    """Run interventions over ids (1, n) on a causal transformers model."""
+) -> Iterator[ChangedRun]:
+    """The runs over ids (1, n) of a causal transformers model, as `LoadedModel.intervene`."""
     n, vocabulary = ids.size(1), model.config.get_text_config().vocab_size
     size = max(1, min(BATCH_TOKENS // n, LOGITS // (n * vocabulary)))
     places = _Places(model, ids, heads_per_layer, interventions)
@@ -183,7 +177,7 @@ def intervene_transformers(
             logits = forward(model, input_ids=ids.expand(len(batch), -1), use_cache=False).logits
         for i, rows in zip(batch, logits, strict=True):  # (n, V)
             followed = log_probability(rows[:-1], ids[0, 1:]) if whole else rows.new_empty(0)
-            consume(ChangedRun(i, numbers(followed), numbers(rows[-1])))
+            yield ChangedRun(i, numbers(followed), numbers(rows[-1]))
 
 
 class _Places:

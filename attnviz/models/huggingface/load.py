@@ -2,7 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -10,6 +11,7 @@ from typing import Any
 from weakref import finalize
 
 import torch
+from torch import Tensor, nn
 
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.folder.config import (
@@ -22,9 +24,10 @@ from attnviz.models.folder.config import (
 from attnviz.models.folder.files import PICKLED, read_config
 from attnviz.models.folder.gate import foreign
 from attnviz.models.folder.hub import read_card
-from attnviz.models.huggingface.attention import forward
-from attnviz.models.huggingface.capture import attention_of
-from attnviz.models.huggingface.layers import agrees
+from attnviz.models.huggingface.attention import forward, watching
+from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
+from attnviz.models.huggingface.layers import Layers, agrees
 from attnviz.models.huggingface.model import (
     CausalLM,
     HuggingFaceModel,
@@ -148,6 +151,74 @@ def _engine(
     )
 
 
+@dataclass(frozen=True)
+class ModelAttention:
+    """The attention of a model: heads of each layer (0: none), and whether it is causal.
+
+    `sinks`: its attention function is not transformers' own, and may leave a part of a row out.
+    """
+
+    heads_per_layer: tuple[int, ...]
+    causal: bool
+    sinks: bool
+
+
+def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind) -> ModelAttention:
+    """The attention that a model has, seen at work on a few tokens."""
+    heads, looks_ahead, sinks, numbering = [0] * layers, False, False, Layers(model, kind)
+    attending = set[nn.Module]()
+
+    def see(module: Any, pattern: Tensor) -> None:
+        nonlocal looks_ahead
+        layer = numbering.at_work(module)
+        if layer is not None and kind != "cross" and pattern.size(1) != pattern.size(2):
+            raise ModelError(
+                f"the attention that {model.config.model_type} returns is not a matrix over the "
+                "tokens",
+                "use another model",
+            )
+        if layer is not None and layer < layers:
+            heads[layer] = pattern.size(0)
+            attending.add(module)
+            looks_ahead |= bool(pattern.triu(1).any())
+
+    def on_call(call: AttentionCall) -> None:
+        nonlocal sinks
+        sinks |= call.foreign
+        see(call.module, _some_pattern(call))
+
+    with torch.inference_mode(), watching(model, on_call, see):
+        forward(model.base_model, **inputs)
+    if not any(heads):
+        raise ModelError(
+            f"attnviz finds no attention in {model.config.model_type} that it could show: it has "
+            "none, or computes it in a way of its own",
+            "use another model",
+        )
+    without = {layer for layer, n in enumerate(heads) if not n}
+    for layer, module in numbering.silent(without, attending):
+        raise ModelError(
+            f"the attention of layer {layer}, of the class {type(module).__name__}, does not call "
+            "the attention function of transformers, so attnviz cannot show it",
+            "let it call that function, as the other layers do",
+        )
+    return ModelAttention(tuple(heads), causal=not looks_ahead, sinks=sinks)
+
+
+def _some_pattern(call: AttentionCall) -> Tensor:
+    """The pattern (h, n_q, n_k); where it is not known, the links that the mask leaves."""
+    heads, n_q = call.q.shape[:2]
+    try:
+        return ProvenRows().of(call, -1, range(heads))(torch.arange(n_q))[0]
+    except ModelError:
+        try:
+            seen = call.visible.float()
+        except CannotCompute:  # a mask of another form
+            seen = torch.ones(n_q, call.k.size(1))
+            seen = seen.tril() if call.causal else seen
+        return (seen / seen.sum(dim=-1, keepdim=True)).expand(heads, -1, -1)
+
+
 def _few_tokens(model: Any, sizes: ModelSizes) -> dict[str, Any]:
     """The arguments of a forward pass over a few tokens."""
     padding = getattr(model.config.get_text_config(), "pad_token_id", None)
@@ -160,7 +231,7 @@ def _check_within(wrapper: Any, plain: Any, inputs: dict[str, Any]) -> None:
     """See that all that PEFT adds stands within the model, which is what is run."""
     configs = getattr(wrapper, "peft_config", {}).values()
     inside = not any(getattr(config, "alora_invocation_tokens", None) for config in configs)
-    if inside and isinstance(wrapper, torch.nn.Module):
+    if inside and isinstance(wrapper, nn.Module):
         with torch.inference_mode():
             outer, inner = (forward(m, **inputs, use_cache=False)[0] for m in (wrapper, plain))
         inside = agrees(inner, outer)

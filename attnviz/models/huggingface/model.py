@@ -1,35 +1,64 @@
-"""A model through transformers, of any architecture, as an engine: a class for what it can do."""
+"""A model through transformers, of any architecture, as an engine: a class for what it can do.
 
-from collections.abc import Mapping, Sequence
+The model itself turns the output of its last layer into logits, through whatever stands between
+them (a norm, a soft cap, a factor). For the logit lens, the output of an earlier layer replaces
+that of the last one in a second run. What is written is what its own `generate` writes without us:
+nothing is passed to it but the sampling, and a criterion that is asked after every token whether to
+go on.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from inspect import signature
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnviz.errors import ModelError, UsageError, option
-from attnviz.models.engine import head_trace, rows_at_a_time
-from attnviz.models.frozen.run import FrozenRun
-from attnviz.models.huggingface.attention import foreign, forward
-from attnviz.models.huggingface.capture import (
-    generate,
-    log_probabilities,
-    predict,
-    reduce_windows,
-    run_and_capture,
-    value_norms,
-    vectors,
+from attnviz.models.engine import (
+    LOGIT_ROWS,
+    Handover,
+    head_trace,
+    log_probability,
+    numbers,
+    rows_at_a_time,
 )
-from attnviz.models.huggingface.dissecting import dissected, dissected_as
+from attnviz.models.frozen.run import FrozenRun
+from attnviz.models.huggingface.attention import corrected, foreign, forward, hooked, watching
+from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.capture import ProvenRows, reduce_windows, run_and_capture
+from attnviz.models.huggingface.dissecting import dissected
 from attnviz.models.huggingface.frozen import freeze_transformers
-from attnviz.models.huggingface.intervening import intervene_transformers
+from attnviz.models.huggingface.intervening import SitePlace, changed_runs, passing
+from attnviz.models.huggingface.layers import (
+    Layers,
+    check_outputs,
+    check_recordable,
+    layers_of,
+    matrix_of,
+    parts_of,
+)
+from attnviz.models.huggingface.residual import first_of
 from attnviz.models.loaded import LoadedModel, TakeRows
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.predict import Intervention, LogitConsumer, RunConsumer, SourceRun
+from attnviz.records.predict import (
+    Intervention,
+    LogitConsumer,
+    LogitRows,
+    RunConsumer,
+    SourceRun,
+)
 from attnviz.records.tokens import GoOn, Sampling, Token
 from attnviz.records.trace import HeadTrace
+
+LONGEST = 128
+"""The most tokens of a target that a model writes by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +120,89 @@ class HuggingFaceModel(LoadedModel):
         hidden: Tensor = output.logits if hasattr(output, "logits") else output.last_hidden_state
         return hidden
 
-    def inputs(self, ids: Sequence[int], target: Sequence[int]) -> dict[str, Any]:
+    def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
         """The arguments of its forward pass."""
         return {"input_ids": self._ids(ids), "use_cache": False}
 
     def _ids(self, ids: Sequence[int]) -> Tensor:
         """(1, n), on the model's device."""
         return torch.tensor([list(ids)], device=self.model.device)
+
+    def _write(
+        self,
+        inputs: Mapping[str, Any],
+        sampling: Sampling,
+        wanted: Wanted,
+        consume: Consumer,
+        go_on: GoOn,
+    ) -> None:
+        """Write tokens, as `LoadedModel.generate`; `inputs`: what the model's `generate` reads."""
+        ends = getattr(self.model.generation_config, "eos_token_id", None)
+        ends = [ends] if isinstance(ends, int) else ends or ()
+        handover, step, read = Handover(wanted, consume), 0, inputs["inputs"].size(1)
+
+        def ended(ids: Tensor, _scores: Any, **_more: Any) -> Tensor:
+            nonlocal step
+            id_ = int(ids[0, -1])
+            if id_ in ends:
+                return torch.tensor([True], device=ids.device)
+            keys = {"self": read + step, "decoder": 1 + step}.get(self.kind, read)
+            for layer, row in rows.items():
+                if row.size(2) < keys:  # a window's cache has forgotten the first ones
+                    row = nn.functional.pad(row, (keys - row.size(2), 0))
+                handover.take(layer, torch.tensor([step]), row)
+            step += 1
+            return torch.tensor([not go_on(id_)], device=ids.device)
+
+        greedy = sampling.greedy
+        with torch.inference_mode(), torch.random.fork_rng(), self._last_rows(wanted) as rows:
+            torch.manual_seed(sampling.seed)
+            forward(
+                self.model,
+                through=self.model.generate,
+                **inputs,
+                do_sample=not greedy,
+                temperature=None if greedy else sampling.temperature,
+                top_p=None if greedy else sampling.top_p,
+                top_k=None if greedy else 0,
+                num_beams=1,
+                max_new_tokens=sampling.most,
+                stopping_criteria=[ended],
+            )
+
+    @contextmanager
+    def _last_rows(self, wanted: Wanted) -> Iterator[dict[int, Tensor]]:
+        """The last row of every wanted layer's attention in the forward pass at work."""
+        layers, proven, rows = Layers(self.model, self.kind), ProvenRows(), dict[int, Tensor]()
+
+        def begin(*_: Any) -> None:
+            layers.begin()
+            rows.clear()
+
+        def on_call(call: AttentionCall) -> None:
+            layer = layers.at_work(call.module)
+            if layer is not None and layer in wanted.heads:
+                last = torch.tensor([call.q.size(1) - 1])
+                rows[layer] = proven.of(call, layer, wanted.heads[layer], last)(last)[0].clone()
+
+        def on_output(module: nn.Module, pattern: Tensor) -> None:
+            layer = layers.at_work(module)
+            if layer is not None and layer in wanted.heads:
+                rows[layer] = pattern[:, -1:].clone()
+
+        beginning = self.model.register_forward_pre_hook(begin)
+        with hooked([beginning]), watching(self.model, on_call, on_output):
+            yield rows
+
+    def _answer_log_probabilities(
+        self, inputs: Mapping[str, Any], answer: Sequence[int]
+    ) -> FloatArray:
+        """As `log_probabilities`, of a forward pass whose last m logits are those of the answer."""
+        known = "logits_to_keep" in signature(self.model.forward).parameters
+        more: dict[str, Any] = {"logits_to_keep": len(answer)} if known else {}
+        with torch.inference_mode():
+            logits = forward(self.model, **inputs, **more).logits[0, -len(answer) :]  # (m, V)
+            return numbers(log_probability(logits, self._ids(answer)[0]))
 
 
 class OneStack(HuggingFaceModel):
@@ -108,9 +213,23 @@ class OneStack(HuggingFaceModel):
         """The transformers model that holds these layers."""
         return self.model
 
+    @torch.inference_mode()
     def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
-        with torch.inference_mode():
-            return vectors(self.stack, self._ids(ids), position)
+        layers, first = layers_of(self.stack), list[Tensor]()
+        with passing(SitePlace(layers[0], incoming=True), first.append):
+            after = self._streams(self._ids(ids), layers)
+        return numbers(torch.stack([stream[0, position].float() for stream in (*first, *after)]))
+
+    def _streams(self, ids: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
+        """The stream after each of the layers, (1, n, d)."""
+        streams: list[Tensor] = []
+
+        def keep(_module: nn.Module, _args: Any, output: Any) -> None:
+            streams.append(first_of(output))
+
+        with hooked(layer.register_forward_hook(keep) for layer in layers):
+            getattr(self.stack, "base_model", self.stack)(input_ids=ids, use_cache=False)
+        return streams
 
     def freeze(self, ids: Sequence[int]) -> FrozenRun:
         return freeze_transformers(self.stack, self._ids(ids), self.identity.heads_per_layer)
@@ -118,7 +237,9 @@ class OneStack(HuggingFaceModel):
     def trace(
         self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
     ) -> HeadTrace:
-        return head_trace(dissected(self.stack, ids, head, query), blank, self.tokenizer)
+        inputs = {"input_ids": self._ids(ids), "use_cache": False}
+        recorded = dissected(self.stack, inputs, "self", head, query)
+        return head_trace(recorded, blank, self.tokenizer)
 
 
 class OneSequence(OneStack):
@@ -126,24 +247,71 @@ class OneSequence(OneStack):
 
     def reduce(self, ids: Tensor, wanted: Wanted, take: TakeRows) -> None:
         if self.model._can_set_attn_implementation():
-            inputs = {"input_ids": ids.to(self.model.device), "use_cache": False}
-            reduce_windows(self.model, inputs, wanted, take)
+            reduce_windows(self.model, ids.to(self.model.device), wanted, take)
         else:
             super().reduce(ids, wanted, take)
 
+    @torch.inference_mode()
     def value_norms(self, ids: Sequence[int]) -> FloatArray:
-        with torch.inference_mode():
-            return value_norms(self.model, self._ids(ids), self.identity.heads_per_layer)
+        model, heads_per_layer = self.model, self.identity.heads_per_layer
+        check_recordable(model)
+        parts = parts_of(model, [layer for layer, heads in enumerate(heads_per_layer) if heads])
+        like = torch.empty((), dtype=model.dtype, device=model.device)
+        w_o = {n: matrix_of(part.output, like.expand(part.width)) for n, part in parts.items()}
+        norms = torch.full((len(heads_per_layer), max(heads_per_layer), len(ids)), torch.nan)
+        layers = Layers(model, "self")
+        under_way = dict[nn.Module, tuple[int, Tensor]]()  # projections whose input is known
+
+        def measure(call: AttentionCall, attended: Tensor) -> Tensor:
+            layer = layers.at_work(call.module)
+            if layer is not None and layer in parts:
+                heads = call.q.size(0)
+                v = call.v.repeat_interleave(heads // call.v.size(0), dim=0).float()  # (h, n, d_v)
+                by_head = w_o[layer][0].float().reshape(heads, v.size(-1), -1)
+                norms[layer, :heads] = (v @ by_head).norm(dim=-1).cpu()
+                under_way[parts[layer].output] = layer, attended
+            return attended  # (1, n, h, d_v)
+
+        def see(projection: nn.Module, _args: Any, output: Tensor) -> None:
+            layer, attended = under_way.pop(projection)
+            check_outputs(parts[layer].attention, attended.flatten(2)[0], output, w_o[layer])
+
+        projections = {part.output for part in parts.values()}
+        hooks = (projection.register_forward_hook(see) for projection in projections)
+        with corrected(model, measure), hooked(hooks):
+            forward(model.base_model, **self.inputs(ids))
+        return np.asarray(norms.numpy())
+
+    @torch.inference_mode()
+    def _hand_over_logits(
+        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+    ) -> None:
+        """As `predict` and `fill`: those of the lens, from layer 0 on, then the model's own."""
+        inputs, wanted = self.inputs(ids), torch.tensor(list(positions))
+
+        def hand_over(layer: int | None) -> None:
+            logits = forward(self.model, **inputs).logits[0]
+            for part in torch.split(wanted, LOGIT_ROWS):
+                consume(LogitRows(layer, part.numpy(), numbers(logits[part])))
+
+        if lens:
+            *earlier, last = layers_of(self.model)
+            for layer, stream in enumerate(self._streams(inputs["input_ids"], earlier)):
+                with passing(SitePlace(last, incoming=False), partial(_instead, stream)):
+                    hand_over(layer)
+        hand_over(None)
+
+
+def _instead(stream: Tensor, _: Tensor) -> Tensor:
+    return stream
 
 
 class CausalLM(OneSequence):
     """A causal model with an output layer: it predicts the next token."""
 
-    def predict(
-        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
-    ) -> None:
-        predict(self.model, self._ids(ids), positions, consume, lens=lens)
+    predict = OneSequence._hand_over_logits
 
+    @torch.inference_mode()
     def intervene(
         self,
         ids: Sequence[int],
@@ -153,43 +321,31 @@ class CausalLM(OneSequence):
         whole: bool,
         source: SourceRun | None = None,
     ) -> None:
-        with torch.inference_mode():
-            intervene_transformers(
-                self.model,
-                self._ids(ids),
-                self.identity.heads_per_layer,
-                interventions,
-                consume,
-                whole=whole,
-                source=source,
-            )
+        heads = self.identity.heads_per_layer
+        for run in changed_runs(self.model, self._ids(ids), heads, interventions, source, whole):
+            consume(run)
 
     def generate(
         self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
-        inputs, ends = {"inputs": self._ids(ids)}, ends_of(self.model)
-        generate(self.model, inputs, sampling, ends, wanted, consume, go_on, self.kind)
+        self._write({"inputs": self._ids(ids)}, sampling, wanted, consume, go_on)
 
     def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
-        inputs = {"input_ids": self._ids([*ids, *answer[:-1]]), "use_cache": False}
-        return log_probabilities(self.model, inputs, self._ids(answer)[0])
+        return self._answer_log_probabilities(self.inputs([*ids, *answer[:-1]]), answer)
 
 
 class MaskedLM(OneSequence):
     """A model that reads both sides and has an output layer: it fills masks."""
 
-    def fill(
-        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
-    ) -> None:
-        predict(self.model, self._ids(ids), positions, consume, lens=lens)
+    fill = OneSequence._hand_over_logits
 
 
 class EncoderDecoder(HuggingFaceModel):
     """A model that reads one text and writes another."""
 
-    def inputs(self, ids: Sequence[int], target: Sequence[int]) -> dict[str, Any]:
+    def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
         read = self._ids([self._start(), *target[:-1]])
-        return {**super().inputs(ids, target), "decoder_input_ids": read}
+        return {**super().inputs(ids), "decoder_input_ids": read}
 
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
         self._check_output()
@@ -209,9 +365,6 @@ class EncoderDecoder(HuggingFaceModel):
         if not hasattr(self.model, "generate"):
             name = self.identity.name
             raise UsageError(f"{name} has no output layer", f"give a {option('target')}")
-
-    def read_target(self, text: str) -> tuple[Token, ...]:
-        return self.tokenizer.encode(text, bos=False, special=False)
 
     def _start(self) -> int:
         """The token that a decoder begins with; older configurations leave it to another."""
@@ -233,7 +386,7 @@ class PairDecoder(EncoderDecoder):
     def trace(
         self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
     ) -> HeadTrace:
-        recorded = dissected_as(self.model, self.inputs(ids, target), self.kind, head, query)
+        recorded = dissected(self.model, self.inputs(ids, target), self.kind, head, query)
         return head_trace(recorded, blank, self.tokenizer)
 
     def generate(
@@ -241,11 +394,10 @@ class PairDecoder(EncoderDecoder):
     ) -> None:
         self._check_output()
         inputs = {"inputs": self._ids(ids), "decoder_start_token_id": self._start()}
-        ends = ends_of(self.model)
-        generate(self.model, inputs, sampling, ends, wanted, consume, go_on, self.kind)
+        self._write(inputs, sampling, wanted, consume, go_on)
 
     def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
-        return log_probabilities(self.model, self.inputs(ids, answer), self._ids(answer)[0])
+        return self._answer_log_probabilities(self.inputs(ids, answer), answer)
 
 
 class PairEncoder(EncoderDecoder, OneStack):
@@ -254,13 +406,3 @@ class PairEncoder(EncoderDecoder, OneStack):
     @property
     def stack(self) -> Any:
         return self.model.get_encoder()
-
-
-def ends_of(model: Any) -> frozenset[int]:
-    """The ids that end what a transformers model writes."""
-    ends = getattr(model.generation_config, "eos_token_id", None)
-    return frozenset([ends] if isinstance(ends, int) else ends or ())
-
-
-LONGEST = 128
-"""The most tokens of a target that a model writes by itself."""

@@ -9,7 +9,7 @@ the change of the stream are looked for, so that no architecture's names are nee
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -17,8 +17,9 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
+from torch.utils.hooks import RemovableHandle
 
-from attnviz.models.huggingface.attention import recording
+from attnviz.models.huggingface.attention import hooked, recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.layers import LayerParts, agrees, layers_of, parts_of
 from attnviz.records.capture import Kind
@@ -102,7 +103,7 @@ class Seen:
     def _before_output_layer(self, _: object, args: Any) -> None:
         self.final = args[0][0, self.at] if args[0].dim() == 3 else None
 
-    def hooks(self, model: Any) -> Iterator[Any]:
+    def hooks(self, model: Any) -> Iterator[RemovableHandle]:
         """Attach the hooks to the layer and to the model's output layer; their handles."""
         parts, others = self.parts, [] if self.other is None else [self.other]
         yield parts.layer.register_forward_pre_hook(self._before_layer, with_kwargs=True)
@@ -315,20 +316,19 @@ class TurnRecorder:
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Keep everything of the runs until the end."""
-        layers = set(self._modules)
-        with ExitStack() as stack:
-            stack.enter_context(recording(self._model, self._on_call))
-            for module in self._model.modules():
-                if module not in layers:
-                    stack.callback(module.register_forward_hook(self._after_module).remove)
-            for layer in layers:
-                begin = layer.register_forward_pre_hook(self._begin, with_kwargs=True)
-                stack.callback(begin.remove)
-                stack.callback(layer.register_forward_hook(self._end).remove)
-            if (head := output_layer(self._model)) is not None:
-                before = head.register_forward_pre_hook(self._before_output, prepend=True)
-                stack.callback(before.remove)
+        with recording(self._model, self._on_call), hooked(self._hooks()):
             yield
+
+    def _hooks(self) -> Iterator[RemovableHandle]:
+        layers = set(self._modules)
+        for module in self._model.modules():
+            if module not in layers:
+                yield module.register_forward_hook(self._after_module)
+        for layer in layers:
+            yield layer.register_forward_pre_hook(self._begin, with_kwargs=True)
+            yield layer.register_forward_hook(self._end)
+        if (head := output_layer(self._model)) is not None:
+            yield head.register_forward_pre_hook(self._before_output, prepend=True)
 
     def _begin(self, layer: nn.Module, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         parts = self._parts.get(len(self.turns))

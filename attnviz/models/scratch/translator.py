@@ -124,9 +124,6 @@ class NativeTranslator(LoadedModel):
         cuts = self.tokenizer.backend.pre_tokenizer.pre_tokenize_str(text)
         return [text[start:end] for _, (start, end) in cuts]
 
-    def read_target(self, text: str) -> tuple[Token, ...]:
-        return self.tokenizer.encode(text, bos=False, special=False)
-
 
 def load_translator(folder: Path, name: str, kind: Kind | None) -> NativeTranslator:
     """Load a folder that `save_translator` wrote."""

@@ -21,12 +21,13 @@ from transformers.pytorch_utils import Conv1D
 import attnviz
 from attnviz.errors import ModelError
 from attnviz.models.frozen.circuits import copying, weights_of
-from attnviz.models.huggingface.capture import value_norms
 from attnviz.models.huggingface.dissecting import dissected
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.records.heads import Head
+from tests.architectures import engine_of
 
 IDS = torch.tensor([[5, 6, 7, 9, 3]])
+INPUTS = {"input_ids": IDS, "use_cache": False}
 HEADS = (4, 4)
 # peft calls what transformers is about to rename
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
@@ -50,8 +51,8 @@ def gpt2() -> Any:
 def numbers(model: Any) -> dict[str, Tensor]:
     """What is made of a model's weights: value norms, a head's steps, sums and circuits."""
     with torch.inference_mode():
-        found = {"norms": torch.from_numpy(value_norms(model, IDS, HEADS))}
-        head = dissected(model, IDS[0].tolist(), Head(1, 2), 3)
+        found = {"norms": torch.from_numpy(engine_of(model).value_norms(IDS[0].tolist()))}
+        head = dissected(model, INPUTS, "self", Head(1, 2), 3)
     found |= {"w_o": head.w_o, "unembedding": head.unembedding, **head.arrays}
     found |= {name: weight for name, (weight, _) in head.weights.items()}
     run = freeze_transformers(model, IDS, HEADS)
@@ -213,8 +214,8 @@ def test_a_projection_that_is_not_linear_is_refused_by_name() -> None:
     model = llama()
     model.model.layers[1].self_attn.o_proj.register_forward_hook(lambda *all_: all_[2].tanh())
     for ask in (
-        lambda: value_norms(model, IDS, HEADS),
-        lambda: dissected(model, IDS[0].tolist(), Head(1, 2), 3),
+        lambda: engine_of(model).value_norms(IDS[0].tolist()),
+        lambda: dissected(model, INPUTS, "self", Head(1, 2), 3),
         lambda: freeze_transformers(model, IDS, HEADS),
     ):
         with pytest.raises(ModelError, match="Linear is a projection that is not linear"):
@@ -231,8 +232,8 @@ def test_a_hook_that_changes_some_tokens_alone_is_refused_by_name() -> None:
     model = llama()
     model.model.layers[1].self_attn.o_proj.register_forward_hook(steer)
     for ask in (
-        lambda: value_norms(model, IDS, HEADS),
-        lambda: dissected(model, IDS[0].tolist(), Head(1, 2), 3),
+        lambda: engine_of(model).value_norms(IDS[0].tolist()),
+        lambda: dissected(model, INPUTS, "self", Head(1, 2), 3),
         lambda: freeze_transformers(model, IDS, HEADS),
     ):
         with pytest.raises(ModelError, match="changes its heads' outputs"):

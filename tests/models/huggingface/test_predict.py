@@ -15,9 +15,9 @@ from transformers import (
 )
 
 from attnviz.models.catalog import Source, load
-from attnviz.models.huggingface.capture import predict, vectors
 from attnviz.models.huggingface.layers import layers_of
 from attnviz.records.predict import LogitRows
+from tests.architectures import engine_of
 
 IDS = list(range(40, 57))
 
@@ -75,7 +75,9 @@ def test_the_lens_of_another_architecture_leaves_the_model_as_it_was() -> None:
         streams = model(ids, output_hidden_states=True).hidden_states
         expected = model.lm_head(model.model.norm(streams[2]))[0, [3]].numpy()
     hooks = [len(module._forward_hooks) for module in model.modules()]
-    predict(model, ids, [3], lambda rows: seen.update({rows.layer: rows.logits}), lens=True)
+    engine_of(model).predict(
+        [5, 6, 7, 8], [3], lambda rows: seen.update({rows.layer: rows.logits}), lens=True
+    )
     np.testing.assert_allclose(seen[1], expected, atol=1e-5)
     np.testing.assert_allclose(seen[None], plain.logits[0, [3]].numpy(), atol=1e-5)
     assert len(layers_of(model)) == 3
@@ -90,6 +92,6 @@ def test_the_stream_of_layers_that_share_a_module_is_that_of_each_of_them() -> N
     ids = torch.tensor([[5, 6, 7]])
     with torch.no_grad():
         streams = model(ids, output_hidden_states=True).hidden_states
-        found = vectors(model, ids, 1)
+        found = engine_of(model).vectors([5, 6, 7], 1)
     expected = torch.stack([stream[0, 1] for stream in streams]).numpy()
     np.testing.assert_allclose(found, expected, atol=1e-6)

@@ -27,7 +27,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 import attnviz
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.huggingface.call import AttentionCall, is_foreign
-from attnviz.models.huggingface.proof import EXACT
+from attnviz.models.huggingface.capture import EXACT
 from attnviz.records.capture import KeepEverything, Wanted
 from attnviz.records.predict import CutLink
 from tests.conftest import bytes_tokenizer

@@ -19,9 +19,10 @@ from transformers import (
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.kit.prepare import TextOptions, prepare
 from attnviz.models.catalog import Source, load
-from attnviz.models.huggingface.capture import run_and_capture, value_norms
+from attnviz.models.huggingface.capture import run_and_capture
 from attnviz.records.capture import PatternBlock, Wanted
 from attnviz.records.heads import Head, every_head
+from tests.architectures import engine_of
 
 TEXT = "abc abd"
 SIZES = {
@@ -57,7 +58,7 @@ def test_norms_of_shared_values_go_through_each_heads_own_projection() -> None:
     model = Causal.from_config(config).eval()
     ids = torch.tensor([[5, 6, 7]])
     with torch.no_grad():
-        found = value_norms(model, ids, (4, 4))
+        found = engine_of(model).value_norms([5, 6, 7])
         layer = model.model.layers[0]
         x = layer.input_layernorm(model.model.embed_tokens(ids))[0]
         values = layer.self_attn.v_proj(x).view(3, 2, 6)
@@ -113,7 +114,7 @@ def test_a_model_that_keeps_its_scores_to_itself_says_so() -> None:
     with pytest.raises(ModelError, match="but not its scores"):
         run_and_capture(model, inputs, Wanted({0: (0,)}, scores=True), lambda _: None, "self")
     with pytest.raises(ModelError, match="keeps its queries"):
-        value_norms(model, inputs["input_ids"], (4, 4))
+        engine_of(model).value_norms([5, 6])
 
 
 def test_scores_that_do_not_lead_to_the_weights_are_not_shown(
