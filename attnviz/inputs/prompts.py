@@ -270,7 +270,7 @@ def read_prompt(line: str) -> dict[str, str]:
     Raises:
         InputError: it is no such object.
     """
-    content = _content(line)
+    content = json_of(line, PROMPT_HINT)
     if isinstance(content, list):
         raise InputError("it is a list", "write each of its objects on a line of its own")
     if not isinstance(content, dict) or not isinstance(content.get("text"), str):
@@ -285,7 +285,12 @@ def read_prompt(line: str) -> dict[str, str]:
     return {name: content[name] for name in FIELDS if content.get(name) is not None}
 
 
-def _content(line: str) -> Any:
+def json_of(line: str, hint: str) -> Any:
+    """The value that a line of JSON is; `hint` says what to give.
+
+    Raises:
+        InputError: it is no JSON.
+    """
     try:
         return json.loads(line)
     except json.JSONDecodeError as error:
@@ -294,4 +299,4 @@ def _content(line: str) -> Any:
         why = "too deeply nested"
     except ValueError:  # Python reads no integer of thousands of digits
         why = "a number is too long"
-    raise InputError(f"it is not JSON ({why})", PROMPT_HINT)
+    raise InputError(f"it is not JSON ({why})", hint)

@@ -171,7 +171,7 @@ def test_a_page_is_that_of_the_command(run: Run, tmp_path: Path) -> None:
     ("wrong", "said"),
     [
         (lambda: attnviz.heads(TEXT, probe=True), "the probe has its own text"),
-        (lambda: attnviz.heads(labels=[{"text": TEXT}]), "line 1 has no links"),
+        (lambda: attnviz.heads(labels=[{"text": TEXT}]), "line 1: there are no links"),
         (lambda: attnviz.predict(TEXT, versus="a"), "versus is for an answer or attribute"),
         (lambda: attnviz.predict(TEXT, attribute=True, lens=True), "two readings"),
         (lambda: attnviz.ablate(TEXT, together=True), "together needs heads or other parts"),

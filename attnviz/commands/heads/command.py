@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from attnviz.commands.heads.circuits import circuits_of, of_circuits
 from attnviz.commands.heads.labels import (
     NO_TEXT,
-    LabelledText,
     LabelReport,
     LabelRun,
-    labelled_texts,
     of_labels,
-    read_labels,
     run_labelled,
     score_labels,
 )
 from attnviz.commands.heads.retrieval import Needles, keep, measure_retrieval, of_retrieval
 from attnviz.commands.heads.rows import of_report
 from attnviz.errors import IdleOption, UsageError, option
+from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import each_line, note_texts, text_or_capture
@@ -208,7 +206,7 @@ def heads(
     if circuits:
         return of_circuits(circuits_of(model._loaded), top)
     if labels is not None:
-        return of_labels(score_labels(model._loaded, labelled_texts(labels), options, which), top)
+        return of_labels(score_labels(model._loaded, labels, options, which), top)
     if text is None:
         drawn = Probe(length, samples, seed, whole=convention == "whole")
         report = score_probe(model._loaded, drawn, options, which)
@@ -282,9 +280,9 @@ def _score_lines(session: Session, call: Call[Result[Any]], model: Loaded) -> Re
     options = text_options(model, call["bos"], call["special"], call["truncate"], call["target"])
     which = which_heads(call["layers"], call["heads"])
 
-    def run(text: LabelledText, number: int) -> LabelRun:
-        return run_labelled(model._loaded, text, options, which)
+    def run(line: str, number: int) -> LabelRun:
+        return run_labelled(model._loaded, line, options, which)
 
-    texts = session.progress(read_labels(call["labels"], session.stdin), "text")
-    runs = [one for _, one in each_line(session, texts, run, none=NO_TEXT)]
+    lines = session.progress(read_lines(None, call["labels"], session.stdin), "text")
+    runs = [one for _, one in each_line(session, lines, run, none=NO_TEXT)]
     return of_labels(LabelReport(model._loaded.identity, runs), call["top"])

@@ -1,6 +1,5 @@
 """Labelled links: which keys a query is to attend to, and how well each head does."""
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from attnviz.draw.terminal.colors import folded
 from attnviz.draw.terminal.listing import Column, listing
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option, readable, spelled
+from attnviz.inputs.prompts import json_of
 from attnviz.inputs.text import Stdin, read_lines
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.result import Form, Result
@@ -113,71 +113,31 @@ class LabelReport:
 HINT = 'give {"text": "…", "links": [["query", ["key", "key"]]]} on each line'
 
 
-def read_labels(path: Path, stdin: Stdin) -> Iterator[tuple[int, LabelledText | InputError]]:
-    """The labelled texts of a file, each with the number of its line; for a bad one, its error."""
-    for number, line in read_lines(None, path, stdin):
-        try:
-            yield number, line if isinstance(line, InputError) else _read(number, line)
-        except InputError as error:
-            yield number, error
-
-
-def _read(number: int, line: str) -> LabelledText:
-    try:
-        content = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"line {number} is not JSON ({error})", HINT) from None
-    return labelled(number, content)
-
-
-def labelled(number: int, content: object) -> LabelledText:
-    """The labelled text of an object with a `text` and its `links`; `number`: of its line.
+def labelled(content: object) -> LabelledText:
+    """The labelled text of an object, or of a line of JSON.
 
     Raises:
         InputError: it is none.
     """
+    if isinstance(content, str):
+        content = json_of(content, HINT)
     if not isinstance(content, dict) or not isinstance(content.get("text"), str):
-        raise InputError(f"line {number} has no text", HINT)
+        raise InputError("there is no text", HINT)
     links = content.get("links")
     if not isinstance(links, list) or not links:
-        raise InputError(f"line {number} has no links", HINT)
-    pairs = []
-    for link in links:
-        if not isinstance(link, list) or len(link) != 2:
-            raise InputError(f"line {number} has a link that is not [query, [keys]]", HINT)
-        pairs.append((_names(link[0], number), _names(link[1], number)))
-    return LabelledText(content["text"], tuple(pairs))
+        raise InputError("there are no links", HINT)
+    if not all(isinstance(link, list) and len(link) == 2 for link in links):
+        raise InputError("a link is not [query, [keys]]", HINT)
+    return LabelledText(content["text"], tuple((_names(a), _names(b)) for a, b in links))
 
 
-def _names(given: object, number: int) -> tuple[str, ...]:
+def _names(value: object) -> tuple[str, ...]:
     """One name of tokens or several; a whole number is a position."""
-    names = given if isinstance(given, list) else [given]
+    names = value if isinstance(value, list) else [value]
     kinds = {type(name) for name in names}  # a bool is a number to isinstance
     if not names or not kinds <= {str, int}:
-        raise InputError(f"line {number} has a link that names no token", HINT)
+        raise InputError("a link names no token", HINT)
     return tuple(map(str, names))
-
-
-def labelled_texts(
-    labels: str | PathLike[str] | Iterable[Mapping[str, Any]],
-) -> Iterator[tuple[int, LabelledText]]:
-    """The labelled texts of a file, or of objects; the first wrong one is an error.
-
-    Raises:
-        UsageError: it is neither.
-        InputError: a text or its links are wrong.
-    """
-    if isinstance(labels, str | PathLike):
-        for number, text in read_labels(Path(labels), Stdin(None, False)):
-            if isinstance(text, InputError):
-                raise text
-            yield number, text
-        return
-    if not isinstance(labels, Iterable):
-        hint = "give a file, or objects with a text and its links"
-        raise UsageError(f"{option('labels')} is of type {type(labels).__name__}", hint)
-    for number, content in enumerate(labels, start=1):
-        yield number, labelled(number, content)
 
 
 # Which heads attend to the keys that a file says are true.
@@ -187,27 +147,43 @@ def labelled_texts(
 
 def score_labels(
     model: "LoadedModel",
-    texts: Iterable[tuple[int, LabelledText]],
+    labels: str | PathLike[str] | Iterable[Mapping[str, Any]],
     options: TextOptions,
     heads: HeadOptions,
 ) -> LabelReport:
-    """The heads' scores over labelled texts, the first wrong one of which is an error."""
+    """The heads' scores over the labelled texts of a file, or of objects.
+
+    Raises:
+        UsageError: it is neither.
+        InputError: a text or its links are wrong.
+    """
+    lines: Iterable[tuple[int, object]]
+    if isinstance(labels, str | PathLike):
+        lines = read_lines(None, Path(labels), Stdin(None, False))
+    elif isinstance(labels, Iterable):
+        lines = enumerate(labels, start=1)
+    else:
+        hint = "give a file, or objects with a text and its links"
+        raise UsageError(f"{option('labels')} is of type {type(labels).__name__}", hint)
     runs = list[LabelRun]()
-    for number, text in texts:
+    for number, line in lines:
+        if isinstance(line, InputError):
+            raise line
         try:
-            runs.append(run_labelled(model, text, options, heads))
+            runs.append(run_labelled(model, line, options, heads))
         except InputError as error:
             raise InputError(f"line {number}: {error.wrong}", error.hint) from None
     return LabelReport(model.identity, runs)
 
 
 def run_labelled(
-    model: "LoadedModel", labelled: LabelledText, options: TextOptions, heads: HeadOptions
+    model: "LoadedModel", line: object, options: TextOptions, heads: HeadOptions
 ) -> LabelRun:
-    """Run one text, and see how much of each head's attention goes to the true keys."""
+    """Run one labelled text, and see how much of each head's attention goes to the true keys."""
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
-    prepared = prepare(model, labelled.text, options)
-    measure = MeasureLabels(_true_keys(prepared, labelled))
+    text = labelled(line)
+    prepared = prepare(model, text.text, options)
+    measure = MeasureLabels(_true_keys(prepared, text))
     prepared.budget.check_patterns(chosen, 0)
     prepared.run(chosen, measure, tuple(sorted(measure.keys)))
     return LabelRun(prepared.empty, len(measure.keys), measure.means())

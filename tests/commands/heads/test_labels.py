@@ -62,17 +62,17 @@ def test_the_table_has_the_best_heads_first_and_errors_of_several_texts_only(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("no json", "line 2 is not JSON"),
-        ("[" * 9999, "line 2 is not JSON"),
-        ({"links": [["a", ["b"]]]}, "line 2 has no text"),
-        ({"text": "a b", "links": []}, "line 2 has no links"),
-        ({"text": "a b", "links": ["ab"]}, "line 2 has a link that is no"),
-        ({"text": "a b", "links": [["b", []]]}, "line 2 has a link that names no token"),
-        ({"text": "a b", "links": [["b", [True]]]}, "line 2 has a link that names no token"),
+        ("no json", "line 2: it is not JSON"),
+        ("[" * 9999, "line 2: it is not JSON"),
+        ({"links": [["a", ["b"]]]}, "line 2: there is no text"),
+        ({"text": "a b", "links": []}, "line 2: there are no links"),
+        ({"text": "a b", "links": ["ab"]}, "line 2: a link is not [query, [keys]]"),
+        ({"text": "a b", "links": [["b", []]]}, "line 2: a link names no token"),
+        ({"text": "a b", "links": [["b", [True]]]}, "line 2: a link names no token"),
         ({"text": "a b", "links": [["b", ["zebra"]]]}, "line 2: the key 'zebra' is not in the"),
         ({"text": "a b", "links": [["zebra", ["b"]]]}, "line 2: the query 'zebra' is not in"),
         ({"text": "a b", "links": [["a", ["b"]]]}, "line 2: token 1 cannot attend to token 2"),
-        ({"text": "a b", "links": [[99, ["b"]]]}, "the query 99 is not a position"),
+        ({"text": "a b", "links": [[99, ["b"]]]}, "line 2: the query 99 is not a position"),
     ],
 )
 def test_a_bad_line_is_told_and_left_out(run: Run, tmp_path: Path, line: object, said: str) -> None:
