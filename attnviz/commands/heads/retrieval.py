@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,6 +33,8 @@ RETRIEVES = 0.1
 """The least score of a retrieval head (Wu et al. 2024)."""
 MOST = 16
 """So many of them, the strongest, are joined where an answer's rows are shown."""
+NAME = 2
+"""Tokens that stand before the needle's random ones, and at the end of the text."""
 
 
 @dataclass(frozen=True)
@@ -70,29 +72,21 @@ class Retrieval:
         return [head for head, score in self.ranked if score >= RETRIEVES][:MOST]
 
 
-# Which heads retrieve: a needle in a haystack, and the heads that look at the token copied.
-#
-# Wu et al. 2024, "Retrieval Head Mechanistically Explains Long-Context Factuality", arXiv
-# 2404.15574. There the model writes the answer; here it is given, so that heads of models that
-# would not write it can be measured, too. Needle and filler are random tokens, which no model knows
-# by heart.
-
-
-NAME = 2
-"""Tokens that stand before the needle's random ones, and at the end of the text."""
-
-
 @dataclass(frozen=True)
 class Haystack:
-    """The ids of a text, the queries that predict the answer, and the key that each copies."""
+    """The ids of a text; and by each query that predicts the answer, the key that it copies."""
 
     ids: tuple[int, ...]
-    queries: tuple[int, ...]
-    keys: tuple[int, ...]
+    copied: Mapping[int, int]
 
 
 def measure_retrieval(model: "LoadedModel", needles: Needles, options: TextOptions) -> Retrieval:
-    """Score every head of a model.
+    """Score every head of a model: a needle in a haystack, and the heads that look at the copy.
+
+    Wu et al. 2024, "Retrieval Head Mechanistically Explains Long-Context Factuality", arXiv
+    2404.15574. There the model writes the answer; here it is given, so that heads of models that
+    would not write it can be measured, too. Needle and filler are random tokens, which no model
+    knows by heart.
 
     Raises:
         UsageError: the model does not attend to what it reads itself, or has too short a context.
@@ -107,48 +101,39 @@ def measure_retrieval(model: "LoadedModel", needles: Needles, options: TextOptio
     stacks = list(haystacks(model, needles))
     for stack in stacks:
         tokens = numbered(Token(0, id_, model.tokenizer.label(id_), 0, 0) for id_ in stack.ids)
-        copied = dict(zip(stack.queries, stack.keys, strict=True))
 
-        def count(block: PatternBlock, copied: dict[int, int] = copied) -> None:
+        def count(block: PatternBlock, copied: Mapping[int, int] = stack.copied) -> None:
             strongest = block.weights.argmax(axis=2)  # (heads, rows)
             keys = np.array([copied[query] for query in block.queries.tolist()])
             for head, share in zip(block.heads, (strongest == keys).mean(axis=1), strict=True):
                 rows = len(keys) / len(copied)
                 hits[Head(block.layer, head)] += float(share) * rows
 
-        prepare_tokens(model, tokens, options).run(heads, count, stack.queries)
+        prepare_tokens(model, tokens, options).run(heads, count, tuple(stack.copied))
     scores = tuple((head, hit / len(stacks)) for head, hit in hits.items())
     return Retrieval(model.identity, needles, scores)
 
 
 def haystacks(model: "LoadedModel", needles: Needles) -> Iterator[Haystack]:
     """Every sample at every depth, in a context that is as long as the model's at most."""
-    tokenizer = model.tokenizer
-    first, _ = tokenizer.ends(tokenizer.bos)
+    tokenizer, length = model.tokenizer, needles.length
+    first = [token.id for token in tokenizer.ends(tokenizer.bos)[0]]
     ordinary = np.array(tokenizer.ordinary_ids())
-    beside = len(first) + 2 * NAME + 2 * needles.length
-    filler = min(needles.filler, tokenizer.context - beside)
-    if filler < needles.length or len(ordinary) < needles.length + NAME + 1:
+    size = min(needles.filler, tokenizer.context - len(first) - 2 * NAME - 2 * length)
+    if size < length or len(ordinary) < length + NAME + 1:
         raise UsageError(
             f"the context of {tokenizer.context} tokens, or the vocabulary, is too small",
             "use another model",
         )
     for number in range(needles.samples):
         draw = np.random.default_rng((needles.seed, number))
-        needle = draw.choice(ordinary, NAME + needles.length, replace=False)
-        rest = draw.choice(np.setdiff1d(ordinary, needle), filler)
+        needle = draw.choice(ordinary, NAME + length, replace=False).tolist()
+        filler = draw.choice(np.setdiff1d(ordinary, needle), size).tolist()
         for depth in needles.depths:
-            yield _haystack([token.id for token in first], needle.tolist(), rest.tolist(), depth)
-
-
-def _haystack(first: list[int], needle: list[int], filler: list[int], depth: float) -> Haystack:
-    """The name and its tokens at a depth of the filler; at the end both again."""
-    at = round(depth * len(filler))
-    begin = len(first) + at
-    ids = [*first, *filler[:at], *needle, *filler[at:], *needle[:-1]]
-    end, length = len(ids) - len(needle) + 1, len(needle) - NAME
-    queries = tuple(end + NAME - 1 + i for i in range(length))
-    return Haystack(tuple(ids), queries, tuple(begin + NAME + i for i in range(length)))
+            at = round(depth * size)
+            ids = [*first, *filler[:at], *needle, *filler[at:], *needle[:-1]]
+            query, key = len(ids) - length, len(first) + at + NAME
+            yield Haystack(tuple(ids), {query + i: key + i for i in range(length)})
 
 
 # Each head's share of copied tokens that it looks at, as rows and as a person reads it.
