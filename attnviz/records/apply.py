@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option
-from attnviz.records.capture import VALUE_NORMS, Capture, FloatArray, LayerPattern
+from attnviz.records.capture import VALUE_NORMS, Capture, FloatArray
 from attnviz.records.exhibit import Choice, Exhibit, Filters, HeadMap
 from attnviz.records.heads import choose_heads, every_head
 from attnviz.records.positions import find_positions, groups_of, last_word, one_position
@@ -33,8 +33,6 @@ from attnviz.records.transforms import (
     Transforms,
     Unit,
 )
-
-# A call between the layers of a long transform, which can stop it.
 
 Between: TypeAlias = Callable[[], None]
 """Is called before each step of a transform; an error that it raises ends the transform."""
@@ -108,13 +106,12 @@ def merged(capture: Capture, unit: Unit, between: Between = go_on) -> Capture:
     """
     of_queries, of_keys = capture.texts
     queries, keys = groups_of(capture, unit)
-    layers = tuple(
-        LayerPattern(layer.layer, layer.heads, _pooled(layer.weights, queries, keys))
-        for layer in each(capture.layers, between)
-    )
     return replace(
         capture,
-        layers=layers,
+        layers=tuple(
+            replace(layer, weights=_pooled(layer.weights, queries, keys))
+            for layer in each(capture.layers, between)
+        ),
         query_tokens=_joined(capture.query_tokens, queries, of_queries),
         key_tokens=_joined(capture.key_tokens, keys, of_keys),
         transforms=(*capture.transforms, Merged(unit)),
@@ -130,17 +127,14 @@ def _pooled(weights: FloatArray, queries: Sequence[range], keys: Sequence[range]
 
 
 def _joined(tokens: Sequence[Token], groups: Sequence[range], text: str) -> tuple[Token, ...]:
-    return numbered(_parts(tokens, groups, text))
-
-
-def _parts(tokens: Sequence[Token], groups: Sequence[range], text: str) -> Iterator[Token]:
+    joined = []
     for group in groups:
         first, last = tokens[group.start], tokens[group.stop - 1]
-        if len(group) == 1:
-            yield first
-        else:
+        if len(group) > 1:
             end = max(first.end, last.end)
-            yield replace(first, text=text[first.start : end], end=end, part=None)
+            first = replace(first, text=text[first.start : end], end=end, part=None)
+        joined.append(first)
+    return numbered(joined)
 
 
 # Several heads to one map: the mean or the maximum, entry by entry.
@@ -151,31 +145,23 @@ def reduce_maps(maps: Sequence[HeadMap], how: How, over: Over) -> tuple[HeadMap,
 
     Rows of a mean still sum to 1; rows of a maximum do not.
     """
-    groups: dict[tuple[int | None, int | None], list[HeadMap]] = {}
-    key = _KEYS[over]
-    for head_map in maps:
-        groups.setdefault(key(head_map), []).append(head_map)
+    groups: dict[tuple[int | None, int | None], list[FloatArray]] = {}
+    for each_map in maps:
+        layer = each_map.layer if over == "heads" else None
+        head = each_map.head if over == "layers" else None
+        groups.setdefault((layer, head), []).append(each_map.weights)
     return tuple(
         HeadMap(layer, head, how, weights=_reduced(group, how))
         for (layer, head), group in groups.items()
     )
 
 
-_KEYS: dict[Over, Callable[[HeadMap], tuple[int | None, int | None]]] = {
-    "heads": lambda head_map: (head_map.layer, None),
-    "layers": lambda head_map: (None, head_map.head),
-    "all": lambda head_map: (None, None),
-}
-
-
-def _reduced(group: Sequence[HeadMap], how: How) -> np.ndarray:
+def _reduced(group: Sequence[FloatArray], how: How) -> FloatArray:
     """One matrix at a time, so that memory stays that of a single map."""
-    result = group[0].weights.astype(np.float32, copy=True)
-    for head_map in group[1:]:
-        if how == "mean":
-            result += head_map.weights
-        else:
-            np.maximum(result, head_map.weights, out=result)
+    join = np.add if how == "mean" else np.maximum
+    result = group[0].astype(np.float32, copy=True)
+    for weights in group[1:]:
+        join(result, weights, out=result)
     return result / np.float32(len(group)) if how == "mean" else result
 
 
@@ -219,11 +205,7 @@ def weighted(capture: Capture) -> Capture:
             f"capture the text again with {option('weighted')}",
         )
     layers = tuple(
-        LayerPattern(
-            layer.layer,
-            layer.heads,
-            layer.weights * norms[layer.layer, list(layer.heads)][:, None, :],
-        )
+        replace(layer, weights=layer.weights * norms[layer.layer, list(layer.heads)][:, None, :])
         for layer in capture.layers
     )
     return replace(capture, layers=layers, transforms=(*capture.transforms, NormBased()))
@@ -265,51 +247,41 @@ def exhibit_of(
         one_query: exactly one query is shown; the last word's where none is named.
         between: called between the layers, as each transform takes a while on a long text.
     """
-    _check_signed(captured, transforms)
+    if transforms.scores and not captured.signed:
+        raise UsageError("a saved capture holds weights, not scores", "give the text again")
+    if captured.signed and replace(transforms, scores=False).any:
+        raise UsageError("scores are shown unchanged", "leave out every option that changes them")
     captured = weighted(captured) if transforms.weighted else captured
     captured = merged(captured, transforms.merge, between) if transforms.merge else captured
-    queries = queries_of(captured.query_tokens, filters, one_query=one_query)
-    made = replace(_whole(captured, choice, filters), queries=queries)
-    if transforms.rollout:
-        rolled = _rolled_out(made, transforms.rollout_layers, between)
-        made = _with(made, rolled, RolledOut())
-    made = _without_keys(made, _dropped_keys(captured.key_tokens, transforms), between)
-    if transforms.reduce is not None:
-        over = transforms.over or "all"
-        maps = reduce_maps(_head_maps(made), transforms.reduce, over)
-        made = _with(made, maps, Reduced(transforms.reduce, over))
-    return made
-
-
-def _whole(captured: Capture, choice: Choice, filters: Filters) -> Exhibit:
-    return Exhibit(
+    exhibit = Exhibit(
         capture=captured,
         maps=_maps_of(captured),
-        queries=(),
+        queries=queries_of(captured.query_tokens, filters, one_query=one_query),
         keys=keys_of(captured.key_tokens, filters),
         top=filters.top,
         least=-inf if captured.signed else filters.least,
         skip=distances_of(captured, filters),
         choice=choice,
     )
+    if transforms.rollout:
+        rolled = _rolled_out(exhibit, transforms.rollout_layers, between)
+        exhibit = _with(exhibit, rolled, RolledOut())
+    exhibit = _without_keys(exhibit, _dropped_keys(captured.key_tokens, transforms), between)
+    if transforms.reduce is not None:
+        over = transforms.over or "all"
+        maps = reduce_maps(_head_maps(exhibit), transforms.reduce, over)
+        exhibit = _with(exhibit, maps, Reduced(transforms.reduce, over))
+    return exhibit
 
 
 def _with(exhibit: Exhibit, maps: tuple[HeadMap, ...], transform: Transform) -> Exhibit:
-    captured = exhibit.capture
-    named = replace(captured, transforms=(*captured.transforms, transform))
-    return replace(exhibit, capture=named, maps=maps)
+    transforms = (*exhibit.capture.transforms, transform)
+    capture = replace(exhibit.capture, transforms=transforms)
+    return replace(exhibit, capture=capture, maps=maps)
 
 
 def _head_maps(exhibit: Exhibit) -> tuple[HeadMap, ...]:
     return tuple(head_map for head_map in exhibit.maps if isinstance(head_map, HeadMap))
-
-
-def _check_signed(captured: Capture, transforms: Transforms) -> None:
-    """Scores are no shares of attention, and no transform of shares is applied to them."""
-    if transforms.scores and not captured.signed:
-        raise UsageError("a saved capture holds weights, not scores", "give the text again")
-    if captured.signed and replace(transforms, scores=False).any:
-        raise UsageError("scores are shown unchanged", "leave out every option that changes them")
 
 
 def _without_keys(exhibit: Exhibit, dropped: tuple[int, ...], between: Between) -> Exhibit:
