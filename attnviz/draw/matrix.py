@@ -49,35 +49,59 @@ def shown(exhibit: Exhibit, head_map: Map) -> FloatArray:
 class Cells:
     """A map as it is drawn: `values` (rows, columns), reduced from `shape` (rows, columns).
 
+    `weights`: the values before they were scaled by row and reduced; None where none were kept.
     `sums`: whether its rows sum to 1, which cannot be seen any more once it is reduced.
     """
 
     values: FloatArray
+    weights: FloatArray | None
     shape: tuple[int, int]
     sums: bool
 
     @property
     def block(self) -> tuple[int, int]:
         """How many (rows, columns) of weights each cell stands for."""
-        rows, columns = (
-            math.ceil(n / cells) for n, cells in zip(self.shape, self.values.shape, strict=True)
-        )
+        rows, columns = map(math.ceil, np.divide(self.shape, self.values.shape))
         return rows, columns
 
 
 def cells_of(
-    exhibit: Exhibit, head_map: Map, most: int, *, by_row: bool, orient: Orient = "query-rows"
+    exhibit: Exhibit,
+    head_map: Map,
+    most: int | None,
+    *,
+    by_row: bool,
+    orient: Orient = "query-rows",
 ) -> Cells:
     """A map's weights in at most `most` cells a side, scaled by row and turned where asked for."""
     if isinstance(head_map, CellMap):  # reduced already, to just as many
-        values, shape, sums = head_map.cells, head_map.shape, head_map.sums
+        cells = Cells(head_map.cells, None, head_map.shape, head_map.sums)
     else:
-        whole = shown(exhibit, head_map)
-        shape, sums = (whole.shape[0], whole.shape[1]), rows_sum_to_one(whole)
-        values = block_maximum(per_row(whole) if by_row else whole, most, most)
-    if orient == "key-rows":
-        return Cells(values.T, (shape[1], shape[0]), sums)
-    return Cells(values, shape, sums)
+        weights = shown(exhibit, head_map)
+        values = per_row(weights) if by_row else weights
+        values = block_maximum(values, most, most) if most else values
+        rows, columns = weights.shape
+        cells = Cells(values, weights, (rows, columns), rows_sum_to_one(weights))
+    if orient == "query-rows":
+        return cells
+    turned = None if cells.weights is None else cells.weights.T
+    return Cells(cells.values.T, turned, cells.shape[::-1], cells.sums)
+
+
+@dataclass(frozen=True)
+class SideLabels:
+    """The labels of all tokens, and the positions of those that stand along a side of a map."""
+
+    labels: Sequence[str]
+    positions: Sequence[int]
+
+
+def sides_of(
+    exhibit: Exhibit, queries: Sequence[str], keys: Sequence[str], orient: Orient
+) -> tuple[SideLabels, SideLabels]:
+    """The labels of the rows and of the columns, from those of all query and key tokens."""
+    rows, columns = SideLabels(queries, exhibit.queries), SideLabels(keys, exhibit.keys)
+    return (columns, rows) if orient == "key-rows" else (rows, columns)
 
 
 def per_row(weights: FloatArray) -> FloatArray:

@@ -1,5 +1,6 @@
 """Pictures of comparisons: the similarity of two models' heads, and patterns side by side."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from textwrap import fill
@@ -17,14 +18,13 @@ from attnviz.commands.compare.record import (
 )
 from attnviz.commands.compare.titles import about_models, about_texts, similarity_title, texts_title
 from attnviz.draw.labels import DIVERGING, SEQUENTIAL, distinct_labels
-from attnviz.draw.matrix import block_maximum
+from attnviz.draw.matrix import SideLabels, block_maximum
 from attnviz.draw.picture.canvas import Drawn, Lettering, place
 from attnviz.draw.picture.frame import (
     BOX,
     GREY,
-    draw_bar,
-    hatch_ground,
     outline,
+    paint_cells,
     sheet,
     ticks_for,
     write,
@@ -33,7 +33,14 @@ from attnviz.draw.picture.frame import (
     write_line,
     write_rows,
 )
-from attnviz.draw.picture.paint import EMPTY, Scale, draw_color_bar, scale_for, signed_scale
+from attnviz.draw.picture.paint import (
+    EMPTY,
+    Scale,
+    draw_bar,
+    draw_color_bar,
+    scale_for,
+    signed_scale,
+)
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
 
@@ -156,16 +163,11 @@ def _draw_one(
     names = [fonts.spell(label) for label in labels]
     start = left + min(1.6, 0.09 * max(map(len, names), default=0)) + 0.3
     axes = place(figure, start, -size, size, size)
-    hatch_ground(axes)
     drawn = pane if scale.low < 0 else block_maximum(pane, MOST_CELLS, MOST_CELLS)
-    n = len(pane)
-    axes.imshow(
-        scale.paint(drawn), extent=(0, n, n, 0), interpolation="nearest", aspect="auto", zorder=1
-    )
-    axes.set_xlim(0, n)
-    axes.set_ylim(n, 0)
+    block = math.ceil(len(pane) / len(drawn))
+    paint_cells(axes, scale.paint(drawn), pane.shape, (block, block))
     outline(axes, [(0, 0, *pane.shape)])
-    ticks = ticks_for((names, range(len(pane))), cell)
+    ticks = ticks_for(SideLabels(names, range(len(pane))), cell)
     write_rows(axes, ticks)
     write_columns(axes, ticks, cell)
     axes.set_xlabel("key", fontsize=8, color=GREY)
@@ -173,7 +175,9 @@ def _draw_one(
     if side.query is not None:
         from matplotlib.patches import Rectangle
 
-        row = Rectangle((0, side.query), n, 1, fill=False, ec=BOX, lw=2, zorder=3, clip_on=False)
+        row = Rectangle(
+            (0, side.query), len(pane), 1, fill=False, ec=BOX, lw=2, zorder=3, clip_on=False
+        )
         axes.add_patch(row)
     written = fonts.spell(readable(side.title))
     write(axes, written, (0, 1), (0, 6), size=9, coords="axes fraction", color="black")

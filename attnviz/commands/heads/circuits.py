@@ -16,8 +16,8 @@ from attnviz.console import Display
 from attnviz.draw.labels import DIVERGING, SEQUENTIAL
 from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn, place
-from attnviz.draw.picture.frame import draw_bar, sheet, write_line
-from attnviz.draw.picture.paint import EMPTY
+from attnviz.draw.picture.frame import sheet, write_line
+from attnviz.draw.picture.paint import EMPTY, draw_bar
 from attnviz.draw.terminal.colors import folded
 from attnviz.draw.terminal.listing import Column, listing
 from attnviz.errors import ModelError, readable

@@ -15,7 +15,8 @@ from attnviz.commands.why.titles import asked_why
 from attnviz.draw.effects import part_name
 from attnviz.draw.labels import DIVERGING, names_of
 from attnviz.draw.picture.canvas import Drawn, place
-from attnviz.draw.picture.frame import draw_bar, sheet, write_heading
+from attnviz.draw.picture.frame import sheet, write_heading
+from attnviz.draw.picture.paint import draw_bar
 from attnviz.draw.titles import caption
 from attnviz.records.parts import Node, Side, Why
 

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from textwrap import fill
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from attnviz.draw.labels import fenced
+from attnviz.draw.matrix import SideLabels
 from attnviz.draw.picture.canvas import (
     Lettering,
     check_dpi,
@@ -24,11 +28,10 @@ from attnviz.draw.picture.paint import (
     EMPTY,
     HATCH,
     LINES,
-    Lettered,
+    PictureWords,
     Scale,
     check_cmap,
     draw_color_bar,
-    number_ends,
 )
 from attnviz.draw.terminal.colors import cut, widest
 from attnviz.records.exhibit import Orient, Sides
@@ -36,7 +39,6 @@ from attnviz.records.exhibit import Orient, Sides
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.image import AxesImage
 
 
 TITLE, SUBTITLE = 11.5, 8.5
@@ -61,6 +63,22 @@ def hatch_ground(axes: "Axes") -> None:
     axes.tick_params(length=0, pad=3)
 
 
+def paint_cells(
+    axes: "Axes", colors: NDArray[np.uint8], shape: Sequence[int], block: Sequence[int] = (1, 1)
+) -> None:
+    """Draw (rows, columns, 4) colours over hatched ground that is `shape` (rows, columns) large.
+
+    A cell stands for a `block`, of which the last may reach beyond the ground.
+    """
+    hatch_ground(axes)
+    rows, columns = np.multiply(colors.shape[:2], block)
+    axes.imshow(
+        colors, extent=(0, columns, rows, 0), interpolation="nearest", aspect="auto", zorder=1
+    )
+    axes.set_xlim(0, shape[1])
+    axes.set_ylim(shape[0], 0)
+
+
 def outline(axes: "Axes", panes: Sequence[Sequence[float]]) -> None:
     """A thin line around each pane (top, left, height, width), as its lightest cells are white."""
     from matplotlib.collections import LineCollection
@@ -76,7 +94,7 @@ def rule(axes: "Axes", shape: Sequence[int]) -> None:
     axes.vlines(range(1, shape[1]), 0, shape[0], colors=LINES, linewidth=0.5, zorder=1.5)
 
 
-def write_titles(axes: "Axes", words: Lettered, width: float, above: float = 0.0) -> None:
+def write_titles(axes: "Axes", words: PictureWords, width: float, above: float = 0.0) -> None:
     """Title and subtitle over the axes, `above` points higher, wrapped to about `width` inches."""
     room = max(LEAST_LINE, width + BESIDE) * POINTS
     letters, small = int(room / (TITLE * 0.55)), int(room / (SUBTITLE * 0.55))
@@ -193,34 +211,25 @@ class Ticks:
         return widest(self.labels) * _LETTER * self.size / POINTS
 
 
-Named: TypeAlias = tuple[Sequence[str], Sequence[int]]
-"""The labels of all tokens, and the indices of those along a side."""
-
-
-def ticks_for(side: Named, cell: float) -> Ticks:
+def ticks_for(side: SideLabels, cell: float) -> Ticks:
     """Labels for the tokens along a side, which stand `cell` inches apart.
 
     Where there is no room for each, every second, fifth, tenth ... keeps its label, with
     its index in front: `120 the`. Numbers keep their side of a label that is read from
     right to left.
     """
-    labels, indices = side
+    labels, positions = side.labels, side.positions
     size = min(LARGEST, max(SMALLEST, 0.72 * cell * POINTS))
     least = max(1.0, LEAST_APART / cell)  # the next of 1, 2, 5, 10, 20, 50, ...
     scale = 10 ** math.floor(math.log10(least))
     step = next(scale * n for n in (1, 2, 5, 10) if scale * n >= least)
-    places = range(0, len(indices), step)
-    shown = [labels[indices[place]] for place in places]
+    places = range(0, len(positions), step)
+    shown = [labels[positions[place]] for place in places]
     if step > 1:
-        shown = [
-            f"{indices[place]} {re.sub('(?<=.)#[0-9]+$', '', label)}"
-            for place, label in zip(places, shown, strict=True)
-        ]
-    return Ticks(
-        tuple(place + 0.5 for place in places),
-        tuple(fenced(cut(label, LONGEST)) for label in shown),
-        size,
-    )
+        bare = (re.sub("(?<=.)#[0-9]+$", "", label) for label in shown)
+        shown = [f"{positions[place]} {label}" for place, label in zip(places, bare, strict=True)]
+    cut_labels = tuple(fenced(cut(label, LONGEST)) for label in shown)
+    return Ticks(tuple(place + 0.5 for place in places), cut_labels, size)
 
 
 def write_rows(axes: "Axes", ticks: Ticks) -> None:
@@ -275,15 +284,6 @@ def write_heading(
     write_line(figure, bottom, said, size=8, color=GREY)
     above = bottom + 0.05 + 0.15 * (said.count("\n") + 1) * bool(said)
     write_line(figure, above, fill(fonts.spell(title), int(line * LETTERS)))
-
-
-def draw_bar(axes: "Axes", image: "AxesImage", label: str = "") -> None:
-    """Fill narrow axes with the colour bar of an image."""
-    bar = axes.figure.colorbar(image, cax=axes)
-    number_ends(bar)
-    bar.set_label(label, fontsize=8)
-    bar.ax.tick_params(labelsize=6.5, width=0.6, length=2)
-    bar.outline.set_linewidth(0.6)
 
 
 def write_line(

@@ -1,4 +1,7 @@
-"""One head as a heatmap, with its numbers where they fit."""
+"""One head as a heatmap, with its numbers where they fit; several as a mosaic.
+
+A link that the mask forbids is hatched grey.
+"""
 
 import math
 from collections.abc import Sequence
@@ -12,48 +15,32 @@ from attnviz.draw.labels import is_light
 from attnviz.draw.matrix import (
     Cells,
     Grid,
+    SideLabels,
     cells_of,
     farthest,
     grid_of,
     head_name,
     layer_name,
-    shown,
+    sides_of,
 )
-from attnviz.draw.picture.canvas import (
-    Drawn,
-    check_dpi,
-    check_size,
-    drawing,
-    fit,
-    new_figure,
-    place,
-    renderer_of,
-    use_fonts,
-)
+from attnviz.draw.picture.canvas import Drawn, place, renderer_of
 from attnviz.draw.picture.frame import (
     LEAST_APART,
     POINTS,
-    Named,
     Ticks,
     add_key,
-    hatch_ground,
     name_sides,
     outline,
+    paint_cells,
     rule,
+    sheet,
     ticks_for,
     write,
     write_columns,
     write_rows,
     write_titles,
 )
-from attnviz.draw.picture.paint import (
-    Lettered,
-    PictureOptions,
-    Scale,
-    check_cmap,
-    scale_of,
-    words_for,
-)
+from attnviz.draw.picture.paint import PictureOptions, PictureWords, Scale, scale_of, words_for
 from attnviz.draw.titles import left_out
 from attnviz.errors import UsageError
 from attnviz.records.capture import FloatArray
@@ -73,43 +60,53 @@ ROOM_FOR_FOUR, ROOM_FOR_THREE = 0.42, 0.28
 LEAST_WRITTEN = 0.005  # a weight below it rounds to 0.00; a score near zero is written
 
 
-def draw_one(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "Figure":
-    """The exhibit's only map as a figure; everything on it may still lie outside its edges."""
+def draw(exhibit: Exhibit, options: PictureOptions | None = None) -> Drawn:
+    """The exhibit as a figure: a heatmap of its one map, or a mosaic of them all.
+
+    Raises:
+        UsageError: no such colour map, a resolution that makes no usable picture, or nothing
+            to draw.
+    """
+    options = options or PictureOptions()
+    if not exhibit.queries or not exhibit.keys:
+        raise UsageError("nothing is left to draw", "leave fewer tokens out")
+    words = words_for(exhibit, options)
+    with sheet(words.all, dpi=options.dpi, cmap=options.cmap) as (figure, fonts):
+        draw_it = _draw_one if len(exhibit.maps) == 1 else _draw_mosaic
+        draw_it(figure, exhibit, options, words.spelled(fonts))
+    return Drawn(figure, fonts.notes)
+
+
+def most_cells(maps: Sequence[Place], tokens: int, options: PictureOptions) -> int:
+    """The cells a side to which a picture reduces each of these maps."""
+    if len(maps) == 1:
+        return MOST_CELLS
+    return mosaic_cells(grid_of(maps), tokens, options.dpi)
+
+
+def _draw_one(
+    figure: "Figure", exhibit: Exhibit, options: PictureOptions, words: PictureWords
+) -> None:
     by_row, orient = options.color_scale == "row", options.orient
     cells = cells_of(exhibit, exhibit.maps[0], MOST_CELLS, by_row=by_row, orient=orient)
-    queries, keys = (words.queries, exhibit.queries), (words.keys, exhibit.keys)
-    rows, columns = (keys, queries) if orient == "key-rows" else (queries, keys)
+    rows, columns = sides_of(exhibit, words.queries, words.keys, orient)
     height, width = (_cell(n, options.dpi) * n for n in cells.shape)
-    figure = new_figure(options.dpi)
     axes = place(figure, 0, 0, width, height)
-    hatch_ground(axes)
     scale = scale_of(exhibit, options, [cells.values])
-    down, across = cells.block
-    axes.imshow(
-        scale.paint(cells.values),
-        extent=(0, across * cells.values.shape[1], down * cells.values.shape[0], 0),
-        interpolation="nearest",
-        aspect="auto",
-        zorder=1,
-    )
-    axes.set_xlim(0, cells.shape[1])
-    axes.set_ylim(cells.shape[0], 0)
+    paint_cells(axes, scale.paint(cells.values), cells.shape, cells.block)
     outline(axes, [(0, 0, *cells.shape)])
-    cell = height / cells.shape[0], width / cells.shape[1]
+    down, across = height / cells.shape[0], width / cells.shape[1]
     blank = False
-    if min(cell) >= ROOM_FOR_THREE:
+    if min(down, across) >= ROOM_FOR_THREE and cells.weights is not None:
         rule(axes, cells.shape)
-        weights = shown(exhibit, exhibit.maps[0])
-        weights = weights.T if orient == "key-rows" else weights
-        blank = _write_numbers(axes, scale, weights, cells, cell[1])
-    write_rows(axes, ticks_for(rows, cell[0]))
-    write_columns(axes, ticks_for(columns, cell[1]), cell[1])
-    name_sides(axes, orient, exhibit.sides, sums=cells.sums, block=cells.block)
+        blank = _write_numbers(axes, scale, cells.weights, cells, across)
+    write_rows(axes, ticks_for(rows, down))
+    write_columns(axes, ticks_for(columns, across), across)
     write_titles(axes, words, width)
+    name_sides(axes, orient, exhibit.sides, sums=cells.sums, block=cells.block)
     empty = left_out(exhibit) if np.isnan(cells.values).any() else ""
     said = f"no number: under {LEAST_WRITTEN:g}" if blank else ""
     add_key(figure, scale, (width, 0.0, height), empty=empty, blank=said)
-    return figure
 
 
 def _cell(n: int, dpi: int) -> float:
@@ -144,40 +141,7 @@ def _write_numbers(
     return bool(small.any())
 
 
-# One head as a heatmap, several as a mosaic; a link that the mask forbids is hatched grey.
-
-
-def most_cells(maps: Sequence[Place], tokens: int, options: PictureOptions) -> int:
-    """The cells a side to which a picture reduces each of these maps."""
-    if len(maps) == 1:
-        return MOST_CELLS
-    return mosaic_cells(grid_of(maps), tokens, options.dpi)
-
-
-def draw(exhibit: Exhibit, options: PictureOptions | None = None) -> Drawn:
-    """The exhibit as a figure: a heatmap of its one map, or a mosaic of them all.
-
-    Raises:
-        UsageError: no such colour map, a resolution that makes no usable picture, or nothing
-            to draw.
-    """
-    options = options or PictureOptions()
-    if not exhibit.queries or not exhibit.keys:
-        raise UsageError("nothing is left to draw", "leave fewer tokens out")
-    check_dpi(options.dpi)
-    with drawing():
-        check_cmap(options.cmap)
-        words = words_for(exhibit, options)
-        use_fonts(words.fonts.families)
-        draw_it = draw_one if len(exhibit.maps) == 1 else draw_mosaic
-        figure = draw_it(exhibit, options, words)
-        fit(figure)
-    check_size(figure, options.dpi)
-    return Drawn(figure, words.fonts.notes)
-
-
 # Many heads as one picture: one array of colours, drawn by one image, however many heads.
-
 
 LARGEST_MOSAIC = 14.0  # inches, for all panes of a row or a column
 LARGEST_PANE, LEAST_PANE = 2.6, 0.4
@@ -210,49 +174,36 @@ class Mosaic:
         return slot[0] * (self.pane[0] + self.gap[0]), slot[1] * (self.pane[1] + self.gap[1])
 
 
-def draw_mosaic(exhibit: Exhibit, options: PictureOptions, words: Lettered) -> "Figure":
-    """All maps of the exhibit as one figure; what is on it may still lie outside its edges."""
-    grid = grid_of(exhibit.maps)
-    rows, columns = (words.queries, exhibit.queries), (words.keys, exhibit.keys)
-    if options.orient == "key-rows":
-        rows, columns = columns, rows
-    tokens = max(len(rows[1]), len(columns[1]))
-    size = _pane_inches(grid, tokens, options.dpi)
-    most, by_row = mosaic_cells(grid, tokens, options.dpi), options.color_scale == "row"
-    made = [
+def _draw_mosaic(
+    figure: "Figure", exhibit: Exhibit, options: PictureOptions, words: PictureWords
+) -> None:
+    grid, by_row = grid_of(exhibit.maps), options.color_scale == "row"
+    most = mosaic_cells(grid, max(len(exhibit.queries), len(exhibit.keys)), options.dpi)
+    cells = [
         cells_of(exhibit, head_map, most, by_row=by_row, orient=options.orient)
         for head_map in exhibit.maps
     ]
-    panes = [cells.values for cells in made]
-    titled = len(panes) <= MOST_TITLED
-    mosaic = _measure(grid, panes[0].shape, size, options.dpi, titled)
+    panes = [each.values for each in cells]
     if exhibit.capture.signed:  # heads' scores differ by powers of ten
         panes = [pane / np.float32(farthest([pane])) for pane in panes]
     scale = scale_of(exhibit, options, panes)
-    figure = new_figure(options.dpi)
+    titled = len(panes) <= MOST_TITLED
+    mosaic = _measure(exhibit, grid, panes[0].shape, options.dpi, titled)
     height, width = (n * cell for n, cell in zip(mosaic.shape, mosaic.cell, strict=True))
     axes = place(figure, 0, 0, width, height)
-    hatch_ground(axes)
     slots = [grid.slot(head_map) for head_map in exhibit.maps]
-    axes.imshow(
-        assemble(mosaic, scale, slots, panes),
-        extent=(0, mosaic.shape[1], mosaic.shape[0], 0),
-        interpolation="nearest",
-        aspect="auto",
-        zorder=1,
-    )
+    paint_cells(axes, assemble(mosaic, scale, slots, panes), mosaic.shape)
     outline(axes, [(*mosaic.corner(slot), *mosaic.pane) for slot in slots])
-    _write_tokens(axes, mosaic, rows, columns)
+    _write_tokens(axes, mosaic, *sides_of(exhibit, words.queries, words.keys, options.orient))
     if titled:
         _write_pane_titles(axes, mosaic, slots, words)
     else:
         _write_names(axes, mosaic)
-    sums = all(cells.sums for cells in made)
-    name_sides(axes, options.orient, exhibit.sides, sums=sums, block=made[0].block)
+    sums = all(each.sums for each in cells)
+    name_sides(axes, options.orient, exhibit.sides, sums=sums, block=cells[0].block)
     write_titles(axes, words, width, above=PANE_TITLE + 7)
     empty = left_out(exhibit) if any(np.isnan(pane).any() for pane in panes) else ""
     add_key(figure, scale, (width, 0.0, height), empty=empty)
-    return figure
 
 
 def assemble(
@@ -281,21 +232,22 @@ def _pane_inches(grid: Grid, tokens: int, dpi: int) -> float:
     return max(usual, labelled) if fits else usual
 
 
-def _measure(grid: Grid, pane: tuple[int, ...], size: float, dpi: int, titled: bool) -> Mosaic:
+def _measure(exhibit: Exhibit, grid: Grid, pane: tuple[int, ...], dpi: int, titled: bool) -> Mosaic:
+    size = _pane_inches(grid, max(len(exhibit.queries), len(exhibit.keys)), dpi)
     down, across = (max(1, int(min(LARGEST_SMALL, size / n) * dpi)) / dpi for n in pane)
     room = (PANE_TITLE + 7) / POINTS if titled else 0.09
     gap = max(1, -int(-room // down)), max(1, -int(-0.09 // across))
     return Mosaic(grid, (pane[0], pane[1]), gap, (down, across))
 
 
-def _write_tokens(axes: "Axes", mosaic: Mosaic, rows: Named, columns: Named) -> None:
+def _write_tokens(axes: "Axes", mosaic: Mosaic, rows: SideLabels, columns: SideLabels) -> None:
     """Token labels at the left of every layer and below every head, where they can be read."""
     axes.set_xticks([])
     axes.set_yticks([])
-    if len(rows[1]) == mosaic.pane[0] and mosaic.cell[0] >= LEAST_LABELLED:
+    if len(rows.positions) == mosaic.pane[0] and mosaic.cell[0] >= LEAST_LABELLED:
         tops = [mosaic.corner((n, 0))[0] for n in range(len(mosaic.grid.layers))]
         write_rows(axes, _repeated(ticks_for(rows, mosaic.cell[0]), tops))
-    if len(columns[1]) == mosaic.pane[1] and mosaic.cell[1] >= LEAST_LABELLED:
+    if len(columns.positions) == mosaic.pane[1] and mosaic.cell[1] >= LEAST_LABELLED:
         lefts = [mosaic.corner((0, n))[1] for n in range(len(mosaic.grid.heads))]
         ticks = _repeated(ticks_for(columns, mosaic.cell[1]), lefts)
         write_columns(axes, ticks, mosaic.cell[1])
@@ -307,7 +259,7 @@ def _repeated(ticks: Ticks, starts: Sequence[int]) -> Ticks:
 
 
 def _write_pane_titles(
-    axes: "Axes", mosaic: Mosaic, slots: Sequence[tuple[int, int]], words: Lettered
+    axes: "Axes", mosaic: Mosaic, slots: Sequence[tuple[int, int]], words: PictureWords
 ) -> None:
     from matplotlib.font_manager import FontProperties
 

@@ -1,5 +1,6 @@
 """Weights to colours in pictures: one scale for all heads of a picture, and its colour bar."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from attnviz.draw.headlines import map_title, sink_said
 from attnviz.draw.labels import DIVERGING, SEQUENTIAL, distinct_labels
 from attnviz.draw.matrix import farthest
-from attnviz.draw.picture.canvas import Lettering, lettering
+from attnviz.draw.picture.canvas import Lettering
 from attnviz.draw.titles import caption, facts, pane_titles, written
 from attnviz.errors import UsageError, option, readable
 from attnviz.records.capture import Capture, FloatArray
@@ -51,35 +52,43 @@ def options_of(look: PictureLook, orient: Orient | None, *, by_row: bool = False
 
 
 @dataclass(frozen=True)
-class Lettered:
-    """Everything that is written on a picture, in letters that its fonts have.
+class PictureWords:
+    """Everything that is written on a picture.
 
     `panes` holds for each map what may stand above it, the fullest first.
     """
 
     title: str
     subtitle: str
-    queries: tuple[str, ...]
-    keys: tuple[str, ...]
-    panes: tuple[tuple[str, ...], ...]
-    fonts: Lettering
+    queries: Sequence[str]
+    keys: Sequence[str]
+    panes: Sequence[Sequence[str]]
+
+    @property
+    def all(self) -> Sequence[str]:
+        titles = (titles[0] for titles in self.panes)
+        return [self.title, self.subtitle, *self.queries, *self.keys, *titles]
+
+    def spelled(self, fonts: Lettering) -> "PictureWords":
+        """The same words in letters that these fonts have."""
+
+        def spell(words: Sequence[str]) -> Sequence[str]:
+            return [fonts.spell(word) for word in words]
+
+        titles = spell([self.title, self.subtitle])
+        panes = [spell(pane) for pane in self.panes]
+        return PictureWords(titles[0], titles[1], spell(self.queries), spell(self.keys), panes)
 
 
-def words_for(exhibit: Exhibit, options: PictureOptions) -> Lettered:
-    """The words of this exhibit's picture, in letters that the installed fonts have."""
-    capture = exhibit.capture
+def words_for(exhibit: Exhibit, options: PictureOptions) -> PictureWords:
+    """The words of this exhibit's picture."""
     title, subtitle = _titles(exhibit, options)
-    queries = distinct_labels(capture.query_tokens)
-    keys = distinct_labels(capture.key_tokens)
-    panes = [pane_titles(exhibit, head_map) for head_map in exhibit.maps]
-    fonts = lettering([title, subtitle, *queries, *keys, *(pane[0] for pane in panes)])
-    return Lettered(
-        fonts.spell(title),
-        fonts.spell(subtitle),
-        tuple(map(fonts.spell, queries)),
-        tuple(map(fonts.spell, keys)),
-        tuple(tuple(map(fonts.spell, pane)) for pane in panes),
-        fonts,
+    return PictureWords(
+        title,
+        subtitle,
+        distinct_labels(exhibit.capture.query_tokens),
+        distinct_labels(exhibit.capture.key_tokens),
+        [pane_titles(exhibit, head_map) for head_map in exhibit.maps],
     )
 
 
@@ -198,13 +207,25 @@ def number_ends(bar: "Colorbar") -> None:
     )
 
 
-def draw_color_bar(axes: "Axes", scale: Scale) -> None:
-    figure = axes.figure
-    bar = figure.colorbar(
-        scale.mappable(), cax=axes, extend="min" if scale.kind == "log" else "neither"
-    )
-    if scale.kind != "log":
+def draw_bar(
+    axes: "Axes",
+    shown: "ScalarMappable",
+    label: str = "",
+    *,
+    log: bool = False,
+    size: float = 6.5,
+    length: float = 2,
+) -> None:
+    """Fill narrow axes with the colour bar of what is shown; `size` and `length` of its ticks."""
+    bar = axes.figure.colorbar(shown, cax=axes, extend="min" if log else "neither")
+    if not log:
         number_ends(bar)
-    bar.set_label(scale.label, fontsize=8)
-    bar.ax.tick_params(labelsize=7, width=0.6, length=3)
+    bar.set_label(label, fontsize=8)
+    bar.ax.tick_params(labelsize=size, width=0.6, length=length)
     bar.outline.set_linewidth(0.6)
+
+
+def draw_color_bar(axes: "Axes", scale: Scale) -> None:
+    """Fill narrow axes with the colour bar of a scale."""
+    log = scale.kind == "log"
+    draw_bar(axes, scale.mappable(), scale.label, log=log, size=7, length=3)

@@ -17,12 +17,11 @@ from attnviz.draw.picture.frame import (
     GREY,
     LEAST_LINE,
     SMALL_LETTERS,
-    draw_bar,
     sheet,
     write_heading,
     write_line,
 )
-from attnviz.draw.picture.paint import EMPTY
+from attnviz.draw.picture.paint import EMPTY, draw_bar
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Score

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from attnviz.draw.picture.frame import draw_bar
-from attnviz.draw.picture.paint import PictureOptions, Scale, draw_color_bar, words_for
+from attnviz.draw.picture.paint import PictureOptions, Scale, draw_bar, draw_color_bar, words_for
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Finding, FoundLink, Head, NamedHead
