@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from attnviz.commands.scan.command import scan
     from attnviz.commands.scan.handle import ScanAtlas, atlas
     from attnviz.commands.show.capture import AttentionCapture, Link, capture, from_attention, load
-    from attnviz.commands.show.command import show
-    from attnviz.commands.show.shown import Shown, ShowOptions
+    from attnviz.commands.show.command import ShowOptions, show
+    from attnviz.commands.show.run import Shown
     from attnviz.commands.verify import verify
     from attnviz.commands.why.command import why, writes
     from attnviz.errors import AttnvizError
@@ -89,8 +89,8 @@ _HOME = {
     "attnviz.commands.predict.command": ("predict",),
     "attnviz.commands.scan.command": ("scan",),
     "attnviz.commands.scan.handle": ("ScanAtlas", "atlas"),
-    "attnviz.commands.show.command": ("show",),
-    "attnviz.commands.show.shown": ("ShowOptions", "Shown"),
+    "attnviz.commands.show.command": ("ShowOptions", "show"),
+    "attnviz.commands.show.run": ("Shown",),
     "attnviz.commands.verify": ("verify",),
     "attnviz.commands.why.command": ("why", "writes"),
     "attnviz.records.tokens": ("Token",),

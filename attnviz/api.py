@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from attnviz.commands.generate.rows import AttentionAnswer
     from attnviz.commands.show.capture import AttentionCapture
-    from attnviz.commands.show.shown import Shown
+    from attnviz.commands.show.run import Shown
     from attnviz.kit.result import Calculation, Result
     from attnviz.records.parts import Why, Write
     from attnviz.records.trace import Verified

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from attnviz.commands.show.page import framed
-from attnviz.commands.show.run import pieces_of
-from attnviz.commands.show.shown import Shown, ShowOptions, shown_of, viewed_as
-from attnviz.draw.titles import amount, text_notes
-from attnviz.errors import UsageError, as_argument, spelled
+from attnviz.commands.show.command import ShowOptions, shown_of
+from attnviz.commands.show.run import Shown, pieces_of
+from attnviz.draw.titles import amount
+from attnviz.errors import UsageError
 from attnviz.inputs.arrays import capture_of
 from attnviz.inputs.captures import load_capture
 from attnviz.kit import options as g
@@ -19,6 +18,7 @@ from attnviz.kit.model import AnyModel, loaded, text_options
 from attnviz.kit.option import feature
 from attnviz.kit.options import HeadNames
 from attnviz.kit.prepare import prepare
+from attnviz.kit.result import notes_of
 from attnviz.kit.values import FilePath, check_text, path_of, which_heads
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
@@ -86,12 +86,14 @@ class AttentionCapture:
 
     def _repr_html_(self) -> str:
         """The page for a notebook, in a frame that can reach nothing outside."""
+        from attnviz.commands.show.page import framed
+
         return framed(self.record)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be said of the text: that it was cut, or is none of the model's world."""
-        return tuple(spelled(note, as_argument) for note in text_notes(self.record))
+        return notes_of([self.record])
 
     def pattern(self, layer: int, head: int) -> FloatArray:
         """The weights of one head, float32 (n_queries, n_keys), read-only.
@@ -138,8 +140,7 @@ class AttentionCapture:
 
     def show(self, view: str | None = None, **options: Unpack[ShowOptions]) -> Shown:
         """Put heads of the capture on show; see `attnviz.show`."""
-        signed = self.record.signed
-        return shown_of(self.record, viewed_as(view, options, signed=signed))
+        return shown_of(self.record, view, options)
 
     def to_columns(self, **options: Unpack[ShowOptions]) -> dict[str, Column]:
         """The links by column; see `Shown.to_columns`.

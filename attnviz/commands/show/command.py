@@ -1,41 +1,126 @@
 """`attnviz show`: a text goes in, its attention comes out."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, TypeAlias, Unpack, cast
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypedDict, Unpack
 
-from attnviz.commands.show.outputs import Output, OutputRequest, Setting, Show, choose_output
-from attnviz.commands.show.run import Written, make, show_capture, show_text
-from attnviz.commands.show.shown import (
-    Shown,
-    ShowOptions,
-    ViewOptions,
-    look_of,
+from attnviz.commands.show.outputs import (
+    Needs,
+    OutputRequest,
+    Show,
+    choose_output,
     request_of,
-    show_of,
-    shown_of,
-    viewed_as,
 )
-from attnviz.draw.titles import MERGED
+from attnviz.commands.show.run import Shown, make, show_capture, show_text
+from attnviz.draw.titles import MERGED, run_notes
 from attnviz.errors import InexactError, UsageError, option
 from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
-from attnviz.kit.formats import Piece
-from attnviz.kit.lines import each_line, note_strange, text_or_capture
+from attnviz.kit.formats import VIEWS, Piece
+from attnviz.kit.lines import each_line, note_strange, say, text_or_capture
 from attnviz.kit.model import AnyModel, loaded, text_options
-from attnviz.kit.option import Call, command_of, feature, panel_option
+from attnviz.kit.option import (
+    Call,
+    check_number,
+    check_value,
+    command_of,
+    feature,
+    panel_option,
+)
 from attnviz.kit.prepare import HeadOptions, TextOptions, verify
 from attnviz.kit.session import Session
 from attnviz.kit.values import check_text
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
+from attnviz.records.exhibit import Exhibit, Look
 from attnviz.records.positions import check_names
 from attnviz.records.trace import FromExact, Verified
 
 if TYPE_CHECKING:
     from attnviz.commands.show.capture import AttentionCapture
     from attnviz.models.loaded import LoadedModel
+
+
+class ShowOptions(TypedDict, total=False):
+    """What is shown, and how; docs/selection.md and docs/views.md say more.
+
+    heads, layers: which heads; none named: one that is chosen automatically.
+    query, key: only these rows and columns.
+    top, least: the most keys of each query, the smallest weight.
+    no_self, no_previous: leave out links to the token itself, to the token before.
+    chars, words: merge the pieces of a character, of a word; those of a character are merged
+        unless `chars` is False.
+    weighted, scores: norm-based attention; scores in place of weights.
+    drop_sink, drop_key: take the first token, or these keys, out and scale rows to sum to 1.
+    reduce, over: join heads ("mean", "max") over "heads", "layers" or "all".
+    rollout: the product of the attention of all layers.
+    orient: "key-rows" draws keys as rows.
+    cmap, color_scale, dpi, title: how a picture is drawn.
+    """
+
+    heads: g.HeadsNamed
+    layers: g.LayersNamed
+    query: g.Queries
+    key: g.Keys
+    top: g.TopKeys
+    least: g.LeastWeight
+    no_self: g.NoSelf
+    no_previous: g.NoPrevious
+    chars: g.Chars
+    words: g.Words
+    weighted: g.Weighted
+    scores: g.ShowScores
+    drop_sink: g.DropSink
+    drop_key: g.DropKey
+    reduce: g.Reduce
+    over: g.ReduceOver
+    rollout: g.Rollout
+    orient: g.Orientation
+    cmap: g.ColorMap
+    color_scale: g.ScaleOfColors
+    dpi: g.Dpi
+    title: g.Title
+
+
+def viewed_as(view: str | None, options: ShowOptions, *, signed: bool = False) -> OutputRequest:
+    """The request of these options, every one of which can be taken.
+
+    `signed`: of what is no weight, up to 1.
+
+    Raises:
+        TypeError: there is no such option.
+        UsageError: a value is none that the option takes.
+    """
+    for name, value in options.items():
+        if name not in ShowOptions.__annotations__:
+            raise TypeError(f"show() has no option {name!r}")
+        if name == "least" and (signed or options.get("scores")):
+            check_number(name, value, 0)
+        else:
+            check_value(name, value, ShowOptions.__annotations__[name])
+    if view is not None and not (isinstance(view, str) and view in VIEWS):
+        raise UsageError(
+            f"{option('view', repr(view))} is not known",
+            f"give one of {', '.join(map(repr, VIEWS))}",
+        )
+    return request_of({**options, "view": view})
+
+
+def shown_of(capture: Capture, view: str | None, options: ShowOptions) -> Shown:
+    """A capture on show."""
+    request = viewed_as(view, options, signed=capture.signed)
+    return Shown(show_capture(capture, show_of(request)), request)
+
+
+def show_of(request: OutputRequest) -> Show:
+    """What to record: whole patterns of the heads that the view shows."""
+    view = request.look.view
+    look = Look() if view is None else Look(view=view, orient=request.look.orient)
+    request = replace(request, format="json" if view is None else "txt", look=look)
+    show = choose_output(request).show(request)
+    return replace(show, needs=Needs(one_query=show.needs.one_query), legible=True)
 
 
 @feature(g.check_capture)
@@ -65,14 +150,13 @@ def show(
             what to do instead.
     """
     if hasattr(given, "record"):
-        viewed = viewed_as(view, options, signed=given.record.signed)
-        return shown_of(given.record, viewed)
-    viewed = viewed_as(view, options)
-    what = show_of(viewed)  # its errors come before a model is loaded
+        return shown_of(given.record, view, options)
+    request = viewed_as(view, options)
+    what = show_of(request)  # its errors come before a model is loaded
     check_text(given)
     model = loaded(model)
     how = text_options(model, bos, special, truncate, target)
-    return Shown(show_text(model._loaded, given, how, what), viewed)
+    return Shown(show_text(model._loaded, given, how, what), request)
 
 
 EPILOG = """
@@ -127,107 +211,68 @@ def command_line(
     on this text and what it is known for.
     """
     to = destination_of(session, output)
-    viewed = cast("ViewOptions", call.options)
-    request = request_of(viewed, to.format.name, look_of(viewed), to.display(session))
+    request = replace(request_of(call.options), format=to.format.name, display=to.display(session))
     chosen = choose_output(request)
     if request.transforms.scores and verify:
         raise UsageError("scores are shown unchanged", f"leave {option('verify')} out")
     check_lines(to, alone=chosen.alone, lines=lines)
     source = g.source_of(session, model, run, kind, causal=causal)
-    options = TextOptions(
+    how = TextOptions(
         call["bos"], call["special"], call["truncate"], call["target"], source.placement.max_memory
     )
-    asked = _Asked(session, source, options, request, chosen, verify=verify)
-    deliver(session, to, _of_lines(asked, text) if lines else _of_text(asked, text))
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What was asked for, apart from the text and from where the answer goes."""
-
-    session: Session
-    source: Source
-    text: TextOptions
-    request: OutputRequest
-    output: Output
-    verify: bool
-
-    def note(self, made: Written, where: str = "") -> None:
-        """Say on stderr what there is to say beside an exhibit."""
-        for note in made.notes:
-            self.session.note(where + note)
+    load = partial(_load, session, source, how, verified=verify)
+    results = _of_lines if lines else _of_text
+    deliver(session, to, results(session, text, request, load))
 
 
 OF_A_TEXT = frozenset({"queries", "keys", "drop_keys"})
 """Options whose values are tokens, which one text has and another has not."""
 Results: TypeAlias = Iterator[tuple[int | None, Iterable[Piece]]]
 """What goes out for each text, with the number of its line."""
+Run: TypeAlias = Callable[[str, Show], Exhibit]
+"""Runs a text, and puts heads of it on show."""
 
 
-def _of_text(asked: _Asked, given: g.TextIn) -> Results:
-    """The one exhibit of a text, or of a saved capture.
+def _load(session: Session, source: Source, how: TextOptions, *, verified: bool) -> Run:
+    """Load the model; `verified`: it is identified by all of its weights, and each text is checked.
 
-    Raises:
-        AttnvizError: the text, the model or an option cannot be used.
+    The run raises `InexactError` where a capture is not as exact as float32 allows.
     """
-    text = text_or_capture(asked.session, given)
-    show, setting = asked.output.show(asked.request), Setting(asked.output, asked.request)
-    if isinstance(text, Capture):
-        made = make(show_capture(text, show), setting)
-    else:
-        made = _made(asked, _loaded(asked), text, show, setting)
-    asked.note(made)
-    if made.merged:
-        asked.session.note(MERGED)
-    note_strange(asked.session, [made.strange], "text")
-    yield None, made.pieces
-
-
-def _loaded(asked: _Asked) -> "LoadedModel":
-    """The model, identified by all of its weights where it is verified."""
-    model = asked.session.load(asked.source)
-    if not asked.verify:
-        return model
+    model = session.load(source)
+    if not verified:
+        return lambda text, show: show_text(model, text, how, show)
     from attnviz.models.weights import with_all_bytes  # torch
 
-    verified: LoadedModel = with_all_bytes(model)
-    return verified
+    identified: LoadedModel = with_all_bytes(model)
+
+    def run(text: str, show: Show) -> Exhibit:
+        exactness = verify(identified, source, text, how)
+        sentence = _exactness(exactness)
+        if not exactness.exact:
+            raise InexactError(
+                sentence, "float32 does not explain this, so it is a bug; please report it"
+            )
+        session.consoles.err.print(sentence, markup=False, highlight=False)
+        return show_text(identified, text, how, show)
+
+    return run
 
 
-def _made(asked: _Asked, model: "LoadedModel", text: str, show: Show, setting: Setting) -> Written:
-    if asked.verify:
-        _verify(asked, model, text)
-    return make(show_text(model, text, asked.text, show), setting)
-
-
-def _verify(asked: _Asked, model: "LoadedModel", text: str) -> None:
-    """Say on stderr how exact the capture of a text is.
-
-    Raises:
-        InexactError: it is not as exact as float32 allows.
-    """
-    verified = verify(model, asked.source, text, asked.text)
-    said = _said(verified)
-    if not verified.exact:
-        raise InexactError(said, "float32 does not explain this, so it is a bug; please report it")
-    asked.session.consoles.err.print(said, markup=False, highlight=False)
-
-
-def _said(verified: Verified) -> str:
+def _exactness(verified: Verified) -> str:
     """The differences, and how far both sides are from float64 where that was measured."""
-    said = [
+    parts = [
         f"output with and without capture: largest difference {verified.output:.1e}"
         f"{_from_exact(verified.exact_output)}"
     ]
     if verified.weights is not None:
-        said += [
+        parts += [
             "weights and transformers' eager attention: "
             f"{verified.weights:.1e}{_from_exact(verified.exact_weights)}"
         ]
     if verified.products:
         largest = max(verified.products.values())
-        said += [f"weights times values and the attention function's output: {largest:.1e}"]
-    return f"{'; '.join(said)} ({verified.dtype})"
+        parts += [f"weights times values and the attention function's output: {largest:.1e}"]
+    return f"{'; '.join(parts)} ({verified.dtype})"
 
 
 def _from_exact(compared: FromExact | None) -> str:
@@ -236,7 +281,31 @@ def _from_exact(compared: FromExact | None) -> str:
     return f" (from float64: {compared.ours:.1e} and {compared.theirs:.1e})"
 
 
-def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
+def _pieces(
+    session: Session, exhibit: Exhibit, request: OutputRequest, where: str = ""
+) -> Iterable[Piece]:
+    """An exhibit as it is written, with what there is to say beside it on stderr."""
+    pieces, notes = make(exhibit, request)
+    say(session, [*run_notes(exhibit.capture), *notes], where)
+    return pieces
+
+
+def _of_text(
+    session: Session, given: g.TextIn, request: OutputRequest, load: Callable[[], Run]
+) -> Results:
+    """The one exhibit of a text, or of a saved capture."""
+    text, show = text_or_capture(session, given), choose_output(request).show(request)
+    exhibit = show_capture(text, show) if isinstance(text, Capture) else load()(text, show)
+    pieces = _pieces(session, exhibit, request)
+    if exhibit.unasked:
+        session.note(MERGED)
+    note_strange(session, [exhibit.capture.strange], "text")
+    yield None, pieces
+
+
+def _of_lines(
+    session: Session, given: g.TextIn, request: OutputRequest, load: Callable[[], Run]
+) -> Results:
     """The exhibit of each line, as soon as the line is there.
 
     A head that nobody chose is picked on the first good line and kept. A bad line is
@@ -244,32 +313,29 @@ def _of_lines(asked: _Asked, given: g.TextIn) -> Results:
 
     Raises:
         UsageError: an option does not fit, whatever the text.
-        ModelError: the model cannot be had.
         InputError: at the end, where no line was good.
     """
-    session, show = asked.session, asked.output.show(asked.request)
-    filters, transforms = asked.request.filters, asked.request.transforms
+    show, filters = choose_output(request).show(request), request.filters
     check_names(filters.queries, "queries")
     check_names(filters.keys, "keys")
-    check_names(transforms.drop_keys, "drop_keys")
+    check_names(request.transforms.drop_keys, "drop_keys")
     lines = session.progress(read_lines(given.text, given.file, session.stdin), "line")
-    model = _loaded(asked)
-    strange, merged = list[bool](), False
+    run, strange, merged = load(), list[bool](), False
 
     def of_line(text: str, number: int) -> Iterable[Piece]:
         nonlocal show, merged
-        setting = Setting(asked.output, asked.request, number, first=not strange)
-        made = _made(asked, model, text, show, setting)
-        if made.choice is not None and made.choice.picked:
-            kept = replace(made.choice, line=made.choice.line or number)
+        exhibit, at_line = run(text, show), replace(request, line=number, first=not strange)
+        pieces = _pieces(session, exhibit, at_line, f"line {number}: ")
+        choice = exhibit.choice
+        if choice is not None and choice.picked:
+            kept = replace(choice, line=choice.line or number)
             named = HeadOptions(heads=",".join(map(str, kept.heads)))
             show = replace(show, heads=named, kept=kept)
-        strange.append(made.strange)
-        asked.note(made, f"line {number}: ")
-        if made.merged and not merged:
+        strange.append(exhibit.capture.strange)
+        if exhibit.unasked and not merged:
             session.note(MERGED)
-        merged = merged or made.merged
-        return made.pieces
+        merged = merged or exhibit.unasked
+        return pieces
 
     yield from each_line(session, lines, of_line, OF_A_TEXT, none="no line could be shown")
     note_strange(session, strange, "line")

@@ -9,14 +9,11 @@ from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
-from attnviz.commands.show.page import page_of, start_of
 from attnviz.console import Display
-from attnviz.draw.headlines import about
-from attnviz.draw.titles import text_notes
-from attnviz.errors import IdleOption, as_argument, option, spelled
-from attnviz.inputs.captures import npz_chunks
+from attnviz.errors import IdleOption, option
 from attnviz.kit.formats import PICTURES, ROWS, Piece
 from attnviz.kit.prepare import HeadOptions
+from attnviz.kit.values import token_names, which_heads
 from attnviz.records.apply import EVERYTHING
 from attnviz.records.exhibit import Choice, Exhibit, Filters, Look, PictureLook, Place
 from attnviz.records.heads import Head
@@ -63,14 +60,40 @@ class Show:
 
 @dataclass(frozen=True)
 class OutputRequest:
-    """The format, the look and the content of an output, as the user asks for them."""
+    """The format, the look and the content of an output, as the user asks for them.
 
-    format: str
-    look: Look
-    heads: HeadOptions
-    transforms: Transforms
-    filters: Filters
-    display: Display
+    `line`: the number of the input line, with --lines; `first`: nothing was written before it, so
+    that rows begin with their header.
+    """
+
+    format: str = "txt"
+    look: Look = Look()  # frozen
+    heads: HeadOptions = HeadOptions()  # frozen
+    transforms: Transforms = PLAIN
+    filters: Filters = EVERYTHING
+    display: Display = Display()  # frozen
+    line: int | None = None
+    first: bool = True
+
+
+def request_of(options: Mapping[str, Any]) -> OutputRequest:
+    """The request for an output in the terminal, of options by their names in Python."""
+
+    def chosen(record: type[Any]) -> dict[str, Any]:
+        return {each.name: options[each.name] for each in fields(record) if each.name in options}
+
+    return OutputRequest(
+        look=Look(**chosen(Look)),
+        heads=which_heads(options.get("layers"), options.get("heads")),
+        transforms=Transforms(
+            **chosen(Transforms), drop_keys=token_names("drop_keys", options.get("drop_key"))
+        ),
+        filters=Filters(
+            **chosen(Filters),
+            queries=token_names("queries", options.get("query")),
+            keys=token_names("keys", options.get("key")),
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -80,9 +103,10 @@ class Output:
     Attributes:
         formats: the formats that it is for.
         view: its name; None where the format has no views.
-        make: the module and the function that make it; what they take depends on `medium`.
-        medium: a terminal renderer returns renderables, a picture renderer a figure, and a
-            writer chunks.
+        make: "module:function", what makes it of an exhibit and, by its medium, more: a renderer
+            of the terminal takes a display, a picture its look, and a writer the request.
+        medium: a renderer of the terminal returns renderables, a picture is drawn, and a writer
+            returns chunks.
         needs: what it needs of the run.
         every_head: whether it shows every head, where the user names none.
         refuses: for each parameter that has no meaning here, why.
@@ -93,7 +117,7 @@ class Output:
 
     formats: tuple[str, ...]
     view: str | None
-    make: tuple[str, str]
+    make: str
     medium: Medium
     needs: Callable[[OutputRequest], Needs]
     every_head: bool = False
@@ -121,7 +145,7 @@ class Output:
 
     def load(self) -> Callable[..., Any]:
         """The function that makes it; imported only now, as pictures take a second to."""
-        module, name = self.make
+        module, _, name = self.make.partition(":")
         return getattr(import_module(module), name)  # type: ignore[no-any-return]
 
 
@@ -204,19 +228,20 @@ _NO_CHOICE = (
     | _refuse("a page shows whole patterns", *_names(Filters, "queries", "least"))
     | _refuse(f"a page is of weights; {option('view', 'heatmap')} shows scores", "scores")
 )
-_TERMINAL = "attnviz.draw.terminal"
 
 
-def _view(name: str, needs: Callable[[OutputRequest], Needs], **more: Any) -> Output:
-    """A view of the terminal: the module of its name in `draw/terminal/`, or of this command."""
-    usual = _NO_PICTURE if more.get("turns") else _NO_TURN
-    more = {"shows_signed": False, **more, "refuses": usual | more.get("refuses", {})}
-    make = more.pop("make", f"{_TERMINAL}.{name}"), "render"
-    return Output(("txt",), name, make, "terminal", needs, **more)
+def _view(
+    name: str, needs: Callable[[OutputRequest], Needs], *, turns: bool = False, **more: Any
+) -> Output:
+    """A view of the terminal: the module of its name in `draw/terminal/`, or what `make` names."""
+    refuses = _NO_PICTURE if turns else _NO_TURN
+    more = {"make": f"attnviz.draw.terminal.{name}:render", "refuses": refuses, **more}
+    more = {"shows_signed": False, **more}
+    return Output(("txt",), name, medium="terminal", needs=needs, turns=turns, **more)
 
 
 def _picture(view: str, **more: Any) -> Output:
-    make = "attnviz.draw.picture.heatmap", "draw"
+    make = "attnviz.commands.show.run:drawn_as"
     return Output(
         PICTURES, view, make, "picture", _blocks_of_picture, turns=True, alone=True, **more
     )
@@ -225,8 +250,8 @@ def _picture(view: str, **more: Any) -> Output:
 def _file(
     *formats: str, writer: str, needs: Callable[[OutputRequest], Needs], **more: Any
 ) -> Output:
-    more["refuses"] = _NO_VIEW | more.get("refuses", {})
-    return Output(formats, None, (__name__, writer), "file", needs, **more)
+    make = f"{__name__}:{writer}"
+    return Output(formats, None, make, "file", needs, **{"refuses": _NO_VIEW, **more})
 
 
 OUTPUTS: tuple[Output, ...] = (
@@ -234,7 +259,12 @@ OUTPUTS: tuple[Output, ...] = (
     _view("heatmap", _whole, turns=True, shows_signed=True),
     _view("grid", _blocks_of_grid, every_head=True, turns=True),
     _view("text", lambda request: replace(_links(request), one_query=True)),
-    _view("links", _links_of_table, every_head=True, make="attnviz.commands.show.terminal"),
+    _view(
+        "links",
+        _links_of_table,
+        every_head=True,
+        make="attnviz.draw.terminal.table:render_list",
+    ),
     _picture("heatmap"),
     _picture("grid", every_head=True),
     _file(*ROWS, writer="rows", needs=_links),
@@ -259,13 +289,16 @@ OUTPUTS: tuple[Output, ...] = (
 """The table. Without a named view, the first row of a format stands for it."""
 
 
-def choose_output(request: OutputRequest) -> Output:
+def choose_output(request: OutputRequest, *, signed: bool = False) -> Output:
     """The row for a request, every option of which has a meaning there.
+
+    `signed`: the values may have a sign, as scores have; then a heatmap stands in for a view of
+    weights that nobody named.
 
     Raises:
         UsageError: there is no such output, or an option does nothing for it.
     """
-    view, format = request.look.view, request.format
+    view, format, scores = request.look.view, request.format, request.transforms.scores
     rows = [row for row in OUTPUTS if format in row.formats]
     row = rows[0]
     if view is not None and row.view is not None:
@@ -276,38 +309,15 @@ def choose_output(request: OutputRequest) -> Output:
                 f"use {' or '.join(option('view', row.view) for row in rows)}",
             )
         row = named[0]
-    hint = f"leave it or {option('scores')} out"
-    row = for_signed(row, view, signed=request.transforms.scores, hint=hint)
+    if (scores or signed) and not row.shows_signed:
+        if view is not None:
+            raise IdleOption(
+                f"{option('view', view)} shows weights, and these are scores",
+                f"leave it or {option('scores')} out" if scores else "leave it out",
+            )
+        row = next(row for row in rows if row.shows_signed)
     _check(row, request)
     return row
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Where an exhibit is written: its output row and, with --lines, its line number.
-
-    `first`: nothing was written before it, so that rows begin with their header.
-    """
-
-    output: Output
-    request: OutputRequest
-    line: int | None = None
-    first: bool = True
-
-
-def for_signed(
-    output: Output, view: str | None, *, signed: bool, hint: str = "leave it out"
-) -> Output:
-    """The same output, or the one that stands in for it where the values have a sign.
-
-    Raises:
-        UsageError: the user named a view that shows weights alone.
-    """
-    if output.shows_signed or not signed:
-        return output
-    if view is not None:
-        raise IdleOption(f"{option('view', view)} shows weights, and these are scores", hint)
-    return next(row for row in OUTPUTS if row.formats == output.formats and row.shows_signed)
 
 
 def _check(row: Output, request: OutputRequest) -> None:
@@ -339,28 +349,32 @@ SHOWN_OF_SCORES = ("scores", *_names(Filters, "least"), *_names(Look, "color_sca
 """The options that scores take: any other would take them for shares of attention."""
 
 
-def rows(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
+# The writers of files.
+
+
+def rows(exhibit: Exhibit, request: OutputRequest) -> Iterable[Piece]:
     """Links as rows."""
     from attnviz.commands.show.rows import row_chunks
 
-    line, first = setting.line or 1, setting.first
-    return row_chunks(exhibit, setting.request.format, line=line, header=first)
+    return row_chunks(exhibit, request.format, line=request.line or 1, header=request.first)
 
 
-def json_object(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
+def json_object(exhibit: Exhibit, request: OutputRequest) -> Iterable[Piece]:
     """The exhibit as one JSON object."""
     from attnviz.commands.show.rows import json_chunks
 
-    notes = [spelled(note, as_argument) for note in text_notes(exhibit.capture)]
-    return json_chunks(exhibit, about=about(exhibit), notes=notes, line=setting.line)
+    return json_chunks(exhibit, line=request.line)
 
 
-def saved(exhibit: Exhibit, _setting: Setting) -> Iterable[Piece]:
+def saved(exhibit: Exhibit, _: OutputRequest) -> Iterable[Piece]:
     """The capture, to be shown again."""
+    from attnviz.inputs.captures import npz_chunks
+
     return npz_chunks(exhibit.capture)
 
 
-def page(exhibit: Exhibit, setting: Setting) -> Iterable[Piece]:
+def page(exhibit: Exhibit, request: OutputRequest) -> Iterable[Piece]:
     """A page of whole patterns, which opens as the options say."""
-    request = setting.request
+    from attnviz.commands.show.page import page_of, start_of
+
     return page_of(exhibit, start_of(exhibit, switches(request.transforms), request.filters))

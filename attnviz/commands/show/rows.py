@@ -1,4 +1,4 @@
-"""Links as rows and as columns; `writers/rows.py` streams the same to files."""
+"""Links as rows, as columns, and as one JSON object."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.draw.headlines import about
 from attnviz.kit.formats import SEPARATORS, cell, printable_cell
+from attnviz.kit.result import notes_of
 from attnviz.records.capture import Capture, Kind, TextLoss
 from attnviz.records.exhibit import Exhibit, Links, Map, links_of, whole_map
 from attnviz.records.heads import Finding, FoundLink, NamedHead, Tendency
@@ -202,11 +204,9 @@ def _places(values: tuple[int | str, ...]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class ShownAs:
-    """An exhibit, what is said of it, and the number of its line, where it is one of several."""
+    """An exhibit, and the number of its line, where it is one of several."""
 
     exhibit: Exhibit
-    about: str
-    notes: Sequence[str]
     line: int | None
 
     @property
@@ -336,8 +336,8 @@ SHOW = Fields[ShownAs](
             lambda shown: ABSENT if shown.one_list else shown.capture.key_tokens,
             optional=True,
         ),
-        Field("about", str, "For a person."),
-        Field("notes", list[str], "For a person."),
+        Field("about", str, "For a person.", lambda shown: about(shown.exhibit)),
+        Field("notes", list[str], "For a person.", lambda shown: notes_of([shown.capture])),
         Field("finding", (FINDING, NoneType), "", lambda shown: shown.exhibit.finding),
         Field("loss", (LOSS, NoneType), "", lambda shown: shown.capture.loss),
         Field(
@@ -378,22 +378,18 @@ JSON = JsonOutput((LINKS, SCORES), (SHOW,), rows_as_json=False)
 # An exhibit as one JSON object; `docs/formats.md` describes it.
 
 
-def json_chunks(
-    exhibit: Exhibit, *, about: str = "", notes: Sequence[str] = (), line: int | None = None
-) -> Iterator[str]:
+def json_chunks(exhibit: Exhibit, *, line: int | None = None) -> Iterator[str]:
     """An exhibit as one JSON object, some rows at a time, ended by a newline.
 
     Args:
         exhibit: what to write; see `_rows` for what its filters do.
-        about: which heads these are, what they do here, and why they are shown, for a person.
-        notes: what else there is to say of the text, for a person.
         line: the number of the input line; then the object stands on one line of its
             own. Without it the object is spread over lines for a person to read.
     """
     wrap = "\n" if line is None else ""
     gap = "\n" if line is None else " "
     yield "{" + wrap
-    for name, value in SHOW.row(ShownAs(exhibit, about, notes, line)).items():
+    for name, value in SHOW.row(ShownAs(exhibit, line)).items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             yield f"{to_json(name)}: ["
             yield from _separated(map(to_json, value), wrap, gap)

@@ -8,12 +8,14 @@ are picked first; then a run keeps only what is needed of them.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from attnviz.commands.show.outputs import OutputRequest, Setting, Show, choose_output, for_signed
-from attnviz.console import Display
-from attnviz.draw.titles import run_notes
+from attnviz.commands.show.outputs import OutputRequest, Show, choose_output
+from attnviz.console import Display, plain_text
+from attnviz.errors import UsageError, option
 from attnviz.kit.budget import LINK_BYTES, PICTURE_BYTES
 from attnviz.kit.choose import (
     FindTellingHead,
@@ -23,35 +25,26 @@ from attnviz.kit.choose import (
     plan_heads,
     told_query,
 )
-from attnviz.kit.formats import Piece
-from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
-from attnviz.records.apply import EVERYTHING, distances_of, exhibit_of, keys_of, queries_of
+from attnviz.kit.formats import Piece, choose_format
+from attnviz.kit.prepare import Prepared, TextOptions, prepare
+from attnviz.kit.result import notes_of
+from attnviz.kit.write import encoded, write_bytes
+from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, KeepCells, KeepLinks, Look
 from attnviz.records.heads import Head
-from attnviz.records.transforms import PLAIN
+from attnviz.records.rows import Column
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+    from attnviz.draw.picture.canvas import Drawn
     from attnviz.models.loaded import LoadedModel
 
 
 HEAVY = 50_000_000
 """Writing this many weights takes ten seconds and more."""
-
-
-@dataclass(frozen=True)
-class Written:
-    """A written exhibit; `notes` are sentences for stderr.
-
-    `strange`: the model has not seen texts like it; `merged`: parts of characters were merged
-    although nobody asked for it. Both are said once for many lines.
-    """
-
-    pieces: Iterable[Piece]
-    choice: Choice | None
-    notes: tuple[str, ...] = ()
-    strange: bool = False
-    merged: bool = False
 
 
 def show_capture(captured: Capture, show: Show) -> Exhibit:
@@ -193,34 +186,116 @@ def _reducing(
     return None
 
 
-def make(exhibit: Exhibit, setting: Setting) -> Written:
-    """Render an exhibit, or write it, for its setting."""
-    request, look, captured = setting.request, setting.request.look, exhibit.capture
-    output = for_signed(setting.output, look.view, signed=captured.signed)
-    maker, notes, strange = output.load(), run_notes(captured), captured.strange
+# An exhibit to what goes out of it.
+
+
+def make(exhibit: Exhibit, request: OutputRequest) -> tuple[Iterable[Piece], Sequence[str]]:
+    """Render an exhibit, or write it: its pieces, and notes about them for stderr."""
+    captured, look = exhibit.capture, request.look
+    output = choose_output(request, signed=captured.signed)
+    maker = output.load()
     if output.medium == "terminal":
         from attnviz.draw.terminal.around import line_heading
 
         turned = {"orient": look.orient or "query-rows"} if output.turns else {}
-        above = [] if setting.line is None else [line_heading(setting.line, first=setting.first)]
-        shown = chain(above, maker(exhibit, request.display, **turned))
-        return Written(shown, exhibit.choice, notes, strange, exhibit.unasked)
-    if output.medium == "file":
-        weights = len(exhibit.maps) * int(captured.allowed_count().sum())
-        if output.every_head and weights >= HEAVY:
-            notes += (f"this file holds {weights:,} weights, and takes a while to write",)
-        return Written(maker(exhibit, setting), exhibit.choice, notes, strange)
-    from attnviz.draw.picture.canvas import figure_bytes
+        above = [] if request.line is None else [line_heading(request.line, first=request.first)]
+        return chain(above, maker(exhibit, request.display, **turned)), ()
+    if output.medium == "picture":
+        from attnviz.draw.picture.canvas import figure_bytes
+
+        drawn: Drawn = maker(exhibit, look)
+        return [figure_bytes(drawn.figure, request.format)], drawn.notes
+    weights = len(exhibit.maps) * int(captured.allowed_count().sum())
+    heavy = output.every_head and weights >= HEAVY
+    note = f"this file holds {weights:,} weights, and takes a while to write"
+    return maker(exhibit, request), [note] if heavy else ()
+
+
+def drawn_as(exhibit: Exhibit, look: Look) -> "Drawn":
+    """The picture of an exhibit: one head as a heatmap, several as a grid."""
+    from attnviz.draw.picture.heatmap import draw
     from attnviz.draw.picture.paint import options_of
 
-    options = options_of(look, look.orient, by_row=exhibit.by_row)
-    drawn = maker(exhibit, options)
-    content = figure_bytes(drawn.figure, request.format, options.dpi)
-    return Written([content], exhibit.choice, (*notes, *drawn.notes), strange, exhibit.unasked)
+    return draw(exhibit, options_of(look, look.orient, by_row=exhibit.by_row))
 
 
 def pieces_of(exhibit: Exhibit, format: str) -> Iterable[Piece]:
     """An exhibit in a format, without any option."""
-    heads = HeadOptions(everything=True)
-    request = OutputRequest(format, Look(), heads, PLAIN, EVERYTHING, Display())
-    return make(exhibit, Setting(choose_output(request), request)).pieces
+    return make(exhibit, OutputRequest(format))[0]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shown:
+    """Patterns on show; made by `attnviz.show` and `AttentionCapture.show`.
+
+    >>> shown = attnviz.show("a fluffy blue creature", heads="L3H2", query="creature", top=1)
+    >>> shown.to_columns()["key_token"]
+    array(['fluffy'], dtype=object)
+    >>> print(shown)  # doctest: +ELLIPSIS
+    L3H2 · known for: nouns attend to their adjectives...
+    creature → fluffy 0.51 ▇▇▇▇▇  +0.49 on 4 more
+    ...
+
+    Attributes:
+        record: the exhibit: the maps, what was done to them, and what is shown of them.
+    """
+
+    record: Exhibit
+    _request: OutputRequest
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the text: that it was cut, or is none of the model's world."""
+        return notes_of([self.record.capture])
+
+    def to_columns(self) -> dict[str, Column]:
+        """The links by column, as `pandas.DataFrame` and `polars.DataFrame` take them.
+
+        Returns:
+            arrays (n_links,) by name: `layer`, `head`, `query`, `query_token`, `key`, `key_token`,
+            `weight` (float32; of scores `score`), `query_exact`, `key_exact`; by head and query,
+            strongest first, without links that the mask forbids.
+        """
+        from attnviz.commands.show.rows import link_columns
+
+        return link_columns(self.record)
+
+    def figure(self) -> "Figure":
+        """The picture: one head as a heatmap, several as a grid.
+
+        Raises:
+            UsageError: nothing is left to draw, or no such colour map.
+        """
+        view = self._request.look.view
+        if view in ("table", "text", "links"):
+            raise UsageError(f"{option('view', view)} cannot be a picture", "use heatmap or grid")
+        return drawn_as(self.record, self._request.look).figure
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file, whose suffix decides as that of `attnviz show -o` does.
+
+        Raises:
+            UsageError: no such suffix, or an option that has no meaning for it.
+            OutputError: the file cannot be written.
+        """
+        form = choose_format(Path(path), None, False).name
+        if form == "txt":
+            write_bytes(Path(path), [str(self).encode()])
+        else:
+            pieces, _ = make(self.record, replace(self._request, format=form))
+            write_bytes(Path(path), encoded(pieces))
+
+    def __repr__(self) -> str:
+        captured = self.record.capture
+        maps = ", ".join(each.label for each in self.record.maps[:8])
+        more = ", …" if len(self.record.maps) > 8 else ""
+        return f"<Shown {captured.model.name}, {len(captured.query_tokens)} tokens, {maps}{more}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def __str__(self) -> str:
+        look = self._request.look
+        plain = Look(view=look.view, orient=look.orient)  # the rest is for pictures
+        pieces, _ = make(self.record, replace(self._request, look=plain))
+        return plain_text(cast("Iterable[RenderableType]", pieces), Display().width)

@@ -1,4 +1,5 @@
-"""The default view: for each query token the tokens it attends to, strongest first.
+"""The default view: for each query token the tokens it attends to, strongest first; and a list of
+the strongest links of all heads.
 
     creature → fluffy 0.48 ▇▇▇▇▇  blue 0.47 ▇▇▇▇▇  a 0.03 ▏  +0.02 on 4 more
 
@@ -8,7 +9,7 @@ the filters all left out has no row; a last line says how many there are.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -18,7 +19,9 @@ from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels, fenced, names_of
 from attnviz.draw.terminal.around import closing, heading, map_heading
 from attnviz.draw.terminal.colors import bar_style, cut, pad, widest
+from attnviz.draw.terminal.listing import footnotes
 from attnviz.draw.titles import bar_of
+from attnviz.errors import Speller
 from attnviz.records.exhibit import Exhibit, Map, links_of, row_totals
 
 # The layout of the table's keys side by side: the width of each column, and the length of bars.
@@ -255,3 +258,82 @@ def _rest(row: TableRow, *, counted: bool) -> str:
     if not row.others or f"{row.rest:.2f}" in ("0.00", "-0.00"):
         return ""
     return f"+{row.rest:.2f} on {row.others:,} more" if counted else f"+{row.rest:.2f}"
+
+
+# The strongest links of all heads: a line for each query of a head that sees several keys.
+#
+#     L1H2  creature → fluffy 0.48, blue 0.47
+
+MOST_LINES, MOST_KEYS, FAINT_IN_LIST = 20, 5, 0.05
+LONGEST_LABEL = 24  # cells
+
+
+@dataclass(frozen=True)
+class LinkLine:
+    """One query of one head, and its strongest keys with their weights."""
+
+    head: str
+    query: int
+    keys: tuple[tuple[int, float], ...]
+
+
+def render_list(exhibit: Exhibit, display: Display | None = None) -> list[RenderableType]:
+    """The lines; without a least weight only the first of them, and how many there are besides."""
+    display = display or Display()
+    lines = sorted(_link_lines(exhibit), key=lambda line: -line.keys[0][1])
+    shown = lines if exhibit.least > 0 else lines[:MOST_LINES]
+    note = "" if lines else "no link to show"
+    if len(lines) > len(shown):
+        note = _others(len(lines) - len(shown), exhibit, display.speller)
+    notes = [note] if note else []
+    written = _written(exhibit, shown, display)
+    return [*heading(exhibit, display), Text(), *written, *footnotes(notes, display.width)]
+
+
+def _link_lines(exhibit: Exhibit) -> Iterator[LinkLine]:
+    seen = exhibit.capture.allowed_count()
+    most = exhibit.top or MOST_KEYS
+    for head_map in exhibit.maps:
+        links = links_of(exhibit, head_map)
+        starts = np.flatnonzero(np.diff(links.query, prepend=-1)).tolist()
+        for start, end in pairwise([*starts, len(links)]):
+            query = int(links.query[start])
+            keys = zip(links.key[start:end].tolist(), links.weight[start:end].tolist(), strict=True)
+            strongest = [
+                (key, weight)
+                for key, weight in keys
+                if exhibit.weakest_left_out or weight >= FAINT_IN_LIST
+            ]
+            if strongest and seen[query] > 1:
+                yield LinkLine(head_map.label, query, tuple(strongest[:most]))
+
+
+def _written(exhibit: Exhibit, lines: list[LinkLine], display: Display) -> Iterator[Text]:
+    unicode = display.unicode
+    queries = distinct_labels(exhibit.capture.query_tokens, unicode=unicode)
+    keys = names_of(exhibit.capture.key_tokens, unicode=unicode)
+    longest = max(8, min(LONGEST_LABEL, display.width // 4))
+    heads = widest([line.head for line in lines])
+    names = min(longest, widest([queries[line.query] for line in lines]))
+    for line in lines:
+        written = Text(pad(line.head, heads) + "  ", no_wrap=True, overflow="crop")
+        query = fenced(cut(queries[line.query], names, unicode=unicode))
+        written.append(pad(query, names, right=True), "bold")
+        written.append(" → " if unicode else " > ", "dim")
+        for rank, (key, weight) in enumerate(line.keys):
+            label = fenced(cut(keys[key], longest, unicode=unicode))
+            more = Text(f"{', ' if rank else ''}{label} {weight:.2f}")
+            if rank and written.cell_len + more.cell_len > display.width:
+                break
+            written.append_text(more)
+        yield written
+
+
+def _others(others: int, exhibit: Exhibit, speller: Speller) -> str:
+    """How many lines are not shown, and how to see others."""
+    plural = "" if others == 1 else "s"
+    note = f"{others:,} more line{plural}: {speller('least', '0.5')} shows all links of 0.5 or more"
+    if not (exhibit.skip or exhibit.dropped):
+        itself, previous = speller("no_self", None), speller("no_previous", None)
+        note += f"; {itself}, {previous} and {speller('drop_sink', None)} hide the usual ones"
+    return note
