@@ -5,9 +5,9 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import UsageError, option
-from attnviz.kit.model import Loaded, check_as_it_is, placement_of
 from attnviz.kit.option import feature
 from attnviz.kit.prepare import load_model as run_load_model
+from attnviz.kit.values import Loaded, check_as_it_is, placement_of
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN, Device, DType, Engine
 from attnviz.records.capture import PairKind

@@ -1,10 +1,9 @@
 """`attnviz.verify`: how exact a capture is."""
 
 from attnviz.kit import options as g
-from attnviz.kit.model import AnyModel, loaded, text_options
 from attnviz.kit.option import feature
 from attnviz.kit.prepare import verify as run_verify
-from attnviz.kit.values import check_text
+from attnviz.kit.values import AnyModel, loaded
 from attnviz.records.trace import Verified
 
 
@@ -40,9 +39,8 @@ def verify(
             of all layers, or the model in float64, do not fit into memory.
         AttnvizError: the text, the model or an option cannot be used.
     """
-    check_text(text)
     model = loaded(model)
-    options = text_options(model, bos, special, truncate, target)
+    options = model._text_options(bos, special, truncate, target)
     from attnviz.models.weights import with_all_bytes  # torch
 
     return run_verify(with_all_bytes(model._loaded), model._source, text, options)

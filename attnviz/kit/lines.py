@@ -22,7 +22,7 @@ from attnviz.models.placement import KNOWN_MODELS
 from attnviz.records.capture import Capture
 
 if TYPE_CHECKING:
-    from attnviz.kit.model import Loaded
+    from attnviz.kit.values import Loaded
 
 R = TypeVar("R")
 Lines: TypeAlias = Annotated[

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from math import inf
 from numbers import Real
+from os import PathLike
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -116,9 +117,8 @@ def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
         @functools.wraps(function)
         def call(*args: P.args, **named: P.kwargs) -> R:
             bound = signature.bind(*args, **named).arguments
-            for name in bound:
-                if parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
-                    check_value(name, bound[name], parameters[name].annotation)
+            for name, value in bound.items():
+                _check_argument(parameters[name], value)
             values = {**bound, **bound.get("options", {})}
             values.pop("options", None)
             chosen = {name for name in values if _is_chosen(values[name], defaults.get(name))}
@@ -142,6 +142,16 @@ def _is_chosen(value: object, default: object) -> bool:
     if isinstance(value, tuple | list):
         return bool(value) or default != ()
     return not (isinstance(value, bool | NoneType) and value is default)
+
+
+def _check_argument(parameter: inspect.Parameter, value: Any) -> None:
+    """Check a value by its type; a text by itself has hints of its own."""
+    if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+        check_value(parameter.name, value, parameter.annotation)
+    elif parameter.annotation is str or (parameter.annotation == str | None and value is not None):
+        several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+        for text in value if several else [value]:
+            check_text(text)
 
 
 def check_value(name: str, value: object, annotation: Any) -> None:
@@ -181,6 +191,43 @@ def check_number(
         limits = f"{low:{form}} or more" if most is None else f"{low:{form}} to {high:{form}}"
         wrong = "is not a valid number" if whole else "is out of range"
         raise UsageError(f"{option(name, repr(value))} {wrong}", f"give {limits}")
+
+
+def check_text(text: object) -> None:
+    """Check that a text is one.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    if not isinstance(text, str):
+        given = "None" if text is None else f"a value of type {type(text).__name__}"
+        raise UsageError(f"{given} is not a text", _instead_of_text(text))
+
+
+def _instead_of_text(given: object) -> str:
+    """What to give where no text was given."""
+    if isinstance(given, PathLike):
+        return "give what the file holds: path.read_text()"
+    if isinstance(given, bytes):
+        return "give a str: data.decode()"
+    if hasattr(given, "record"):
+        return "give its text"
+    if isinstance(given, Mapping):
+        return "give a str; attnviz.generate takes a chat"
+    if is_torch_module(given) or hasattr(given, "heads_per_layer"):
+        return "give the text first, and the model after it"
+    return "give the texts one by one" if is_several(given) else "give a str"
+
+
+def is_torch_module(given: object) -> bool:
+    """Whether something is a module of torch, such as a model of transformers that is not loaded
+    by `load_model`; torch is not imported to see it."""
+    return any(kind.__module__.startswith("torch.nn.") for kind in type(given).__mro__)
+
+
+def is_several(given: object) -> bool:
+    """Whether several values are given, and no text, bytes or file."""
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes | PathLike | Mapping)
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:

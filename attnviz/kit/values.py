@@ -1,63 +1,150 @@
-"""What a user gives in Python, checked as the command line's own parser checks it there."""
+"""What Python hands in: a model, texts, tokens and heads, read and checked.
+
+Options of one value are checked by their declarations, in `option.py`.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral
 from os import PathLike, fspath
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from attnviz.errors import UsageError, option
 from attnviz.inputs.prompts import Document, chat_of
+from attnviz.kit import options as g
+from attnviz.kit.option import check_number, check_text, is_several, is_torch_module
 from attnviz.kit.options import HeadNames, LayerNames, Names
-from attnviz.kit.prepare import HeadOptions
-from attnviz.records.heads import Head
+from attnviz.kit.prepare import HeadOptions, TextOptions, Truncation
+from attnviz.kit.prepare import load_model as run_load_model
+from attnviz.kit.session import Session
+from attnviz.models.catalog import Source
+from attnviz.models.placement import Device, DType, Placement
+from attnviz.records.capture import PairKind
+from attnviz.records.heads import Head, NamedHead
 from attnviz.records.tokens import Chat
 from attnviz.records.transforms import Transforms
 
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+L = TypeVar("L", bound="Loaded")
 FilePath: TypeAlias = str | PathLike[str]
 Messages: TypeAlias = Iterable[Mapping[str, Any]] | Mapping[str, Any]
 """A chat: its messages, or an object with these as `messages`, and perhaps `documents`, `tools`."""
 
 
-def check_text(text: object) -> None:
-    """Check that a text is one.
+# A model: by its name, by its folder, or loaded.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Loaded:
+    """A model in memory, and where it was loaded from; None: it was in memory before."""
+
+    _loaded: "LoadedModel"
+    _max_memory: int | None = None
+    _source: Source | None = None
+
+    @property
+    def name(self) -> str:
+        """The name that it was loaded by."""
+        return self._loaded.identity.name
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Of its weights as they are: names, shapes, types, and fixed samples of every tensor."""
+        return self._now()._loaded.identity.fingerprint
+
+    def _now(self: L) -> L:
+        """Itself; a model that was in memory may have been trained since it was loaded."""
+        if self._source is not None:
+            return self
+        from attnviz.models.weights import as_it_is_now  # torch
+
+        return replace(self, _loaded=as_it_is_now(self._loaded))
+
+    @property
+    def heads_per_layer(self) -> tuple[int, ...]:
+        """How many heads each layer has."""
+        return self._loaded.identity.heads_per_layer
+
+    @property
+    def named_heads(self) -> tuple[NamedHead, ...]:
+        """The heads that the model's card names, each with its behaviour."""
+        return self._loaded.card.heads
+
+    def _text_options(
+        self,
+        bos: bool | None,
+        special: bool,
+        truncate: Truncation | None,
+        target: str | None = None,
+    ) -> TextOptions:
+        """How a text becomes tokens of this model."""
+        return TextOptions(bos, special, truncate, target, self._max_memory)
+
+
+AnyModel: TypeAlias = str | PathLike[str] | Loaded
+"""A model: its name, its folder, or what `load_model` returns."""
+
+
+def loaded(model: AnyModel, name: str = "model", *, causal: bool = False) -> Loaded:
+    """A model that is given by its name or as it is.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: it is something else; `name` is the parameter that has it.
+        AttnvizError: as `load_model`.
     """
-    if not isinstance(text, str):
-        given = "None" if text is None else f"a value of type {type(text).__name__}"
-        raise UsageError(f"{given} is not a text", _instead_of_text(text))
+    if isinstance(model, Loaded):
+        return model._now()
+    if isinstance(model, str | PathLike):
+        source = Source(fspath(model), quiet=True, causal=causal)
+        return Loaded(run_load_model(source), None, source)
+    hint = "give a name, a folder, or what attnviz.load_model returns"
+    if is_torch_module(model):
+        hint = "give attnviz.load_model(model, tokenizer)"
+    raise _of_type(name, model, hint)
 
 
-def _instead_of_text(given: object) -> str:
-    """What to give where no text was given."""
-    if isinstance(given, PathLike):
-        return "give what the file holds: path.read_text()"
-    if isinstance(given, bytes):
-        return "give a str: data.decode()"
-    if hasattr(given, "record"):
-        return "give its text"
-    if isinstance(given, Mapping):
-        return "give a str; attnviz.generate takes a chat"
-    if is_torch_module(given) or hasattr(given, "heads_per_layer"):
-        return "give the text first, and the model after it"
-    return "give the texts one by one" if _is_several(given) else "give a str"
+def model_of(
+    session: Session,
+    which: g.WhichModel,
+    run: g.ModelRun,
+    kind: PairKind | None = None,
+    *,
+    causal: bool = False,
+) -> Loaded:
+    """The model as functions of Python take it."""
+    source = g.source_of(session, which, run, kind, causal=causal)
+    return Loaded(session.load(source), source.placement.max_memory, source)
 
 
-def is_torch_module(given: object) -> bool:
-    """Whether something is a module of torch, such as a model of transformers that is not loaded
-    by `load_model`; torch is not imported to see it."""
-    return any(kind.__module__.startswith("torch.nn.") for kind in type(given).__mro__)
+def placement_of(device: Device, dtype: DType, max_memory: int | None) -> Placement:
+    """Where a model runs.
+
+    Raises:
+        UsageError: the memory is no number of bytes.
+    """
+    if max_memory is not None:
+        check_number("max_memory", max_memory, 1, whole=True)
+    return Placement(device, dtype, max_memory)
 
 
-def _is_several(given: object) -> bool:
-    """Whether several values are given, and no text, bytes or file."""
-    return isinstance(given, Iterable) and not isinstance(given, str | bytes | PathLike | Mapping)
+def check_as_it_is(*, placement: Placement, others: Sequence[object], instead: str) -> None:
+    """Check that nothing is asked of a model in memory that it cannot change.
+
+    Raises:
+        UsageError: one of these options is given.
+    """
+    if any(others) or placement != Placement(max_memory=placement.max_memory):
+        raise UsageError("a model in memory is taken as it is", f"give {instead} alone")
+
+
+# Texts, and what goes with each.
 
 
 def _listed(given: Any) -> list[Any]:
     """One value or several, as a list."""
-    return list(given) if _is_several(given) else [given]
+    return list(given) if is_several(given) else [given]
 
 
 def texts_of(text: str | Iterable[str]) -> list[str]:
@@ -85,7 +172,7 @@ def prompt_of(prompt: str | Messages | Chat) -> str | Chat:
         return prompt
     if isinstance(prompt, Mapping):
         return chat_of(dict(prompt), "the prompt")
-    if not _is_several(prompt):
+    if not is_several(prompt):
         check_text(prompt)
         assert isinstance(prompt, str)
         return prompt
@@ -102,7 +189,7 @@ def path_of(name: str, given: FilePath) -> str:
         UsageError: it is none.
     """
     if not isinstance(given, str | PathLike):
-        raise UsageError(f"{option(name)} is of type {type(given).__name__}", "give a path")
+        raise _of_type(name, given, "give a path")
     return fspath(given)
 
 
@@ -117,10 +204,7 @@ def documents_of(docs: Mapping[str, str] | list[Document] | None) -> list[Docume
     if docs and isinstance(docs, list) and all(isinstance(each, Document) for each in docs):
         return docs
     if not isinstance(docs, Mapping):
-        raise UsageError(
-            f"{option('docs')} is of type {type(docs).__name__}",
-            'give texts by name: {"name": "text"}',
-        )
+        raise _of_type("docs", docs, 'give texts by name: {"name": "text"}')
     for name, text in docs.items():
         check_text(name)
         check_text(text)
@@ -155,16 +239,8 @@ def _words_of(name: str, given: str | Sequence[str] | None, texts: int) -> list[
 
 
 def words(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
-    """One text or several that an option takes; None: none.
-
-    Raises:
-        UsageError: it is something else.
-    """
-    several = _listed(given)
-    wrong = [type(each).__name__ for each in several if not isinstance(each, str)]
-    if wrong and given is not None:
-        raise UsageError(f"{option(name)} is of type {wrong[0]}", "give a str, or several")
-    return () if wrong else tuple(several)
+    """One text or several that an option takes; None: none; raises as `token_names`."""
+    return tuple(_several(name, given, str, "give a str, or several"))
 
 
 def token_names(name: str, given: Names | None) -> tuple[str, ...]:
@@ -173,13 +249,20 @@ def token_names(name: str, given: Names | None) -> tuple[str, ...]:
     Raises:
         UsageError: it is something else.
     """
-    several = _listed(given)
-    if given is None:
-        return ()
-    wrong = [type(each).__name__ for each in several if not isinstance(each, str | Integral)]
-    if wrong:
-        raise UsageError(f"{option(name)} is of type {wrong[0]}", "give tokens or positions")
-    return tuple(map(str, several))
+    kind, hint = str | Integral, "give tokens or positions"
+    return tuple(map(str, _several(name, given, kind, hint)))
+
+
+def _several(name: str, given: Any, kind: Any, hint: str) -> list[Any]:
+    several = [] if given is None else _listed(given)
+    for each in several:
+        if not isinstance(each, kind):
+            raise _of_type(name, each, hint)
+    return several
+
+
+def _of_type(name: str, value: object, hint: str) -> UsageError:
+    return UsageError(f"{option(name)} is of type {type(value).__name__}", hint)
 
 
 def one_name(given: str | int | None) -> str | None:

@@ -11,11 +11,10 @@ from attnviz.errors import option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
-from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
 from attnviz.kit.result import Result, mean_result
 from attnviz.kit.session import Session
-from attnviz.kit.values import layer_names, questions_of, which_heads
+from attnviz.kit.values import AnyModel, layer_names, loaded, model_of, questions_of, which_heads
 from attnviz.records.predict import Replacement
 
 Mlps: TypeAlias = Annotated[
@@ -145,7 +144,7 @@ def ablate(
     questions = questions_of(text, answer, versus)
     link = None if cut is None else link_named(cut, renormalise=renormalise)
     model = loaded(model)
-    options, which = text_options(model, bos, special, truncate), which_heads(layers, heads)
+    options, which = model._text_options(bos, special, truncate), which_heads(layers, heads)
     targets = Targets(which, layer_names("mlps", mlps), layer_names("whole_layers", whole_layers))
     results = list[Result[Any]]()
     for line, (one, word, other) in enumerate(questions, start=1):

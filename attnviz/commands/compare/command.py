@@ -14,11 +14,10 @@ from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import note_strange, note_texts, text_alone
-from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
-from attnviz.kit.values import check_text, one_name, transforms, which_heads
+from attnviz.kit.values import AnyModel, loaded, model_of, one_name, transforms, which_heads
 
 ComparedWord: TypeAlias = Annotated[
     g.OneToken | None,
@@ -107,12 +106,10 @@ def compare(
         AttnvizError: a text, a model or an option cannot be used; the message says
             what to do instead.
     """
-    for text in texts:
-        check_text(text)
     if against is not None:
         _check_one_text(texts, query)
     model = loaded(model)
-    options, which = text_options(model, bos, special, truncate), which_heads(layers, heads)
+    options, which = model._text_options(bos, special, truncate), which_heads(layers, heads)
     done = transforms(
         weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
     )

@@ -18,11 +18,10 @@ from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver, destination_of
 from attnviz.kit.lines import note_texts, text_alone
-from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, panel_option
 from attnviz.kit.result import Calculation
 from attnviz.kit.session import Session, as_flag
-from attnviz.kit.values import FilePath, check_text, head_names, one_name, path_of
+from attnviz.kit.values import AnyModel, FilePath, head_names, loaded, model_of, one_name, path_of
 from attnviz.models.placement import EMBEDDINGS
 from attnviz.records.trace import HeadTrace, Initialisation, Similarity, Way
 
@@ -195,9 +194,8 @@ def explain(
         return of_matrices(worked, str(matrices), telling)
     if text is None:
         raise UsageError("explain takes exactly one thing", "give a text, an example or matrices")
-    check_text(text)
     model = loaded(model, causal=causal and model == EMBEDDINGS)
-    options = text_options(model, bos, special, truncate, target)
+    options = model._text_options(bos, special, truncate, target)
     if causal and model.name != EMBEDDINGS:
         raise UsageError(f"{option('causal')} is for embeddings and for examples", "leave it out")
     if model.name == EMBEDDINGS:

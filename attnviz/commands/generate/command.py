@@ -20,7 +20,6 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, destination_of
 from attnviz.kit.formats import ROWS, Piece, record_chunks
 from attnviz.kit.lines import each_line, note_strange, say, text_alone
-from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import (
     Arguments,
     Call,
@@ -31,7 +30,16 @@ from attnviz.kit.option import (
     panel_option,
 )
 from attnviz.kit.session import Session
-from attnviz.kit.values import Messages, documents_of, prompt_of, which_heads, words
+from attnviz.kit.values import (
+    AnyModel,
+    Messages,
+    documents_of,
+    loaded,
+    model_of,
+    prompt_of,
+    which_heads,
+    words,
+)
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.tokens import Chat, Sampling
 from attnviz.records.transforms import How
@@ -202,7 +210,7 @@ def generate(
     documents, parts = documents_of(docs), words("segments", segments)
     text = prompt_of(prompt)
     model = loaded(model)
-    options = text_options(model, bos, special, truncate)
+    options = model._text_options(bos, special, truncate)
     if isinstance(text, Chat):
         if documents or parts or by:
             raise UsageError("a chat is the whole prompt", "leave its segments out")

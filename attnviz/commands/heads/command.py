@@ -20,12 +20,11 @@ from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import each_line, note_texts, text_or_capture
-from attnviz.kit.model import AnyModel, Loaded, loaded, model_of, text_options
-from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, panel_option
+from attnviz.kit.option import Arguments, Call, Cli, check_text, command_of, feature, panel_option
 from attnviz.kit.result import Result
 from attnviz.kit.scores import Probe, narrow, score_capture, score_probe, score_text
 from attnviz.kit.session import Session
-from attnviz.kit.values import FilePath, check_text, transforms, which_heads
+from attnviz.kit.values import AnyModel, FilePath, Loaded, loaded, model_of, transforms, which_heads
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import MetricName, RoleName
 
@@ -200,7 +199,7 @@ def heads(
     if isinstance(captured, Capture):
         return of_report(narrow(score_capture(captured, which, done), sort, role, top))
     model = loaded(model)
-    options = text_options(model, bos, special, truncate, target)
+    options = model._text_options(bos, special, truncate, target)
     if retrieval:
         return of_retrieval(measure_retrieval(model._loaded, Needles(), options), top)
     if circuits:
@@ -277,7 +276,8 @@ def command_line(
 
 def _score_lines(session: Session, call: Call[Result[Any]], model: Loaded) -> Result[Any]:
     """The scores on the labelled texts of a file; a bad line is left out."""
-    options = text_options(model, call["bos"], call["special"], call["truncate"], call["target"])
+    how = (call[name] for name in ("bos", "special", "truncate", "target"))
+    options = model._text_options(*how)
     which = which_heads(call["layers"], call["heads"])
 
     def run(line: str, number: int) -> LabelRun:

@@ -12,11 +12,19 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Pairs, run_texts
-from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
 from attnviz.kit.result import Result, mean_result
 from attnviz.kit.session import Session
-from attnviz.kit.values import questions_of, texts_of, token_names, which_heads, words
+from attnviz.kit.values import (
+    AnyModel,
+    loaded,
+    model_of,
+    questions_of,
+    texts_of,
+    token_names,
+    which_heads,
+    words,
+)
 from attnviz.records.predict import SiteKind
 
 SourceText: TypeAlias = Annotated[
@@ -115,7 +123,7 @@ def patch(
         wrong = f"there are {amount(len(questions), 'text')} and {amount(len(sources), 'source')}"
         raise UsageError(wrong, "give one source, or one for each text")
     model = loaded(model)
-    options, which = text_options(model, bos, special, truncate), which_heads(layers, heads)
+    options, which = model._text_options(bos, special, truncate), which_heads(layers, heads)
     positions, pairs = token_names("queries", query), words("align", align)
     results = list[Result[Any]]()
     for (ours, word, other), theirs in zip(questions, sources, strict=True):

@@ -10,11 +10,10 @@ from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, run_texts
-from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import Arguments, Call, command_of, feature, only, panel_option
 from attnviz.kit.result import Result, mean_result
 from attnviz.kit.session import Session
-from attnviz.kit.values import texts_of
+from attnviz.kit.values import AnyModel, loaded, model_of, texts_of
 
 EachPosition: TypeAlias = Annotated[
     bool,
@@ -97,7 +96,7 @@ def predict(
     texts = texts_of(text)
     model = loaded(model)
     reading = Reading(top, each, lens, attribute, answer, versus)
-    options = text_options(model, bos, special, truncate)
+    options = model._text_options(bos, special, truncate)
     found = [predict_text(model._loaded, one, options, reading) for one in texts]
     results = [
         Result(form_of(one), one, (one.capture,), _top=top, _line=line)

@@ -21,10 +21,17 @@ from attnviz.draw.titles import amount, duration, model_notes
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.lines import say
-from attnviz.kit.model import AnyModel, check_as_it_is, loaded, placement_of
 from attnviz.kit.option import Call, Cli, command_of, feature, panel_option
 from attnviz.kit.session import Session
-from attnviz.kit.values import FilePath, path_of, which_heads
+from attnviz.kit.values import (
+    AnyModel,
+    FilePath,
+    check_as_it_is,
+    loaded,
+    path_of,
+    placement_of,
+    which_heads,
+)
 from attnviz.kit.write import make_folder
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, written

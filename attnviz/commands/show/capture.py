@@ -14,12 +14,11 @@ from attnviz.inputs.captures import load_capture
 from attnviz.kit import options as g
 from attnviz.kit.choose import plan_heads
 from attnviz.kit.formats import choose_format
-from attnviz.kit.model import AnyModel, loaded, text_options
 from attnviz.kit.option import feature
 from attnviz.kit.options import HeadNames
 from attnviz.kit.prepare import prepare
 from attnviz.kit.result import notes_of
-from attnviz.kit.values import FilePath, check_text, path_of, which_heads
+from attnviz.kit.values import AnyModel, FilePath, loaded, path_of, which_heads
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture, FloatArray
@@ -211,11 +210,10 @@ def capture(
         AttnvizError: the text, the model or an option cannot be used; the message says
             what to do instead.
     """
-    check_text(text)
     model = loaded(model)
     inner, which = model._loaded, which_heads(layers, heads, everything=True)
     plan = plan_heads(inner.identity, inner.card.heads, which)
-    prepared = prepare(inner, text, text_options(model, bos, special, truncate, target))
+    prepared = prepare(inner, text, model._text_options(bos, special, truncate, target))
     recorded = prepared.record(plan.recorded, scores=scores)
     return AttentionCapture(prepared.with_norms(recorded) if weighted else recorded)
 

@@ -20,10 +20,10 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
 from attnviz.kit.formats import VIEWS, Piece
 from attnviz.kit.lines import each_line, note_strange, say, text_or_capture
-from attnviz.kit.model import AnyModel, loaded, text_options
 from attnviz.kit.option import (
     Call,
     check_number,
+    check_text,
     check_value,
     command_of,
     feature,
@@ -31,7 +31,7 @@ from attnviz.kit.option import (
 )
 from attnviz.kit.prepare import HeadOptions, TextOptions, verify
 from attnviz.kit.session import Session
-from attnviz.kit.values import check_text
+from attnviz.kit.values import AnyModel, loaded
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, Look
@@ -155,7 +155,7 @@ def show(
     what = show_of(request)  # its errors come before a model is loaded
     check_text(given)
     model = loaded(model)
-    how = text_options(model, bos, special, truncate, target)
+    how = model._text_options(bos, special, truncate, target)
     return Shown(show_text(model._loaded, given, how, what), request)
 
 

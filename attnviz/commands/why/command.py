@@ -10,11 +10,10 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import run_texts
-from attnviz.kit.model import AnyModel, loaded, model_of, text_options
 from attnviz.kit.option import Call, Cli, command_of, feature, panel_option
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
-from attnviz.kit.values import check_text, head_names, one_name
+from attnviz.kit.values import AnyModel, head_names, loaded, model_of, one_name
 from attnviz.records.parts import Group, Why, Write
 
 ASKED = "What is asked"
@@ -110,11 +109,10 @@ def why(
         AttnvizError: the text, the model or an option cannot be used; the message says
             what to do instead.
     """
-    check_text(text)
     model = loaded(model)
     named = one_name(query), one_name(key), one_name(versus)
     question = WhyQuestion(head_names(head), *named, group, top, depth, check)
-    found = ask_why(model._loaded, text, question, text_options(model, bos, special, truncate))
+    found = ask_why(model._loaded, text, question, model._text_options(bos, special, truncate))
     return Result(CONTRAST, found, (found.capture,), _top=top)
 
 
@@ -141,10 +139,9 @@ def writes(
     Raises:
         AttnvizError: as `why`.
     """
-    check_text(text)
     model = loaded(model)
     question = WhyQuestion(head_names(head), one_name(query))
-    options = text_options(model, bos, special, truncate)
+    options = model._text_options(bos, special, truncate)
     found = what_it_writes(model._loaded, text, question, options)
     return Result(WRITTEN, found, (found.capture,))
 
