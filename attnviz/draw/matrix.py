@@ -95,6 +95,10 @@ class SideLabels:
     labels: Sequence[str]
     positions: Sequence[int]
 
+    @property
+    def shown(self) -> list[str]:
+        return [self.labels[position] for position in self.positions]
+
 
 def sides_of(
     exhibit: Exhibit, queries: Sequence[str], keys: Sequence[str], orient: Orient

@@ -4,29 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from attnviz.commands.generate.answer import (
-    Answer,
-    AnswerShares,
-    Check,
-    KeyKind,
-    RowUnit,
-    View,
-)
+from attnviz.commands.generate.answer import Answer, AnswerShares, Check, KeyKind, RowUnit, View
 from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import draw, render
 from attnviz.commands.show.capture import AttentionCapture
 from attnviz.kit.option import check_value
 from attnviz.kit.result import Form, Result, notes_of
-from attnviz.records.rows import (
-    ABSENT,
-    LINE,
-    Column,
-    Field,
-    Fields,
-    JsonOutput,
-    Row,
-    measured,
-)
+from attnviz.records.rows import ABSENT, LINE, Column, Field, Fields, JsonOutput, Row, measured
 from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:

@@ -30,14 +30,7 @@ from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.prompts import Prompt
 from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.kit.budget import Budget
-from attnviz.kit.prepare import (
-    HeadOptions,
-    TextOptions,
-    encode,
-    fit,
-    loss_of,
-    unknown_words,
-)
+from attnviz.kit.prepare import HeadOptions, TextOptions, encode, fit, loss_of, unknown_words
 from attnviz.records.capture import Capture, FloatArray, LayerPattern, PatternBlock, Wanted, asked
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head, by_layer, choose_heads

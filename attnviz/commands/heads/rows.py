@@ -21,14 +21,7 @@ from attnviz.draw.titles import amount, caption, facts
 from attnviz.errors import Speller, readable
 from attnviz.kit.result import Form, Result
 from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport, Metric
-from attnviz.records.rows import (
-    Field,
-    Fields,
-    JsonOutput,
-    estimate_fields,
-    head_fields,
-    model_name,
-)
+from attnviz.records.rows import Field, Fields, JsonOutput, estimate_fields, head_fields, model_name
 
 OfReport: TypeAlias = tuple[HeadReport, HeadMetrics]
 

@@ -31,14 +31,7 @@ from attnviz.commands.atlas.record import (
     files_of,
     units,
 )
-from attnviz.commands.atlas.tables import (
-    GROUP,
-    SAID,
-    between,
-    columns,
-    import_parquet,
-    table_bytes,
-)
+from attnviz.commands.atlas.tables import GROUP, SAID, between, columns, import_parquet, table_bytes
 from attnviz.commands.scan.corpus import LONGEST, READ, longest_texts
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
 from attnviz.commands.scan.plan import WHOLE, ScanPlan, parts_of

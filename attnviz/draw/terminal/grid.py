@@ -7,7 +7,7 @@ the strongest of them.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 
@@ -190,54 +190,62 @@ def value_grid(
         style: of a share of that value.
         display: where it stands.
     """
-    counted = sum(name[1:].isdigit() for name in columns)
-    others = columns[counted:]
     margin = min(widest(names), display.width // 3) + 1
-    room = display.width - margin
     digits = digits_for(most)
     written = max((len(f"{v:z.{digits}f}") for v in values[~np.isnan(values)]), default=1)
-
-    def widths(cell: int) -> list[int]:
-        return [cell] * counted + [max(cell, len(name) + 1) for name in others]
-
-    fitting = [c for c in CELLS if c > written and sum(widths(c)) <= room]
-    cell = min(fitting, default=NARROW)
-    shown = max(0, min(counted, (room - sum(widths(cell)[counted:])) // cell))
-    kept = [*range(shown), *range(counted, len(columns))]
-    wide = [widths(cell)[i] for i in kept]
-    header = _header([columns[i] for i in kept], wide, numbers=cell > NARROW)
+    cell, widths = _fit(columns, written + 1, display.width - margin)
+    header = _header(columns, widths, numbers=cell > NARROW)
     yield Text(" " * margin + header, style="dim", no_wrap=True)
-    for name, row in zip(names, values[:, kept].tolist(), strict=True):
+    for name, row in zip(names, values.tolist(), strict=True):
         label = cut(name, margin - 1, unicode=display.unicode)
         line = Text(pad(fenced(label), margin), no_wrap=True, overflow="crop")
-        for value, width in zip(row, wide, strict=True):
-            said = f"{value:z.{digits}f}" if cell > NARROW else ""
-            line.append_text(_cell(value, most, width, said, style, display))
+        for i, width in widths.items():
+            said = f"{row[i]:z.{digits}f}" if cell > NARROW else ""
+            line.append_text(_cell(row[i], most, width, said, style, display))
         line.rstrip()
         yield line
     if cell == NARROW:
         sign = "" if display.color or not np.nanmin(values, initial=0.0) < 0 else ", - below 0"
         said = f"the strongest colour or shade is {most:.{digits}f} from 0{sign}"
         yield from folded(Text(said, style="dim"), display.width)
-    if shown < counted:
+    if left_out := [i for i in range(len(columns)) if i not in widths]:
         what = "layers" if columns[0].startswith("L") else "heads"
+        which = f"{what} {left_out[0]} to {left_out[-1]} are left out"
         picture = display.speller("output", "FILE.png")
-        said = f"{what} {shown} to {counted - 1} are left out: use a wider terminal, or {picture}"
+        said = f"{which}: use a wider terminal, or {picture}"
         yield from folded(Text(said, style="dim"), display.width)
 
 
-def _header(names: Sequence[str], widths: Sequence[int], *, numbers: bool) -> str:
+def _fit(columns: Sequence[str], least: int, room: int) -> tuple[int, dict[int, int]]:
+    """The width of a cell, and those of the columns that have room, by their places.
+
+    Cells hold numbers, `least` cells wide, where there is room for all columns.
+    """
+    counted = sum(name[1:].isdigit() for name in columns)
+
+    def others(cell: int) -> list[int]:
+        return [max(cell, len(name) + 1) for name in columns[counted:]]
+
+    fitting = [c for c in CELLS if c >= least and c * counted + sum(others(c)) <= room]
+    cell = min(fitting, default=NARROW)
+    shown = max(0, min(counted, (room - sum(others(cell))) // cell))
+    widths = dict.fromkeys(range(shown), cell)
+    return cell, widths | dict(zip(range(counted, len(columns)), others(cell), strict=True))
+
+
+def _header(columns: Sequence[str], widths: Mapping[int, int], *, numbers: bool) -> str:
     """The names above their columns: at the right end of numbers, else at the left, every second.
 
     A narrow column has no room for its letter.
     """
     line, start = "", 0
-    for i, (name, width) in enumerate(zip(names, widths, strict=True)):
+    for place, (i, width) in enumerate(widths.items()):
+        name = columns[i]
         if numbers:
             line += name.rjust(width - 1) + " "
         elif not name[1:].isdigit():
             line = line.ljust(start) + name
-        elif i % 2 == 0:
+        elif place % 2 == 0:
             line = line.ljust(start) + name[1:]
         start += width
     return line.rstrip()

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels, fenced
-from attnviz.draw.matrix import farthest, per_row, rows_sum_to_one, shown, strongest
+from attnviz.draw.matrix import SideLabels, cells_of, farthest, sides_of, strongest
 from attnviz.draw.terminal.around import heading, legend, map_heading
 from attnviz.draw.terminal.colors import (
     cell_style,
@@ -35,13 +35,6 @@ from attnviz.records.exhibit import Exhibit, Orient
 WIDEST_CELL, NUMBER_CELLS, PLAIN_CELLS = 14, (6, 5, 4), (2, 1)
 TALLEST_LABEL = 10
 LEVEL = 10  # cells from this width on have level labels, even if some are cut
-
-
-@dataclass(frozen=True)
-class _Side:
-    what: str
-    indices: tuple[int, ...]
-    labels: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -62,61 +55,51 @@ def render(
 ) -> list[RenderableType]:
     """The exhibit as coloured cells, one block per head, all on one scale."""
     display = display or Display()
-    matrices = [shown(exhibit, head_map) for head_map in exhibit.maps]
-    signed = exhibit.capture.signed
-    most = farthest(matrices) if signed else strongest(matrices)
-    sums = not signed and all(map(rows_sum_to_one, matrices))
-    rows, columns = _side(exhibit, "query", display), _side(exhibit, "key", display)
-    if orient == "key-rows":
-        rows, columns, matrices = columns, rows, [matrix.T for matrix in matrices]
+    signed, by_row = exhibit.capture.signed, exhibit.by_row
+    maps = [
+        cells_of(exhibit, head_map, None, by_row=by_row, orient=orient) for head_map in exhibit.maps
+    ]
+    weights = [cells.weights for cells in maps if cells.weights is not None]
+    most = farthest(weights) if signed else strongest(weights)
+    queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
+    keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
+    rows, columns = sides_of(exhibit, queries, keys, orient)
     layout = _layout(rows, columns, display)
+    seen, margin = slice(layout.columns), " " * (layout.label + 1)
+    header = column_labels(columns.shown[seen], columns.positions[seen], layout.cell, display)
     parts: list[RenderableType] = [*heading(exhibit, display)]
-    for head_map, matrix in zip(exhibit.maps, matrices, strict=True):
+    for head_map, cells, matrix in zip(exhibit.maps, maps, weights, strict=True):
         parts.append(Text())
         if len(exhibit.maps) > 1:
             parts.append(map_heading(exhibit, head_map, display))
-        parts += _header(columns, layout, display)
+        for line in header:
+            parts.append(Text((margin + line).rstrip(), no_wrap=True, overflow="crop"))
         full = farthest([matrix]) if signed else most
-        shares = matrix / full
-        if exhibit.by_row:
-            shares = per_row(matrix) if orient == "query-rows" else per_row(matrix.T).T
+        shares = cells.values if by_row else matrix / full
         parts += _rows(shares, matrix, rows, layout, display, signed=signed)
+    sums = not signed and all(cells.sums for cells in maps)
     below = legend(exhibit, display, most, numbers=layout.numbers, orient=orient, sums=sums)
     parts += [Text(), *below]
-    if layout.columns < len(columns.indices):
-        parts += folded(_left_out(columns, layout, display), display.width)
+    if layout.columns < len(columns.positions):
+        key = orient == "query-rows"
+        parts += folded(_left_out(columns, layout, display, key=key), display.width)
     return parts
 
 
-def _side(exhibit: Exhibit, what: str, display: Display) -> _Side:
-    captured, queries = exhibit.capture, what == "query"
-    tokens = captured.query_tokens if queries else captured.key_tokens
-    indices = exhibit.queries if queries else exhibit.keys
-    labels = distinct_labels(tokens, unicode=display.unicode)
-    return _Side(what, indices, tuple(labels[index] for index in indices))
-
-
-def _layout(rows: _Side, columns: _Side, display: Display) -> _Layout:
+def _layout(rows: SideLabels, columns: SideLabels, display: Display) -> _Layout:
     """The widest cells in which all columns fit; the narrowest, and fewer columns, if none do."""
-    label = min(widest(rows.labels), max(8, display.width // 5))
-    room, n = display.width - label - 1, max(1, len(columns.indices))
-    whole = min(WIDEST_CELL, widest(columns.labels) + 1)
+    label = min(widest(rows.shown), max(8, display.width // 5))
+    room, n = display.width - label - 1, max(1, len(columns.positions))
+    whole = min(WIDEST_CELL, widest(columns.shown) + 1)
     for cell in (*([whole] if whole > max(NUMBER_CELLS) else []), *NUMBER_CELLS, *PLAIN_CELLS):
         if cell * n <= room:
-            return _Layout(label, cell, len(columns.indices))
+            return _Layout(label, cell, len(columns.positions))
     return _Layout(label, 1, room)
-
-
-def _header(columns: _Side, layout: _Layout, display: Display) -> Iterator[Text]:
-    shown, margin = slice(layout.columns), " " * (layout.label + 1)
-    labels, indices = columns.labels[shown], columns.indices[shown]
-    for line in column_labels(labels, indices, layout.cell, display):
-        yield Text((margin + line).rstrip(), no_wrap=True, overflow="crop")
 
 
 def column_labels(
     labels: Sequence[str],
-    indices: Sequence[int],
+    positions: Sequence[int],
     cell: int,
     display: Display,
     tallest: int = TALLEST_LABEL,
@@ -126,8 +109,8 @@ def column_labels(
         cuts = (fenced(cut(label, cell - 1, unicode=display.unicode)) for label in labels)
         return ["".join(pad(label, cell - 1, right=True) + " " for label in cuts)]
     if cell == 1 and any(size > 1 for label in labels for _, size in _letters(label)):
-        # A wide letter does not fit a narrow column; the index is what `keys` takes, too.
-        labels = [str(index) for index in indices]
+        # A wide letter does not fit a narrow column; the position is what `keys` takes, too.
+        labels = list(map(str, positions))
     stacks = [
         [letter for letter, _ in _letters(cut(label, tallest, unicode=display.unicode))]
         for label in labels
@@ -151,17 +134,17 @@ def _letters(label: str) -> list[tuple[str, int]]:
 def _rows(
     shares: FloatArray,
     weights: FloatArray,
-    rows: _Side,
+    rows: SideLabels,
     layout: _Layout,
     display: Display,
     *,
     signed: bool,
 ) -> Iterator[Text]:
-    write = cell_of
+    write: Callable[..., tuple[str, Style | None]] = cell_of
     if signed:
         small = np.nanmax(np.abs(weights), initial=0.0) <= 1
-        write = partial(_cell, number_of=_less if small else _score, signed=True)
-    for label, row_shares, row_weights in zip(rows.labels, shares, weights, strict=True):
+        write = partial(cell_of, number_of=_less if small else _score, signed=True)
+    for label, row_shares, row_weights in zip(rows.shown, shares, weights, strict=True):
         line = Text(no_wrap=True, overflow="crop")
         label = fenced(cut(label, layout.label, unicode=display.unicode))
         line.append(pad(label, layout.label, right=True) + " ")
@@ -172,37 +155,6 @@ def _rows(
         if not display.color:
             line.rstrip()
         yield line
-
-
-def cell_of(share: float, weight: float, cell: int, display: Display) -> tuple[str, Style | None]:
-    """A cell, `cell` wide: `share` is the weight over the strongest of all; NaN is left blank."""
-    return _cell(share, weight, cell, display, number_of=_number, signed=False)
-
-
-def _cell(
-    share: float,
-    weight: float,
-    cell: int,
-    display: Display,
-    *,
-    number_of: Callable[[float, int], str],
-    signed: bool,
-) -> tuple[str, Style | None]:
-    numbers = cell >= min(NUMBER_CELLS)
-    if math.isnan(share):
-        return " " * cell, None
-    if display.color:
-        number = f"{number_of(weight, cell)} " if numbers else ""
-        style = signed_style(share, display) if signed else cell_style(share, display)
-        return number.rjust(cell), style
-    if numbers:
-        zero = shade_of(0, unicode=display.unicode)
-        number = zero if abs(weight) < 0.005 else number_of(weight, cell)
-        return f"{number} ".rjust(cell), None
-    # without colour there are no two sides: darker is higher
-    share = (share + 1) / 2 if signed else share
-    shade = shade_of(share, unicode=display.unicode)
-    return shade.ljust(cell) if share < 0.05 else shade * cell, None
 
 
 def _number(weight: float, cell: int) -> str:
@@ -223,12 +175,37 @@ def _less(difference: float, cell: int) -> str:
     return number if len(number) < cell else f"{difference:z.1f}".replace("0.", ".", 1)
 
 
-def _left_out(columns: _Side, layout: _Layout, display: Display) -> Text:
-    rest: Sequence[int] = columns.indices[layout.columns :]
-    what = "keys" if columns.what == "key" else "queries"
-    which = (
-        f"{what} {rest[0]} to {rest[-1]} are" if len(rest) > 1 else f"{columns.what} {rest[0]} is"
-    )
-    fewer = display.speller("keys" if columns.what == "key" else "queries", None)
-    hint = f"use {fewer}, a wider terminal, or {display.speller('output', 'FILE.png')}"
+def cell_of(
+    share: float,
+    weight: float,
+    cell: int,
+    display: Display,
+    *,
+    number_of: Callable[[float, int], str] = _number,
+    signed: bool = False,
+) -> tuple[str, Style | None]:
+    """A cell, `cell` wide: `share` is the weight over the strongest of all; NaN is left blank."""
+    numbers = cell >= min(NUMBER_CELLS)
+    if math.isnan(share):
+        return " " * cell, None
+    if display.color:
+        number = f"{number_of(weight, cell)} " if numbers else ""
+        style = signed_style(share, display) if signed else cell_style(share, display)
+        return number.rjust(cell), style
+    if numbers:
+        zero = shade_of(0, unicode=display.unicode)
+        number = zero if abs(weight) < 0.005 else number_of(weight, cell)
+        return f"{number} ".rjust(cell), None
+    # without colour there are no two sides: darker is higher
+    share = (share + 1) / 2 if signed else share
+    shade = shade_of(share, unicode=display.unicode)
+    return shade.ljust(cell) if share < 0.05 else shade * cell, None
+
+
+def _left_out(columns: SideLabels, layout: _Layout, display: Display, *, key: bool) -> Text:
+    rest: Sequence[int] = columns.positions[layout.columns :]
+    one, several = ("key", "keys") if key else ("query", "queries")
+    which = f"{several} {rest[0]} to {rest[-1]} are" if len(rest) > 1 else f"{one} {rest[0]} is"
+    picture = display.speller("output", "FILE.png")
+    hint = f"use {display.speller(several, None)}, a wider terminal, or {picture}"
     return Text(f"{which} left out: {hint}")

@@ -47,13 +47,7 @@ from attnviz.models.loaded import LoadedModel, TakeRows
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.predict import (
-    Intervention,
-    LogitConsumer,
-    LogitRows,
-    RunConsumer,
-    SourceRun,
-)
+from attnviz.records.predict import Intervention, LogitConsumer, LogitRows, RunConsumer, SourceRun
 from attnviz.records.tokens import GoOn, Sampling, Token
 from attnviz.records.trace import HeadTrace
 
