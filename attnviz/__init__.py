@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from attnviz.api import Model, load_model
     from attnviz.commands.ablate.command import ablate
+    from attnviz.commands.atlas.command import ScanAtlas, atlas
     from attnviz.commands.compare.command import compare
     from attnviz.commands.explain.command import explain
     from attnviz.commands.generate.command import generate
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from attnviz.commands.patch.command import patch
     from attnviz.commands.predict.command import predict
     from attnviz.commands.scan.command import scan
-    from attnviz.commands.scan.handle import ScanAtlas, atlas
     from attnviz.commands.show.capture import AttentionCapture, Link, capture, from_attention, load
     from attnviz.commands.show.command import ShowOptions, show
     from attnviz.commands.show.run import Shown
@@ -88,7 +88,7 @@ _HOME = {
     "attnviz.commands.patch.command": ("patch",),
     "attnviz.commands.predict.command": ("predict",),
     "attnviz.commands.scan.command": ("scan",),
-    "attnviz.commands.scan.handle": ("ScanAtlas", "atlas"),
+    "attnviz.commands.atlas.command": ("ScanAtlas", "atlas"),
     "attnviz.commands.show.command": ("ShowOptions", "show"),
     "attnviz.commands.show.run": ("Shown",),
     "attnviz.commands.verify": ("verify",),

@@ -78,7 +78,9 @@ class Form(Generic[T]):
         whole: the fields of the JSON object of a record that is more than its rows.
         archive: the facts and the arrays of (record), where it has a matrix; without rows, they
             are its JSON object, too.
-        top: how many parts the terminal names by default; then `terminal` takes their number, too.
+        top: how many parts the terminal names by default (0: it has more than one default); then
+            `terminal` takes their number, too.
+        named: so does `picture`, which names as many.
         mean: makes one record of those of several texts, where they have a mean.
         mean_form: the form of that mean, where it is another.
     """
@@ -93,6 +95,7 @@ class Form(Generic[T]):
     whole: Fields[T] | None = None
     archive: Maker | None = None
     top: int | None = None
+    named: bool = False
     mean: Callable[[Sequence[T]], Any] | None = None
     mean_form: "Form[Any] | None" = None
 
@@ -211,6 +214,8 @@ class Result(Generic[T]):
         """The picture, with what is to be said beside it; as `figure`."""
         draw: Callable[..., Drawn]
         draw = self._form.part("picture", "draws no picture")
+        if self._form.named:
+            look["top"] = self._top or self._form.top
         return draw(self.record, **look)
 
     def shown(self, display: Display) -> "Iterable[RenderableType]":

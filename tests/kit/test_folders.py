@@ -7,9 +7,7 @@ import pytest
 from attnviz.commands.atlas.headvis import new_folder
 from attnviz.errors import OutputError
 
-
-def own(name: str) -> bool:
-    return name.endswith(".js")
+OWN = r".*\.js"
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -19,7 +17,7 @@ def files(folder: Path) -> dict[str, str]:
 def test_a_new_folder_takes_the_place_of_the_old_one_at_the_end(tmp_path: Path) -> None:
     folder = tmp_path / "made"
     for content in ("one", "two"):
-        with new_folder(folder, own) as fresh:
+        with new_folder(folder, OWN) as fresh:
             (fresh / f"{content}.js").write_text(content)
             assert not (folder / f"{content}.js").exists()
         assert files(tmp_path) == {f"made/{content}.js": content}
@@ -27,11 +25,11 @@ def test_a_new_folder_takes_the_place_of_the_old_one_at_the_end(tmp_path: Path) 
 
 def test_an_error_leaves_the_old_folder_as_it_was(tmp_path: Path) -> None:
     folder = tmp_path / "made"
-    with new_folder(folder, own) as fresh:
+    with new_folder(folder, OWN) as fresh:
         (fresh / "a.js").write_text("old")
 
     def interrupted() -> None:
-        with new_folder(folder, own) as fresh:
+        with new_folder(folder, OWN) as fresh:
             (fresh / "a.js").write_text("new")
             raise KeyboardInterrupt
 
@@ -52,7 +50,7 @@ def test_nothing_of_a_user_is_replaced(tmp_path: Path, what: str) -> None:
         folder.mkdir()
         (folder / "mine.txt").write_text("mine")
     before = files(tmp_path)
-    with pytest.raises(OutputError), new_folder(folder, own):
+    with pytest.raises(OutputError), new_folder(folder, OWN):
         raise AssertionError("nothing may be written")
     assert files(tmp_path) == before
     assert folder.is_symlink() == (what == "link")

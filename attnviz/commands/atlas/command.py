@@ -1,202 +1,133 @@
 """`attnviz atlas`: the result of a scan."""
 
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from attnviz.commands.atlas import terminal as table
-from attnviz.commands.atlas.development import Development, develop
-from attnviz.commands.atlas.headlines import Scatter, one_head, scatter_of, two_scores
-from attnviz.commands.atlas.record import SCORES, Atlas, HeadAtlas, ScoreName
-from attnviz.commands.atlas.rows import (
-    ATLAS_ROW,
-    DEVELOPMENT_ROW,
-    PART_ROW,
-    developed,
-    head_chunks,
-    parts_of,
-    scatter_row,
-)
+from attnviz.commands.atlas.record import Atlas, HeadAtlas, ScoreName
+from attnviz.commands.atlas.rows import ALL_HEADS, DEVELOPMENT, ONE_HEAD, of_scatter
 from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads
-from attnviz.draw.titles import amount, model_notes
+from attnviz.commands.atlas.views import develop, one_head, scatter_of, size_of, two_scores
+from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver, deliver_result, destination_of
 from attnviz.kit.lines import say
-from attnviz.kit.option import command
-from attnviz.kit.result import Form, Result
+from attnviz.kit.option import Arguments, Call, check_number, command_of, feature
+from attnviz.kit.result import Result
 from attnviz.kit.session import Session
+from attnviz.kit.values import FilePath, path_of
 from attnviz.records.capture import Asked, asked
 from attnviz.records.rows import made_to_dict
 
-# What `attnviz atlas` shows besides its table: one head, two scores, several scans, a tree.
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
-class AtlasViews:
-    """What of the scan is shown."""
+class ScanAtlas(Result[Atlas]):
+    """The result of a scan; made by `attnviz.scan` and `attnviz.atlas`.
 
-    head: Annotated[
-        str | None,
-        g.heads_option(
-            "--head",
-            "-H",
-            metavar="HEAD",
-            help="Show all that was found of this head: L1H2 or 1.2. With several folders: how its "
-            "scores develop.",
-        ),
-    ] = None
-    plot: Annotated[
-        str | None,
-        g.look_option(
-            "--plot",
-            metavar="X,Y",
-            help="Show two scores of every head against each other, as in previous,induction, and "
-            "name the outliers. With -o FILE.png: a scatter plot.",
-        ),
-    ] = None
-    export: Annotated[
-        Literal["headvis"] | None,
-        g.output_option(
-            "--export",
-            help="Write the data tree that HeadVis and Neuronpedia's loaders read into the folder "
-            "-o.",
-        ),
-    ] = None
+    >>> with open("words.txt", "w") as file:
+    ...     print("the cat sat on the mat and the cat ran", file=file)
+    >>> found = attnviz.scan("words.txt", output="scanned", workers=1, heads="L1H2,L4H0")
+    >>> found.head("L4H0").row["documents"]
+    1
+    """
+
+    @property
+    def folder(self) -> str:
+        """The folder of the scan, as it was named."""
+        return self.record.folder
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+        return self.record.model
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """What was asked, over which files, with which versions."""
+        return self.record.asked
+
+    @property
+    def rows(self) -> list[Mapping[str, Any]]:
+        """A row for each head: `layer`, `head`, and each score with its error and its documents."""
+        return list(self.record.rows)
+
+    def to_columns(self) -> dict[str, Any]:
+        """The same as lists by column, as pandas.DataFrame and polars.DataFrame take them."""
+        return {name: [row[name] for row in self.rows] for name in self.rows[0]}
+
+    def figure(self, plot: str | None = None, **look: Any) -> "Figure":
+        """The scores of all heads as a picture: a grid each, or two against each other.
+
+        Args:
+            plot: two scores, `"previous,induction"`.
+            look: `cmap` and `dpi`; with `plot` also `top`, how many heads are named at most.
+
+        Raises:
+            UsageError: these are not two scores, or no such colour map.
+        """
+        if plot is None:
+            return super().figure(**look)
+        top = look.pop("top", None)
+        if top is not None:
+            check_number("top", top, 1, whole=True)
+        return of_scatter(scatter_of(self.record, *two_scores(plot)), top).figure(**look)
+
+    def head(self, name: str) -> HeadAtlas:
+        """All that was found of one head: `row`, `histograms`, `tokens` and `examples`.
+
+        Args:
+            name: as in `"L1H2"` or `"1.2"`.
+
+        Raises:
+            UsageError: the scan has no such head.
+            InputError: the result is damaged.
+        """
+        return read_head(self.record, one_head(self.record, name))
+
+    def __repr__(self) -> str:
+        heads = amount(len(self.record.rows), "head")
+        return f"<ScanAtlas of {self.model}: {heads}, {size_of(self.record.size)}>"
 
 
-def check_views(session: Session, folders: Sequence[str], viewed: AtlasViews) -> None:
-    """See that what was asked for fits together."""
-    if viewed.export is not None:
-        useless = ("head", "plot", "sort", "top", "format", g.Canvas)
-        session.refuse(*useless, wrong=f"does nothing for {option('export', viewed.export)}")
-    if len(folders) > 1:
-        session.refuse("plot", "export", wrong="is for one scan", hint="give one folder")
-    elif viewed.head is not None:
-        session.refuse("plot", "sort", wrong=f"does nothing for {option('head', viewed.head)}")
-    elif viewed.plot is not None:
-        session.refuse("sort", wrong=f"does nothing for {option('plot', viewed.plot)}")
+def _views(call: Arguments) -> None:
+    """What does nothing beside a view of the scan."""
+    if call.any_of("export"):
+        wrong = f"does nothing for {option('export', call['export'])}"
+        call.refuse("head plot sort top format cmap dpi", wrong)
+    if len(call.values.get("folders", ())) > 1:
+        call.refuse("plot export", "is for one scan", "give one folder")
+    elif call.any_of("head"):
+        call.refuse("plot sort", f"does nothing for {option('head', call['head'])}")
+    elif call.any_of("plot"):
+        call.refuse("sort", f"does nothing for {option('plot', call['plot'])}")
 
 
-def read_scan(session: Session, folder: str) -> Atlas:
-    """The result of a scan, with a line on stderr about layers without attention."""
-    whole = read_atlas(folder)
-    say(session, model_notes(whole.identity))
-    return whole
+@feature(_views)
+def atlas(folder: FilePath) -> ScanAtlas:
+    """The result of a scan.
 
+    >>> with open("words.txt", "w") as file:
+    ...     print("the cat sat on the mat and the cat ran", file=file)
+    >>> made = attnviz.scan("words.txt", output="scanned", workers=1, heads="L1H2")
+    >>> attnviz.atlas("scanned").rows[0]["head"]
+    2
 
-def made_of_scans(atlases: Sequence[Atlas]) -> Mapping[str, Any]:
-    """How what is shown of one scan, or of several, was made."""
-    given, made = asked(), [each.made for each in atlases]
-    if len(made) == 1:
-        return {**made[0], "options": {**made[0].get("options", {}), **given.options}}
-    models = [each.identity for each in atlases if each.identity]
-    scans = [dict(each) for each in made]
-    return made_to_dict((), models, Asked({**given.options, "scans": scans}))
-
-
-def show_head(session: Session, to: Destination, folder: str, name: str, top: int | None) -> None:
-    """One head: for a person, as one object, or as rows.
+    Args:
+        folder: what `attnviz.scan` wrote, or its URL.
 
     Raises:
-        UsageError: the scan has no such head, or a picture is asked for.
-        InputError: the result is damaged.
-        OutputError: the file or the stream cannot take it.
+        UsageError: pyarrow is not installed.
+        InputError: it holds no finished scan.
     """
-    if to.format.picture or to.format.name == "html":
-        raise UsageError(
-            f"{option('head', name)} has no {to.format.name}", f"leave {option('head')} out"
-        )
-    whole = read_scan(session, folder)
-    found = read_head(folder, whole.row(one_head(whole, name)))
-    if to.format.name == "json":
-        deliver(session, to, [(None, head_chunks(found, made_of_scans([whole]), top))])
-        return
-    form = Form[HeadAtlas](
-        "atlas",
-        PART_ROW,
-        lambda found, top, line: parts_of(found, top),
-        lambda found: str(found.head),
-        lambda found, display: table.render_head(whole, found, top, display),
-    )
-    deliver_result(session, to, Result(form, found, _top=top))
-
-
-def show_plot(
-    session: Session, to: Destination, whole: Atlas, names: str, top: int | None, canvas: g.Canvas
-) -> None:
-    """Two scores of every head."""
-    from attnviz.commands.atlas import scatter as view
-
-    scatter = scatter_of(whole, *two_scores(names))
-    form = Form[Scatter](
-        "atlas",
-        scatter_row(scatter.x, scatter.y),
-        lambda scatter, top, line: scatter.points,
-        lambda scatter: f"{scatter.x} and {scatter.y}",
-        lambda scatter, display: view.render(whole, scatter, top, display),
-        lambda scatter, **look: view.draw(whole, scatter, top=top, **look),
-    )
-    deliver_result(session, to, Result(form, scatter, _made=made_of_scans([whole])), canvas)
-
-
-def show_development(
-    session: Session,
-    to: Destination,
-    folders: Sequence[str],
-    head: str | None,
-    score: str | None,
-    top: int | None,
-    canvas: g.Canvas,
-) -> None:
-    """The scores of every head, or of one, over several scans.
-
-    Raises:
-        UsageError: the scans cannot be compared, or have no such head.
-        OutputError: the file or the stream cannot take it.
-    """
-    from attnviz.commands.atlas import development_shown as view
-
-    if to.format.name == "html":
-        raise UsageError("a page is of one scan", "give one folder")
-    atlases = [read_scan(session, folder) for folder in folders]
-    found = develop(folders, atlases)
-    heads = found.heads if head is None else (one_head(atlases[0], head),)
-    found = found.only(heads, [*SCORES] if score is None else (score,))
-
-    form = Form[Development](
-        "atlas",
-        DEVELOPMENT_ROW,
-        lambda found, top, line: developed(found),
-        lambda found: amount(len(folders), "scan"),
-        lambda found, display: view.render(found, top, display),
-        lambda found, **look: view.draw(found, top=top, **look),
-    )
-    deliver_result(session, to, Result(form, found, _made=made_of_scans(atlases)), canvas)
-
-
-def export_tree(session: Session, folder: str, tree: Path | None) -> None:
-    """The scan as a tree for HeadVis.
-
-    Raises:
-        UsageError: no folder is given for the tree.
-        InputError: the result is damaged.
-        OutputError: the tree cannot be written.
-    """
-    from attnviz.commands.atlas.headvis import write_headvis
-
-    if tree is None:
-        raise UsageError(
-            f"{option('export', 'headvis')} writes many files",
-            f"name their folder: {option('output', 'TREE')}",
-        )
-    whole = read_scan(session, folder)
-    written = write_headvis(tree, whole, read_heads(folder, whole.rows))
-    session.wrote(written)
+    whole = read_atlas(path_of("folder", folder))
+    models = [] if whole.identity is None else [whole.identity]
+    return ScanAtlas(ALL_HEADS, whole, models=models, _made=whole.made)
 
 
 EPILOG = """
@@ -222,9 +153,10 @@ COMMON = "head sort top plot format output quiet".split()
 """The options that the short help lists."""
 
 
-@command
-def atlas(
+@command_of(atlas, "folders sort top head plot export canvas screen output noise")
+def command_line(
     session: Session,
+    call: Call[ScanAtlas],
     *,
     folders: Annotated[
         list[str],
@@ -252,59 +184,106 @@ def atlas(
             "In a plot: name K heads at most.",
         ),
     ] = None,
-    viewed: AtlasViews,
+    head: Annotated[
+        str | None,
+        g.heads_option(
+            "--head",
+            "-H",
+            metavar="HEAD",
+            help="Show all that was found of this head: L1H2 or 1.2. With several folders: how its "
+            "scores develop.",
+        ),
+    ] = None,
+    plot: Annotated[
+        str | None,
+        g.look_option(
+            "--plot",
+            metavar="X,Y",
+            help="Show two scores of every head against each other, as in previous,induction, and "
+            "name the outliers. With -o FILE.png: a scatter plot.",
+        ),
+    ] = None,
+    export: Annotated[
+        Literal["headvis"] | None,
+        g.output_option(
+            "--export",
+            help="Write the data tree that HeadVis and Neuronpedia's loaders read into the folder "
+            "-o.",
+        ),
+    ] = None,
     canvas: g.Canvas,
     screen: g.Screen,
     output: g.PageOutput,
     noise: g.Noise,
 ) -> None:
     """Show what a scan found: every head's scores, the means over documents."""
-    check_views(session, folders, viewed)
-    folder = folders[0]
-    if viewed.export is not None:
-        export_tree(session, folder, output.output)
+    if export is not None:
+        _export_tree(session, call, folders[0], output.output)
         return
     to = destination_of(session, output)
-    if len(folders) > 1:
-        show_development(session, to, folders, viewed.head, sort, top, canvas)
+    form, several = to.format, len(folders) > 1
+    if several and form.name == "html":
+        raise UsageError("a page is of one scan", "give one folder")
+    if head is not None and not several and (form.picture or form.name == "html"):
+        raise UsageError(
+            f"{option('head', head)} has no {form.name}", f"leave {option('head')} out"
+        )
+    scans = [_read(session, call, folder) for folder in folders]
+    whole = scans[0].record
+    if form.name == "html":
+        _show_page(session, to, whole, sort, plot)
         return
-    if viewed.head is not None:
-        show_head(session, to, folder, viewed.head, top)
-        return
-    whole = read_scan(session, folder)
-    if to.format.name == "html":
-        show_page(session, to, folder, whole, sort, viewed.plot)
-        return
-    if viewed.plot is not None:
-        show_plot(session, to, whole, viewed.plot, top, canvas)
-        return
-    found, made = whole.sorted_by(sort), made_of_scans([whole])
-    deliver_result(session, to, Result(SCORES_OF_HEADS, found, _top=top, _made=made), canvas)
+    result: Result[Any]
+    if several:
+        development = develop(folders, [scan.record for scan in scans], head, sort)
+        result = Result(DEVELOPMENT, development, _top=top)
+    elif head is not None:
+        found = scans[0].head(head)
+        result = Result(ONE_HEAD, found if form.name == "txt" else found.first(top), _top=top)
+    elif plot is not None:
+        result = of_scatter(scatter_of(whole, *two_scores(plot)), top)
+    else:
+        result = Result(ALL_HEADS, whole.sorted_by(sort) if sort else whole, _top=top)
+    deliver_result(session, to, replace(result, _made=_made_of(scans)), canvas)
 
 
-SCORES_OF_HEADS = Form[Atlas](
-    "atlas",
-    ATLAS_ROW,
-    lambda whole, top, line: whole.rows[:top],
-    lambda whole: whole.model,
-    "attnviz.commands.atlas.terminal:render_atlas",
-    "attnviz.commands.atlas.picture:draw",
-    top=sys.maxsize,
-)
+def _read(session: Session, call: Call[ScanAtlas], folder: str) -> ScanAtlas:
+    """The result of a scan, with a line on stderr about layers without attention."""
+    scan = call(folder=folder)
+    say(session, scan.notes)
+    return scan
 
 
-# `attnviz atlas -o FILE.html`: the result of a scan as a page.
+def _made_of(scans: Sequence[ScanAtlas]) -> Mapping[str, Any]:
+    """How what is shown of one scan, or of several, was made."""
+    options, made = asked().options, [scan.record.made for scan in scans]
+    if len(scans) == 1:
+        return {**made[0], "options": {**made[0].get("options", {}), **options}}
+    models = [model for scan in scans for model in scan.models]
+    return made_to_dict((), models, Asked({**options, "scans": list(map(dict, made))}))
 
 
-def show_page(
-    session: Session, to: Destination, folder: str, whole: Atlas, sort: str | None, plot: str | None
+def _export_tree(session: Session, call: Call[ScanAtlas], folder: str, tree: Path | None) -> None:
+    """The scan as a tree for HeadVis."""
+    from attnviz.commands.atlas.headvis import write_headvis
+
+    if tree is None:
+        raise UsageError(
+            f"{option('export', 'headvis')} writes many files",
+            f"name their folder: {option('output', 'TREE')}",
+        )
+    whole = _read(session, call, folder).record
+    session.wrote(write_headvis(tree, whole, read_heads(whole)))
+
+
+def _show_page(
+    session: Session, to: Destination, whole: Atlas, sort: str | None, plot: str | None
 ) -> None:
     """The page of a scan, which opens on the head with the most of a score, or on two scores."""
     from attnviz.commands.atlas.page import page_of, start_of, write_page
 
     session.refuse("top", wrong="does nothing for html", hint="a page shows every head")
-    start = start_of(whole, sort)
-    heads = session.progress(read_heads(folder, whole.rows), "head")
+    start, heads = start_of(whole, sort), session.progress(read_heads(whole), "head")
     if plot is not None:
         x, y = two_scores(plot)
         start = replace(start, x=x, y=y)

@@ -17,7 +17,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import Any
@@ -35,10 +35,9 @@ INTERVALS = 5
 BINS = 20  # of the largest weight, in a scan
 TOKENS = 50
 DIGITS = 4
-ENTRIES = ("config.json", "scatter_data.json", "server_config.json", "attributions", "heads")
+ENTRIES = r"(config|scatter_data|server_config)\.json|attributions|heads"
 PUBLISHED = ("schema", "revision", "engine", "split", "key", "length", "documents", "seed")
 """What the tree says of the manifest: not which files of the user's were read."""
-HEAD_FILE = re.compile(r"L\d+H\d+\.json")
 OWN = (
     *("self_attention_score", "prev_token_score", "pattern_entropy"),
     *("qk_distance", "qk_distance_variance", "induction_score"),
@@ -82,9 +81,9 @@ def write_headvis(tree: Path, atlas: Atlas, heads: Iterable[HeadAtlas]) -> Path:
     """
     folder = tree / file_name(model_of(atlas), "model") / "headvis"
     folder /= file_name(corpus_of(atlas), "corpus")
-    check_replaced(folder / "heads", lambda name: HEAD_FILE.fullmatch(name) is not None)
-    check_replaced(folder / "attributions", "manifest.json".__eq__)
-    with new_folder(folder, ENTRIES.__contains__) as fresh:
+    check_replaced(folder / "heads", r"L\d+H\d+\.json")
+    check_replaced(folder / "attributions", r"manifest\.json")
+    with new_folder(folder, ENTRIES) as fresh:
         make_folder(fresh / "heads")
         make_folder(fresh / "attributions")
         for head in heads:
@@ -232,41 +231,44 @@ def config_object(atlas: Atlas) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def new_folder(path: Path, own: Callable[[str], bool]) -> Iterator[Path]:
+def new_folder(path: Path, own: str) -> Iterator[Path]:
     """A folder to write into, which takes the place of `path` at the end.
 
-    If anything happens before (an error, Ctrl-C), it is gone, and an old one stays as it was.
-
-    Args:
-        path: the folder. One that is there is replaced, if it holds nothing but own files.
-        own: whether a file of this name may be lost.
+    If anything happens before (an error, Ctrl-C), it is gone, and an old one stays as it was. One
+    that is there is replaced if it holds nothing but own files, whose names match `own`.
 
     Raises:
         OutputError: the folder cannot be written, or holds something else.
     """
     check_replaced(path, own)
-    temporary = _beside(path)
-    make_folder(temporary)
+    fresh, old = _beside(path), _beside(path)
+    make_folder(fresh)
     try:
-        yield temporary
+        yield fresh
         with as_output_error(path):
-            _take_place(temporary, path)
+            if path.exists():
+                path.rename(old)
+            fresh.rename(path)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if old.exists() and not path.exists():
+            old.rename(path)
+        shutil.rmtree(fresh, ignore_errors=True)
         raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
-def check_replaced(path: Path, own: Callable[[str], bool]) -> None:
+def check_replaced(path: Path, own: str) -> None:
     """Check early that a folder can be written, and that nothing of a user's is lost by it.
 
     Raises:
-        OutputError: it cannot, or holds something else.
+        OutputError: it cannot, or holds files whose names do not match `own`.
     """
     check_folder(path)
     if not os.path.lexists(path):
         return
     with as_output_error(path):
-        others = [] if path.is_symlink() else [each for each in os.listdir(path) if not own(each)]
+        entries = [] if path.is_symlink() else os.listdir(path)
+    others = [name for name in entries if not re.fullmatch(own, name)]
     if path.is_symlink() or others:
         what = "is a link" if path.is_symlink() else f"holds other files, such as {others[0]!r}"
         raise OutputError(f"{str(path)!r} {what}", "move it away, or " + ELSEWHERE)
@@ -274,17 +276,3 @@ def check_replaced(path: Path, own: Callable[[str], bool]) -> None:
 
 def _beside(path: Path) -> Path:
     return path.with_name(f".attnviz-{secrets.token_hex(8)}.tmp")
-
-
-def _take_place(new: Path, path: Path) -> None:
-    """Give the new folder its name; the old one goes only when that is done."""
-    old = _beside(path)
-    if path.exists():
-        path.rename(old)
-    try:
-        new.rename(path)
-    except BaseException:
-        if old.exists():
-            old.rename(path)
-        raise
-    shutil.rmtree(old, ignore_errors=True)

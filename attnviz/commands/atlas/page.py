@@ -1,27 +1,27 @@
 """The result of a scan as a page: one file, or one beside a folder with a script for each head."""
 
 import os
-import re
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
+from itertools import chain
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 
 from attnviz.commands.atlas.headvis import new_folder
 from attnviz.commands.atlas.record import SCORES, Atlas, HeadAtlas, HeadExample
+from attnviz.commands.atlas.tables import read_heads
 from attnviz.draw.labels import VIRIDIS
 from attnviz.draw.page import document
 from attnviz.draw.page.document import COMMON, beside, filled, policy, safe_json, source
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option, readable
 from attnviz.kit.write import encoded, write_bytes
-from attnviz.records.metrics import METRICS, ROLES, Score
+from attnviz.records.metrics import METRICS, ROLES
 
 # The page of a scan: all heads by their scores, and one head with all that was found of it.
 #
@@ -93,7 +93,7 @@ def page_chunks(
     """The page, piece by piece.
 
     `heads`: for a page of one file, what `head_json` gives of each head, in the order of rows;
-    `folder`: else the folder beside the page that holds `head_script` of each, as a URL.
+    `folder`: else the folder beside the page that holds a script for each, as a URL.
     """
     style, script = source(*STYLES), source(*SCRIPTS)
     apart = heads is None
@@ -108,8 +108,8 @@ def page_chunks(
         "script": script,
     }
     yield filled(before, values)
-    for row, head in zip(atlas.rows, heads or (), strict=False):
-        yield f'<script type="application/json" id="head-{head_name(row)}">{head}</script>\n'
+    for head, content in zip(atlas.heads, heads or (), strict=False):
+        yield f'<script type="application/json" id="head-{head}">{content}</script>\n'
     yield after
 
 
@@ -117,7 +117,7 @@ def head_json(head: HeadAtlas, scan: str) -> str:
     """All that was found of a head, as JSON that can stand in a page; `scan`: `scan_id`."""
     found = {
         "scan": scan,
-        "head": head_name(head.row),
+        "head": str(head.head),
         "sampled": head.sampled,
         "histograms": {
             name: [[bin.start, bin.end, _short(bin.value)] for bin in bins]
@@ -130,16 +130,6 @@ def head_json(head: HeadAtlas, scan: str) -> str:
         "examples": [_example(example) for example in head.examples],
     }
     return safe_json(found)
-
-
-def head_script(content: str) -> str:
-    """The script beside the page that hands it a head; `content`: what `head_json` gives."""
-    return f"attnvizHead({content});\n"
-
-
-def head_name(row: Mapping[str, Any]) -> str:
-    """As in L5H1: made of numbers, as a name may be anything in a stranger's table."""
-    return f"L{int(row['layer'])}H{int(row['head'])}"
 
 
 def scan_id(atlas: Atlas) -> str:
@@ -155,19 +145,22 @@ def _facts(atlas: Atlas, start: AtlasStart) -> Mapping[str, object]:
         "title": _title(atlas),
         "about": _about(atlas),
         "documents": atlas.size[0],
-        "heads": [[head_name(row), int(row["layer"]), int(row["head"])] for row in atlas.rows],
-        "scores": [_explained(score) for score in SCORES.values()],
+        "heads": [[str(head), *head] for head in atlas.heads],
+        "scores": [
+            {
+                "name": score.name,
+                "label": score.label,
+                "unit": score.unit,
+                "says": score.meaning,
+                "digits": {"tokens": 2, "tokens²": 1}.get(score.unit, 3),
+            }
+            for score in SCORES.values()
+        ],
         "values": _values(atlas),
         "start": vars(start),
         "colors": {"light": VIRIDIS, "dark": VIRIDIS},  # a dot of no score is seen, too
         "levels": LEVELS,
     }
-
-
-def _explained(score: Score) -> Mapping[str, object]:
-    digits = {"tokens": 2, "tokens²": 1}.get(score.unit, 3)
-    about = {"name": score.name, "label": score.label, "unit": score.unit}
-    return {**about, "says": score.meaning, "digits": digits}
 
 
 def _title(atlas: Atlas) -> str:
@@ -238,21 +231,22 @@ def write_page(
 ) -> Path | None:
     """Write the page, and where it would be too large for one file, a folder of heads beside it.
 
-    The folder is written before the page; at most `LARGEST` bytes of heads are in memory. `path`:
+    The folder is written before the page; about `LARGEST` bytes of heads are in memory. `path`:
     the page; atlas.html gets the folder atlas_heads, which is returned. `start`: what is shown at
     first; else `start_of` chooses.
     """
-    made, start = _Heads(atlas, iter(heads)), start or start_of(atlas)
-    page = _one_file(atlas, made, start)
+    start, search = start or start_of(atlas), Search()
+    contents = _contents(atlas, heads, search)
+    page, kept = _one_file(atlas, contents, search, start)
     if page is not None:
         write_bytes(path, page)
         return None
     folder = path.with_name(f"{path.stem}_heads")
-    with new_folder(folder, is_head) as fresh:
-        for row, head in zip(atlas.rows, made.all(), strict=True):
-            write_bytes(fresh / f"{head_name(row)}.js", head_script(head).encode())
+    with new_folder(folder, r"L\d+H\d+\.js") as fresh:
+        for head, content in zip(atlas.heads, chain(kept, contents), strict=True):
+            write_bytes(fresh / f"{head}.js", f"attnvizHead({content});\n".encode())
     name = quote(os.fsencode(folder.name), safe="")
-    write_bytes(path, encoded(page_chunks(atlas, start, made.search, folder=name)))
+    write_bytes(path, encoded(page_chunks(atlas, start, search, folder=name)))
     return folder
 
 
@@ -262,7 +256,9 @@ def page_of(atlas: Atlas, heads: Iterable[HeadAtlas], start: AtlasStart | None =
     Raises:
         UsageError: it would be too large.
     """
-    page = _one_file(atlas, _Heads(atlas, iter(heads)), start or start_of(atlas))
+    search = Search()
+    contents = _contents(atlas, heads, search)
+    page, _ = _one_file(atlas, contents, search, start or start_of(atlas))
     if page is None:
         raise UsageError(
             f"the page of {amount(len(atlas.rows), 'head')} is larger than {LARGEST:,} bytes, and "
@@ -272,16 +268,39 @@ def page_of(atlas: Atlas, heads: Iterable[HeadAtlas], start: AtlasStart | None =
     return page
 
 
-def is_head(name: str) -> bool:
-    """Whether a file of this name is a head of a page."""
-    return re.fullmatch(r"L\d+H\d+\.js", name) is not None
+def whole_page(atlas: Atlas) -> list[bytes]:
+    """The page of a scan that lies in a folder."""
+    return [page_of(atlas, read_heads(atlas))]
+
+
+def _contents(atlas: Atlas, heads: Iterable[HeadAtlas], search: Search) -> Iterator[str]:
+    """Each head as JSON, made as it comes; its tokens are added to the search."""
+    scan = scan_id(atlas)
+    for number, head in enumerate(heads):
+        search.add(number, head)
+        yield head_json(head, scan)
+
+
+def _one_file(
+    atlas: Atlas, contents: Iterable[str], search: Search, start: AtlasStart
+) -> tuple[bytes | None, list[str]]:
+    """The page as one file, None where that would be too large; and the heads that it has."""
+    kept, size = list[str](), 0
+    for content in contents:
+        kept.append(content)
+        size += len(content)
+        if size > LARGEST:
+            return None, kept
+    page = b"".join(encoded(page_chunks(atlas, start, search, kept)))
+    return (page if len(page) <= LARGEST else None), kept
 
 
 def start_of(atlas: Atlas, score: str | None = None) -> AtlasStart:
     """What the page shows at first: the head with the largest value of this score.
 
     Without a score, it is one by which a newcomer learns what a head can do: the first that makes a
-    role (`analyses/heads.py`) of some head; where none does, the one with the largest value of all.
+    role (`records/metrics.py`) of some head; where none does, the one with the largest value of
+    all.
     """
     best = {}
     for name in TELLING if score is None else (score,):
@@ -294,42 +313,3 @@ def start_of(atlas: Atlas, score: str | None = None) -> AtlasStart:
     roles = [r.metric for r in ROLES if r.metric in best and best[r.metric][0] >= r.least]
     chosen = roles[0] if roles else max(best, key=lambda name: best[name][0])
     return AtlasStart(-best[chosen][1], chosen, telling=True)
-
-
-@dataclass
-class _Heads:
-    """The heads of a page as JSON, made as they come; the tokens of all of them are kept."""
-
-    atlas: Atlas
-    heads: Iterator[HeadAtlas]
-    search: Search = field(default_factory=Search)
-    kept: deque[str] = field(default_factory=deque)
-
-    def up_to(self, size: int) -> bool:
-        """Keep them, up to this size together; whether that was all of them."""
-        for head in self._made():
-            self.kept.append(head)
-            size -= len(head)
-            if size < 0:
-                return False
-        return True
-
-    def all(self) -> Iterator[str]:
-        """Those that were kept, and then the others."""
-        while self.kept:
-            yield self.kept.popleft()
-        yield from self._made()
-
-    def _made(self) -> Iterator[str]:
-        scan = scan_id(self.atlas)
-        places = {head_name(row): i for i, row in enumerate(self.atlas.rows)}
-        for head in self.heads:
-            self.search.add(places[head_name(head.row)], head)
-            yield head_json(head, scan)
-
-
-def _one_file(atlas: Atlas, made: _Heads, start: AtlasStart) -> bytes | None:
-    if not made.up_to(LARGEST):
-        return None
-    page = b"".join(encoded(page_chunks(atlas, start, made.search, made.kept)))
-    return page if len(page) <= LARGEST else None

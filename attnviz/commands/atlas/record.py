@@ -279,7 +279,7 @@ class HeadExample:
 
 @dataclass(frozen=True, eq=False)
 class HeadAtlas:
-    """All that a scan found of one head; `row` is that of `Atlas.rows`.
+    """All that a scan found of one head; `row` is that of `Atlas.rows`, `model` the model's name.
 
     `sampled`: over how many windows the tokens were counted; each side's with the most mass first.
     """
@@ -289,23 +289,31 @@ class HeadAtlas:
     tokens: Mapping[TokenSide, Sequence[TokenMass]]
     examples: Sequence[HeadExample]
     sampled: int = 0
+    model: str = ""
 
     @property
     def head(self) -> Head:
-        return Head(self.row["layer"], self.row["head"])
+        return head_of(self.row)
+
+    def first(self, most: int | None) -> "HeadAtlas":
+        """The same with at most so many tokens of each side, and examples; None: all."""
+        tokens = {side: masses[:most] for side, masses in self.tokens.items()}
+        return replace(self, tokens=tokens, examples=self.examples[:most])
 
 
 @dataclass(frozen=True, eq=False)
 class Atlas:
     """The scores of every head, as `heads.parquet` has them; `model` is its name.
 
-    `asked`: the manifest of the scan; `identity`: the model as it was loaded.
+    `asked`: the manifest of the scan; `identity`: the model as it was loaded; `folder`: where the
+    tables are, as it was named.
     """
 
     model: str
     rows: Sequence[Mapping[str, Any]]
     asked: Mapping[str, Any] = field(default_factory=dict)
     identity: ModelIdentity | None = None
+    folder: str = ""
 
     @property
     def made(self) -> Mapping[str, Any]:
@@ -313,26 +321,29 @@ class Atlas:
         made: Mapping[str, Any] = self.asked.get("result", {}).get("made", {})
         return made
 
-    def sorted_by(self, score: str | None) -> "Atlas":
+    def sorted_by(self, score: str) -> "Atlas":
         """The same heads in this order, the largest first; heads without the score last."""
-        rows = list(self.rows)
-        if score is not None:
-            rows.sort(key=lambda row: (row[score] is None, -(row[score] or 0.0)))
-        return replace(self, rows=rows)
+        order = sorted(self.rows, key=lambda row: (row[score] is None, -(row[score] or 0.0)))
+        return replace(self, rows=order)
 
     @property
     def heads(self) -> tuple[Head, ...]:
         """The heads that were scanned, in the order of the rows."""
-        return tuple(Head(row["layer"], row["head"]) for row in self.rows)
+        return tuple(map(head_of, self.rows))
 
-    def row(self, head: Head) -> Mapping[str, Any]:
-        """The row of a head that was scanned."""
-        return self.rows[self.heads.index(head)]
+    def values(self, column: str) -> FloatArray64:
+        """A column of the rows (heads), NaN where nothing could be measured."""
+        return np.array([row[column] for row in self.rows], np.float64)
 
     @property
     def size(self) -> tuple[int, int]:
         """How many documents and tokens were counted."""
         return int(self.rows[0]["documents"]), int(self.rows[0]["tokens"])
+
+
+def head_of(row: Mapping[str, Any]) -> Head:
+    """The head of a row of any table."""
+    return Head(row["layer"], row["head"])
 
 
 # What a scan reads: a corpus in shards, and the documents of each.

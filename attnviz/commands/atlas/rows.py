@@ -1,12 +1,15 @@
 """What a scan found as rows, and all that it found of one head as a JSON object."""
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import Any, Literal, TypeAlias
 
-from attnviz.commands.atlas.development import Development
-from attnviz.commands.atlas.headlines import HeadPoint
-from attnviz.commands.atlas.record import SCORES, Bin, HeadAtlas, HeadExample, TokenMass
+from attnviz.commands.atlas.record import SCORES, Atlas, Bin, HeadAtlas, HeadExample, TokenMass
+from attnviz.commands.atlas.views import Development, HeadPoint, Scatter
+from attnviz.draw.titles import amount
+from attnviz.kit.result import Form, Result
 from attnviz.records.rows import (
     ERROR,
     HEAD,
@@ -21,7 +24,6 @@ from attnviz.records.rows import (
     head_fields,
     list_of,
     measured,
-    to_json,
 )
 
 
@@ -38,11 +40,12 @@ def _scores() -> Iterator[Field[Row]]:
         yield _item(f"{name}_documents", int, "In how many documents it was measured.")
 
 
+PLACE = (_item("layer", int, LAYER), _item("head", int, HEAD))
 COUNTED = tuple(_item(name, int) for name in ("documents", "windows", "tokens"))
 ATLAS_ROW = Fields[Row](
     "AtlasRow",
     "The scores of a head over a corpus.",
-    (_item("layer", int, LAYER), _item("head", int, HEAD), *_scores(), *COUNTED),
+    (*PLACE, *_scores(), *COUNTED),
 )
 
 
@@ -76,8 +79,8 @@ PART_ROW = Fields[HeadPart](
 )
 
 
-def parts_of(head: HeadAtlas, top: int | None = None) -> Iterator[HeadPart]:
-    """Scores, bins, and the first `top` tokens of each side and examples.
+def parts_of(head: HeadAtlas) -> Iterator[HeadPart]:
+    """Scores, bins, tokens and examples.
 
     `value`: of a score its mean, of a token its mass, of an example its largest weight, first row
     and column left out; `n`: the documents of a score, the windows sampled for a token.
@@ -90,10 +93,10 @@ def parts_of(head: HeadAtlas, top: int | None = None) -> Iterator[HeadPart]:
         for each in bins:
             yield head, {"part": "histogram", "name": histogram, **vars(each)}
     for side, tokens in head.tokens.items():
-        for token in tokens[:top]:
+        for token in tokens:
             mass = {"value": token.mass, "n": head.sampled}
             yield head, {"part": "token", "name": side, **vars(token), **mass}
-    for example in head.examples[:top]:
+    for example in head.examples:
         place = {"path": example.path, "start": example.start, "n": example.window}
         found = {"part": "example", "name": example.kind, "value": example.largest, **place}
         if example.strongest is not None:
@@ -164,8 +167,6 @@ def developed(development: Development) -> Iterator[Developed]:
 # All that a scan found of one head as one JSON object.
 
 
-Whole: TypeAlias = tuple[HeadAtlas, int | None]
-"""A head, and how many tokens of each side and examples are written."""
 SCANNED = Fields[Row]("Scanned", "How much was scanned.", COUNTED)
 SCORE = Fields[tuple[Row, str]](
     "ScoreObject",
@@ -203,39 +204,85 @@ EXAMPLE = Fields[HeadExample](
         Field("weights", list[float]),
     ),
 )
-HEAD_ATLAS = Fields[
-    Whole
-](
+HEAD_ATLAS = Fields[HeadAtlas](
     "HeadAtlasObject",
     "`attnviz atlas FOLDER --head HEAD -f json`.",
     (
-        Field("schema", str, "", lambda whole: SCHEMA),
-        Field("command", Literal["atlas"], "", lambda whole: "atlas"),
-        Field("made", MADE, "", lambda whole: None),  # the result knows it
-        *head_fields(lambda whole: whole[0].head),
-        Field("scanned", SCANNED, "", lambda whole: whole[0].row),
-        Field("sampled_windows", int, "", lambda whole: whole[0].sampled),
+        Field("schema", str, "", lambda head: SCHEMA),
+        Field("command", Literal["atlas"], "", lambda head: "atlas"),
+        Field("made", MADE, "", lambda head: None),  # the result knows it
+        *head_fields(lambda head: head.head),
+        Field("scanned", SCANNED, "", lambda head: head.row),
+        Field("sampled_windows", int, "", lambda head: head.sampled),
         Field(
-            "scores",
-            dict_of(SCORE),
-            "",
-            lambda whole: {name: (whole[0].row, name) for name in SCORES},
+            "scores", dict_of(SCORE), "", lambda head: {name: (head.row, name) for name in SCORES}
         ),
-        Field("histograms", dict_of(list_of(BIN)), "", lambda whole: whole[0].histograms),
-        Field(
-            "tokens",
-            dict_of(list_of(MASS)),
-            "",
-            lambda whole: {side: found[: whole[1]] for side, found in whole[0].tokens.items()},
-        ),
-        Field("examples", list_of(EXAMPLE), "", lambda whole: whole[0].examples[: whole[1]]),
+        Field("histograms", dict_of(list_of(BIN))),
+        Field("tokens", dict_of(list_of(MASS))),
+        Field("examples", list_of(EXAMPLE)),
     ),
 )
 JSON = JsonOutput((ATLAS_ROW, PART_ROW, scatter_row(), DEVELOPMENT_ROW), (HEAD_ATLAS,))
+TABLES: Mapping[str, Sequence[Field[Any]]] = {
+    "heads": ATLAS_ROW.all,
+    "histograms": (*PLACE, _item("histogram", str), *BIN.all),
+    "tokens": (
+        *PLACE,
+        _item("side", str),
+        _item("rank", int),
+        *MASS.all,
+        _item("windows", int),
+    ),
+    "examples": (*PLACE, _item("rank", int | None), *EXAMPLE.all),
+}
+"""The columns of each table of a scan's result."""
 
 
-def head_chunks(head: HeadAtlas, made: Mapping[str, Any], top: int | None = None) -> Iterator[str]:
-    """The head as one JSON object, a line for each of its parts; `made`: how it was made."""
-    whole = {**HEAD_ATLAS.row((head, top)), "made": made}
-    parts = (f"{to_json(name)}: {to_json(value)}" for name, value in whole.items())
-    yield "{\n" + ",\n".join(parts) + "\n}\n"
+# What goes out.
+
+
+ALL_HEADS = Form[Atlas](
+    "atlas",
+    ATLAS_ROW,
+    lambda atlas, top, line: atlas.rows[:top],
+    lambda atlas: atlas.model,
+    terminal="attnviz.commands.atlas.terminal:render_atlas",
+    picture="attnviz.commands.atlas.picture:draw_atlas",
+    page="attnviz.commands.atlas.page:whole_page",
+    top=sys.maxsize,
+)
+ONE_HEAD = Form[HeadAtlas](
+    "atlas",
+    PART_ROW,
+    lambda head, top, line: parts_of(head),
+    lambda head: str(head.head),
+    terminal="attnviz.commands.atlas.terminal:render_head",
+    whole=HEAD_ATLAS,
+    top=0,
+)
+SCATTER = Form[Scatter](
+    "atlas",
+    scatter_row(),
+    lambda scatter, top, line: scatter.points,
+    lambda scatter: f"{scatter.x} and {scatter.y}",
+    terminal="attnviz.commands.atlas.terminal:render_scatter",
+    picture="attnviz.commands.atlas.picture:draw_scatter",
+    top=12,
+    named=True,
+)
+DEVELOPMENT = Form[Development](
+    "atlas",
+    DEVELOPMENT_ROW,
+    lambda development, top, line: developed(development),
+    lambda development: amount(len(development.names), "scan"),
+    terminal="attnviz.commands.atlas.terminal:render_development",
+    picture="attnviz.commands.atlas.picture:draw_development",
+    top=3,
+    named=True,
+)
+
+
+def of_scatter(scatter: Scatter, top: int | None = None) -> Result[Scatter]:
+    """Two scores of every head, of which at most `top` outliers are named."""
+    form = replace(SCATTER, fields=scatter_row(scatter.x, scatter.y))
+    return Result(form, scatter, _top=top)

@@ -4,28 +4,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, TypeAlias, get_args
+from types import NoneType
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from attnviz.commands.atlas.folder import AGAIN, TABLES, Store, is_whole, read_manifest
-from attnviz.commands.atlas.record import Atlas, Bin, HeadAtlas, HeadExample, TokenMass
-from attnviz.commands.atlas.rows import ATLAS_ROW, BIN, EXAMPLE, MASS
+from attnviz.commands.atlas.folder import AGAIN, Store, is_whole, read_manifest
+from attnviz.commands.atlas.record import Atlas, Bin, HeadAtlas, HeadExample, TokenMass, head_of
+from attnviz.commands.atlas.rows import BIN, EXAMPLE, MASS, TABLES
 from attnviz.errors import InputError, missing
 from attnviz.records.heads import Head
 from attnviz.records.restore import model_of_dict
-from attnviz.records.rows import Fields
+from attnviz.records.rows import Fields, kinds_of
 
 AT_ONCE = {"histograms": 1 << 12, "tokens": 1 << 12, "examples": 16}
 """How many rows are in memory while a table is read head by head; an example is large."""
-Table: TypeAlias = Sequence[Mapping[str, Any]]
-Folder: TypeAlias = str | Path
-"""The folder of a scan: a path, or a URL that fsspec opens."""
 GROUP = {"heads": 1 << 12, "histograms": 1 << 12, "tokens": 1 << 10, "examples": 1 << 6}
 """Rows of a group, of which a reader of one head reads few."""
 SAID = b"attnviz"
 """Where a table says how it was made, as JSON, and a part of one of which scan and task it is."""
+TableRow: TypeAlias = Mapping[str, Any]
 
 
 def import_parquet() -> None:
@@ -40,20 +38,6 @@ def import_parquet() -> None:
         raise missing("the result of a scan needs pyarrow", "scan") from None
 
 
-def _types(fields: Fields[Any]) -> dict[str, Any]:
-    return {field.name: field.type for field in fields.all}
-
-
-PLACE = {"layer": int, "head": int}
-COLUMNS: Mapping[str, Mapping[str, Any]] = {
-    "heads": _types(ATLAS_ROW),
-    "histograms": {**PLACE, "histogram": str, **_types(BIN)},
-    "tokens": {**PLACE, "side": str, "rank": int, **_types(MASS), "windows": int},
-    "examples": {**PLACE, "rank": int | None, **_types(EXAMPLE)},
-}
-"""The columns of each table, and the types of their values."""
-
-
 @cache
 def columns(table: str) -> Any:
     """The columns of a table, as pyarrow's schema."""
@@ -62,18 +46,8 @@ def columns(table: str) -> Any:
     text = pa.string()
     known = {int: pa.int64(), float: pa.float64(), list[str]: pa.list_(text)}
     known |= {list[int]: pa.list_(pa.int32()), list[float]: pa.list_(pa.float32())}
-    kinds = {name: _kinds(kind)[0] for name, kind in COLUMNS[table].items()}
+    kinds = {field.name: kinds_of(field.type)[0] for field in TABLES[table]}
     return pa.schema([(name, known.get(kind, text)) for name, kind in kinds.items()])
-
-
-def _kinds(kind: Any) -> tuple[Any, ...]:
-    """The types that a value may have."""
-    return get_args(kind) if isinstance(kind, UnionType) else (kind,)
-
-
-def place_of(row: Mapping[str, Any]) -> Head:
-    """The head of a row of any table."""
-    return Head(row["layer"], row["head"])
 
 
 def between(first: Head, last: Head) -> Any:
@@ -113,51 +87,67 @@ def part_of(store: Store, name: str) -> str | None:
     return bytes(said).decode(errors="replace")
 
 
-def read_atlas(folder: Folder) -> Atlas:
-    """The result of a scan.
+def read_atlas(folder: str | Path) -> Atlas:
+    """The result of a scan; `folder`: a path, or a URL that fsspec opens.
 
     Raises:
         UsageError: pyarrow is not installed.
         InputError: there is none, or it is damaged.
     """
-    manifest = _checked(folder, TABLES[:1])
+    folder = str(folder)
+    manifest = _checked(folder, "heads")
     rows = _read(folder, "heads")
     if not rows:
-        raise InputError(f"{str(folder)!r} holds no heads", "scan again")
-    made = manifest["result"]["made"]
+        raise InputError(f"{folder!r} holds no heads", "scan again")
     try:
-        (model,) = map(model_of_dict, made["models"])
+        (model,) = map(model_of_dict, manifest["result"]["made"]["models"])
     except (LookupError, TypeError, ValueError):
-        raise InputError(f"the manifest in {str(folder)!r} is damaged", AGAIN) from None
-    return Atlas(str(manifest.get("model", "")), rows, manifest, model)
+        raise InputError(f"the manifest in {folder!r} is damaged", AGAIN) from None
+    return Atlas(str(manifest.get("model", "")), rows, manifest, model, folder)
 
 
-def read_head(folder: Folder, row: Mapping[str, Any]) -> HeadAtlas:
+OF_A_HEAD = "histograms", "tokens", "examples"
+
+
+def read_head(atlas: Atlas, row: TableRow) -> HeadAtlas:
     """All that was found of one head; `row`: its row of the atlas."""
-    head = place_of(row)
-    _checked(folder, TABLES[1:])
-    return _head(row, *(_read(folder, table, head) for table in TABLES[1:]))
+    _checked(atlas.folder, *OF_A_HEAD)
+    head = head_of(row)
+    return _head(atlas, row, *(_read(atlas.folder, table, head) for table in OF_A_HEAD))
 
 
-def read_heads(folder: Folder, rows: Iterable[Mapping[str, Any]]) -> Iterator[HeadAtlas]:
+def read_heads(atlas: Atlas) -> Iterator[HeadAtlas]:
     """All that was found of each head, one after the other; the tables are read once.
 
-    `rows`: those of the atlas, in the order of the table.
+    The rows of the atlas are in the order of the table.
 
     Raises:
         UsageError: pyarrow is not installed.
         InputError: the result is damaged.
     """
-    _checked(folder, TABLES[1:])
-    tables = [_Parts(_batches(folder, table)) for table in TABLES[1:]]
-    for row in rows:
-        yield _head(row, *(table.of(place_of(row)) for table in tables))
-    if any(table.left for table in tables):
-        raise InputError(f"the tables of {str(folder)!r} are of other heads", "scan again")
+    _checked(atlas.folder, *OF_A_HEAD)
+    tables = (_by_head(atlas.folder, table, atlas.heads) for table in OF_A_HEAD)
+    for row, *parts in zip(atlas.rows, *tables, strict=True):
+        yield _head(atlas, row, *parts)
 
 
-def _checked(folder: Folder, tables: Sequence[str]) -> Mapping[str, Any]:
-    store = Store(str(folder))
+def _by_head(folder: str, table: str, heads: Iterable[Head]) -> Iterator[list[TableRow]]:
+    """The rows of each head in turn, from a table that is sorted by head and may lack some."""
+    groups = groupby(_batches(folder, table), key=head_of)
+    group = next(groups, None)
+    for head in heads:
+        if group is None or group[0] != head:
+            yield []
+            continue
+        yield list(group[1])
+        group = next(groups, None)
+    if group is not None:
+        raise InputError(f"the tables of {folder!r} are of other heads", "scan again")
+
+
+def _checked(folder: str, *tables: str) -> Mapping[str, Any]:
+    """The manifest of a finished scan, whose tables are as it wrote them."""
+    store = Store(folder)
     manifest = read_manifest(store)
     if "result" not in manifest:
         raise InputError(f"{store.where!r} holds no finished scan", AGAIN)
@@ -172,60 +162,47 @@ def _damaged(store: Store, name: str) -> InputError:
     return InputError(f"{store.url(name)!r} is missing, damaged, or of another scan", AGAIN)
 
 
-def _head(row: Mapping[str, Any], bins: Table, masses: Table, examples: Table) -> HeadAtlas:
+def _head(
+    atlas: Atlas,
+    row: TableRow,
+    bins: Sequence[TableRow],
+    masses: Sequence[TableRow],
+    examples: Sequence[TableRow],
+) -> HeadAtlas:
     histograms: dict[Any, list[Bin]] = {}
     for each in bins:
-        made = Bin(each["start"], each["end"], each["value"])
-        histograms.setdefault(each["histogram"], []).append(made)
+        histograms.setdefault(each["histogram"], []).append(Bin(**_values_of(BIN, each)))
     tokens: dict[Any, list[TokenMass]] = {}
-    sampled = 0
     for each in masses:
-        found = TokenMass(each["query"], each["key"], each["mass"])
-        tokens.setdefault(each["side"], []).append(found)
-        sampled = each["windows"]
-    return HeadAtlas(row, histograms, tokens, list(map(_example, examples)), sampled)
+        tokens.setdefault(each["side"], []).append(TokenMass(**_values_of(MASS, each)))
+    sampled = masses[-1]["windows"] if masses else 0
+    return HeadAtlas(
+        row, histograms, tokens, list(map(_example, examples)), sampled, model=atlas.model
+    )
 
 
-class _Parts:
-    """The rows of a table, which is sorted by head, head by head."""
-
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._groups = groupby(rows, key=place_of)
-        self._next = next(self._groups, None)
-
-    @property
-    def left(self) -> bool:
-        """Whether there are rows of a head that nobody asked for."""
-        return self._next is not None
-
-    def of(self, head: Head) -> Table:
-        """The rows of this head, where it is the next one; else none."""
-        if self._next is None or self._next[0] != head:
-            return []
-        rows = list(self._next[1])
-        self._next = next(self._groups, None)
-        return rows
+def _values_of(fields: Fields[Any], row: TableRow) -> dict[str, Any]:
+    return {field.name: row[field.name] for field in fields.all}
 
 
-def _example(row: Mapping[str, Any]) -> HeadExample:
+def _example(row: TableRow) -> HeadExample:
     queries, keys = (np.array(row[name], np.int64) for name in ("queries", "keys"))
     weights, tokens = np.array(row["weights"], np.float32), tuple(row["tokens"])
     places = np.concatenate([queries, keys])
     inside = ((places >= 0) & (places < len(tokens))).all()
     if not (len(queries) == len(keys) == len(weights) and inside and np.isfinite(weights).all()):
         raise InputError("a table of examples has links that are none", "scan again")
-    numbers = ("bin", "largest", "apart", "start", "window")
-    named = {name: row[name] for name in ("kind", "path", *numbers)}
-    return HeadExample(**named, tokens=tokens, queries=queries, keys=keys, weights=weights)
+    links = {"tokens": tokens, "queries": queries, "keys": keys, "weights": weights}
+    return HeadExample(**{**_values_of(EXAMPLE, row), **links})
 
 
-def _batches(folder: Folder, table: str) -> Iterator[Mapping[str, Any]]:
+def _batches(folder: str, table: str) -> Iterator[TableRow]:
     """The rows of a table, a few of which are in memory; their lists of numbers as arrays."""
     import_parquet()
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    store, name = Store(str(folder)), f"{table}.parquet"
+    store, name = Store(folder), f"{table}.parquet"
     try:
         with store.open(name) as opened, pq.ParquetFile(opened, pre_buffer=False) as file:
             _check(file.schema_arrow, store.url(name), table)
@@ -248,13 +225,14 @@ def _values(column: Any) -> Sequence[Any]:
     return np.split(column.values.to_numpy(), column.offsets.to_numpy()[1:-1])
 
 
-def _read(folder: Folder, table: str, head: Head | None = None) -> list[dict[str, Any]]:
-    """The rows of a table, or those of one head."""
+def _read(folder: str, table: str, head: Head | None = None) -> list[dict[str, Any]]:
+    """The rows of a table, or those of one head, in which no value is missing."""
     import_parquet()
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    store, name = Store(str(folder)), f"{table}.parquet"
+    store, name = Store(folder), f"{table}.parquet"
     try:
         chosen = None if head is None else between(head, head)
         with store.open(name) as opened:
@@ -263,22 +241,16 @@ def _read(folder: Folder, table: str, head: Head | None = None) -> list[dict[str
         rows: list[dict[str, Any]] = found.to_pylist()
     except (OSError, pa.ArrowException):
         raise _damaged(store, name) from None
-    _check(found.schema, store.url(name), table)
-    _check_values(dict(zip(found.column_names, found.columns, strict=True)), store.url(name), table)
+    path = store.url(name)
+    _check(found.schema, path, table)
+    for field, column in zip(TABLES[table], found.columns, strict=True):
+        flat = pc.list_flatten(column) if pa.types.is_list(column.type) else column
+        missing_values = column.null_count or flat.null_count  # in lists neither
+        if missing_values and NoneType not in kinds_of(field.type):
+            raise InputError(f"{path!r} has rows without {field.name}", "scan again")
     return rows
 
 
 def _check(schema: Any, path: str, table: str) -> None:
     if not schema.equals(columns(table)):
         raise InputError(f"{path!r} is no table of {table}", "scan again")
-
-
-def _check_values(columns: Mapping[str, Any], path: str, table: str) -> None:
-    """See that no value is missing, in lists neither."""
-    for name, column in columns.items():
-        import pyarrow.compute as pc
-
-        flat = pc.list_flatten(column) if str(column.type).startswith("list") else column
-        missing = column.null_count or flat.null_count
-        if missing and NoneType not in _kinds(COLUMNS[table][name]):
-            raise InputError(f"{path!r} has rows without {name}", "scan again")

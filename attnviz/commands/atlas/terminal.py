@@ -1,13 +1,12 @@
-"""The scores of a scan as a table."""
+"""Tables of a scan: every head, two scores, several checkpoints, and one head in full."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
 from rich.text import Text
 
-from attnviz.commands.atlas.headlines import atlas_title
 from attnviz.commands.atlas.record import (
     SCORES,
     Atlas,
@@ -18,6 +17,16 @@ from attnviz.commands.atlas.record import (
     TokenMass,
     TokenSide,
 )
+from attnviz.commands.atlas.views import (
+    Change,
+    Development,
+    Scatter,
+    atlas_title,
+    development_title,
+    head_title,
+    outliers_said,
+    scatter_title,
+)
 from attnviz.console import Display
 from attnviz.draw.labels import ascii_only, fenced, name_of, names_of_texts, told_apart
 from attnviz.draw.terminal.around import ramp
@@ -27,7 +36,33 @@ from attnviz.draw.terminal.text import LEAST, TextPiece, piece_of, shaded
 from attnviz.draw.titles import amount, bar_of
 from attnviz.errors import readable
 from attnviz.records.metrics import METRICS
+from attnviz.records.rows import measured
 from attnviz.records.tokens import SPECIAL_LABEL
+
+
+def letters(text: str, display: Display) -> str:
+    """The text in letters that the display has."""
+    return fenced(text) if display.unicode else ascii_only(text.translate(IN_ASCII))
+
+
+IN_ASCII = str.maketrans({"–": "-", "±": "+/-", "→": "->", "×": "x", "…": "...", "−": "-"})
+
+
+def _said(text: str, display: Display, style: str = "dim") -> list[Text]:
+    return folded(Text(letters(text, display), style), display.width)
+
+
+def _cut(name: str, cells: int, display: Display) -> str:
+    """A name of a user's in letters that the display has."""
+    written = name if display.unicode else ascii_only(name)
+    return fenced(cut(written, cells, unicode=display.unicode))
+
+
+def score_number(score: str, value: float | None, display: Display, *, signed: bool = False) -> str:
+    """A score, or a difference of it, with the decimals that it deserves; `–` where it is none."""
+    if value is None:
+        return letters("–", display)
+    return f"{value:{'+' if signed else ''},.{2 if SCORES[score].of_distances else 3}f}"
 
 
 def render_atlas(atlas: Atlas, display: Display, top: int) -> Iterator[Text]:
@@ -59,6 +94,119 @@ def _number(name: str, value: float | None) -> str:
     return f"{value:.1f}" if METRICS[name].of_distances else f"{value:.2f}"
 
 
+def render_scatter(scatter: Scatter, display: Display, top: int) -> Iterator[Text]:
+    """The heads farthest from the median, and the rule; `top`: how many heads."""
+    x, y, shown = scatter.x, scatter.y, scatter.outliers[:top]
+    yield from _said(scatter_title(scatter), display)
+    yield Text()
+    if shown:
+        error = letters("± error", display)
+        titles = (SCORES[x].label, error, SCORES[y].label, error, "distance")
+        rows = [
+            [
+                str(point.head),
+                score_number(x, point.x, display),
+                score_number(x, point.x_error, display),
+                score_number(y, point.y, display),
+                score_number(y, point.y_error, display),
+                f"{point.distance:.1f}",
+            ]
+            for point in shown
+        ]
+        columns = [Column("head"), *(Column(title, right=True) for title in titles)]
+        yield from listing(columns, rows, display.width)
+        yield Text()
+    yield from _said(outliers_said(scatter, len(shown)), display)
+    yield from _said(f"{display.speller('output', 'FILE.png')} draws all heads", display)
+
+
+# The heads whose scores change most between the first and the last checkpoint.
+
+
+NAME = 12  # cells of a checkpoint's name
+GAP = 2
+ROOMY = 80  # cells; a narrower table has short names
+
+
+def render_development(development: Development, display: Display, top: int) -> Iterator[Text]:
+    """For each score the `top` heads that change most, with their means at the checkpoints."""
+    yield from _said(development_title(development), display)
+    yield Text()
+    known = (score for score in SCORES if score in development.means)
+    shown = [change for score in known for change in development.changes(score)[:top]]
+    if not shown:
+        yield Text("no score was measured at the first and the last checkpoint", "dim")
+        return
+    left_out = yield from _table_of_changes(development, shown, display)
+    yield Text()
+    said = (
+        "change: the last mean minus the first; ±: its standard error, with the two scans taken as "
+        "independent"
+    )
+    if left_out:
+        every = display.speller("format", "csv")
+        said += f"; {amount(left_out, 'checkpoint')} left out for want of room ({every} has all)"
+    yield from _said(said, display)
+
+
+def _table_of_changes(
+    development: Development, shown: Sequence[Change], display: Display
+) -> Generator[Text, None, int]:
+    """A line for each change, with as many of its means as fit; returns how many do not."""
+    roomy, steps = display.width >= ROOMY, development.steps
+    header = "score" if steps is None else "score, at step" if roomy else "at step"
+    scores = [SCORES[each.score] for each in shown]
+    left = [
+        ["head", *(str(each.head) for each in shown)],
+        [header, *(score.label if roomy else score.short for score in scores)],
+    ]
+    if steps is None:
+        names = [_cut(readable(name), NAME, display) for name in development.names]
+    else:
+        names = [f"{step:,}" for step in steps]
+    means = [
+        [name, *(score_number(each.score, measured(each.means[i]), display) for each in shown)]
+        for i, name in enumerate(names)
+    ]
+    changes = (score_number(each.score, each.change, display, signed=True) for each in shown)
+    errors = (f"±{score_number(each.score, each.error, display)}" for each in shown)
+    right = [["change", *changes], ["", *(letters(error, display) for error in errors)]]
+    arrow = letters(" → ", display)
+    least = _cells(left, "") + _cells([means[0], means[-1]], arrow) - len(arrow)
+    while right and least + _cells(right, "") > display.width:
+        right.pop()
+    room = display.width - _cells(left, "") - _cells(right, "")
+    fitting = _fitting(means, arrow, room)
+    for n in range(len(shown) + 1):
+        line = Text(no_wrap=True, overflow="crop", style="bold" if n == 0 else "")
+        line.append("".join(pad(column[n], widest(column) + GAP) for column in left))
+        between = arrow if n else " " * len(arrow)
+        line.append(between.join(_right(column, n) for column in fitting))
+        line.append("".join(" " * GAP + _right(column, n) for column in right))
+        line.rstrip()
+        yield line
+    return len(means) - len(fitting)
+
+
+def _right(column: Sequence[str], n: int) -> str:
+    return pad(column[n], widest(column), right=True)
+
+
+def _cells(columns: Sequence[Sequence[str]], arrow: str) -> int:
+    """How wide the columns are, each with the gap behind it."""
+    return sum(widest(column) + (len(arrow) or GAP) for column in columns)
+
+
+def _fitting(means: Sequence[list[str]], arrow: str, room: int) -> list[list[str]]:
+    """The checkpoints that fit, at even distances, the first and the last always."""
+    last = len(means) - 1
+    for n in range(len(means), 1, -1):
+        columns = [means[i] for i in sorted({round(i * last / (n - 1)) for i in range(n)})]
+        if _cells(columns, arrow) - len(arrow) <= room:
+            return columns
+    return [means[0], means[last]]
+
+
 # All that a scan found of one head: scores, histograms, tokens and its strongest windows.
 
 
@@ -77,47 +225,44 @@ SIDES: Mapping[TokenSide, str] = MappingProxyType(
 )
 
 
-def render_head(atlas: Atlas, head: HeadAtlas, top: int | None, display: Display) -> Iterator[Text]:
+def render_head(head: HeadAtlas, display: Display, top: int) -> Iterator[Text]:
     """The head's scores, histograms, tokens and windows, and what their numbers are.
 
-    `top`: how many tokens of each side and how many windows; None for 10 and 3.
+    `top`: how many tokens of each side and how many windows; 0 for 10 and 3.
     """
-    width = display.width
-    yield from folded(Text(letters(atlas_title(atlas, str(head.head)), display), "dim"), width)
+    yield from _said(head_title(head), display)
     yield Text()
     histograms = [
-        _histogram(name, bins, display)
+        _histogram(name, head.histograms[name], display)
         for name in HISTOGRAMS
-        if (bins := head.histograms.get(name))
+        if name in head.histograms
     ]
-    yield from side_by_side([_scores(head, display), *histograms], width)
+    yield from side_by_side([_scores(head, display), *histograms], display.width)
     sides = [
-        _tokens(side, found[: top or TOKENS], display)
+        _tokens(side, head.tokens[side][: top or TOKENS], display)
         for side in SIDES
-        if (found := head.tokens.get(side))
+        if side in head.tokens
     ]
     if sides:
         yield Text()
-        yield from side_by_side(sides, width)
+        yield from side_by_side(sides, display.width)
     shown = list(examples(head, top or EXAMPLES, display))
     yield from shown or [Text()]
-    for line in _remarks(head):
-        yield from folded(Text(letters(line, display), "dim"), width)
+    if head.histograms:
+        yield from _said(ABOUT_WEIGHTS, display)
+    if head.tokens:
+        sampled = amount(head.sampled, "window")
+        yield from _said(ABOUT_TOKENS.format(sampled=sampled), display)
 
 
-def letters(text: str, display: Display) -> str:
-    """The text in letters that the display has."""
-    return fenced(text) if display.unicode else ascii_only(text.translate(IN_ASCII))
-
-
-IN_ASCII = str.maketrans({"–": "-", "±": "+/-", "→": "->", "×": "x", "…": "...", "−": "-"})
-
-
-def score_number(score: str, value: float | None, *, signed: bool = False) -> str:
-    """A score, or a difference of it, with the decimals that it deserves; `–` where it is none."""
-    if value is None:
-        return "–"
-    return f"{value:{'+' if signed else ''},.{2 if SCORES[score].of_distances else 3}f}"
+ABOUT_WEIGHTS = (
+    "weight by distance, by key position: the mean weight of a query on keys so far away, at this "
+    "position; windows: by their largest weight, without the first token"
+)
+ABOUT_TOKENS = (
+    "tokens: the sum of their weights over {sampled}, without the first token of each and what a "
+    "token attends to itself (8 strongest keys of a query)"
+)
 
 
 def _scores(head: HeadAtlas, display: Display) -> list[Text]:
@@ -129,8 +274,8 @@ def _scores(head: HeadAtlas, display: Display) -> list[Text]:
     rows = [
         [
             score.label,
-            letters(score_number(name, row[name]), display),
-            letters(score_number(name, row[f"{name}_error"]), display),
+            score_number(name, row[name], display),
+            score_number(name, row[f"{name}_error"], display),
             *([f"{row[f'{name}_documents']:,}"] if part else []),
         ]
         for name, score in SCORES.items()
@@ -163,23 +308,17 @@ def _tokens_apart(each: Bin) -> str:
 
 def _tokens(side: TokenSide, found: Sequence[TokenMass], display: Display) -> list[Text]:
     """A line for each of the tokens with the most weight."""
-    unicode = display.unicode
-    texts = {
-        end: names_of_texts([getattr(each, end) or "" for each in found], unicode=unicode)
-        for end in ("query", "key")
-    }
     room = TOKEN if side != "pair" else min(TOKEN, (display.width - 24) // 2)
-    cells = {
-        end: [fenced(cut(name, room, unicode=unicode)) for name in names]
-        for end, names in texts.items()
-    }
+
+    def cells(end: str) -> list[str]:
+        texts = [getattr(each, end) or "" for each in found]
+        return [_cut(name, room, display) for name in names_of_texts(texts)]
+
+    labels = cells("query" if side == "pair" else side)
     if side == "pair":
-        arrow = letters(" → ", display)
-        wide = widest(cells["query"])
-        pairs = zip(cells["query"], cells["key"], strict=True)
+        arrow, wide = letters(" → ", display), widest(labels)
+        pairs = zip(labels, cells("key"), strict=True)
         labels = [f"{pad(query, wide)}{arrow}{key}" for query, key in pairs]
-    else:
-        labels = cells[side]
     amounts = [each.mass for each in found]
     values = [f"{mass:,.1f}" for mass in amounts]
     return [Text(SIDES[side], "bold"), *_bars(labels, values, amounts, SHORT_BAR, display)]
@@ -202,19 +341,6 @@ def _bars(
         yield line
 
 
-def _remarks(head: HeadAtlas) -> Iterator[str]:
-    if head.histograms:
-        yield (
-            "weight by distance, by key position: the mean weight of a query on keys so far away, "
-            "at this position; windows: by their largest weight, without the first token"
-        )
-    if head.tokens:
-        yield (
-            f"tokens: the sum of their weights over {amount(head.sampled, 'window')}, without the "
-            "first token of each and what a token attends to itself (8 strongest keys of a query)"
-        )
-
-
 # The windows of a corpus with a head's strongest links, shaded as their query attends.
 
 
@@ -226,21 +352,20 @@ LONGEST = 24  # cells of a token
 
 @dataclass(frozen=True, eq=False)
 class WindowRow:
-    """The query of a window's largest weight, and its links: `keys`, `weights`, strongest first."""
+    """The query of a window's largest weight, and its links: `weights` by key, strongest first."""
 
     query: int
-    keys: tuple[int, ...]
-    weights: tuple[float, ...]
+    weights: Mapping[int, float]
+
+    @property
+    def told(self) -> list[int]:
+        """The strongest keys, without the first token, whose weight is no sign of the text."""
+        return [key for key in self.weights if key > 0][:STRONGEST]
 
     @property
     def largest(self) -> float:
         """The largest weight, without the first token's."""
-        return next(w for key, w in zip(self.keys, self.weights, strict=True) if key > 0)
-
-    @property
-    def told(self) -> tuple[int, ...]:
-        """The strongest keys, without the first token, whose weight is no sign of the text."""
-        return tuple(key for key in self.keys if key > 0)[:STRONGEST]
+        return self.weights[self.told[0]]
 
 
 def strongest_row(example: HeadExample) -> WindowRow | None:
@@ -250,17 +375,16 @@ def strongest_row(example: HeadExample) -> WindowRow | None:
     query, _ = example.strongest
     mine = np.flatnonzero(example.queries == query)
     mine = mine[np.argsort(-example.weights[mine], kind="stable")]
-    return WindowRow(
-        query, tuple(example.keys[mine].tolist()), tuple(example.weights[mine].tolist())
-    )
+    keys, weights = example.keys[mine].tolist(), example.weights[mine].tolist()
+    return WindowRow(query, dict(zip(keys, weights, strict=True)))
 
 
 def examples(head: HeadAtlas, most: int, display: Display) -> Iterator[Text]:
     """The windows with the largest weights, at most so many, and what their shades are."""
-    top = [each for each in head.examples if each.kind == "top"]
     texts: dict[tuple[str, ...], list[HeadExample]] = {}
-    for each in top:
-        texts.setdefault(each.tokens, []).append(each)
+    for each in head.examples:
+        if each.kind == "top":
+            texts.setdefault(each.tokens, []).append(each)
     found = [(alike, row) for alike in texts.values() if (row := strongest_row(alike[0]))][:most]
     if not found:
         return
@@ -268,7 +392,7 @@ def examples(head: HeadAtlas, most: int, display: Display) -> Iterator[Text]:
     said = (
         "windows with the strongest links between two tokens, each as the query of its link attends"
     )
-    yield from folded(Text(said, "bold"), display.width)
+    yield from _said(said, display, "bold")
     strongest = max(row.largest for _, row in found)
     for n, (alike, row) in enumerate(found, start=1):
         yield from _example(n, alike, row, strongest, display)
@@ -280,26 +404,17 @@ def _example(
     n: int, alike: Sequence[HeadExample], row: WindowRow, strongest: float, display: Display
 ) -> Iterator[Text]:
     example = alike[0]
-    arrow = "→" if display.unicode else "->"
-    named = _names(example.tokens, display)
-    weights = dict(zip(row.keys, row.weights, strict=True))
-    links = [f"{named[key]} {weights[key]:.2f}" for key in row.told if weights[key] >= LEAST]
+    told = told_apart([readable(token) or SPECIAL_LABEL for token in example.tokens])
+    named = [_cut(name_of(name), LONGEST, display) for name in told]
+    weights = ((named[key], row.weights[key]) for key in row.told)
+    links = ", ".join(f"{name} {weight:.2f}" for name, weight in weights if weight >= LEAST)
     line = Text().append(f"{n} ", "dim")
-    line.append(f"{named[row.query]} {arrow} {', '.join(links)}")
+    line.append(f"{named[row.query]}{letters(' → ', display)}{links}")
     line.append(_place(example, len(alike), display), "dim")
     yield from folded(line, display.width)
     narrow = replace(display, width=display.width - INDENT)
     for each in shaded(_pieces(example, row), narrow, strongest):
         yield Text(" " * INDENT, no_wrap=True, overflow="crop").append_text(each)
-
-
-def _names(tokens: Sequence[str], display: Display) -> list[str]:
-    """What each token is called; one that occurs more than once has a number."""
-    told = told_apart([readable(token) or SPECIAL_LABEL for token in tokens])
-    plain = [name_of(name) for name in told]
-    unicode = display.unicode
-    written = plain if unicode else list(map(ascii_only, plain))
-    return [fenced(cut(name, LONGEST, unicode=unicode)) for name in written]
 
 
 def _place(example: HeadExample, alike: int, display: Display) -> str:
@@ -313,7 +428,6 @@ def _place(example: HeadExample, alike: int, display: Display) -> str:
 
 def _pieces(example: HeadExample, row: WindowRow) -> Iterator[TextPiece]:
     """The tokens near the query and its strongest keys; `…` stands for the others."""
-    weights = dict(zip(row.keys, row.weights, strict=True))
     ahead = bool((example.keys > example.queries).any())  # the model is not causal
     told = np.array([row.query, *row.told])
     positions = np.arange(len(example.tokens))
@@ -327,7 +441,7 @@ def _pieces(example: HeadExample, row: WindowRow) -> Iterator[TextPiece]:
         if gap:
             yield TextPiece("…", unseen=True, spaces=1)
         unknown = 0.0 if at <= row.query or ahead else None
-        piece = _piece(token, weights.get(at, unknown), at == row.query)
+        piece = _piece(token, row.weights.get(at, unknown), at == row.query)
         apart = words or gap or (at == 1 and not example.tokens[0])
         yield replace(piece, spaces=max(1, piece.spaces)) if apart else piece
         gap = False

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from attnviz.commands.atlas.command import ScanAtlas, atlas
 from attnviz.commands.atlas.folder import Request, Store, asked_by
 from attnviz.commands.atlas.record import Split
 from attnviz.commands.atlas.tables import import_parquet, read_atlas
 from attnviz.commands.scan.corpus import LONGEST, spool
 from attnviz.commands.scan.executors import HowRun
-from attnviz.commands.scan.handle import ScanAtlas, atlas
 from attnviz.commands.scan.plan import make_plan
 from attnviz.commands.scan.run import Estimated, Watcher, run_scan
 from attnviz.commands.scan.shards import check_field, corpus_files

@@ -89,7 +89,7 @@ def test_a_score_that_was_not_measured_is_null(tmp_path: Path) -> None:
 
 def exported(scan: Path, to: Path) -> Path:
     atlas = read_atlas(scan)
-    return write_headvis(to, atlas, read_heads(scan, atlas.rows))
+    return write_headvis(to, atlas, read_heads(atlas))
 
 
 def test_sequences_obey_the_rules_of_the_loaders(tree: Path) -> None:
@@ -129,7 +129,7 @@ def test_intervals_are_of_equal_width_and_each_window_is_there_once(tree: Path) 
 def test_each_interval_holds_four_bins(tmp_path: Path, bin_: int, interval: int) -> None:
     scan = made_scan(tmp_path / "scan")
     atlas = read_atlas(scan)
-    example = next(iter(read_heads(scan, atlas.rows))).examples[0]
+    example = next(iter(read_heads(atlas))).examples[0]
     assert sequence_object(replace(example, bin=bin_))["interval"] == interval
 
 
@@ -159,13 +159,13 @@ def test_tokens_come_with_their_weights_the_largest_first(tree: Path) -> None:
 def test_an_open_bin_that_windows_reach_gets_an_end(tmp_path: Path) -> None:
     scan = made_scan(tmp_path / "scan", length=500)
     atlas = read_atlas(scan)
-    head = next(iter(read_heads(scan, atlas.rows)))
+    head = next(iter(read_heads(atlas)))
     assert head_object(head, atlas)["qk_distance_histogram"]["bin_edges"][-2:] == [64, 128]
 
 
 def test_what_postgres_cannot_hold_is_written_otherwise(tmp_path: Path) -> None:
     scan = made_scan(tmp_path / "scan")
-    example = next(iter(read_heads(scan, read_atlas(scan).rows))).examples[0]
+    example = next(iter(read_heads(read_atlas(scan)))).examples[0]
     strange = replace(example, tokens=("", "\0a", *TOKENS[2:]))
     assert sequence_object(strange)["tokens"][:2] == ["BOS", "␀a"]
 
@@ -208,7 +208,7 @@ def test_an_export_that_fails_leaves_nothing(tmp_path: Path) -> None:
     atlas = read_atlas(scan)
 
     def heads() -> Any:
-        yield from list(read_heads(scan, atlas.rows))[:2]
+        yield from list(read_heads(atlas))[:2]
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -222,7 +222,7 @@ def test_heads_are_taken_one_at_a_time(tmp_path: Path, monkeypatch: pytest.Monke
     events: list[str] = []
 
     def heads() -> Any:
-        for head in list(read_heads(scan, atlas.rows)):
+        for head in list(read_heads(atlas)):
             events.append(f"read {head.head}")
             yield head
 

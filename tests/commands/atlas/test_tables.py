@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import attnviz
 from attnviz.commands.atlas import tables
 from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads
 from attnviz.errors import InputError
@@ -21,10 +22,10 @@ def test_heads_in_order_are_the_same_as_heads_alone(
     monkeypatch.setattr(tables, "AT_ONCE", dict.fromkeys(tables.TABLES, at_once))
     folder = made_scan(tmp_path / "scan")
     atlas = read_atlas(folder)
-    together = list(read_heads(folder, atlas.rows))
+    together = list(read_heads(atlas))
     assert [head.head for head in together] == list(HEADS)
     for row, head in zip(atlas.rows, together, strict=True):
-        alone = read_head(folder, row)
+        alone = read_head(atlas, row)
         assert head.histograms == alone.histograms
         assert head.tokens == alone.tokens
         assert head.sampled == alone.sampled == 5
@@ -38,7 +39,7 @@ def test_a_head_without_windows_has_none_and_the_next_has_its_own(tmp_path: Path
     some = [row for head in (Head(2, 0), Head(3, 1)) for row in examples(head)]
     write_table(folder, "examples", some)
     sealed(folder)
-    found = read_heads(folder, read_atlas(folder).rows)
+    found = read_heads(read_atlas(folder))
     assert {str(head.head): len(head.examples) for head in found if head.examples} == {
         "L2H0": 3,
         "L3H1": 3,
@@ -52,13 +53,13 @@ def test_tables_of_other_heads_are_refused(tmp_path: Path) -> None:
     )
     sealed(folder)
     with pytest.raises(InputError, match="of other heads"):
-        list(read_heads(folder, read_atlas(folder).rows))
+        list(read_heads(read_atlas(folder)))
     (folder / "tokens.parquet").write_bytes(b"nothing")
     with pytest.raises(
         InputError,
         match=r"tokens.parquet. is missing, damaged.*scan the same corpus",
     ):
-        list(read_heads(folder, read_atlas(folder).rows))
+        list(read_heads(read_atlas(folder)))
 
 
 @pytest.mark.parametrize(
@@ -81,4 +82,4 @@ def test_a_table_with_values_that_no_scan_writes_is_told(
     write_table(folder, table, [row | {column: value} for row in rows])
     sealed(folder)
     with pytest.raises(InputError):
-        read_head(folder, read_atlas(folder).rows[0])
+        attnviz.atlas(folder).head("L2H0")

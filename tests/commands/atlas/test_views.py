@@ -14,12 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from attnviz.commands.atlas import development_shown
-from attnviz.commands.atlas import terminal as atlas_terminal
-from attnviz.commands.atlas.development import develop, step_in
-from attnviz.commands.atlas.headlines import one_head, scatter_of, two_scores
 from attnviz.commands.atlas.record import SCORES, Atlas
 from attnviz.commands.atlas.tables import read_atlas, read_head
+from attnviz.commands.atlas.terminal import render_development, render_head
+from attnviz.commands.atlas.views import develop, one_head, scatter_of, step_in, two_scores
 from attnviz.console import Display
 from attnviz.draw.picture.panes import GAP, place_names, spread
 from attnviz.draw.terminal.listing import side_by_side
@@ -41,7 +39,7 @@ def lines(scan: Path, display: Display, name: str = "L3H1", top: int | None = No
     """One head as it is shown."""
     atlas = read_atlas(scan)
     row = next(row for row in atlas.rows if head_of(row) == name)
-    shown = atlas_terminal.render_head(atlas, read_head(scan, row), top, display)
+    shown = render_head(read_head(atlas, row), display, top or 0)
     return [line.plain for line in shown]
 
 
@@ -82,8 +80,8 @@ def test_a_window_says_its_strongest_link_without_colour_and_shades_words_with(s
     assert numbers.index(".93") == words.index("fluffy")
     assert numbers.index("^") == words.index("creature")
     atlas = read_atlas(scan)
-    head = read_head(scan, atlas.rows[0])
-    colored = [*atlas_terminal.render_head(atlas, head, None, Display(80, color=True))]
+    head = read_head(atlas, atlas.rows[0])
+    colored = [*render_head(head, Display(80, color=True), 0)]
     line = next(line for line in colored if "fluffy blue creature" in line.plain)
     styles = {line.plain[s.start : s.end]: str(s.style) for s in line.spans}
     assert " on #" in styles["fluffy"]
@@ -146,7 +144,8 @@ def test_a_long_window_is_shown_around_its_links(tmp_path: Path) -> None:
     import attnviz.commands.atlas.tables as tables
 
     scan = made_scan(tmp_path / "scan", heads=HEADS[:1])
-    example = read_head(scan, read_atlas(scan).rows[0]).examples[0]
+    atlas = read_atlas(scan)
+    example = read_head(atlas, atlas.rows[0]).examples[0]
     words = ["<bos>", *(f" w{i}" for i in range(1, 400))]
     row = {
         **vars(example),
@@ -454,7 +453,7 @@ def test_the_picture_has_a_panel_for_each_score_and_names_what_changes_most(
 def test_the_table_of_changes_fits_the_terminal(tmp_path: Path, width: int) -> None:
     paths = [str(made_scan(tmp_path / f"step-{10**i}", growing(10**i))) for i in range(7)]
     found = develop(paths, [read_atlas(Path(path)) for path in paths])
-    shown = [line.plain for line in development_shown.render(found, None, Display(width))]
+    shown = [line.plain for line in render_development(found, Display(width), 3)]
     assert max(map(cell_len, shown)) <= width
     header = next(line for line in shown if line.startswith("head"))
     assert " 1 " in header  # the first and the last stay
@@ -469,7 +468,7 @@ def test_a_score_that_is_missing_at_an_end_has_no_change(tmp_path: Path) -> None
     there = made_scan(tmp_path / "b")
     found = develop(["a", "b"], [read_atlas(missing), read_atlas(there)])
     assert found.changes("first") == []
-    shown = [line.plain for line in development_shown.render(found, None, Display(80))]
+    shown = [line.plain for line in render_development(found, Display(80), 3)]
     assert "no score was measured" in shown[-1]
 
 

@@ -12,7 +12,7 @@ import torch
 import attnviz
 from attnviz.commands.atlas.tables import read_atlas
 from attnviz.errors import InputError, UsageError
-from tests.conftest import bytes_tokenizer
+from tests.conftest import Run, bytes_tokenizer
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "scan.md"
 
@@ -39,6 +39,17 @@ def test_a_scan_from_python_is_that_of_the_command(folder: Path) -> None:
         found.head("L4H0")
     with pytest.raises(InputError, match="holds no scan"):
         attnviz.atlas(folder)
+
+
+def test_a_scan_is_written_as_the_command_writes_it(folder: Path, tmp_path: Path, run: Run) -> None:
+    found = attnviz.atlas(folder / "scanned")
+    for form in ("csv", "png", "svg", "html"):
+        found.save(tmp_path / f"python.{form}")
+        run("atlas", str(folder / "scanned"), "-o", str(tmp_path / f"command.{form}"))
+        written = (tmp_path / f"python.{form}").read_bytes()
+        assert written == (tmp_path / f"command.{form}").read_bytes()
+    with pytest.raises(UsageError, match="writes no npz"):
+        found.save(tmp_path / "python.npz")
 
 
 def test_columns_make_a_table(folder: Path) -> None:

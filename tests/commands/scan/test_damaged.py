@@ -77,7 +77,7 @@ DAMAGE: tuple[Damage, ...] = (os.unlink, cut, garble)
 def test_a_damaged_table_is_not_shown(table: str, damage: Damage, out: Path) -> None:
     damage(out / f"{table}.parquet")
     with pytest.raises(InputError, match=rf"{table}.parquet. is missing, damaged.*into it again"):
-        list(read_heads(out, read_atlas(out).rows))
+        list(read_heads(read_atlas(out)))
 
 
 def test_damaged_files_of_a_result_are_made_again_to_the_same_bytes(
@@ -99,7 +99,7 @@ def test_a_table_of_another_scan_is_not_shown(out: Path, corpus: Path, tmp_path:
     run_scan(planned(tmp_path / "other", corpus, length=8), HowRun(1), Watched())
     shutil.copy(tmp_path / "other" / "tokens.parquet", out / "tokens.parquet")
     with pytest.raises(InputError, match="or of another scan"):
-        list(read_heads(out, read_atlas(out).rows))
+        list(read_heads(read_atlas(out)))
 
 
 # ---- shards ----

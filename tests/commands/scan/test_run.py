@@ -97,7 +97,7 @@ def test_a_scan_leaves_tables_that_say_what_was_counted(
     assert list(atlas.heads) == [(i, j) for i in range(5) for j in range(4)]
     for row in atlas.rows:
         assert (row["documents"], row["windows"], row["tokens"]) == (4, 4, 46)
-        head = read_head(out, row)
+        head = read_head(atlas, row)
         assert head.sampled == 4
         for name in ("distance", "position"):
             assert sum(b.value for b in head.histograms[name]) == pytest.approx(1, abs=1e-5)
@@ -120,8 +120,9 @@ def test_a_planted_document_comes_out_as_the_example(run: Run, tmp_path: Path) -
     out = tmp_path / "out"
     scan(run, path, out)
     # of the head that attends most to earlier copies, which the other texts have none of
-    row = max(read_atlas(out).rows, key=lambda row: row["duplicate"] if row["layer"] else 0)
-    head = read_head(out, row)
+    atlas = read_atlas(out)
+    row = max(atlas.rows, key=lambda row: row["duplicate"] if row["layer"] else 0)
+    head = read_head(atlas, row)
     (found,) = (e for e in head.examples if e.path == str(path) and e.start == start)
     assert found.kind == "top"
     assert found.strongest is not None
@@ -141,8 +142,8 @@ def test_the_heads_that_the_card_names_show_what_they_are_named_for(
     scan(run, path, out, "--split", "line")
     # the built-in model's card names it for nouns that attend to their adjectives
     named = next(h for h in attnviz.load_model().named_heads if "adjective" in h.behaviour)
-    row = read_atlas(out).row(named.head)
-    pairs = [(str(p.query).strip(), str(p.key).strip()) for p in read_head(out, row).tokens["pair"]]
+    head = attnviz.atlas(out).head(str(named.head))
+    pairs = [(str(p.query).strip(), str(p.key).strip()) for p in head.tokens["pair"]]
     found = [k in adjectives for q, k in pairs if q in nouns]
     assert sum(found[:12]) >= 10
 
@@ -285,7 +286,7 @@ def test_only_the_heads_that_are_asked_for_are_counted(
     scan(run, corpus, tmp_path / "out", "--head", "L3H1,L1H2")
     atlas = read_atlas(tmp_path / "out")
     assert list(map(str, atlas.heads)) == ["L1H2", "L3H1"]
-    assert all(read_head(tmp_path / "out", row).examples for row in atlas.rows)
+    assert all(read_head(atlas, row).examples for row in atlas.rows)
 
 
 def test_standard_input_is_a_corpus(run: Run, tmp_path: Path) -> None:

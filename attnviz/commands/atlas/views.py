@@ -1,0 +1,369 @@
+"""Views of a scan beside its table: one head, two scores of every head, several checkpoints."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from attnviz.commands.atlas.record import SCORES, Atlas, FloatArray64, HeadAtlas, head_of
+from attnviz.draw.titles import amount
+from attnviz.errors import UsageError, option, readable
+from attnviz.records.heads import Head, head_named, listed
+from attnviz.records.rows import measured
+
+
+def one_head(atlas: Atlas, name: str) -> Mapping[str, Any]:
+    """The row of the head that a user names, as in `L1H2` or `1.2`.
+
+    Raises:
+        UsageError: it names no single head, or one that was not scanned.
+    """
+    head, scanned = head_named(name), atlas.heads
+    if head is None:
+        raise UsageError(
+            f"{option('head', repr(name))} names no single head",
+            f"name one as in {option('head', scanned[0])}",
+        )
+    if head not in scanned:
+        raise UsageError(f"the scan has no head {head}", f"it has {listed(scanned)}")
+    return atlas.rows[scanned.index(head)]
+
+
+# Two scores of every head beside each other, and how far each head stands from the others.
+
+
+FAR = 3.5
+"""Robust standard deviations; Iglewicz and Hoaglin (1993) call what is farther an outlier."""
+SAME = 1e-6
+"""Scores that are nearer than this differ by rounding alone."""
+MAD_OF_NORMAL, MEAN_OF_NORMAL = 1.4826, 1.2533
+"""The standard deviation of a normal distribution, in median and in mean absolute deviations."""
+
+
+@dataclass(frozen=True)
+class HeadPoint:
+    """A head's two scores with their standard errors.
+
+    `distance`: the larger of how far the two lie from the median of all heads, in robust standard
+    deviations.
+    """
+
+    head: Head
+    x: float
+    y: float
+    x_error: float | None
+    y_error: float | None
+    distance: float
+
+    @property
+    def far(self) -> bool:
+        return self.distance > FAR
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    """Two scores, `x` and `y` by name, of all heads that have both, the farthest head first.
+
+    `missing`: how many heads lack one of them.
+    """
+
+    model: str
+    x: str
+    y: str
+    points: Sequence[HeadPoint]
+    missing: int = 0
+
+    @property
+    def outliers(self) -> Sequence[HeadPoint]:
+        """The heads with an outlying score, the farthest first."""
+        return [point for point in self.points if point.far]
+
+
+def two_scores(names: str) -> tuple[str, str]:
+    """The two scores that a user names, as in `previous,induction`.
+
+    Raises:
+        UsageError: these are not two scores.
+    """
+    scores = [re.sub(r"[\s-]", "_", name.strip().lower()) for name in names.split(",")]
+    wrong = [name for name in scores if name not in SCORES]
+    if len(scores) == 2 and not wrong and scores[0] != scores[1]:
+        return scores[0], scores[1]
+    said = f"{option('plot', repr(names))} does not name two scores"
+    if wrong and wrong[0]:
+        near = get_close_matches(wrong[0], [*SCORES], 1)
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        said = f"{option('plot', repr(names))}: there is no score {wrong[0]!r}{meant}"
+    raise UsageError(said, f"name two of {', '.join(SCORES)}, as in previous,induction")
+
+
+def scatter_of(atlas: Atlas, x: str, y: str) -> Scatter:
+    """The heads by two scores, with their distance from the median of all heads.
+
+    The distance along a score is |v − median| / (1.4826 · MAD), with MAD the median of |v −
+    median| over the heads (Iglewicz and Hoaglin 1993, How to Detect and Handle Outliers). Where
+    more than half of the heads have the same value, 1.2533 times the mean absolute deviation
+    stands in for it. A head's distance is the larger of the two.
+
+    Raises:
+        UsageError: no head has both scores.
+    """
+    rows = [row for row in atlas.rows if row[x] is not None and row[y] is not None]
+    if not rows:
+        raise UsageError(f"no head of this scan has both {x} and {y}", "choose other scores")
+    measured_heads = replace(atlas, rows=rows)
+    away = np.maximum(*(_from_median(measured_heads.values(name)) for name in (x, y)))
+    points = [
+        HeadPoint(
+            head_of(row), row[x], row[y], row[f"{x}_error"], row[f"{y}_error"], float(distance)
+        )
+        for row, distance in zip(rows, away, strict=True)
+    ]
+    points.sort(key=lambda point: (-point.distance, point.head))
+    return Scatter(atlas.model, x, y, points, len(atlas.rows) - len(rows))
+
+
+def _from_median(values: FloatArray64) -> FloatArray64:
+    """(n), the distances in robust standard deviations."""
+    apart = np.abs(values - np.median(values))
+    apart[apart < SAME] = 0
+    spread = MAD_OF_NORMAL * float(np.median(apart)) or MEAN_OF_NORMAL * float(apart.mean())
+    return apart / spread if spread else apart
+
+
+# How the scores of every head develop over the checkpoints of one model.
+
+
+STEP = re.compile(r"(?:step|steps|ckpt|checkpoint|iter|iteration)[-_= ]?(\d{1,15})(?!\d)", re.I)
+ASKED = ("split", "field", "key", "length", "documents")
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Change:
+    """A score of a head at every checkpoint, NaN where it could not be measured.
+
+    `error`: the standard error of the change, with the first and the last scan taken as
+    independent.
+    """
+
+    score: str
+    head: Head
+    means: Sequence[float]
+    error: float | None
+
+    @property
+    def change(self) -> float:
+        """The last mean minus the first; NaN where one is missing."""
+        return self.means[-1] - self.means[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Development:
+    """The scores of the same heads at several checkpoints, in order.
+
+    `names`, `steps` (checkpoints): their folders' names, and their training steps, None where their
+    names carry none. `means`, `errors`: by score, (heads, checkpoints), NaN where there is nothing.
+    `size`: how many documents and tokens each was measured over.
+    """
+
+    names: tuple[str, ...]
+    steps: tuple[int, ...] | None
+    heads: tuple[Head, ...]
+    means: Mapping[str, FloatArray64]
+    errors: Mapping[str, FloatArray64]
+    size: tuple[int, int]
+
+    def changes(self, score: str) -> list[Change]:
+        """Every head whose change can be measured, the largest change first."""
+        first, last = self.errors[score].T[[0, -1]]
+        errors = map(measured, np.hypot(first, last).tolist())
+        means = self.means[score].tolist()
+        every = map(Change, [score] * len(means), self.heads, means, errors)
+        known = (each for each in every if not isnan(each.change))
+        return sorted(known, key=lambda each: -abs(each.change))
+
+
+def develop(
+    names: Sequence[str],
+    atlases: Sequence[Atlas],
+    head: str | None = None,
+    score: str | None = None,
+) -> Development:
+    """The scores of every head over the checkpoints, by step where names carry one.
+
+    Args:
+        names: what each scan is called: its folder, as given.
+        atlases: at least two, of the same heads over the same corpus.
+        head: the only one that is followed, as a user names it; None: all.
+        score: likewise.
+    """
+    for name, atlas in zip(names[1:], atlases[1:], strict=True):
+        difference = _difference((names[0], name), (atlases[0], atlas))
+        if difference:
+            raise UsageError(
+                f"{names[0]!r} and {name!r} cannot be compared: {difference}",
+                "scan every checkpoint over the same files with the same options",
+            )
+    steps, short = _steps(names, atlases), _told_apart(names)
+    order = sorted(range(len(names)), key=lambda i: steps[i] if steps else i)
+    heads = set(atlases[0].heads if head is None else [head_of(one_head(atlases[0], head))])
+    by_head = [
+        replace(atlas, rows=sorted((r for r in atlas.rows if head_of(r) in heads), key=head_of))
+        for atlas in (atlases[i] for i in order)
+    ]
+    means, errors = (
+        {
+            name: np.column_stack([atlas.values(name + end) for atlas in by_head])
+            for name in ([score] if score else SCORES)
+        }
+        for end in ("", "_error")
+    )
+    return Development(
+        tuple(short[i] for i in order),
+        None if steps is None else tuple(steps[i] for i in order),
+        by_head[0].heads,
+        means,
+        errors,
+        atlases[0].size,
+    )
+
+
+def step_in(name: str) -> int | None:
+    """The training step that a name ends with or holds: 400 of `pythia/step-400`."""
+    steps = STEP.findall(name)
+    return int(steps[-1]) if steps else None
+
+
+def _steps(names: Sequence[str], atlases: Sequence[Atlas]) -> list[int] | None:
+    """A step for each, from the folders' names, the models' or their revisions; None without."""
+    ways = (
+        [_parts(name)[-1] for name in names],
+        [_parts(atlas.model)[-1] for atlas in atlases],
+        [str(atlas.asked.get("revision") or "") for atlas in atlases],
+        names,
+    )
+    for way in ways:
+        steps = [step for step in map(step_in, way) if step is not None]
+        if len(set(steps)) == len(names):
+            return steps
+    return None
+
+
+def _parts(path: str) -> list[str]:
+    return path.replace("\\", "/").rstrip("/").split("/")
+
+
+def _told_apart(names: Sequence[str]) -> Sequence[str]:
+    """The last part of each path, or as many as tell them apart."""
+    parts = list(map(_parts, names))
+    for n in range(1, max(map(len, parts)) + 1):
+        short = ["/".join(part[-n:]) for part in parts]
+        if len(set(short)) == len(short):
+            return short
+    return names
+
+
+def _difference(names: tuple[str, str], atlases: tuple[Atlas, Atlas]) -> str:
+    """Why two scans cannot be compared; empty where they can."""
+    heads = [atlas.heads for atlas in atlases]
+    if len(heads[0]) != len(heads[1]):
+        return f"their numbers of heads differ ({len(heads[0])}, {len(heads[1])})"
+    if set(heads[0]) != set(heads[1]):
+        return f"their heads differ ({_one_sided(names, heads)})"
+    for name in ASKED:
+        first, second = (atlas.asked.get(name) for atlas in atlases)
+        if first != second:
+            return f"their {name} differs ({first}, {second})"
+    corpora = [atlas.asked.get("corpus") for atlas in atlases]
+    if corpora[0] != corpora[1]:
+        return f"their corpus differs ({_corpus_difference(names, corpora)})"
+    for unit, one, other in zip(
+        ("documents", "tokens"), atlases[0].size, atlases[1].size, strict=True
+    ):
+        if one != other:
+            return f"their numbers of {unit} differ ({one:,}, {other:,})"
+    return ""
+
+
+def _corpus_difference(names: tuple[str, str], corpora: Sequence[object]) -> str:
+    """Which files only one of them has, or which were changed between the scans."""
+    files = [
+        {str(each[0]) if isinstance(each, list) and each else str(each): each for each in corpus}
+        if isinstance(corpus, list)
+        else {str(corpus): None}
+        for corpus in corpora
+    ]
+    if files[0].keys() != files[1].keys():
+        return _one_sided(names, [list(each) for each in files])
+    changed = [path for path in files[0] if files[0][path] != files[1][path]]
+    return f"{_some(changed)} changed between the scans" if changed else "the order of its files"
+
+
+def _one_sided(names: tuple[str, str], sides: Sequence[Sequence[object]]) -> str:
+    """`a.txt, b.txt only in 'A'; c.txt only in 'B'`."""
+    alone = [
+        (name, [each for each in side if each not in others])
+        for name, side, others in zip(names, sides, map(set, sides[::-1]), strict=True)
+    ]
+    return "; ".join(f"{_some(things)} only in {name!r}" for name, things in alone if things)
+
+
+def _some(things: Sequence[object]) -> str:
+    more = len(things) - MOST_NAMED
+    said = ", ".join(map(str, things[:MOST_NAMED]))
+    return f"{said} and {more:,} more" if more > 0 else said
+
+
+# Sentences on a scan and its views.
+
+
+def size_of(size: tuple[int, int]) -> str:
+    """`4 documents, 60 tokens`."""
+    documents, tokens = size
+    return f"{amount(documents, 'document')}, {amount(tokens, 'token')}"
+
+
+def atlas_title(atlas: Atlas) -> str:
+    """What was scanned with what."""
+    return f"{readable(atlas.model)}, scan of {size_of(atlas.size)}: means over documents"
+
+
+def head_title(head: HeadAtlas) -> str:
+    """The same, of which head."""
+    return atlas_title(Atlas(f"{head.model} {head.head}", [head.row]))
+
+
+def development_title(development: Development) -> str:
+    """How many heads are followed over how many checkpoints."""
+    heads, size = amount(len(development.heads), "head"), size_of(development.size)
+    return f"{heads} at {len(development.names)} checkpoints, each a scan of {size}"
+
+
+def scatter_title(scatter: Scatter) -> str:
+    """Which scores of how many heads."""
+    heads = amount(len(scatter.points), "head")
+    x, y = SCORES[scatter.x].label, SCORES[scatter.y].label
+    return f"{readable(scatter.model)}, {y} by {x}, {heads}: means over documents"
+
+
+def outliers_said(scatter: Scatter, named: int) -> str:
+    """The rule by which heads are named, and how many there are."""
+    rule = (
+        f"more than {FAR:g} robust standard deviations (1.4826 × the median absolute deviation) "
+        "from the median of all heads in one of the scores"
+    )
+    outliers = len(scatter.outliers)
+    if not outliers:
+        said = f"no head lies {rule}"
+    elif named < outliers:
+        said = f"named: {named} of the {amount(outliers, 'head')} {rule}"
+    else:
+        said = f"named: heads {rule}"
+    if scatter.missing:
+        said += f"; {amount(scatter.missing, 'head')} without both scores left out"
+    return said
