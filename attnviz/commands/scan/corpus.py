@@ -1,20 +1,19 @@
 """The documents that begin in a piece of a file."""
 
-import contextlib
-import filecmp
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import nlargest
-from itertools import islice
+from itertools import chain, islice
 from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from attnviz.commands.atlas.folder import Request
 from attnviz.commands.atlas.record import CorpusFile, CorpusText, FilePart, Shard, Skipped, Split
-from attnviz.errors import InputError, OutputError, UsageError, option
+from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs import text as inputs_text
 from attnviz.inputs.places import BUFFER, Form, decompressed, named_form, opened, reading, shown
 from attnviz.inputs.text import (
@@ -25,6 +24,7 @@ from attnviz.inputs.text import (
     as_input_error,
     check_encodable,
 )
+from attnviz.kit.write import write_bytes
 
 # The lines and paragraphs that begin in a part of a stream, in memory that has a bound.
 
@@ -63,54 +63,51 @@ class TextUnit:
             self.parts.append(data)
 
 
-class Units:
-    """Iterates over the units that begin from the byte `start` up to, and without, `end`.
+def units_of(
+    stream: BinaryIO, path: str, start: int, end: float, *, paragraphs: bool, most: int
+) -> Iterator[TextUnit | Skipped]:
+    """The units that begin from the byte `start` up to, and without, `end`.
 
-    Empty lines separate paragraphs. `most`: the bytes of the longest unit that is read. `at`: the
-    byte up to which all units were given, which is told where reading fails.
+    Empty lines separate paragraphs. `most`: the bytes of the longest unit that is read. Where
+    reading fails, all that was not given is skipped.
     """
-
-    def __init__(
-        self, stream: BinaryIO, path: str, start: int, end: float, *, paragraphs: bool, most: int
-    ) -> None:
-        self._stream, self._path, self._paragraphs = stream, path, paragraphs
-        self._start, self._end, self._most = start, end, most
-        self.at = start
-
-    def __iter__(self) -> Iterator[TextUnit]:
-        unit: TextUnit | None = None
-        within = self._start > 0  # a unit that began before
-        for at, data, first in self._parts():
-            blank = self._paragraphs and first and data in BLANK
-            if first and (blank or not self._paragraphs):
+    unit: TextUnit | None = None
+    within = start > 0  # a unit that began before
+    given = start  # the byte up to which all units were given
+    try:
+        for at, data, first in _parts(stream, path, start):
+            blank = paragraphs and first and data in BLANK
+            if first and (blank or not paragraphs):
                 if unit is not None:
-                    self.at = at
+                    given = at
                     yield unit
                 unit, within = None, False
             if unit is None:
-                if at >= self._end:
+                if at >= end:
                     return
-                within = within or (not blank and at < self._start)
+                within = within or (not blank and at < start)
                 if within or blank:
                     continue
-                unit = TextUnit(at, self._most)
-                self.at = at
-            elif unit.too_long and at >= self._end:
+                unit, given = TextUnit(at, most), at
+            elif unit.too_long and at >= end:
                 break  # the rest of it is of no use
             unit.add(data)
         if unit is not None:
             yield unit
+    except InputError as error:
+        yield Skipped(shown(path), given, error.wrong)
 
-    def _parts(self) -> Iterator[tuple[int, bytes, bool]]:
-        """Lines, in parts where they are long: the byte, the bytes, whether a line begins."""
-        at = max(0, self._start - BEFORE)
-        first = at == 0
-        with reading(self._path):
-            if at:
-                self._stream.seek(at, os.SEEK_SET)
-            while data := self._stream.readline(PART):
-                yield at, data, first
-                at, first = at + len(data), data.endswith(b"\n")
+
+def _parts(stream: BinaryIO, path: str, start: int) -> Iterator[tuple[int, bytes, bool]]:
+    """Lines, in parts where they are long: the byte, the bytes, whether a line begins."""
+    at = max(0, start - BEFORE)
+    first = at == 0
+    with reading(path):
+        if at:
+            stream.seek(at, os.SEEK_SET)
+        while data := stream.readline(PART):
+            yield at, data, first
+            at, first = at + len(data), data.endswith(b"\n")
 
 
 READ = 1 << 27
@@ -131,19 +128,38 @@ def documents_of(piece: FilePart, split: Split, field: str) -> Iterator[CorpusTe
     any further, the rest of the piece is skipped as one. `split`: what a document of a text file
     is; `field`: where a JSON object holds its text, or the column of a table.
     """
-    form = named_form(piece.path)
+    path, form = piece.path, named_form(piece.path)
     if form.kind == "table":
         yield from rows_of(piece, field)
         return
-    why = _no_text(piece.path, form)
+    why = _no_text(path, form)
     if why is not None:
         if piece.start == 0:  # once for the file
-            yield Skipped(shown(piece.path), 0, why)
+            yield Skipped(shown(path), 0, why)
         return
+    is_json = form.kind == "json"
     try:
-        yield from _of_stream(piece, form, split, field)
+        with decompressed(path, form) as stream:
+            units: Iterable[TextUnit | Skipped]
+            if split == "file" and not is_json:
+                whole = TextUnit(0, LONGEST)
+                with reading(path):
+                    whole.add(stream.read(LONGEST + 1))
+                units = [whole]
+            else:
+                units = units_of(
+                    stream,
+                    path,
+                    piece.start,
+                    inf if form.compression else piece.end,
+                    paragraphs=split == "paragraph" and not is_json,
+                    most=inputs_text.LARGEST if is_json else LONGEST,
+                )
+            for unit in units:
+                if found := _of_unit(shown(path), unit, field if is_json else None):
+                    yield found
     except InputError as error:
-        yield Skipped(shown(piece.path), piece.start, error.wrong)
+        yield Skipped(shown(path), piece.start, error.wrong)
 
 
 def longest_texts(files: Sequence[CorpusFile], split: Split, field: str, number: int) -> list[int]:
@@ -151,19 +167,19 @@ def longest_texts(files: Sequence[CorpusFile], split: Split, field: str, number:
 
     A file that is one text is not read: its size is known.
     """
-    return nlargest(number, _lengths(files, split, field))
 
+    def lengths() -> Iterator[int]:
+        left = READ
+        for file in files:
+            if named_form(file.path) == Form("text") and split == "file":
+                yield file.size if file.size <= LONGEST else 0
+            elif left > 0:
+                piece = FilePart(file.path, 0, min(file.size, left))
+                left -= file.size
+                found = documents_of(piece, split, field)
+                yield from (len(d.text.encode()) for d in found if isinstance(d, CorpusText))
 
-def _lengths(files: Sequence[CorpusFile], split: Split, field: str) -> Iterator[int]:
-    left = READ
-    for file in files:
-        if named_form(file.path) == Form("text") and split == "file":
-            yield file.size if file.size <= LONGEST else 0
-        elif left > 0:
-            piece = FilePart(file.path, 0, min(file.size, left))
-            left -= file.size
-            found = documents_of(piece, split, field)
-            yield from (len(d.text.encode()) for d in found if isinstance(d, CorpusText))
+    return nlargest(number, lengths())
 
 
 def _no_text(path: str, form: Form) -> str | None:
@@ -178,32 +194,10 @@ def _no_text(path: str, form: Form) -> str | None:
     return "no text: it has zero bytes" if b"\0" in head else None
 
 
-def _of_stream(
-    piece: FilePart, form: Form, split: Split, field: str
-) -> Iterator[CorpusText | Skipped]:
-    with decompressed(piece.path, form) as stream:
-        if form.kind == "text" and split == "file":
-            whole = TextUnit(0, LONGEST)
-            with reading(piece.path):
-                whole.add(stream.read(LONGEST + 1))
-            if found := _of_unit(piece.path, whole, None):
-                yield found
-            return
-        end = inf if form.compression else piece.end
-        paragraphs = form.kind == "text" and split == "paragraph"
-        most = inputs_text.LARGEST if form.kind == "json" else LONGEST
-        units = Units(stream, piece.path, piece.start, end, paragraphs=paragraphs, most=most)
-        try:
-            for unit in units:
-                if found := _of_unit(piece.path, unit, field if form.kind == "json" else None):
-                    yield found
-        except InputError as error:
-            yield Skipped(shown(piece.path), units.at, error.wrong)
-
-
-def _of_unit(path: str, unit: TextUnit, field: str | None) -> CorpusText | Skipped | None:
+def _of_unit(path: str, unit: TextUnit | Skipped, field: str | None) -> CorpusText | Skipped | None:
     """The text of a unit, or where a field is named, that of its JSON object; None: it is blank."""
-    path = shown(path)
+    if isinstance(unit, Skipped):
+        return unit
     if unit.too_long:
         return too_long(path, unit.at, unit.most)
     try:
@@ -367,34 +361,37 @@ def spool(stdin: Stdin, path: Path) -> Path:
 
     Raises:
         InputError: standard input is a terminal or closed, or cannot be read.
+        OutputError: the file cannot be written.
         UsageError: the file is there, with other bytes.
     """
     if stdin.stream is None or stdin.is_terminal:
         state = "closed" if stdin.stream is None else "a terminal"
         raise InputError(f"standard input is {state}", "send the corpus through a pipe")
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with _writing(path):
-            partial.unlink(missing_ok=True)  # a pipe of this name would be waited for
-            with partial.open("xb") as file:
-                while data := _read(stdin.stream):
-                    file.write(data)
-        with _writing(path):
-            target = path.with_name(path.name + (".jsonl" if _is_json(partial) else ".txt"))
-            for old in (path.with_name(path.name + suffix) for suffix in (".jsonl", ".txt")):
-                if old.exists() and not (
-                    old == target and filecmp.cmp(old, partial, shallow=False)
-                ):
-                    raise UsageError(
-                        f"{str(old)!r} holds what another scan read from standard input",
-                        f"give another folder with {option('output')}",
-                    )
-            if not target.exists():
-                os.replace(partial, target)
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
+    head = _head(stdin.stream)
+    chunks = chain([head], iter(partial(_read, stdin.stream), b""))
+    texts, lines = (path.with_name(path.name + suffix) for suffix in (".txt", ".jsonl"))
+    target = lines if _is_json(head) else texts
+    for old in (lines, texts):
+        if old.exists() and not (old == target and _holds(old, chunks)):
+            raise UsageError(
+                f"{str(old)!r} holds what another scan read from standard input",
+                f"give another folder with {option('output')}",
+            )
+    if not target.exists():
+        write_bytes(target, chunks)
     return target
+
+
+def _head(stream: BinaryIO) -> bytes:
+    """The beginning of standard input, up to the end of the first line that is not blank."""
+    lines, size = list[bytes](), 0
+    with as_input_error(None):
+        while size < inputs_text.LARGEST and (line := stream.readline(inputs_text.LARGEST)):
+            lines.append(line)
+            size += len(line)
+            if line.strip():
+                break
+    return b"".join(lines)
 
 
 def _read(stream: BinaryIO) -> bytes:
@@ -402,24 +399,17 @@ def _read(stream: BinaryIO) -> bytes:
         return stream.read(PART)
 
 
-def _is_json(path: Path) -> bool:
-    """Whether the first line that is not blank is a JSON object."""
-    with path.open("rb") as file:
-        while line := file.readline(inputs_text.LARGEST):
-            if line.strip():
-                try:
-                    return isinstance(json.loads(line), dict)
-                except (ValueError, RecursionError):
-                    return False
-    return False
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def _is_json(line: bytes) -> bool:
+    """Whether a line is a JSON object."""
     try:
-        yield
-    except OSError as error:
-        why = (os.strerror(error.errno) if error.errno else str(error)).lower()
-        raise OutputError(
-            f"standard input cannot be kept as {str(path)!r}: {why}", "choose another place"
-        ) from error
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _holds(path: Path, chunks: Iterable[bytes]) -> bool:
+    """Whether a file holds these bytes, and no more."""
+    if not path.is_file():
+        return False
+    with opened(str(path)) as file, reading(str(path)):
+        return all(file.read(len(chunk)) == chunk for chunk in chunks) and not file.read(1)
