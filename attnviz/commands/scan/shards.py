@@ -80,20 +80,17 @@ def corpus_files(paths: Sequence[str], avoid: str | None = None) -> list[CorpusF
     Raises:
         InputError: there is none, or one cannot be found.
     """
-    found = dict[object, CorpusFile]()
+    files = dict[object, CorpusFile]()
     avoid = None if avoid is None else as_local(avoid)
     for path in map(as_local, paths):
-        if is_url(path):
-            found.update((file.path, file) for file in distant_files(path, avoid))
-        else:
-            for key, file in _local(path, avoid):
-                found.setdefault(key, file)
-    if not found:
+        for key, file in _distant(path, avoid) if is_url(path) else _local(path, avoid):
+            files.setdefault(key, file)
+    if not files:
         named = ", ".join(repr(shown(path)) for path in paths)
         raise InputError(
             f"there is no text in {named}", f"give files, or a folder with {', '.join(PLAIN)}"
         )
-    return list(found.values())
+    return list(files.values())
 
 
 def check_field(files: Iterable[CorpusFile], field: str | None) -> None:
@@ -125,11 +122,14 @@ def check_unchanged(files: Iterable[CorpusFile], *, here: bool) -> None:
 
 def _change_of(file: CorpusFile, here: bool) -> str | None:
     """The change of a file since it was listed; None: it is the same."""
-    marks, inode = set[str](), file.inode
+    inode = file.inode
     with reading(file.path):
         try:
             if is_url(file.path):
-                size, marks = state_of(file.path)
+                system, path = file_system(file.path)
+                system.invalidate_cache()
+                info = system.info(path)
+                size, marks = info.get("size"), set(_marks(info))
             else:
                 state = os.stat(file.path)
                 size, marks, inode = state.st_size, {str(state.st_mtime_ns)}, state.st_ino
@@ -200,28 +200,27 @@ def _state_behind(path: str) -> os.stat_result | None:
 def _matched(pattern: str, avoid: str | None) -> Iterator[tuple[object, CorpusFile]]:
     """The files that match; `**` stands for any folders, and does not follow a loop of links."""
     parts = Path(pattern).parts
+    matches: Iterable[tuple[str, os.stat_result | None]]
     if "**" in parts:
         fixed = list(takewhile(lambda part: not glob.has_magic(part), parts))
         top = os.path.join(*fixed) if fixed else "."
-        inside = _walk(top, _keys_of(avoid)) if os.path.isdir(top) else iter(())
-        matches = [
+        inside = _walk(top, _keys_of(avoid)) if os.path.isdir(top) else ()
+        matches = (
             (path, state)
             for path, state in inside
             if _fits(Path(os.path.relpath(path, top)).parts, parts[len(fixed) :])
-        ]
+        )
     else:
-        states = ((path, _state_behind(path)) for path in sorted(glob.glob(pattern)))
-        matches = [
-            (path, state)
-            for path, state in states
-            if state
-            and stat.S_ISREG(state.st_mode)
-            and not (avoid and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(avoid)))
-        ]
-    if not matches:
+        closed = avoid and os.path.realpath(avoid)
+        matches = (
+            (path, _state_behind(path))
+            for path in sorted(glob.glob(pattern))
+            if not (closed and Path(os.path.realpath(path)).is_relative_to(closed))
+        )
+    files = [_file(path, its) for path, its in matches if its and stat.S_ISREG(its.st_mode)]
+    if not files:
         raise InputError(f"no file matches {shown(pattern)!r}", "check the name")
-    for path, state in matches:
-        yield _file(path, state)
+    yield from files
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
@@ -257,15 +256,8 @@ MARKS = (
 """Fields of a file's information that change with its content, the most exact first."""
 
 
-def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
-    """The file at a URL, the texts of the folder there, or the files that match, by name.
-
-    `avoid`: a folder that is left out.
-
-    Raises:
-        InputError: there is nothing, or it cannot be reached.
-        UsageError: the URL is the folder to avoid, or a package is not installed.
-    """
+def _distant(url: str, avoid: str | None) -> Iterator[tuple[object, CorpusFile]]:
+    """The file at a URL, the texts of the folder there, or the files that match, by name."""
     system, path = file_system(url)
     closed = _full(avoid) if avoid is not None and is_url(avoid) else None
     if _full(url) == closed:
@@ -280,15 +272,7 @@ def distant_files(url: str, avoid: str | None) -> Iterator[CorpusFile]:
         size = found[name].get("size")
         if size is None:
             raise InputError(f"{name!r} does not say its size", "download it first")
-        yield CorpusFile(name, int(size), next(_marks(found[name]), ""))
-
-
-def state_of(url: str) -> tuple[int | None, set[str]]:
-    """The size of a file now, and all marks that its file system gives."""
-    system, path = file_system(url)
-    system.invalidate_cache()
-    info = system.info(path)
-    return info.get("size"), set(_marks(info))
+        yield name, CorpusFile(name, int(size), next(_marks(found[name]), ""))
 
 
 def _full(url: str) -> str:

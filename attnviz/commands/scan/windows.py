@@ -72,20 +72,17 @@ class WindowCutter:
     def of(self, document: CorpusText) -> list[Window]:
         """The windows of the next document."""
         inner = self._tokenizer.ids(document.text)
-        made = []
+        windows = []
         name = f"{document.path.rsplit('/', 1)[-1]} {document.start} {document.text}"
         digest = blake2b(name.encode()).hexdigest()
         for number, at in enumerate(range(0, len(inner), self._step)):
             ids = (*self._first, *inner[at : at + self._step], *self._last)
-            chance = self._chance(digest, number)
-            made.append(Window(self._ordinal, self._document, number, ids, chance))
+            drawn = blake2b(f"{self._seed} {number} {digest}".encode(), digest_size=8)
+            chance = int.from_bytes(drawn.digest()) >> 1  # as a signed integer holds it
+            windows.append(Window(self._ordinal, self._document, number, ids, chance))
             self._ordinal += 1
         self._document += 1
-        return made
-
-    def _chance(self, document: str, number: int) -> int:
-        hashed = blake2b(f"{self._seed} {number} {document}".encode(), digest_size=8)
-        return int.from_bytes(hashed.digest()) >> 1  # as a signed integer holds it
+        return windows
 
 
 def batches(windows: Sequence[Window]) -> Iterator[list[Window]]:
@@ -167,17 +164,17 @@ class Counter:
             self.skipped.append(document)
             return
         try:
-            made = self._windows.of(document)
+            windows = self._windows.of(document)
         except AttnvizError as error:
             self.skipped.append(Skipped(document.path, document.start, error.wrong))
             return
-        for window in made:
+        for window in windows:
             self._documents[window.document] = document
             self._waiting.append(window)
             self._tokens += len(window.ids)
             values = len(self._waiting) * len(self._names)
             if self._tokens >= GROUP_TOKENS or values >= GROUP_VALUES:
-                self._count(whole=window is made[-1])
+                self._count(whole=window is windows[-1])
 
     def finish(self) -> Record:
         """The record of all documents."""
@@ -328,12 +325,14 @@ def record_of_documents(like: Record, sums: DocumentSums, unit: FloatArray64) ->
         in_fixed_point(sums.values[..., part] / queries).sum(axis=0)
         for part in (DISTANCES, POSITIONS)
     )
-    return Record(
-        **{
-            **vars(empty_record(like.heads, like.origin)),
-            **{"totals": totals, "squares": squares, "counts": counts},
-            **{"distances": distances, "positions": positions, "documents": len(values)},
-        }
+    return replace(
+        empty_record(like.heads, like.origin),
+        totals=totals,
+        squares=squares,
+        counts=counts,
+        distances=distances,
+        positions=positions,
+        documents=len(values),
     )
 
 
@@ -346,21 +345,21 @@ def record_of_windows(
     """
     if not windows:
         return empty_record(like.heads, like.origin)
-    heads = like.heads
     names = np.array([(w.chance, shard, w.ordinal) for w in windows], np.int64)  # (W, 3)
     bins = np.minimum(WEIGHTS - 1, (largest[0] * WEIGHTS).astype(int)).T  # (H, W)
     counts = np.stack([(bins == b).sum(axis=1) for b in range(WEIGHTS)], axis=1)
     weights = -in_fixed_point(largest[1].T)  # the least is the largest weight
-    best = np.empty((len(heads), len(windows), 3), np.int64)
+    best = np.empty((len(like.heads), len(windows), 3), np.int64)
     best[..., 0], best[..., 1:] = weights, names[:, 1:]
     order = np.lexsort((names[:, 2], names[:, 1], names[:, 0]))  # in which they are drawn
-    return Record(
-        **{
-            **vars(empty_record(like.heads, like.origin)),
-            **{"largest": counts, "best": least(best, TOP), "sample": least(names, SAMPLE)},
-            **{"drawn": _drawn(names[order], bins[:, order])},
-            **{"windows": len(windows), "tokens": sum(len(w.ids) for w in windows)},
-        }
+    return replace(
+        empty_record(like.heads, like.origin),
+        largest=counts,
+        best=least(best, TOP),
+        sample=least(names, SAMPLE),
+        drawn=_drawn(names[order], bins[:, order]),
+        windows=len(windows),
+        tokens=sum(len(window.ids) for window in windows),
     )
 
 
