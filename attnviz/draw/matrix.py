@@ -16,9 +16,9 @@ from attnviz.records.exhibit import (
     CellMap,
     Exhibit,
     HeadMap,
+    HeadPlace,
     Map,
     Orient,
-    Place,
     links_of,
     whole_map,
 )
@@ -173,11 +173,11 @@ class Grid:
     layers: tuple[int | None, ...]
     heads: tuple[int | None, ...]
 
-    def slot(self, head_map: Place) -> tuple[int, int]:
+    def slot(self, head_map: HeadPlace) -> tuple[int, int]:
         return self.layers.index(head_map.layer), self.heads.index(head_map.head)
 
 
-def grid_of(maps: Sequence[Place]) -> Grid:
+def grid_of(maps: Sequence[HeadPlace]) -> Grid:
     """The rows and columns that these maps need."""
 
     def ordered(numbers: set[int | None]) -> tuple[int | None, ...]:

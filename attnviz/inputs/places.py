@@ -28,7 +28,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.:-]*://", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Form:
+class ContentForm:
     """The content of a file: texts, JSON lines or a table; compressed as gzip, as zstd, or not."""
 
     kind: ContentKind
@@ -45,7 +45,7 @@ PLAIN: dict[str, ContentKind] = {
 """The files that are read from a folder; texts and JSON lines also when compressed."""
 
 
-def form_of(path: str) -> Form | None:
+def form_of(path: str) -> ContentForm | None:
     """The content that the name of a file promises; None: unknown."""
     inner, last = os.path.splitext(_name(path))
     compression: Literal["gzip", "zstd"] | None = None
@@ -55,13 +55,13 @@ def form_of(path: str) -> Form | None:
     kind = PLAIN.get(last)
     if compression and kind in (None, "table"):
         return None
-    return Form(kind, compression) if kind else None
+    return ContentForm(kind, compression) if kind else None
 
 
-def named_form(path: str) -> Form:
+def named_form(path: str) -> ContentForm:
     """The same of a file that was named; it is text where its name does not say."""
     compressed: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
-    return form_of(path) or Form("text", compressed.get(os.path.splitext(_name(path))[1]))
+    return form_of(path) or ContentForm("text", compressed.get(os.path.splitext(_name(path))[1]))
 
 
 def _name(path: str) -> str:
@@ -182,7 +182,7 @@ def check_regular(path: str, state: os.stat_result) -> None:
 
 
 @contextlib.contextmanager
-def decompressed(path: str, form: Form) -> Iterator[BinaryIO]:
+def decompressed(path: str, form: ContentForm) -> Iterator[BinaryIO]:
     """The bytes that are in a file, closed at the end."""
     with opened(path) as stream:
         if form.compression == "gzip":

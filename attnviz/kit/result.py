@@ -18,7 +18,7 @@ from attnviz.inputs.captures import CAPTURE_META, Entry, archive_chunks
 from attnviz.kit.formats import ROWS, choose_format, record_chunks
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.capture import Asked, Capture, ModelIdentity, asked
-from attnviz.records.rows import Column, Fields, Row, made_to_dict, shortest, to_json
+from attnviz.records.rows import ColumnArray, Fields, Row, made_to_dict, shortest, to_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -190,7 +190,7 @@ class Result(Generic[T]):
         records = self._form.each(self.record, self._top, self._line)
         return [*before, *map(self._fields.row, records)]
 
-    def to_columns(self) -> dict[str, Column]:
+    def to_columns(self) -> dict[str, ColumnArray]:
         """The rows by column, as `pandas.DataFrame` and `polars.DataFrame` take them.
 
         Returns:

@@ -20,7 +20,7 @@ ColorScale: TypeAlias = Literal["linear", "log", "row"]
 
 
 @dataclass(frozen=True)
-class Place:
+class HeadPlace:
     """Which head a map is of, or a reduction of several.
 
     `layer` is None where it was reduced over layers, `head` where over heads; then
@@ -49,7 +49,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class HeadMap(Place):
+class HeadMap(HeadPlace):
     """A whole matrix to be shown: `weights` (n_queries, n_keys)."""
 
     weights: FloatArray = field(kw_only=True)
@@ -71,7 +71,7 @@ class Links:
 
 
 @dataclass(frozen=True, eq=False)
-class LinkMap(Place):
+class LinkMap(HeadPlace):
     """The links that the exhibit's filters leave, of a matrix that is too large to keep.
 
     `totals` (n_queries) are the sums of the whole rows, 0 for queries that nobody asked for.
@@ -82,7 +82,7 @@ class LinkMap(Place):
 
 
 @dataclass(frozen=True, eq=False)
-class CellMap(Place):
+class CellMap(HeadPlace):
     """The strongest weight of each block of a matrix that is too large to keep.
 
     `cells` (rows, columns) over the queries and keys that were asked for; NaN where the mask

@@ -70,7 +70,7 @@ def marks_of_two_texts() -> Marks:
     return Marks(marks, apart=True)
 
 
-class HeadRows:
+class MetricRows:
     """Some rows of the heads of a layer, as metrics see them; h heads, r rows, n keys.
 
     `weights` (h, r, n), `sums` (h, r); `keys` (n): their positions; `away` (r, n): how far before
@@ -138,7 +138,7 @@ class Metric(Score):
     `telling`: the role says what a head does, and not only how its weights are spread.
     """
 
-    of: Callable[[HeadRows], RowSum]
+    of: Callable[[MetricRows], RowSum]
     role: str = ""
     least: float = inf
     rows: int = 1
@@ -151,10 +151,10 @@ def by_name(*metrics: Metric) -> Mapping[str, Metric]:
     return {metric.name: metric for metric in metrics}
 
 
-def mass(mark: Callable[[HeadRows], Bools]) -> Callable[[HeadRows], RowSum]:
+def mass(mark: Callable[[MetricRows], Bools]) -> Callable[[MetricRows], RowSum]:
     """The weight on the keys that are marked (r, n), over the rows that see any of them."""
 
-    def of(rows: HeadRows) -> RowSum:
+    def of(rows: MetricRows) -> RowSum:
         marked = mark(rows) & rows.visible
         weight = np.einsum("hrk,rk->h", rows.weights, marked.astype(np.float32))
         return weight, float(marked.any(axis=1).sum())
@@ -169,12 +169,12 @@ def entropy(weights: NDArray[np.floating]) -> NDArray[np.floating]:
     return entropies
 
 
-def _normalised(rows: HeadRows) -> RowSum:
+def _normalised(rows: MetricRows) -> RowSum:
     able = rows.seen > 1  # a query that sees one key has no choice
     return (rows.entropies[:, able] / np.log(rows.seen[able])).sum(axis=1), float(able.sum())
 
 
-def _distance(rows: HeadRows) -> RowSum:
+def _distance(rows: MetricRows) -> RowSum:
     if rows.apart:
         return np.zeros(len(rows.weights)), 0.0
     distances = np.abs(rows.away).astype(np.float32)
@@ -371,7 +371,7 @@ class MeasureHeads:
 
     def __call__(self, block: PatternBlock) -> None:
         kept = ~np.isin(np.arange(block.weights.shape[2]), self.dropped)
-        rows = HeadRows(block, self.marks, kept, causal=self.causal)
+        rows = MetricRows(block, self.marks, kept, causal=self.causal)
         for name, metric in METRICS.items():
             sums, over = metric.of(rows)
             counts = np.broadcast_to(np.asarray(over, float), sums.shape)

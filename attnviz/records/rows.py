@@ -98,7 +98,7 @@ def versions_now() -> dict[str, str]:
 
 RecordT = TypeVar("RecordT")
 Row: TypeAlias = Mapping[str, object]
-Column: TypeAlias = NDArray[Any]
+ColumnArray: TypeAlias = NDArray[Any]
 ABSENT: Final = object()
 """The value of an optional field that is left out."""
 JSON_TYPES: Mapping[Any, str] = MappingProxyType(
@@ -162,7 +162,7 @@ class Fields(Generic[RecordT]):
         """The same fields of a record that has this one as a part."""
         return [field.within(part) for field in self.all]
 
-    def columns(self, rows: Sequence[Row]) -> dict[str, Column]:
+    def columns(self, rows: Sequence[Row]) -> dict[str, ColumnArray]:
         """Rows by column, each in the type that its field has.
 
         Returns:
@@ -282,7 +282,7 @@ def _writer(kind: Any) -> Callable[[Any], Any] | None:
     ]
 
 
-def _column(values: Sequence[object], kind: Any) -> Column:
+def _column(values: Sequence[object], kind: Any) -> ColumnArray:
     kinds = set(kinds_of(kind))
     if kinds == {bool}:
         return np.array(values, dtype=np.bool_)

@@ -61,7 +61,7 @@ def over(of: Callable[[Any], ModelComparison]) -> tuple[Field[Any], Field[Any]]:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedHead:
     """A head's difference over texts; where a word is compared, what it attends to in one."""
 
     comparison: TextComparison
@@ -91,7 +91,7 @@ class Compared:
         return measured(cosines[self.head.head.layer + after]) if cosines else None
 
 
-DIFFERENCES: tuple[Field[Compared], ...] = (
+DIFFERENCES: tuple[Field[ComparedHead], ...] = (
     model_name(lambda row: row.run.model.name),
     *head_fields(lambda row: row.head.head),
     Field(
@@ -107,12 +107,12 @@ DIFFERENCES: tuple[Field[Compared], ...] = (
         lambda row: row.comparison.by,
     ),
 )
-DIFFERENCE = Fields[Compared](
+DIFFERENCE = Fields[ComparedHead](
     "DifferenceRow",
     "How differently a head attends in several texts.",
     (*DIFFERENCES, transforms("transforms", lambda row: row.comparison.captures)),
 )
-SIGHT = Fields[Compared](
+SIGHT = Fields[ComparedHead](
     "SightRow",
     "What a head's one query attends to in one of the texts.",
     (
@@ -197,10 +197,10 @@ MATRIX = Fields[ModelComparison](
 # Comparisons as results.
 
 
-def sights(comparison: TextComparison, top: int | None, line: int | None) -> Iterator[Compared]:
+def sights(comparison: TextComparison, top: int | None, line: int | None) -> Iterator[ComparedHead]:
     """Each head in each text."""
     numbers = range(1, len(comparison.captures) + 1)
-    return (Compared(comparison, each, n) for each in comparison.heads[:top] for n in numbers)
+    return (ComparedHead(comparison, each, n) for each in comparison.heads[:top] for n in numbers)
 
 
 SHOWN = 8
@@ -208,7 +208,7 @@ SHOWN = 8
 OF_ROWS = Form[TextComparison](
     "compare",
     DIFFERENCE,
-    lambda texts, top, line: (Compared(texts, each) for each in texts.heads[:top]),
+    lambda texts, top, line: (ComparedHead(texts, each) for each in texts.heads[:top]),
     lambda texts: f"{texts.captures[0].model.name}, {amount(len(texts.captures), 'text')}",
     terminal="attnviz.commands.compare.terminal:render_texts",
     picture="attnviz.commands.compare.picture:draw_texts",

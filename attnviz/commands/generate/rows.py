@@ -10,7 +10,7 @@ from attnviz.commands.generate.shown import draw, render
 from attnviz.commands.show.capture import AttentionCapture
 from attnviz.kit.option import check_value
 from attnviz.kit.result import Form, Result, notes_of
-from attnviz.records.rows import ABSENT, LINE, Column, Field, Fields, JsonOutput, Row, measured
+from attnviz.records.rows import ABSENT, LINE, ColumnArray, Field, Fields, JsonOutput, Row, measured
 from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class AttentionAnswer:
         """
         return self._result(rows).rows
 
-    def to_columns(self, rows: RowUnit = "sentence") -> dict[str, Column]:
+    def to_columns(self, rows: RowUnit = "sentence") -> dict[str, ColumnArray]:
         """The same by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""
         return self._result(rows).to_columns()
 

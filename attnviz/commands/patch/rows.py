@@ -13,7 +13,7 @@ from attnviz.records.rows import ERROR, LAYER, LINE_OR_MEAN, Field, Fields, Json
 
 
 @dataclass(frozen=True)
-class PatchedPart:
+class PatchRow:
     """An effect of a report, as a row has it; `place`: the position of the source.
 
     None stands for tokens of which pairs have several, and for answers of their own.
@@ -33,7 +33,7 @@ class PatchedPart:
         return self.effect.own
 
 
-def patched_parts(report: PatchReport, top: int | None, line: int | None) -> Iterator[PatchedPart]:
+def patched_parts(report: PatchReport, top: int | None, line: int | None) -> Iterator[PatchRow]:
     """The strongest effects; `line` is None for means over lines."""
     ours, theirs = (distinct_labels(each.query_tokens) for each in (report.capture, report.source))
     asked = None if report.own_answers else report.question
@@ -43,10 +43,10 @@ def patched_parts(report: PatchReport, top: int | None, line: int | None) -> Ite
         place = None if at is None else report.places[at]
         if at is not None and place is not None and at not in report.varied:
             token, source_token = ours[at], theirs[place]
-        yield PatchedPart(line, report, effect, place, token, source_token, answer, versus)
+        yield PatchRow(line, report, effect, place, token, source_token, answer, versus)
 
 
-PATCHED = Fields[PatchedPart](
+PATCHED = Fields[PatchRow](
     "PatchRow",
     "The effect of the vectors of one part, taken from the source.",
     (

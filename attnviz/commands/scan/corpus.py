@@ -15,7 +15,15 @@ from attnviz.commands.atlas.folder import Request
 from attnviz.commands.atlas.record import CorpusFile, CorpusText, FilePart, Shard, Skipped, Split
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs import text as inputs_text
-from attnviz.inputs.places import BUFFER, Form, decompressed, named_form, opened, reading, shown
+from attnviz.inputs.places import (
+    BUFFER,
+    ContentForm,
+    decompressed,
+    named_form,
+    opened,
+    reading,
+    shown,
+)
 from attnviz.inputs.text import (
     BYTE_ORDER_MARK,
     LOOKED_AT,
@@ -171,7 +179,7 @@ def longest_texts(files: Sequence[CorpusFile], split: Split, field: str, number:
     def lengths() -> Iterator[int]:
         left = READ
         for file in files:
-            if named_form(file.path) == Form("text") and split == "file":
+            if named_form(file.path) == ContentForm("text") and split == "file":
                 yield file.size if file.size <= LONGEST else 0
             elif left > 0:
                 piece = FilePart(file.path, 0, min(file.size, left))
@@ -182,7 +190,7 @@ def longest_texts(files: Sequence[CorpusFile], split: Split, field: str, number:
     return nlargest(number, lengths())
 
 
-def _no_text(path: str, form: Form) -> str | None:
+def _no_text(path: str, form: ContentForm) -> str | None:
     """Why the beginning of a file shows that it holds no text; None: it may hold some."""
     try:
         with decompressed(path, form) as stream, reading(path):

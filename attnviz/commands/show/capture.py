@@ -24,7 +24,7 @@ from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import links_of
 from attnviz.records.heads import Head, listed
-from attnviz.records.rows import Column
+from attnviz.records.rows import ColumnArray
 from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class AttentionCapture:
         """Put heads of the capture on show; see `attnviz.show`."""
         return shown_of(self.record, view, options)
 
-    def to_columns(self, **options: Unpack[ShowOptions]) -> dict[str, Column]:
+    def to_columns(self, **options: Unpack[ShowOptions]) -> dict[str, ColumnArray]:
         """The links by column; see `Shown.to_columns`.
 
         Without `heads` those of all heads; no parts are merged unless `chars` or `words` says so.

@@ -15,7 +15,7 @@ from attnviz.kit.formats import PICTURES, ROWS, Piece
 from attnviz.kit.prepare import HeadOptions
 from attnviz.kit.values import token_names, which_heads
 from attnviz.records.apply import EVERYTHING
-from attnviz.records.exhibit import Choice, Exhibit, Filters, Look, PictureLook, Place
+from attnviz.records.exhibit import Choice, Exhibit, Filters, HeadPlace, Look, PictureLook
 from attnviz.records.heads import Head
 from attnviz.records.transforms import PLAIN, SavedTransforms, Transforms
 
@@ -174,7 +174,7 @@ def _blocks_of_grid(request: OutputRequest) -> Needs:
     from attnviz.draw.terminal.grid import most_cells
 
     def most(heads: Sequence[Head], tokens: tuple[int, int]) -> int:
-        return most_cells([Place(*head) for head in heads], max(tokens), request.display)
+        return most_cells([HeadPlace(*head) for head in heads], max(tokens), request.display)
 
     return Needs(cells=most)
 
@@ -188,7 +188,7 @@ def _blocks_of_picture(request: OutputRequest) -> Needs:
         return Needs()
 
     def most(heads: Sequence[Head], tokens: tuple[int, int]) -> int:
-        return most_cells([Place(*head) for head in heads], max(tokens), options)
+        return most_cells([HeadPlace(*head) for head in heads], max(tokens), options)
 
     return Needs(cells=most)
 

@@ -33,7 +33,7 @@ from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, KeepCells, KeepLinks, Look
 from attnviz.records.heads import Head
-from attnviz.records.rows import Column
+from attnviz.records.rows import ColumnArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -248,7 +248,7 @@ class Shown:
         """What is to be said of the text: that it was cut, or is none of the model's world."""
         return notes_of([self.record.capture])
 
-    def to_columns(self) -> dict[str, Column]:
+    def to_columns(self) -> dict[str, ColumnArray]:
         """The links by column, as `pandas.DataFrame` and `polars.DataFrame` take them.
 
         Returns:

@@ -9,7 +9,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.train.plan import Outcome, Plan, Point
+from attnviz.commands.train.plan import Plan, Point, TrainingOutcome
 from attnviz.errors import readable
 from attnviz.inputs.text import read_file
 from attnviz.kit import options as g
@@ -138,7 +138,7 @@ def train(
 
 def _train(
     session: Session, corpus: "OwnText", plan: Plan, folder: Path, files: Sequence[str]
-) -> Outcome:
+) -> TrainingOutcome:
     """Behind a progress bar on stderr; an interruption is told with what it leaves."""
     from attnviz.commands.train import folder as train_folder
     from attnviz.commands.train import own
@@ -166,7 +166,7 @@ def _train(
         raise
 
 
-def _curve(outcome: Outcome, model: str, files: Sequence[str]) -> bytes:
+def _curve(outcome: TrainingOutcome, model: str, files: Sequence[str]) -> bytes:
     from attnviz.commands.train.shown import loss_curve
 
     points = outcome.points
@@ -179,7 +179,7 @@ def _curve(outcome: Outcome, model: str, files: Sequence[str]) -> bytes:
     )
 
 
-def _said(folder: Path, outcome: Outcome) -> list[RenderableType]:
+def _said(folder: Path, outcome: TrainingOutcome) -> list[RenderableType]:
     best, trigram = outcome.held_out, outcome.trigram
     return [
         Text(f"{folder}: held-out loss {best:.3f} bits per byte", style="bold"),

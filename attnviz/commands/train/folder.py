@@ -25,7 +25,7 @@ from tokenizers.trainers import BpeTrainer
 
 from attnviz.commands.train.loop import SCHEMA, figure_entries, read_state
 from attnviz.commands.train.loss import Batch
-from attnviz.commands.train.plan import Outcome, Plan, Point, TrainingProgress, recipe_of
+from attnviz.commands.train.plan import Plan, Point, TrainingOutcome, TrainingProgress, recipe_of
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.kit import write
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
@@ -213,7 +213,7 @@ def note(folder: Path, text: OwnText, plan: Plan, points: Sequence[Point]) -> No
     _replace(folder / ABOUT, json.dumps(about) + "\n")
 
 
-def finish(folder: Path, plan: Plan, outcome: Outcome, files: Sequence[str]) -> None:
+def finish(folder: Path, plan: Plan, outcome: TrainingOutcome, files: Sequence[str]) -> None:
     """Write the model's card; the training can then no longer be resumed."""
     losses = {
         "held-out loss, bits per byte": outcome.held_out,

@@ -31,9 +31,9 @@ from attnviz.commands.train.loop import fresh_model, train
 from attnviz.commands.train.loss import next_token_loss
 from attnviz.commands.train.plan import (
     UNTRAINED,
-    Outcome,
     Plan,
     Point,
+    TrainingOutcome,
     TrainingProgress,
     recipe_of,
     sizes,
@@ -61,7 +61,7 @@ def train_model(
     folder: Path,
     report: Callable[[Point], None],
     stepped: Callable[[int], None] = lambda _: None,
-) -> Outcome:
+) -> TrainingOutcome:
     """Train, from the beginning or from the folder's state; the folder then holds the model.
 
     `report` gets every held-out loss, `stepped` the number of every step. The models of single
@@ -100,8 +100,8 @@ def train_model(
     return _outcome(load_checkpoint(folder), text, points)
 
 
-def _outcome(best: GPT, text: OwnText, points: Sequence[Point]) -> Outcome:
-    return Outcome(
+def _outcome(best: GPT, text: OwnText, points: Sequence[Point]) -> TrainingOutcome:
+    return TrainingOutcome(
         held_out=held_out_loss(best, text),
         trigram=trigram_bits(text.train, text.held_out, text.vocabulary) / text.held_out_bytes,
         points=tuple(points),

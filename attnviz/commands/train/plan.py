@@ -65,7 +65,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingOutcome:
     """The best held-out loss and the trigram model's, in bits per byte, and the loss curve.
 
     `predicted` is the number of held-out tokens that the losses are over.

@@ -96,7 +96,7 @@ PAIR = Fields[Term](
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReaderRow:
     """A way in which a later head reads what was written; `labels`: of the tokens of the text."""
 
     write: Write
@@ -104,7 +104,7 @@ class Reading:
     labels: Sequence[str]
 
 
-READER = Fields[Reading](
+READER = Fields[ReaderRow](
     "ReaderRow",
     "A way in which a later head reads what a head wrote.",
     (
@@ -250,10 +250,10 @@ def terms(why: Why, top: int | None, line: int | None) -> Iterator[Term]:
     return (Term(why, pair, labels) for pair in why.pairs)
 
 
-def readings(write: Write, top: int | None, line: int | None) -> Iterator[Reading]:
+def readings(write: Write, top: int | None, line: int | None) -> Iterator[ReaderRow]:
     """Every way in which a later head reads what was written."""
     labels = distinct_labels(write.tokens)
-    return (Reading(write, reader, labels) for reader in write.readers)
+    return (ReaderRow(write, reader, labels) for reader in write.readers)
 
 
 CONTRAST = Form[Why](

@@ -44,7 +44,7 @@ from attnviz.draw.picture.paint import PictureOptions, PictureWords, Scale, scal
 from attnviz.draw.titles import left_out
 from attnviz.errors import UsageError
 from attnviz.records.capture import FloatArray
-from attnviz.records.exhibit import Exhibit, Place
+from attnviz.records.exhibit import Exhibit, HeadPlace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,7 +77,7 @@ def draw(exhibit: Exhibit, options: PictureOptions | None = None) -> Drawn:
     return Drawn(figure, fonts.notes)
 
 
-def most_cells(maps: Sequence[Place], tokens: int, options: PictureOptions) -> int:
+def most_cells(maps: Sequence[HeadPlace], tokens: int, options: PictureOptions) -> int:
     """The cells a side to which a picture reduces each of these maps."""
     if len(maps) == 1:
         return MOST_CELLS

@@ -31,7 +31,7 @@ from attnviz.draw.matrix import (
 from attnviz.draw.terminal.around import heading, legend, map_heading
 from attnviz.draw.terminal.colors import color_of, cut, folded, pad, shade_of, widest
 from attnviz.records.capture import FloatArray
-from attnviz.records.exhibit import Exhibit, Orient, Place
+from attnviz.records.exhibit import Exhibit, HeadPlace, Orient
 
 LARGEST, SMALLEST = 16, 5  # points along a side of a miniature
 GAP = 1
@@ -86,7 +86,7 @@ def points_a_line(display: Display) -> int:
     return 2 if display.color and display.unicode else 1
 
 
-def most_cells(maps: Sequence[Place], tokens: int, display: Display) -> int:
+def most_cells(maps: Sequence[HeadPlace], tokens: int, display: Display) -> int:
     """The points a side to which each map is reduced."""
     return _layout(grid_of(maps), max(1, tokens), display).size
 
