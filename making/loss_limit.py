@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from attnviz.kit.prepare import SumLoss, text_loss
+from attnviz.kit.prepare import text_loss
 from attnviz.models.scratch.native import NativeModel, load_native
 from attnviz.records.capture import TextLoss
 from making.sentences import (
@@ -26,14 +26,9 @@ from making.sentences import (
 
 def losses(model: NativeModel, texts: Sequence[str], limit: float = 0.0) -> list[TextLoss]:
     """The loss on each text, cut to the model's context."""
-    found = []
-    for text in texts:
-        tokens = model.tokenizer.encode(text, bos=True, special=False)[: model.tokenizer.context]
-        ids = [token.id for token in tokens]
-        lost = SumLoss(ids)
-        model.predict(ids, range(len(ids) - 1), lost, lens=False)
-        found.append(text_loss(tokens, lost.nats, limit))
-    return found
+    encode, context = model.tokenizer.encode, model.tokenizer.context
+    cut = (encode(text, bos=True, special=False)[:context] for text in texts)
+    return [text_loss(model, tokens, limit) for tokens in cut]
 
 
 def best_limit(english: Sequence[float], strange: Sequence[float]) -> float:

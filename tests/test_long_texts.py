@@ -9,7 +9,7 @@ import pytest
 from attnviz.commands.show.outputs import Needs, Show
 from attnviz.commands.show.run import show_text
 from attnviz.errors import ExitStatus
-from attnviz.kit import budget
+from attnviz.kit import prepare as preparing
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.models import engine
 from attnviz.models.catalog import Source, load
@@ -53,7 +53,7 @@ def test_the_same_is_shown_as_of_whole_patterns(
     run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     whole = run("show", TEXT, *arguments)
-    monkeypatch.setattr(budget, "SMALL", 0)
+    monkeypatch.setattr(preparing, "SMALL", 0)
     reduced = run("show", TEXT, *arguments)
     assert whole.status is reduced.status is ExitStatus.OK
     # sums of the same numbers in another order differ in their last decimals
@@ -72,7 +72,7 @@ def test_pictures_are_the_same(
 ) -> None:
     arguments = ["show", TEXT, "--head", heads, "--dpi", "40", "--orient", orient, "-o"]
     assert run(*arguments, str(tmp_path / "whole.png")).status is ExitStatus.OK
-    monkeypatch.setattr(budget, "SMALL", 0)
+    monkeypatch.setattr(preparing, "SMALL", 0)
     assert run(*arguments, str(tmp_path / "reduced.png")).status is ExitStatus.OK
     assert (tmp_path / "whole.png").read_bytes() == (tmp_path / "reduced.png").read_bytes()
 
@@ -85,7 +85,7 @@ def builtin() -> LoadedModel:
 def test_nothing_whole_is_kept_of_what_is_reduced(
     builtin: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(budget, "SMALL", 0)
+    monkeypatch.setattr(preparing, "SMALL", 0)
     monkeypatch.setattr(Prepared, "record", lambda *_: pytest.fail("whole patterns were kept"))
     everything = HeadOptions(everything=True)
     for needs in (Needs(links=3), Needs(cells=lambda *_: 16)):
@@ -98,7 +98,7 @@ def test_without_a_card_the_head_is_picked_by_its_score_in_a_run_of_its_own(
 ) -> None:
     arguments = ["show", "--model", str(gpt2_folder), "abcdefgh ijklmno pqrstuv"]
     whole = run(*arguments)
-    monkeypatch.setattr(budget, "SMALL", 0)
+    monkeypatch.setattr(preparing, "SMALL", 0)
     assert run(*arguments).out == whole.out
     assert " attend most to " in whole.out
 

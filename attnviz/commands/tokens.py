@@ -77,7 +77,7 @@ def tokens(
         session.note(tokenizer.differs)
     cut = encode(tokenizer, given, tokens.options())
     if tokens.truncate is not None:
-        cut = fit(cut, tokenizer.context, tokens.truncate).tokens
+        cut = fit(cut, tokenizer.context, tokens.truncate)[0]
     elif len(cut) > tokenizer.context:
         session.note(
             f"the text has {len(cut)} tokens, but the model takes at most {tokenizer.context}"

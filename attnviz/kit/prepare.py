@@ -14,7 +14,7 @@ import numpy as np
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
-from attnviz.models.placement import BUILTIN
+from attnviz.models.placement import BUILTIN, Placement, check_room, model_bytes
 from attnviz.records.capture import (
     VALUE_NORMS,
     Capture,
@@ -34,7 +34,6 @@ from attnviz.records.trace import HeadTrace, Verified
 from attnviz.records.transforms import Scores
 
 if TYPE_CHECKING:
-    from attnviz.kit.budget import Budget
     from attnviz.models.frozen.run import FrozenRun
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
@@ -114,16 +113,13 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     return tokens
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """Tokens that fit the context, and how many were left out before and after them."""
-
-    tokens: tuple[Token, ...]
-    left_out: tuple[int, int] = (0, 0)
-
-
-def fit(tokens: tuple[Token, ...], context: int, side: Truncation | None) -> Fitted:
+def fit(
+    tokens: tuple[Token, ...], context: int, side: Truncation | None
+) -> tuple[tuple[Token, ...], tuple[int, int]]:
     """Cut to the context, on the side asked for; special tokens at the ends stay.
+
+    Returns:
+        the tokens, and how many were left out before and after them.
 
     Raises:
         InputError: the text is too long and no side was named.
@@ -132,7 +128,7 @@ def fit(tokens: tuple[Token, ...], context: int, side: Truncation | None) -> Fit
         raise UsageError(f"truncate is {side!r}", "give left or right")
     more = len(tokens) - context
     if more <= 0:
-        return Fitted(tokens)
+        return tokens, (0, 0)
     if side is None:
         raise InputError(
             f"the text has {len(tokens)} tokens, but the model takes at most {context}",
@@ -143,8 +139,8 @@ def fit(tokens: tuple[Token, ...], context: int, side: Truncation | None) -> Fit
     last = tokens[-1:] if tokens[-1].special and len(tokens) > 1 else ()
     text = tokens[len(first) : len(tokens) - len(last)]
     if side == "left":
-        return Fitted(numbered(first + text[more:] + last), (more, 0))
-    return Fitted(numbered(first + text[:-more] + last), (0, more))
+        return numbered(first + text[more:] + last), (more, 0)
+    return numbered(first + text[:-more] + last), (0, more)
 
 
 def load_model(source: Source) -> "LoadedModel":
@@ -226,46 +222,35 @@ class Prepared:
 
 def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     """Make a text fit for a model."""
-    fitted = fit(encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate)
-    written, target = target_of(model, fitted.tokens, options.target)
-    prepared = _prepared(model, text, fitted, written, target, options.max_memory)
-    return replace(prepared, empty=replace(prepared.empty, loss=loss_of(model, prepared.source)))
+    tokens, left_out = fit(
+        encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate
+    )
+    written, target = target_of(model, tokens, options.target)
+    prepared = _prepared(model, text, tokens, written, target, options.max_memory)
+    empty = replace(prepared.empty, left_out=left_out, loss=loss_of(model, tokens))
+    return replace(prepared, empty=empty)
 
 
 def prepare_tokens(
     model: "LoadedModel", tokens: tuple[Token, ...], options: TextOptions
 ) -> Prepared:
     """Make tokens that no text spells fit for a model that has one sequence."""
-    return _prepared(model, "", Fitted(tokens), "", (), options.max_memory)
-
-
-def loss_of(model: "LoadedModel", tokens: Sequence[Token]) -> TextLoss | None:
-    """How well the built-in model predicts a text, if its card says what that means."""
-    limit, ids = model.card.loss_limit, [token.id for token in tokens]
-    if limit is None or model.identity.name != BUILTIN:
-        return None
-    lost = SumLoss(ids)
-    if len(ids) > 1:
-        model.predict(ids, range(len(ids) - 1), lost, lens=False)
-    return text_loss(tokens, lost.nats, limit)
+    return _prepared(model, "", tokens, "", (), options.max_memory)
 
 
 def _prepared(
     model: "LoadedModel",
     text: str,
-    fitted: Fitted,
+    source: tuple[Token, ...],
     written: str,
     target: tuple[Token, ...],
     max_memory: int | None,
 ) -> Prepared:
-    from attnviz.kit.budget import Budget
-
-    source = fitted.tokens
-    sequences = rows_and_columns(model.kind, source, target)
+    queries, keys = rows_and_columns(model.kind, source, target)
     empty = Capture(
         text=text,
-        query_tokens=sequences[0],
-        key_tokens=sequences[1],
+        query_tokens=queries,
+        key_tokens=keys,
         layers=(),
         model=model.identity,
         bos=source[0].special,
@@ -273,14 +258,13 @@ def _prepared(
         sinks=model.sinks,
         kind=model.kind,
         target=written,
-        left_out=fitted.left_out,
         versions={**versions_now(), **model.versions()},
         asked=asked(),
         named_heads=model.card.heads,
         unknown_words=unknown_words(model, text, source, written),
     )
-    shape = len(empty.query_tokens), len(empty.key_tokens)
-    return Prepared(model, source, target, empty, Budget(model, shape, max_memory))
+    budget = Budget(model, (len(queries), len(keys)), max_memory)
+    return Prepared(model, source, target, empty, budget)
 
 
 def verify(
@@ -296,14 +280,14 @@ def verify(
     whole = prepared.budget.patterns(every_head(model.identity.heads_per_layer))
 
     # theirs, ours, and what they are made from; in float64 all of it once more
-    def check_room(more: int) -> None:
+    def check(more: int) -> None:
         instead = f"shorten the text, or leave {option('verify')} out"
         prepared.budget.check(3 * whole + more, instead)
 
-    check_room(0)
+    check(0)
     ids = [token.id for token in prepared.source]
     target = [token.id for token in prepared.target]
-    return verified(model, source, ids, target, prepared.shape, check_room)
+    return verified(model, source, ids, target, prepared.shape, check)
 
 
 def frozen(prepared: Prepared) -> "FrozenRun":
@@ -316,28 +300,30 @@ def frozen(prepared: Prepared) -> "FrozenRun":
     return model.freeze(prepared.ids)
 
 
-# How well a model predicts a text, for what its card says of the texts of its world.
+def loss_of(model: "LoadedModel", tokens: Sequence[Token]) -> TextLoss | None:
+    """How well the built-in model predicts a text, if its card says what that means."""
+    limit = model.card.loss_limit
+    if limit is None or model.identity.name != BUILTIN:
+        return None
+    return text_loss(model, tokens, limit)
 
 
-@dataclass
-class SumLoss:
-    """Consumes logits, and sums the loss of the tokens that followed, in nats."""
+def text_loss(model: "LoadedModel", tokens: Sequence[Token], limit: float) -> TextLoss:
+    """The loss over the characters of the tokens that are predicted: all but the first."""
+    ids, predicted = np.array([token.id for token in tokens]), tokens[1:]
+    nats = 0.0
 
-    ids: Sequence[int]
-    nats: float = 0.0
-
-    def __call__(self, rows: LogitRows) -> None:
-        inside = rows.positions < len(self.ids) - 1
-        followed = np.array(self.ids, np.int64)[rows.positions[inside] + 1]
+    def add(rows: LogitRows) -> None:
+        nonlocal nats
+        inside = rows.positions < len(predicted)
+        followed = ids[rows.positions[inside] + 1]
         logs = log_softmax(rows.logits[inside])  # (rows, V)
-        self.nats -= float(logs[np.arange(len(followed)), followed].sum())
+        nats -= float(logs[np.arange(len(followed)), followed].sum())
 
-
-def text_loss(tokens: Sequence[Token], nats: float, limit: float) -> TextLoss:
-    """The loss over the characters of the tokens that were predicted: all but the first."""
-    predicted = tokens[1:]
-    characters = predicted[-1].end - predicted[0].start if predicted else 0
-    return TextLoss(nats, characters, limit)
+    if not predicted:
+        return TextLoss(nats, 0, limit)
+    model.predict(ids.tolist(), range(len(predicted)), add, lens=False)
+    return TextLoss(nats, predicted[-1].end - predicted[0].start, limit)
 
 
 # An encoder-decoder's second text: what it writes, and the rows and columns that it makes.
@@ -394,3 +380,69 @@ def unknown_words(
     inner = [token for token in source if not token.special]
     read = text[inner[0].start : inner[-1].end] if inner else ""
     return model.unknown_words(read, written)
+
+
+# The memory of a run: what it takes, what there is, and what would fit instead.
+
+SMALL = 64 << 20
+"""Bytes of patterns that are always kept in full."""
+LINK_BYTES, PICTURE_BYTES = 40, 2 << 20
+"""Bytes of a link, and of the blocks of a picture of one head, at most."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The memory for one run of a model over `shape` (queries, keys).
+
+    `max_memory` is the user's limit in bytes, the model included; None means a share of what
+    is free.
+    """
+
+    model: "LoadedModel"
+    shape: tuple[int, int]
+    max_memory: int | None = None
+
+    def patterns(self, heads: Sequence[Head]) -> int:
+        """Bytes of the whole patterns of these heads."""
+        return 4 * len(heads) * self.shape[0] * self.shape[1]
+
+    def holds_whole(self, heads: Sequence[Head]) -> bool:
+        """Whether the whole patterns of these heads are small, and fit."""
+        size = self.patterns(heads)
+        return size <= SMALL and self._working + size <= self._room
+
+    def check_patterns(self, heads: Sequence[Head], kept: int) -> None:
+        """Check, before a run over these heads, that it fits together with what it keeps, in bytes.
+
+        Raises:
+            ModelError: it does not; the hint says what would.
+        """
+        n_queries, _ = self.shape
+        smaller = (
+            (option("heads", heads[0]), self.patterns(heads[:1])),
+            (
+                f"{option('format', 'jsonl')} {option('top', 5)}",
+                len(heads) * n_queries * 5 * LINK_BYTES,
+            ),
+            (option("output", "FILE.png"), len(heads) * PICTURE_BYTES),
+        )
+        fitting = [what for what, size in smaller if self._working + size <= self._room]
+        self.check(kept, f"try {' or '.join(fitting)}" if fitting else "shorten the text")
+
+    def check(self, kept: int, instead: str) -> None:
+        """Check, before a run, that there is room for these bytes beside what it works with.
+
+        Raises:
+            ModelError: there is not; `instead` says what to do.
+        """
+        check_room(self._working + kept, self._room, "this", instead)
+
+    @property
+    def _working(self) -> int:
+        """Bytes of a run beside what is kept; with the model, where the user set a limit."""
+        run = self.model.working_bytes(*self.shape)
+        return run if self.max_memory is None else run + model_bytes(self.model.identity)
+
+    @property
+    def _room(self) -> int:
+        return Placement(max_memory=self.max_memory).budget

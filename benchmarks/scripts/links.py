@@ -10,13 +10,13 @@ from inside import report
 
 from attnviz.commands.show.outputs import Needs, Show
 from attnviz.commands.show.run import show_text
-from attnviz.kit import budget
+from attnviz.kit import prepare
 from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
 from attnviz.records.exhibit import Filters
 
 folder, text = sys.argv[1:]
-budget.SMALL = 0  # short texts are reduced as they come, too
+prepare.SMALL = 0  # short texts are reduced as they come, too
 model = load(Source(folder))
 words = Path(text).read_text().split()
 

@@ -29,8 +29,15 @@ from attnviz.draw.titles import beams_note
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.prompts import Prompt
 from attnviz.inputs.text import check_encodable, check_not_blank
-from attnviz.kit.budget import Budget
-from attnviz.kit.prepare import HeadOptions, TextOptions, encode, fit, loss_of, unknown_words
+from attnviz.kit.prepare import (
+    Budget,
+    HeadOptions,
+    TextOptions,
+    encode,
+    fit,
+    loss_of,
+    unknown_words,
+)
 from attnviz.records.capture import Capture, FloatArray, LayerPattern, PatternBlock, Wanted, asked
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head, by_layer, choose_heads
@@ -424,8 +431,9 @@ def answering(
     most_read = context if crossed else context - 1
     if options.truncate is not None and not crossed:  # what is cut makes room for the answer
         most_read = context - min(most, context // 2)
-    fitted = fit(encode(model.tokenizer, prompt.text, options), most_read, options.truncate)
-    n = len(fitted.tokens)
+    read = encode(model.tokenizer, prompt.text, options)
+    tokens, left_out = fit(read, most_read, options.truncate)
+    n = len(tokens)
     room = context if crossed else context - n
     choice = _choice(model, heads)
     if how == "max" and len(choice.heads) == 1:
@@ -433,15 +441,15 @@ def answering(
     prepared = Answering(
         model,
         prompt,
-        fitted.tokens,
-        fitted.left_out,
+        tokens,
+        left_out,
         replace(writing, sampling=replace(writing.sampling, most=min(most, room))),
         choice,
         how,
         Budget(model, (n, n + min(most, room)), options.max_memory),
         room if writing.target is None and most > room else None,
     )
-    if fitted.left_out == (0, 0) and prompt.template is None:
+    if left_out == (0, 0) and prompt.template is None:
         for note in prepared.empty_notes:
             raise InputError(note, "begin it where a word begins")
     target = 0 if writing.target is None else len(prepared.tokens_of(writing.target))

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, cast
 from attnviz.commands.show.outputs import OutputRequest, Show, choose_output
 from attnviz.console import Display, plain_text
 from attnviz.errors import UsageError, option
-from attnviz.kit.budget import LINK_BYTES, PICTURE_BYTES
 from attnviz.kit.choose import (
     FindTellingHead,
     HeadPlan,
@@ -26,7 +25,7 @@ from attnviz.kit.choose import (
     told_query,
 )
 from attnviz.kit.formats import Piece, choose_format
-from attnviz.kit.prepare import Prepared, TextOptions, prepare
+from attnviz.kit.prepare import LINK_BYTES, PICTURE_BYTES, Prepared, TextOptions, prepare
 from attnviz.kit.result import notes_of
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of

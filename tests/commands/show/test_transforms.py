@@ -9,7 +9,7 @@ import pytest
 
 from attnviz.errors import ExitStatus
 from attnviz.inputs.captures import npz_chunks
-from attnviz.kit.budget import Budget
+from attnviz.kit.prepare import Budget
 from attnviz.kit.write import write_bytes
 from attnviz.records.heads import Head
 from tests.builtin import LAYERS, NAMED
