@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import inf
 from operator import attrgetter
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,6 @@ from attnviz.records.rows import (
     to_json,
 )
 from attnviz.records.rows import EXACT as EXACT_TEXT
-from attnviz.records.tokens import Token
 
 # Links as rows: JSON lines, CSV and TSV, streamed.
 #
@@ -46,48 +45,37 @@ from attnviz.records.tokens import Token
 # `weight`.
 
 
-class ShownLink(NamedTuple):
-    """A link of a map; `weight` may be a score."""
-
-    line: int
-    layer: int | str
-    head: int | str
-    query: Token
-    key: Token
-    weight: float
-
-
-def query_and_key(value: Field[ShownLink]) -> tuple[Field[ShownLink], ...]:
+def _pair(value: Field[Any]) -> tuple[Field[Any], ...]:
     """The fields of both tokens around that of their weight."""
     return (
-        Field("query", int, "The position of the query.", lambda link: link.query.index),
-        Field("query_token", str, "", lambda link: link.query.label),
-        Field("key", int, "The position of the key.", lambda link: link.key.index),
-        Field("key_token", str, "", lambda link: link.key.label),
+        Field("query", int, "The position of the query."),
+        Field("query_token", str),
+        Field("key", int, "The position of the key."),
+        Field("key_token", str),
         value,
-        Field("query_exact", str, EXACT_TEXT, lambda link: link.query.exact),
-        Field("key_exact", str, EXACT_TEXT, lambda link: link.key.exact),
+        Field("query_exact", str, EXACT_TEXT),
+        Field("key_exact", str, EXACT_TEXT),
     )
 
 
-LINKS = Fields[ShownLink](
+LINKS = Fields[Any](
     "LinkRow",
     "How much a query attends to a key in one head.",
     (
         LINE,
         Field("layer", int | str, f"{LAYER[:-1]}; the name of a reduction over layers."),
         Field("head", int | str, "The head in its layer; the name of a reduction over heads."),
-        *query_and_key(Field("weight", float)),
+        *_pair(Field("weight", float)),
     ),
 )
-SCORES = Fields[ShownLink](
+SCORES = Fields[Any](
     "ScoreRow",
     "With --scores: how well a key matches a query in one head.",
     (
         LINE,
         Field("layer", int, LAYER),
         Field("head", int, HEAD),
-        *query_and_key(Field("score", float, "Before mask and softmax.", lambda link: link.weight)),
+        *_pair(Field("score", float, "Before mask and softmax.")),
     ),
 )
 _NAMES = tuple(field.name for field in LINKS.all)
@@ -202,27 +190,15 @@ def _places(values: tuple[int | str, ...]) -> NDArray[Any]:
     return np.array(values, dtype=np.int64 if whole else object)
 
 
+# An exhibit as one JSON object; `docs/formats.md` describes it.
+
+
 @dataclass(frozen=True)
 class ShownAs:
     """An exhibit, and the number of its line, where it is one of several."""
 
     exhibit: Exhibit
     line: int | None
-
-    @property
-    def capture(self) -> Capture:
-        return self.exhibit.capture
-
-    @property
-    def one_list(self) -> bool:
-        """Whether queries and keys are the same tokens."""
-        run = self.capture
-        return run.kind != "cross" and run.key_tokens == run.query_tokens
-
-
-def capture_field(name: str, kind: Any, about: str = "") -> Field[ShownAs]:
-    """What a capture has by this name."""
-    return Field(name, kind, about, attrgetter(f"capture.{name}"))
 
 
 FOUND = Fields[FoundLink](
@@ -260,7 +236,7 @@ LOSS = Fields[TextLoss](
         Field("strange", bool, "Whether the text is not of the model's world."),
     ),
 )
-HEAD_SHOWN = Fields[tuple[Capture, Map]](
+HEAD_SHOWN = Fields[tuple[Map, Sequence[NamedHead]]](
     "PatternHead",
     "What a pattern is of.",
     (
@@ -268,29 +244,80 @@ HEAD_SHOWN = Fields[tuple[Capture, Map]](
             "layer",
             int | str,
             "A number; the reduction's name where it is over layers.",
-            lambda shown: shown[1].place[0],
+            lambda shown: shown[0].place[0],
         ),
         Field(
             "head",
             int | str,
             "A number; the reduction's name where it is over heads.",
-            lambda shown: shown[1].place[1],
+            lambda shown: shown[0].place[1],
         ),
-        Field("name", str, "", lambda shown: shown[1].label),
-        Field(
-            "behaviours", list[str], "", lambda shown: [each.behaviour for each in known_for(shown)]
-        ),
-        Field("known_for", list[str], "", lambda shown: [each.title for each in known_for(shown)]),
+        Field("name", str, "", lambda shown: shown[0].label),
+        Field("behaviours", list[str], "", lambda shown: [each.behaviour for each in shown[1]]),
+        Field("known_for", list[str], "", lambda shown: [each.title for each in shown[1]]),
     ),
 )
 
 
-def known_for(shown: tuple[Capture, Map]) -> Sequence[NamedHead]:
-    """What the card of the model names the head for."""
-    capture, head_map = shown
-    return capture.named(head_map.layer, head_map.head)
+def _tokens(name: str, *, one_list: bool) -> Field[Capture]:
+    """The tokens of a side; those of both where queries and keys are the same tokens."""
+
+    def of(run: Capture) -> object:
+        same = run.kind != "cross" and run.key_tokens == run.query_tokens
+        tokens = run.key_tokens if name == "key_tokens" else run.query_tokens
+        return tokens if same == one_list else ABSENT
+
+    return Field(name, list_of(TOKEN), "", of, optional=True)
 
 
+RUN = Fields[Capture](
+    "RunObject",
+    "What was run.",
+    (
+        Field("model", MODEL),
+        VERSIONS,
+        Field("made", MADE, "", lambda run: how_made([run]), optional=True),
+        Field("text", str),
+        Field("bos", bool),
+        Field("left_out", list[int], "Tokens that were cut off before and after."),
+        Field("kind", Kind),
+        TARGET,
+        UNKNOWN,
+        Field("causal", bool),
+        Field("sinks", bool, "Whether rows may sum to less than 1."),
+        TRANSFORMS,
+        _tokens("tokens", one_list=True),
+        _tokens("query_tokens", one_list=False),
+        _tokens("key_tokens", one_list=False),
+    ),
+)
+SHOWN = Fields[Exhibit](
+    "ExhibitObject",
+    "What is shown of it.",
+    (
+        Field("about", str, "For a person.", about),
+        Field("notes", list[str], "For a person.", lambda shown: notes_of([shown.capture])),
+        Field("finding", (FINDING, NoneType)),
+        Field("loss", (LOSS, NoneType), "", lambda shown: shown.capture.loss),
+        Field(
+            "heads",
+            list_of(HEAD_SHOWN),
+            "",
+            lambda shown: [(m, shown.capture.named(m.layer, m.head)) for m in shown.maps],
+        ),
+        Field("queries", list[int], "The positions of the rows."),
+        Field("keys", list[int], "The positions of the columns."),
+        Field("top", int | None),
+        Field("min", float | None, "", lambda shown: None if shown.least == -inf else shown.least),
+        Field("skip_distances", list[int], "", lambda shown: shown.skip or ABSENT, optional=True),
+        Field(
+            "patterns",
+            list[list[list[float | None]]],
+            "patterns[h][i][j]; null: left out by a filter.",
+            lambda shown: ABSENT,  # they are streamed
+        ),
+    ),
+)
 SHOW = Fields[ShownAs](
     "ShowObject",
     "`attnviz show -f json`.",
@@ -303,79 +330,11 @@ SHOW = Fields[ShownAs](
             lambda shown: ABSENT if shown.line is None else shown.line,
             optional=True,
         ),
-        Field("model", MODEL, "", lambda shown: shown.capture.model),
-        VERSIONS.within(lambda shown: shown.capture),
-        Field("made", MADE, "", lambda shown: how_made([shown.capture]), optional=True),
-        capture_field("text", str),
-        capture_field("bos", bool),
-        capture_field("left_out", list[int], "Tokens that were cut off before and after."),
-        capture_field("kind", Kind),
-        TARGET.within(lambda shown: shown.capture),
-        UNKNOWN.within(lambda shown: shown.capture),
-        capture_field("causal", bool),
-        capture_field("sinks", bool, "Whether rows may sum to less than 1."),
-        TRANSFORMS.within(lambda shown: shown.capture),
-        Field(
-            "tokens",
-            list_of(TOKEN),
-            "",
-            lambda shown: shown.capture.query_tokens if shown.one_list else ABSENT,
-            optional=True,
-        ),
-        Field(
-            "query_tokens",
-            list_of(TOKEN),
-            "",
-            lambda shown: ABSENT if shown.one_list else shown.capture.query_tokens,
-            optional=True,
-        ),
-        Field(
-            "key_tokens",
-            list_of(TOKEN),
-            "",
-            lambda shown: ABSENT if shown.one_list else shown.capture.key_tokens,
-            optional=True,
-        ),
-        Field("about", str, "For a person.", lambda shown: about(shown.exhibit)),
-        Field("notes", list[str], "For a person.", lambda shown: notes_of([shown.capture])),
-        Field("finding", (FINDING, NoneType), "", lambda shown: shown.exhibit.finding),
-        Field("loss", (LOSS, NoneType), "", lambda shown: shown.capture.loss),
-        Field(
-            "heads",
-            list_of(HEAD_SHOWN),
-            "",
-            lambda shown: [(shown.capture, each) for each in shown.exhibit.maps],
-        ),
-        Field(
-            "queries", list[int], "The positions of the rows.", lambda shown: shown.exhibit.queries
-        ),
-        Field("keys", list[int], "The positions of the columns.", lambda shown: shown.exhibit.keys),
-        Field("top", int | None, "", lambda shown: shown.exhibit.top),
-        Field(
-            "min",
-            float | None,
-            "",
-            lambda shown: None if shown.exhibit.least == -inf else shown.exhibit.least,
-        ),
-        Field(
-            "skip_distances",
-            list[int],
-            "",
-            lambda shown: shown.exhibit.skip or ABSENT,
-            optional=True,
-        ),
-        Field(
-            "patterns",
-            list[list[list[float | None]]],
-            "patterns[h][i][j]; null: left out by a filter.",
-            lambda shown: ABSENT,  # they are streamed
-        ),
+        *RUN.within(attrgetter("exhibit.capture")),
+        *SHOWN.within(attrgetter("exhibit")),
     ),
 )
 JSON = JsonOutput((LINKS, SCORES), (SHOW,), rows_as_json=False)
-
-
-# An exhibit as one JSON object; `docs/formats.md` describes it.
 
 
 def json_chunks(exhibit: Exhibit, *, line: int | None = None) -> Iterator[str]:
@@ -415,24 +374,15 @@ def _rows(exhibit: Exhibit, head_map: Map) -> Iterator[str]:
     Weights that the filters leave out are null, so that every number is one that the model
     computed. A pair that the mask forbids keeps its weight in the model: 0.0.
     """
-    queries, keys = list(exhibit.queries), list(exhibit.keys)
-    weights = whole_map(head_map).weights[np.ix_(queries, keys)]
+    whole, picked = whole_map(head_map).weights, np.ix_(list(exhibit.queries), list(exhibit.keys))
+    weights = whole[picked]
     kept = np.isfinite(weights)  # JSON has no infinity
     if exhibit.filtered:
-        forbidden = ~exhibit.capture.allowed()[np.ix_(queries, keys)]
-        kept &= _among_links(exhibit, head_map) | forbidden
+        links, passed = links_of(exhibit, head_map), np.zeros_like(whole, dtype=np.bool_)
+        passed[links.query, links.key] = True
+        kept &= passed[picked] | ~exhibit.capture.allowed()[picked]
     for row, known in zip(weights, kept, strict=True):
-        numbers: Iterable[str] = map(str, row)
-        if not known.all():
-            numbers = (
-                n if is_known else "null" for n, is_known in zip(numbers, known, strict=True)
-            )
+        # most rows are known in full, and written faster so
+        pairs = zip(row, known, strict=True)
+        numbers = map(str, row) if known.all() else (str(n) if k else "null" for n, k in pairs)
         yield "[" + ", ".join(numbers) + "]"
-
-
-def _among_links(exhibit: Exhibit, head_map: Map) -> NDArray[np.bool_]:
-    """(exhibit.queries, exhibit.keys), True for links that pass the filters."""
-    links = links_of(exhibit, head_map)
-    passed = np.zeros(whole_map(head_map).weights.shape, dtype=np.bool_)
-    passed[links.query, links.key] = True
-    return passed[np.ix_(list(exhibit.queries), list(exhibit.keys))]
