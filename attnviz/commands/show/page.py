@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from html import escape
 from itertools import accumulate
 from math import isnan
-from types import MappingProxyType
 
 from attnviz.draw.headlines import head_title, map_title
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK, distinct_labels, fenced, told_apart
@@ -37,22 +36,6 @@ FOLDER = "commands/show/page"
 STYLES = (f"{COMMON}.css", f"{FOLDER}/page.css")
 _PARTS = "state weights overview heatmap map_input lines text answer exports frame page".split()
 SCRIPTS = (f"{COMMON}.js", *(f"{FOLDER}/{name}.js" for name in _PARTS))
-NOTHING_KNOWN: Mapping[Head, HeadMetrics] = MappingProxyType({})
-
-
-@dataclass(frozen=True)
-class PageWords:
-    """Which tokens are pieces of one word: ranges of query and of key positions.
-
-    `query_pieces` and `key_pieces`: those of one letter. `sentences`: slices of the text of the
-    queries, where these are an answer.
-    """
-
-    queries: Sequence[range]
-    keys: Sequence[range]
-    query_pieces: Sequence[range]
-    key_pieces: Sequence[range]
-    sentences: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -73,16 +56,8 @@ class Start:
     finding: Finding | None = None
 
 
-def page_chunks(
-    exhibit: Exhibit,
-    words: PageWords,
-    start: Start = Start(),  # frozen
-    metrics: Mapping[Head, HeadMetrics] = NOTHING_KNOWN,
-) -> Iterator[str]:
-    """The page, piece by piece: its beginning, then each head's weights, then its end.
-
-    The exhibit has whole maps, none of them with a sign; `metrics`: of the heads, where known.
-    """
+def _chunks(exhibit: Exhibit, start: Start, metrics: Mapping[Head, HeadMetrics]) -> Iterator[str]:
+    """The page: its beginning, then each head's weights, then its end."""
     maps = [whole_map(head_map) for head_map in exhibit.maps]
     top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
     size = document.bytes_of(exhibit, maps)
@@ -90,7 +65,7 @@ def page_chunks(
     style, script, body = source(*STYLES), source(*SCRIPTS), source(f"{FOLDER}/page.html")
     shown = [i for i, m in enumerate(maps) if start.head and (m.layer, m.head) == start.head]
     facts_of_page = {
-        **_facts(exhibit, maps, words, top, error),
+        **_facts(exhibit, maps, top, error),
         "bytes": size,
         "heads": [_head(exhibit, m, metrics, start) for m in maps],
         "initial": {
@@ -118,15 +93,16 @@ def page_chunks(
 
 
 def _facts(
-    exhibit: Exhibit, maps: Sequence[HeadMap], words: PageWords, top: float, error: float
+    exhibit: Exhibit, maps: Sequence[HeadMap], top: float, error: float
 ) -> Mapping[str, object]:
     """Everything of the page but its weights."""
-    capture = exhibit.capture
+    capture, texts = exhibit.capture, exhibit.capture.texts
     queries, keys, answer = capture.query_tokens, capture.key_tokens, capture.kind == "answer"
-    texts = capture.texts
+    words, pieces = groups_of(capture, "words"), groups_of(capture, "chars")
     # an answer's text is the prompt with the answer behind it, of which the last token is no key
     of_queries = (queries[0].start if answer else 0, len(texts[0]))
     of_keys = (0, keys[-1].end if answer else len(texts[1]))
+    segments = [(*ends, s.name) for s in capture.segments for ends in s.slices]
     return {
         "title": beginning(capture.text),
         "about": facts(capture),
@@ -139,23 +115,27 @@ def _facts(
         "error": error,
         "thumbnail": list(document.thumbnail_shape(maps)),
         "colors": {"light": BLUES, "dark": BLUES_ON_DARK},
-        "queries": _side(queries, texts[0], of_queries, words.queries, words.query_pieces),
-        "keys": _side(keys, texts[1], of_keys, words.keys, words.key_pieces),
+        "queries": _side(queries, texts[0], of_queries, words[0], pieces[0]),
+        "keys": _side(keys, texts[1], of_keys, words[1], pieces[1]),
         "parts": {
-            "keys": _parts(
-                texts[1], [(*ends, s.name) for s in capture.segments for ends in s.slices]
-            ),
-            "queries": _parts(
-                texts[0],
-                [  # the sentences of an answer, by number where there are several
-                    (*ends, f"answer {n}" if len(words.sentences) > 1 else "answer")
-                    for n, ends in enumerate(words.sentences, start=1)
-                ],
-            ),
+            "keys": _parts(texts[1], segments),
+            "queries": _parts(texts[0], _sentences(capture)),
         },
         "changed": bool(capture.transforms),
         "dropped": capture.transformed_by(KeysDropped) or capture.transformed_by(SpecialDropped),
     }
+
+
+def _sentences(capture: Capture) -> Sequence[tuple[int, int, str]]:
+    """The sentences of an answer, in the text of the queries; by number where there are several."""
+    if not capture.segments:
+        return []
+    text, begin = capture.texts[0], capture.query_tokens[0].start
+    slices = list(cut(text[begin:], "sentence"))
+    return [
+        (begin + start, begin + end, f"answer {n}" if len(slices) > 1 else "answer")
+        for n, (start, end) in enumerate(slices, start=1)
+    ]
 
 
 def _head(
@@ -262,17 +242,12 @@ def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
             f"use {option('view', 'heatmap')}, or capture the text again",
         )
     check_page(captured, len(exhibit.maps))
-    sentences: Sequence[tuple[int, int]] = ()
-    if captured.segments:  # an answer
-        text, begin = captured.texts[0], captured.query_tokens[0].start
-        sentences = [(begin + a, begin + b) for a, b in cut(text[begin:], "sentence")]
-    words = PageWords(*groups_of(captured, "words"), *groups_of(captured, "chars"), sentences)
     plain, metrics = exhibit.origin or captured, dict[Head, HeadMetrics]()
     if not plain.transforms:  # a capture that was saved changed has no metrics of its own
         with suppress(AttnvizError):  # too short a text to tell anything
             heads = score_capture(plain, HeadOptions(everything=True)).heads
             metrics = {each.head: each for each in heads}
-    return page_chunks(exhibit, words, start or start_of(exhibit), metrics)
+    return _chunks(exhibit, start or start_of(exhibit), metrics)
 
 
 def start_of(
