@@ -1,14 +1,14 @@
 """A folder's tokenizer: the gate of tokenizer.json, and what transformers makes of other files.
 
-A compiled tokenizer cannot be stopped from outside, neither by a signal nor by a limit of time. So
-what would make it slow, or its output huge, is refused beforehand. transformers reads more than
+A compiled tokenizer cannot be stopped from outside, neither by Ctrl-C nor by a limit of time. So
+what would make its output huge is refused beforehand. A regular expression needs no such check, as
+its library gives a search up that tries too many ways. transformers reads more than
 tokenizer.json: its own class for the model may put the steps together anew, and settings beside it
 say whether a BOS is added. It is given a clean copy, without any setting that names another file or
 code.
 """
 
 import json
-import re
 import shlex
 from base64 import b64decode
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -150,8 +150,9 @@ def _check_steps(part: str, steps: list[Mapping[str, Any]]) -> None:
         raise ValueError(f"the {part} has {len(steps):,} steps")
     for step in steps:
         pattern, charsmap = step.get("pattern"), step.get("precompiled_charsmap")
-        if isinstance(pattern, dict) and pattern.get("Regex") is not None:
-            _check_regex(pattern["Regex"])
+        regex = pattern.get("Regex") if isinstance(pattern, dict) else None
+        if regex is not None and (not isinstance(regex, str) or len(regex) > LONGEST_REGEX):
+            raise ValueError("a regular expression is too long")
         _check_template(step)
         if charsmap is not None:
             _check_charsmap(charsmap)
@@ -192,53 +193,6 @@ def _check_template(step: Mapping[str, Any]) -> None:
         ids = _object(token, "a special token").get("ids")
         if not isinstance(ids, list) or len(ids) > MOST_AROUND:
             raise ValueError("a special token stands for too many")
-
-
-def _check_regex(regex: object) -> None:
-    """Check that a regular expression cannot take exponential time, or a high power of it."""
-    if not isinstance(regex, str) or len(regex) > LONGEST_REGEX:
-        raise ValueError("a regular expression is too long")
-    if is_costly(regex):
-        raise ValueError(f"the regular expression {cut(regex)} can take exponential time")
-
-
-_CALL = re.compile(r"\\[gk]<|\\[1-9]")
-_ONE = re.compile(_CALL.pattern + r"|\\.|\[(?:\\.|\[:\w+:\]|[^\]\\])*\]", re.DOTALL)
-"""What stands for a character; or a call of a group."""
-_COUNTED = re.compile(r"\{(\d*)(,?)(\d*)\}|\*")
-_LARGE = 32
-"""From this number of times on, a limited repetition is as bad as one without limit."""
-_MOST_UNLIMITED, _MOST_CHOICES = 4, 12
-"""How often one alternative may repeat something without limit, and how often repeat it at all."""
-
-
-def is_costly(regex: str) -> bool:
-    """Whether a search that backtracks can try very many ways; no tokenizer in use does.
-
-    It can where a group is repeated without limit that itself repeats without limit or has
-    alternatives, where one alternative has many repetitions, or where it calls itself.
-    """
-    plain = _ONE.sub(lambda one: "@" if _CALL.match(one[0]) else "a", regex.replace("@", "a"))
-    if "@" in plain:
-        return True
-    plain = _COUNTED.sub(_unlimited_or_not, plain.replace("(?", "("))
-    # from the inside: a group becomes its repetitions, and @ where it repeats or has alternatives
-    while group := re.search(r"\(([^()]*)\)", plain):
-        inside = group[1]
-        if "@+" in inside:
-            return True
-        end = "@" if re.search("[|+@]", inside) else "a"
-        repetitions = re.sub("[^+?]", "", inside)
-        plain = plain[: group.start()] + repetitions + end + plain[group.end() :]
-    each = [(way.count("+"), way.count("?")) for way in plain.split("|")]
-    many = any(plus > _MOST_UNLIMITED or plus + maybe > _MOST_CHOICES for plus, maybe in each)
-    return many or "@+" in plain
-
-
-def _unlimited_or_not(counted: re.Match[str]) -> str:
-    """`+` or `?` for a repetition: without limit, or with one."""
-    most = counted[3] if counted[2] else counted[1]
-    return "?" if most and int(most[:9]) < _LARGE else "+"
 
 
 SETTINGS = "tokenizer_config.json"
