@@ -3,18 +3,21 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
-from attnviz.commands.explain.examples import ExampleName, read_matrices
-from attnviz.commands.explain.rows import Telling, of_embeddings, of_example, of_head, of_matrices
-from attnviz.commands.explain.run import (
-    RandomInit,
-    Subject,
-    Traced,
-    explain_embeddings,
+from attnviz.commands.explain.examples import (
+    SIMILARITY,
+    TITLES,
+    ExampleName,
     work_example,
     work_matrices,
 )
-from attnviz.commands.explain.run import explain as trace_head
-from attnviz.errors import IdleOption, UsageError, option
+from attnviz.commands.explain.rows import (
+    Telling,
+    Traced,
+    explain_embeddings,
+    explain_head,
+    of_worked,
+)
+from attnviz.errors import IdleOption, UsageError, option, readable
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver, destination_of
 from attnviz.kit.lines import note_texts, text_alone
@@ -185,13 +188,12 @@ def explain(
     """
     telling = Telling(only, digits, columns, as_lookup)
     if example is not None:
-        like = similarity or ("dot" if example == "three-inputs" else "scaled-dot")
-        worked = work_example(example, Way(like, causal, rounded), RandomInit(init, seed))
-        return of_example(worked, example, telling)
+        way = Way(similarity or SIMILARITY[example], causal, rounded)
+        return of_worked(work_example(example, way, init, seed), TITLES[example], telling)
     if matrices is not None:
-        way = Way(similarity or "scaled-dot", causal, rounded)
-        worked = work_matrices(read_matrices(Path(path_of("matrices", matrices))), way)
-        return of_matrices(worked, str(matrices), telling)
+        path, way = path_of("matrices", matrices), Way(similarity or "scaled-dot", causal, rounded)
+        title = f"Attention on {readable(path)}"
+        return of_worked(work_matrices(Path(path), way), title, telling)
     if text is None:
         raise UsageError("explain takes exactly one thing", "give a text, an example or matrices")
     model = loaded(model, causal=causal and model == EMBEDDINGS)
@@ -200,10 +202,16 @@ def explain(
         raise UsageError(f"{option('causal')} is for embeddings and for examples", "leave it out")
     if model.name == EMBEDDINGS:
         embeddings = cast("EmbeddingModel", model._loaded)
-        trace, run = explain_embeddings(embeddings, text, one_name(query), options)
-        return of_embeddings(trace, run, telling)
-    subject = Subject(head_names(head), one_name(query), similarity)
-    return of_head(trace_head(model._loaded, text, subject, options), telling)
+        return explain_embeddings(embeddings, text, options, telling, one_name(query))
+    return explain_head(
+        model._loaded,
+        text,
+        options,
+        telling,
+        head=head_names(head),
+        query=one_name(query),
+        similarity=similarity,
+    )
 
 
 EPILOG = """

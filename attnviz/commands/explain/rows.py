@@ -1,18 +1,30 @@
-"""Traces as calculations: of one head, of bare embeddings, of an example."""
+"""What is explained: a head over a text, token embeddings, small matrices; as calculations."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from attnviz.commands.explain.examples import ExampleName
-from attnviz.commands.explain.run import Traced
+from rich.text import Text
+
+from attnviz.commands.explain.examples import (
+    EMBEDDING_STEPS,
+    WORKED_STEPS,
+    render_embeddings,
+    render_worked,
+)
+from attnviz.commands.explain.sheet import Sheet
+from attnviz.commands.explain.steps import STEPS, render, render_lookup
 from attnviz.console import Display
 from attnviz.draw.headlines import headline
 from attnviz.draw.titles import facts as run_facts
-from attnviz.errors import UsageError, option, readable
+from attnviz.errors import UsageError, option
+from attnviz.kit.choose import found, one_row, position_of
+from attnviz.kit.prepare import TextOptions, prepare
 from attnviz.kit.result import Calculation, Form, Numbers
 from attnviz.records.capture import Capture, Kind
+from attnviz.records.exhibit import Choice
+from attnviz.records.heads import Finding
 from attnviz.records.rows import (
     ABSENT,
     EXACT,
@@ -28,18 +40,30 @@ from attnviz.records.rows import (
     list_of,
     object_fields,
 )
-from attnviz.records.trace import EmbeddingTrace, HeadTrace, Predicted, Similarity, Worked
+from attnviz.records.trace import (
+    EmbeddingTrace,
+    HeadTrace,
+    OtherRow,
+    Predicted,
+    Similarity,
+    Worked,
+)
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from attnviz.models.loaded import LoadedModel
+    from attnviz.models.scratch.lessons import EmbeddingModel
 
-    from attnviz.commands.explain.sheet import Sheet
 
+@dataclass(frozen=True)
+class Traced:
+    """A head's calculation, the choice of the head and what it does on the text; the text's
+    capture, and the row by another similarity."""
 
-TITLES: dict[ExampleName, str] = {
-    "three-inputs": "Self-attention by hand: three inputs of four numbers",
-    "multi-head": "楚留香 through three heads: three characters, random embeddings and weights",
-}
+    trace: HeadTrace
+    choice: Choice
+    capture: Capture
+    finding: Finding | None = None
+    other: OtherRow | None = None
 
 
 @dataclass(frozen=True)
@@ -55,36 +79,33 @@ class Telling:
     columns: bool = False
     as_lookup: bool = False
 
-    def among(self, steps: Sequence[int]) -> tuple[int, ...]:
-        """The steps that are asked for.
+    def among(self, count: int) -> tuple[int, ...]:
+        """The steps that are asked for, among as many.
 
         Raises:
             UsageError: one that there is not.
         """
         if self.only is None:
-            return tuple(steps)
+            return tuple(range(1, count + 1))
         chosen: set[int] = set()
         for item in self.only.split(","):
             found = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", item.strip())
             named = range(int(found[1]), int(found[2] or found[1]) + 1) if found else ()
-            if not named or not set(named) <= set(steps):
+            if not named or named[0] < 1 or named[-1] > count:
                 raise UsageError(
                     f"{option('only', repr(self.only))} names no steps of this calculation",
-                    f"they are {steps[0]} to {steps[-1]}: {option('only', 3)}, 2,3 or 2-4",
+                    f"they are 1 to {count}: {option('only', 3)}, 2,3 or 2-4",
                 )
             chosen |= set(named)
         return tuple(sorted(chosen))
 
-    def sheet(self, display: Display, digits: int = 4) -> "Sheet":
+    def sheet(self, display: Display, digits: int = 4) -> Sheet:
         """The sheet to write on; `digits` where nobody said how many."""
-        from attnviz.commands.explain.sheet import Sheet
-
         chosen = digits if self.digits is None else self.digits
         in_sums = 2 if self.digits is None else self.digits
         return Sheet(display, chosen, self.columns, in_sums)
 
 
-PLAINLY = Telling()
 T = TypeVar("T")
 
 
@@ -203,76 +224,88 @@ WORKED = Fields[Worked](
 JSON = JsonOutput(objects=(TRACE, EMBEDDED, WORKED))
 
 
-# Traces as calculations.
+# From a text to a calculation.
 
 
-def of_head(traced: Traced, telling: Telling = PLAINLY) -> Calculation[Traced]:
-    """One head of a model over a text."""
-    from attnviz.commands.explain import sheet as explain_sheet
-    from attnviz.commands.explain import steps
+def explain_head(
+    model: "LoadedModel",
+    text: str,
+    options: TextOptions,
+    telling: Telling,
+    *,
+    head: str | None,
+    query: str | None,
+    similarity: Similarity | None,
+) -> Calculation[Traced]:
+    """Run a text and record all that one head computes for one query.
 
-    trace = traced.trace
-    only = telling.among(steps.STEPS)
+    Without `head`, the one that `show` would pick; without `query`, the first query of that head's
+    headline, or the last word. `similarity`: another one, to compare with the model's own.
+    """
+    from attnviz.models.scratch.lessons import other_row
 
-    def shown(display: Display) -> "Iterable[RenderableType]":
-        said = headline(traced.choice, traced.finding, traced.capture)
-        about, sheet = f"{said} · {run_facts(traced.capture)}", telling.sheet(display)
+    model.require("trace")  # refused before anything is run
+    prepared = prepare(model, text, options)
+    choice, position, shown = one_row(prepared, head, query)
+    finding = None
+    if shown:
+        finding = found(replace(shown, queries=(position,)), choice.heads[0]).finding
+    trace = prepared.trace(choice.heads[0], position)
+    other = other_row(trace, similarity) if similarity else None
+    return _of_head(Traced(trace, choice, prepared.empty, finding, other), telling)
+
+
+def _of_head(traced: Traced, telling: Telling) -> Calculation[Traced]:
+    trace, other, capture = traced.trace, traced.other, traced.capture
+    only = telling.among(len(STEPS))
+
+    def shown(display: Display) -> Iterable[Text]:
+        line = headline(traced.choice, traced.finding, capture)
+        about, sheet = f"{line} · {run_facts(capture)}", telling.sheet(display)
         if telling.as_lookup:
-            return explain_sheet.render(trace, sheet, about=about)
-        return steps.render(trace, sheet, about=about, only=only, other=traced.other)
+            return render_lookup(trace, sheet, about=about)
+        return render(trace, sheet, about=about, only=only, other=other)
 
-    arrays = trace.arrays()
-    if traced.other:
-        arrays |= {"other_scores": traced.other.scores, "other_weights": traced.other.weights}
+    arrays: dict[str, Numbers] = {**trace.arrays()}
+    if other:
+        arrays |= {"other_scores": other.scores, "other_weights": other.weights}
     query = trace.query_tokens[trace.query].label
     about = f"{traced.choice.heads[0]} at {query}, {trace.model.name}"
-    return Calculation(calculation_form(about, TRACE, arrays, shown), traced, (traced.capture,))
+    return Calculation(_form(about, TRACE, arrays, shown), traced, (capture,))
 
 
-def of_embeddings(
-    trace: EmbeddingTrace, capture: Capture, telling: Telling = PLAINLY
+def explain_embeddings(
+    model: "EmbeddingModel", text: str, options: TextOptions, telling: Telling, query: str | None
 ) -> Calculation[EmbeddingTrace]:
-    """Token embeddings compared with each other, over the text of this capture."""
-    from attnviz.commands.explain.others import EMBEDDING_STEPS, render_embeddings
+    """Compare the token embeddings of a text with each other."""
+    prepared = prepare(model, text, options)
+    trace = model.compare(text, prepared.source, position_of(prepared.source, query))
+    trace = replace(trace, versions=prepared.empty.versions)
+    only = telling.among(len(EMBEDDING_STEPS))
 
-    only = telling.among(EMBEDDING_STEPS)
-
-    def shown(display: Display) -> "Iterable[RenderableType]":
+    def shown(display: Display) -> Iterable[Text]:
         return render_embeddings(trace, telling.sheet(display), only=only)
 
-    form = calculation_form(f"embeddings, {trace.model.name}", EMBEDDED, trace.arrays(), shown)
-    return Calculation(form, trace, (capture,))
+    form = _form(f"embeddings, {trace.model.name}", EMBEDDED, trace.arrays(), shown)
+    return Calculation(form, trace, (prepared.empty,))
 
 
-def of_example(
-    worked: Worked, name: ExampleName, telling: Telling = PLAINLY
-) -> Calculation[Worked]:
-    """One of the examples."""
-    return _of_worked(worked, TITLES[name], telling)
+def of_worked(worked: Worked, title: str, telling: Telling) -> Calculation[Worked]:
+    """Attention on small matrices."""
+    only = telling.among(len(WORKED_STEPS))
 
-
-def of_matrices(worked: Worked, path: str, telling: Telling = PLAINLY) -> Calculation[Worked]:
-    """A user's own matrices, from this file."""
-    return _of_worked(worked, f"Attention on {readable(path)}", telling)
-
-
-def _of_worked(worked: Worked, title: str, telling: Telling) -> Calculation[Worked]:
-    from attnviz.commands.explain import others as steps
-
-    only = telling.among(steps.WORKED_STEPS)
-
-    def shown(display: Display) -> "Iterable[RenderableType]":
+    def shown(display: Display) -> Iterable[Text]:
         sheet = telling.sheet(display, digits=1 if worked.way.rounded else 4)
-        return steps.render_worked(worked, sheet, title=title, only=only)
+        return render_worked(worked, sheet, title=title, only=only)
 
-    return Calculation(calculation_form(title, WORKED, worked.arrays(), shown), worked)
+    return Calculation(_form(title, WORKED, worked.arrays(), shown), worked)
 
 
-def calculation_form(
+def _form(
     about: str,
     facts: Fields[T],
     arrays: Mapping[str, Numbers],
-    shown: Callable[[Display], "Iterable[RenderableType]"],
+    shown: Callable[[Display], Iterable[Text]],
 ) -> Form[T]:
     """How a calculation goes out: as steps, or as facts with every array."""
     return Form(

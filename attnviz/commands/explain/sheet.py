@@ -6,7 +6,8 @@ vectors, with `…`; a sentence is folded.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -56,43 +57,69 @@ class Sheet:
     digits: int = 4
     columns: bool = False
     in_sums: int = 2
+    lines: list[Text] = field(default_factory=list)
 
-    def title(self, text: str, *about: str) -> Iterator[Text]:
+    def title(self, text: str, *about: str) -> None:
         """The title of the sheet at the left edge, and the lines below it that are not empty."""
-        yield from self._folded(Text(text, style="bold"))
+        self._write(text, "bold")
         for line in filter(None, about):
-            yield from self._folded(Text(line, style="dim"))
+            self._write(line, "dim")
 
-    def heading(self, number: int, title: str) -> Iterator[Text]:
+    def heading(self, number: int, title: str) -> None:
         """An empty line, and the title of a step."""
-        yield Text()
-        yield from self._folded(Text(f"{number}  {title}", style="bold"))
+        self.lines.append(Text())
+        self._write(f"{number}  {title}", "bold")
 
-    def formula(self, rows: str, columns: str = "") -> Iterator[Text]:
+    def formula(self, rows: str, columns: str = "") -> None:
         """The step's formula with tokens as rows, and as columns if these are wanted."""
-        yield from self.line(rows, "cyan")
+        self.line(rows, "cyan")
         if self.columns and columns:
-            yield from self.line(f"as columns: {columns}", "cyan")
+            self.line(f"as columns: {columns}", "cyan")
 
-    def line(self, text: str, style: str = "") -> Iterator[Text]:
+    def product(
+        self,
+        name: str,
+        left: tuple[str, Array],
+        right: tuple[str, Array],
+        *,
+        factor: str = "",
+        bias: str = "",
+        then: str = "",
+    ) -> str:
+        """`q = x·W_Q + b_Q   (5, 128)·(128, 32) = (5, 32)`; returns the formula that is turned.
+
+        `left`, `right`: what is multiplied, by its name. `factor`: a number before the product;
+        `then`: what stands after it and the bias, with tokens as rows and as columns.
+        """
+        (a, first), (b, second) = left, right
+        out = (*first.shape[:-1], second.shape[-1])
+        rows = f"{name} = {factor}{a}·{b}{bias and f' + {bias}'}{then}"
+        columns = f"{name}ᵀ = {factor}{_turned(b)}·{_turned(a)}{bias and f' + {bias}ᵀ'}{then}"
+        self.formula(
+            f"{rows}   {shape(first)}·{shape(second)} = {_sizes(out)}",
+            f"{columns}   {_across(second)}·{_across(first)} = {_sizes((*out[::-1], 1)[:2])}",
+        )
+        return columns
+
+    def line(self, text: str, style: str = "") -> None:
         """A sentence or a formula, folded and indented."""
-        yield from self._folded(Text(text, style=style), INDENT)
+        self._write(text, style, INDENT)
 
-    def say(self, text: str) -> Iterator[Text]:
+    def say(self, text: str) -> None:
         """The meaning of the step, or a remark."""
-        yield from self.line(text, "dim")
+        self.line(text, "dim")
 
-    def say_columns(self, text: str) -> Iterator[Text]:
+    def say_columns(self, text: str) -> None:
         """A remark on tokens as columns, if these are wanted."""
         if self.columns:
-            yield from self.say(f"as columns: {text}")
+            self.say(f"as columns: {text}")
 
-    def vectors(self, named: Sequence[tuple[str, Array]]) -> Iterator[Text]:
+    def vectors(self, named: Sequence[tuple[str, Array]]) -> None:
         """One line for each vector: its name, and as many entries as fit."""
-        cells = min(LABEL, widest([self._written(name) for name, _ in named]))
+        cells = self._cells_of([name for name, _ in named])
         digits, width = self._decimals([vector for _, vector in named])
         for name, vector in named:
-            yield self._vector(name, vector, cells, digits, width)
+            self._vector(name, vector, cells, digits, width)
 
     def matrix(
         self,
@@ -102,42 +129,39 @@ class Sheet:
         columns: Sequence[str] = (),
         *,
         turned: str = "",
-    ) -> Iterator[Text]:
+    ) -> None:
         """A matrix with its shape, one line for each row; turned too, if columns are wanted.
 
         `rows` and `columns` label its axes; `turned`: the name of the turned matrix, where it is
         not the name with a transpose mark.
         """
-        yield from self.line(f"{name} {shape(array)}")
-        yield from self.vectors([(rows[i] if rows else "", row) for i, row in enumerate(array)])
+        self.line(f"{name} {shape(array)}")
+        self.vectors([(rows[i] if rows else "", row) for i, row in enumerate(array)])
         if self.columns:
-            yield from self.line(f"{turned or f'{name}ᵀ'} {shape(array.T)}")
-            yield from self._headed(array.T, columns, rows)
+            self.line(f"{turned or f'{name}ᵀ'} {shape(array.T)}")
+            self._headed(array.T, columns, rows)
 
-    def _headed(self, array: Array, rows: Sequence[str], columns: Sequence[str]) -> Iterator[Text]:
+    def _headed(self, array: Array, rows: Sequence[str], columns: Sequence[str]) -> None:
         """A matrix under the labels of its columns, as many of these as fit."""
-        cells = min(LABEL, widest([self._written(name) for name in rows]))
+        cells = self._cells_of(rows)
         digits, width = self._decimals(list(array))
-        width = max(width, min(LABEL, widest([self._written(name) for name in columns])))
+        width = max(width, self._cells_of(columns))
         if columns:
             room = self.display.width - len(INDENT) - cells - 2
             fitting = _entries_that_fit(len(columns), width, room)
             heads = " ".join(self._padded(name, width, right=True) for name in columns[:fitting])
             more = f" {self._plain('…')}" if fitting < len(columns) else ""
-            yield Text(f"{INDENT}{' ' * (cells + 3)}{heads}{more}", style="bold", no_wrap=True)
+            self._row(f"{INDENT}{' ' * (cells + 3)}{heads}{more}", "bold")
         for i, row in enumerate(array):
-            yield self._vector(rows[i] if rows else "", row, cells, digits, width)
+            self._vector(rows[i] if rows else "", row, cells, digits, width)
 
-    def weights(self, named: Sequence[tuple[str, float]]) -> Iterator[Text]:
+    def weights(self, named: Sequence[tuple[str, float]]) -> None:
         """One line for each weight of a row, drawn as a bar."""
-        cells = min(LABEL, widest([self._written(name) for name, _ in named]))
+        cells = self._cells_of([name for name, _ in named])
         for name, weight in named:
-            line = f"{INDENT}{self._padded(name, cells)}  {self.number(weight)} "
-            yield self._with_bar(line, weight)
+            self._barred(f"{INDENT}{self._padded(name, cells)}  {self.number(weight)} ", weight)
 
-    def table(
-        self, header: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]
-    ) -> Iterator[Text]:
+    def table(self, header: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]) -> None:
         """Labelled rows of numbers under headers, with a bar for the last number of each.
 
         Where the columns do not fit side by side, each row takes several lines.
@@ -159,11 +183,12 @@ class Sheet:
                 yield f"{INDENT}{' ' * cells if number else label}  {padded}"
 
         for text in lines_of(pad(header[0], cells), heads):
-            yield Text(text, style="bold", no_wrap=True)
+            self._row(text, "bold")
         for (name, values), numbers in zip(rows, written, strict=True):
             *before, last = lines_of(self._padded(name, cells), numbers)
-            yield from (Text(text, no_wrap=True) for text in before)
-            yield self._with_bar(f"{last} ", values[-1])
+            for text in before:
+                self._row(text)
+            self._barred(f"{last} ", values[-1])
 
     def number(self, value: float) -> str:
         """A number with the decimals of this sheet; −∞ as such."""
@@ -191,23 +216,23 @@ class Sheet:
         shown = [self.times(weight, name) for weight, name in terms[: 6 if ordered else None]]
         return " + ".join([*shown, "…"] if len(terms) > len(shown) else shown)
 
-    def _with_bar(self, start: str, weight: float) -> Text:
-        line = Text(start, no_wrap=True)
+    def _barred(self, start: str, weight: float) -> None:
+        """A line that ends with the bar of a weight."""
+        line = self._row(start)
         room = min(BAR, self.display.width - line.cell_len)
         if room > 3 and not math.isinf(weight):
             drawn = bar_of(min(1.0, max(0.0, weight)), room, self.display.unicode)
             line.append(drawn, bar_style(weight, self.display))
         line.rstrip()
-        return line
 
-    def _vector(self, name: str, vector: Array, cells: int, digits: int, width: int) -> Text:
+    def _vector(self, name: str, vector: Array, cells: int, digits: int, width: int) -> None:
         """`fluffy  [ 0.1234 -0.2345 …]`, as many entries as fit."""
         numbers = [f"{self._decimal(value, digits):>{width}}" for value in vector.tolist()]
         room = self.display.width - len(INDENT) - cells - 2
         fitting = _entries_that_fit(len(numbers), width, room)
         if len(numbers) > fitting:
             numbers = [*numbers[:fitting], self._plain("…")]
-        return Text(f"{INDENT}{self._padded(name, cells)}  [{' '.join(numbers)}]", no_wrap=True)
+        self._row(f"{INDENT}{self._padded(name, cells)}  [{' '.join(numbers)}]")
 
     def _decimals(self, arrays: Sequence[Array]) -> tuple[int, int]:
         """The decimals of these vectors (none where all are whole), and the cells of a number."""
@@ -215,6 +240,10 @@ class Sheet:
         whole = all(math.isinf(value) or value == round(value) for value in values)
         digits = 0 if whole else self.digits
         return digits, max((len(self._decimal(value, digits)) for value in values), default=1)
+
+    def _cells_of(self, names: Sequence[str]) -> int:
+        """The cells that a column of these names takes."""
+        return min(LABEL, widest([self._written(name) for name in names]))
 
     def _padded(self, name: str, cells: int, *, right: bool = False) -> str:
         label = cut(self._written(name), cells, unicode=self.display.unicode)
@@ -226,12 +255,16 @@ class Sheet:
     def _plain(self, text: str) -> str:
         return text if self.display.unicode else text.translate(PLAIN)
 
-    def _folded(self, text: Text, indent: str = "") -> Iterator[Text]:
-        plain = ascii_only(self._plain(text.plain)) if not self.display.unicode else text.plain
-        written = Text(fenced(plain), style=text.style)
+    def _row(self, text: str, style: str = "") -> Text:
+        """A line that is not folded."""
+        self.lines.append(Text(text, style=style, no_wrap=True))
+        return self.lines[-1]
+
+    def _write(self, text: str, style: str, indent: str = "") -> None:
+        written = Text(fenced(self._written(text)), style=style)
         for line in folded(written, self.display.width - len(indent)):
             line.pad_left(len(indent))
-            yield line
+            self.lines.append(line)
 
 
 def strongest_keys(scores: Array) -> list[int]:
@@ -253,36 +286,46 @@ def _entries_that_fit(entries: int, width: int, room: int) -> int:
 
 def shape(array: Array) -> str:
     """`(9, 128)`, as numpy writes it."""
-    return f"({', '.join(map(str, array.shape))})"
+    return _sizes(array.shape)
 
 
-TOLERANCE = 1e-5
+def _sizes(numbers: Sequence[int]) -> str:
+    return f"({', '.join(map(str, numbers))})"
+
+
+def _across(array: Array) -> str:
+    """The shape of the turned array; a vector is one column."""
+    return _sizes((*array.shape[::-1], 1)[:2])
+
+
+def _turned(name: str) -> str:
+    return name.removesuffix("ᵀ") if name.endswith("ᵀ") else f"{name}ᵀ"
 
 
 @dataclass(frozen=True)
-class HeadSheet:
-    """A trace on a sheet, with labels that tell repeated tokens apart.
+class HeadSheet(Sheet):
+    """A sheet about a trace, with labels that tell repeated tokens apart."""
 
-    `labels`: of the queries; `key_labels`: of the keys, which are the same for one sequence.
-    """
-
-    trace: HeadTrace
-    sheet: Sheet
-    labels: tuple[str, ...]
-    key_labels: tuple[str, ...]
+    trace: HeadTrace = field(kw_only=True)
     other: OtherRow | None = None
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the queries."""
+        return distinct_labels(self.trace.query_tokens)
+
+    @cached_property
+    def key_labels(self) -> tuple[str, ...]:
+        """Those of the keys, which are the same for one sequence."""
+        return distinct_labels(self.trace.key_tokens)
 
     @property
     def query(self) -> str:
         return self.labels[self.trace.query]
 
     @property
-    def n_queries(self) -> int:
-        return len(self.labels)
-
-    @property
-    def n_keys(self) -> int:
-        return len(self.key_labels)
+    def head(self) -> str:
+        return f"L{self.trace.layer}H{self.trace.head}"
 
     @property
     def cross(self) -> bool:
@@ -305,58 +348,26 @@ class HeadSheet:
         return strongest_keys(self.trace.scores[self.trace.query])
 
     @property
-    def head(self) -> str:
-        return f"L{self.trace.layer}H{self.trace.head}"
+    def left_out(self) -> int:
+        """How many weaker keys the query may attend to, too."""
+        return int(np.isfinite(self.trace.scores[self.trace.query]).sum()) - len(self.seen)
 
-    def vectors(self, name: str, array: FloatArray, of: Sequence[int]) -> Iterator[Text]:
-        """`q(fluffy) [...]` for each of these queries."""
-        yield from self.sheet.vectors([(f"{name}({self.labels[i]})", array[i]) for i in of])
+    def note_left_out(self) -> None:
+        """The number of keys that are left out, where there are very many."""
+        if self.left_out:
+            every = self.display.speller("format", "json")
+            self.say(f"… and {self.left_out} weaker keys; {every} has all of them.")
 
-    def key_vectors(self, name: str, array: FloatArray) -> Iterator[Text]:
+    def query_vector(self, name: str, array: FloatArray) -> None:
+        """`q(fluffy) [...]` of the query."""
+        self.vectors([(f"{name}({self.query})", array[self.trace.query])])
+
+    def key_vectors(self, name: str, array: FloatArray) -> None:
         """`k(fluffy) [...]` for each key that the query may attend to."""
-        yield from self.sheet.vectors(
-            [(f"{name}({self.key_labels[i]})", array[i]) for i in self.seen]
-        )
+        self.vectors([(f"{name}({self.key_labels[i]})", array[i]) for i in self.seen])
 
-
-def left_out(e: HeadSheet) -> Iterator[Text]:
-    """The number of keys that are left out, where there are very many."""
-    allowed = int(np.isfinite(e.trace.scores[e.trace.query]).sum())
-    if allowed > len(e.seen):
-        every = e.sheet.display.speller("format", "json")
-        more = allowed - len(e.seen)
-        yield from e.sheet.say(f"… and {more} weaker keys; {every} has all of them.")
-
-
-def render(trace: HeadTrace, sheet: Sheet, *, about: str) -> Iterator[Text]:
-    """A row as a soft look-up beside an exact one: query, keys, values, and the result."""
-    labels, key_labels = distinct_labels(trace.query_tokens), distinct_labels(trace.key_tokens)
-    query, row = trace.query, trace.pattern[trace.query]
-    keys = np.flatnonzero(np.isfinite(trace.scores[query]))
-    shown = strongest_keys(trace.scores[query])
-    title = f"L{trace.layer}H{trace.head} as a look-up: “{labels[query]}” asks"
-    yield from sheet.title(title, about)
-    yield from sheet.heading(1, "The query")
-    yield from sheet.vectors([(f"q({labels[query]})", trace.q[query])])
-    yield from sheet.heading(2, "The keys: each is compared with the query and gets a weight")
-    yield from sheet.table(
-        ["key", "similarity", "weight"],
-        [(key_labels[i], [float(trace.scores[query, i]), float(row[i])]) for i in shown],
-    )
-    if len(keys) > len(shown):
-        yield from sheet.say(f"… and {len(keys) - len(shown)} weaker keys.")
-    yield from sheet.heading(3, "The values behind the keys")
-    yield from sheet.vectors([(f"v({key_labels[i]})", trace.v[i]) for i in shown])
-    yield from sheet.heading(4, "An exact look-up, as in a dictionary")
-    equal = [i for i in keys.tolist() if np.array_equal(trace.q[query], trace.k[i])]
-    nearest = equal[0] if equal else max(keys.tolist(), key=lambda i: float(row[i]))
-    if equal:
-        yield from sheet.line(f"The key of “{key_labels[nearest]}” equals the query:")
-    else:
-        yield from sheet.line("No key equals the query: a dictionary returns nothing.")
-        yield from sheet.line(f"The nearest key alone, “{key_labels[nearest]}”, would return:")
-    yield from sheet.vectors([(f"v({key_labels[nearest]})", trace.v[nearest])])
-    yield from sheet.heading(5, "The soft look-up: the weighted sum of all values")
-    terms = [(float(row[i]), f"v({key_labels[i]})") for i in shown]
-    yield from sheet.line(f"z({labels[query]}) = {sheet.sum(terms)}   {shape(trace.z[0])}")
-    yield from sheet.vectors([(f"z({labels[query]})", trace.z[query])])
+    def weighted_sum(self) -> str:
+        """`z(creature) = 0.48·v(fluffy) + …`."""
+        weights = self.trace.pattern[self.trace.query]
+        terms = [(float(weights[i]), f"v({self.key_labels[i]})") for i in self.seen]
+        return f"z({self.query}) = {self.sum(terms)}"
