@@ -12,11 +12,11 @@ from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.parts import Part, Shares
-from attnviz.records.predict import Candidate, Measure, Outcome, Question
-from attnviz.records.rows import Field, measured
+from attnviz.records.predict import Candidate, Measure, Outcome
+from attnviz.records.rows import Field, Fields, measured
 
-# Fields that rows of interventions share; a row has the candidates `answer` and `versus`, and
-# `own`: by how much the prediction of each changed.
+# Fields that rows of interventions share: of a record with the candidates `answer` and `versus`,
+# and of an outcome, or None: by how much the prediction of each changed.
 
 
 def unit_of(measure: Measure) -> Literal["nats", "logits"]:
@@ -30,42 +30,56 @@ def unit(of: Callable[[Any], Measure]) -> Field[Any]:
     return Field("unit", Literal["nats", "logits"], about, lambda row: unit_of(of(row)))
 
 
-def _own_change(name: str) -> Field[Any]:
-    """By how much a number of `own` changed; null where there is none."""
+def _own_change(name: str) -> Field[Outcome | None]:
+    """By how much a number changed; null where there is none."""
     about = "In nats." if name.endswith("log_probability") else ""
     return Field(
-        f"{name}_change", float | None, about, lambda row: measured(getattr(row.own, name, None))
+        f"{name}_change", float | None, about, lambda own: measured(getattr(own, name, None))
     )
 
 
 BEGUN = "The word that was asked for, where this is the first of its several tokens."
 TEXT = "The token's own text with its leading space."
-MEASURED_TOKENS: tuple[Field[Any], ...] = (
-    Field(
-        "answer",
-        str | None,
-        "The token that is measured; null: all tokens, or each text's own answer.",
-        lambda row: row.answer and row.answer.label,
-    ),
-    Field(
-        "versus",
-        str | None,
-        "The token whose logit is subtracted; null: none, or each text's own.",
-        lambda row: row.versus and row.versus.label,
+MEASURED_TOKENS = Fields[Any](
+    "",
+    "",
+    (
+        Field(
+            "answer",
+            str | None,
+            "The token that is measured; null: all tokens, or each text's own answer.",
+            lambda it: it.answer and it.answer.label,
+        ),
+        Field(
+            "versus",
+            str | None,
+            "The token whose logit is subtracted; null: none, or each text's own.",
+            lambda it: it.versus and it.versus.label,
+        ),
     ),
 )
-OWN_CHANGES: tuple[Field[Any], ...] = tuple(map(_own_change, Outcome._fields))
-EXACT_TOKENS: tuple[Field[Any], ...] = (
-    Field("answer_exact", str | None, TEXT, lambda row: row.answer and row.answer.exact),
-    Field("versus_exact", str | None, TEXT, lambda row: row.versus and row.versus.exact),
-    Field("answer_begins", str | None, BEGUN, lambda row: getattr(row.answer, "begins", 0) or None),
-    Field("versus_begins", str | None, BEGUN, lambda row: getattr(row.versus, "begins", 0) or None),
+OWN_CHANGES = Fields[Outcome | None]("", "", tuple(map(_own_change, Outcome._fields)))
+EXACT_TOKENS = Fields[Any](
+    "",
+    "",
+    (
+        Field("answer_exact", str | None, TEXT, lambda it: it.answer and it.answer.exact),
+        Field("versus_exact", str | None, TEXT, lambda it: it.versus and it.versus.exact),
+        Field(
+            "answer_begins", str | None, BEGUN, lambda it: getattr(it.answer, "begins", 0) or None
+        ),
+        Field(
+            "versus_begins", str | None, BEGUN, lambda it: getattr(it.versus, "begins", 0) or None
+        ),
+    ),
 )
 
 
-def mean_of(first: Capture, number: int, of: str) -> str:
-    """`builtin, mean of 3 texts`."""
-    return f"{readable(first.model.name)}, mean of {amount(number, of)}"
+def ran(first: Capture, texts: int | None, noun: str, name: Callable[[Capture], str]) -> str:
+    """`builtin, mean of 3 texts`; a single run by its `name`."""
+    if texts is None:
+        return name(first)
+    return f"{readable(first.model.name)}, mean of {amount(texts, noun)}"
 
 
 def named(token: Candidate) -> str:
@@ -81,11 +95,14 @@ def difference(answer: Candidate | None, versus: Candidate | None) -> str:
     return f"logit({named(answer)}) - logit({named(versus)})"
 
 
-def what_is_measured(question: Question) -> str:
-    """`logit(blue) - logit(red)`, or `log-probability of blue`."""
-    if question.versus is None:
-        return f"log-probability of {named(question.answer)}"
-    return difference(question.answer, question.versus)
+def what_is_measured(
+    measure: Measure, answer: Candidate | None, versus: Candidate | None = None
+) -> str:
+    """`logit(blue) - logit(red)`, or `log-probability of blue`; without names each text's own."""
+    if measure == "difference":
+        return difference(answer, versus)
+    name = named(answer) if answer else "each text's answer"
+    return f"log-probability of {name}"
 
 
 # The changes of both tokens of a question, as columns of a table.

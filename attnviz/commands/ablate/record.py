@@ -104,6 +104,11 @@ class AblationReport:
         """The effects, the largest first."""
         return sorted(self.effects, key=lambda effect: -abs(effect.change))
 
+    def known_for(self, effect: Effect) -> list[str]:
+        """The behaviours for which the model's card names the heads of an effect."""
+        named = self.capture.named_heads
+        return [each.behaviour for each in named if each.head in effect.heads]
+
 
 @dataclass(frozen=True)
 class BeforeAfter:

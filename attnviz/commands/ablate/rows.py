@@ -16,7 +16,7 @@ from attnviz.draw.titles import facts
 from attnviz.errors import IdleOption, option
 from attnviz.kit.result import Form
 from attnviz.records.parts import Part
-from attnviz.records.predict import Candidate, Outcome, Replacement
+from attnviz.records.predict import Candidate, Replacement
 from attnviz.records.rows import ERROR, LINE_OR_MEAN, Field, Fields, JsonOutput, list_of, model_name
 
 
@@ -30,18 +30,6 @@ class Ablated:
     when: str | None = None
     rank: int | None = None
     candidate: Candidate | None = None
-
-    @property
-    def own(self) -> Outcome | None:
-        return self.effect.own
-
-    @property
-    def answer(self) -> Candidate | None:
-        return self.report.answer
-
-    @property
-    def versus(self) -> Candidate | None:
-        return self.report.versus
 
 
 PART = Fields[Part](
@@ -59,11 +47,7 @@ MEASURED: tuple[Field[Ablated], ...] = (
         "card",
         list[str],
         "The behaviours for which the model's card names the heads.",
-        lambda row: [
-            each.behaviour
-            for each in row.report.capture.named_heads
-            if each.head in row.effect.heads
-        ],
+        lambda row: row.report.known_for(row.effect),
     ),
     Field(
         "replacement",
@@ -84,7 +68,7 @@ MEASURED: tuple[Field[Ablated], ...] = (
         "Whether the weights left sum to 1 again.",
         lambda row: row.report.cut is not None and row.report.cut.renormalise,
     ),
-    *MEASURED_TOKENS,
+    *MEASURED_TOKENS.within(lambda row: row.report),
     Field("tokens", int, "How many tokens were measured.", lambda row: row.report.tokens),
     Field(
         "texts",
@@ -104,8 +88,8 @@ MEASURED: tuple[Field[Ablated], ...] = (
         "change", float, "The difference; negative: the parts help.", lambda row: row.effect.change
     ),
     Field("error", float | None, ERROR, lambda row: row.effect.error),
-    *OWN_CHANGES,
-    *EXACT_TOKENS,
+    *OWN_CHANGES.within(lambda row: row.effect.own),
+    *EXACT_TOKENS.within(lambda row: row.report),
 )
 EFFECT = Fields[Ablated](
     "EffectRow",
@@ -159,8 +143,8 @@ ONE_BY_ONE = Form[AblationReport](
     EFFECT,
     lambda report, top, line: (Ablated(line, report, each) for each in report.strongest[:top]),
     lambda report: facts(report.capture),
-    terminal="attnviz.commands.ablate.terminal:render",
-    picture="attnviz.commands.ablate.picture:draw",
+    terminal="attnviz.commands.ablate.shown:render",
+    picture="attnviz.commands.ablate.shown:draw",
     top=SHOWN,
     mean=mean_of,
 )
@@ -169,7 +153,7 @@ BOTH = Form[BeforeAfter](
     TOGETHER,
     ablated_together,
     lambda both: facts(both.capture),
-    terminal="attnviz.commands.ablate.terminal:render_together",
+    terminal="attnviz.commands.ablate.shown:render_together",
     picture=refuse_picture,
     mean=mean_together,
 )

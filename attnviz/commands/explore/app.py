@@ -29,7 +29,7 @@ from textual.widgets import Footer, Static, TextArea
 from textual.worker import Worker, WorkerFailed, get_current_worker
 
 from attnviz.commands.ablate.record import BeforeAfter
-from attnviz.commands.ablate.terminal import render_together
+from attnviz.commands.ablate.shown import render_together
 from attnviz.commands.explore.pane import Find, Go
 from attnviz.commands.explore.pattern import GaveWay, Panes, give_way
 from attnviz.commands.explore.scene import Opened, Scene, SoFar, Toggles, scene_of

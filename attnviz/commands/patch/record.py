@@ -10,7 +10,15 @@ import numpy as np
 from attnviz.errors import InputError, option
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
-from attnviz.records.predict import Measure, Outcome, Question, Site, SiteKind, mean_outcome
+from attnviz.records.predict import (
+    Candidate,
+    Measure,
+    Outcome,
+    Question,
+    Site,
+    SiteKind,
+    mean_outcome,
+)
 from attnviz.records.tokens import Token
 
 
@@ -60,6 +68,15 @@ class PatchReport:
     @property
     def measure(self) -> Measure:
         return self.question.measure
+
+    @property
+    def answer(self) -> Candidate | None:
+        """The answer; None where pairs have answers of their own."""
+        return None if self.own_answers else self.question.answer
+
+    @property
+    def versus(self) -> Candidate | None:
+        return None if self.own_answers else self.question.versus
 
     def tokens_at(self, position: int) -> tuple[Token, Token]:
         """The token at a patched position, and the source's token whose vectors it takes."""

@@ -8,7 +8,7 @@ from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form
-from attnviz.records.predict import Candidate, Outcome, SiteKind
+from attnviz.records.predict import SiteKind
 from attnviz.records.rows import ERROR, LAYER, LINE_OR_MEAN, Field, Fields, JsonOutput, model_name
 
 
@@ -16,7 +16,7 @@ from attnviz.records.rows import ERROR, LAYER, LINE_OR_MEAN, Field, Fields, Json
 class PatchRow:
     """An effect of a report, as a row has it; `place`: the position of the source.
 
-    None stands for tokens of which pairs have several, and for answers of their own.
+    None stands for tokens of which pairs have several.
     """
 
     line: int | None
@@ -25,25 +25,17 @@ class PatchRow:
     place: int | None
     token: str | None
     source_token: str | None
-    answer: Candidate | None
-    versus: Candidate | None
-
-    @property
-    def own(self) -> Outcome:
-        return self.effect.own
 
 
 def patched_parts(report: PatchReport, top: int | None, line: int | None) -> Iterator[PatchRow]:
     """The strongest effects; `line` is None for means over lines."""
     ours, theirs = (distinct_labels(each.query_tokens) for each in (report.capture, report.source))
-    asked = None if report.own_answers else report.question
-    answer, versus = (asked.answer, asked.versus) if asked else (None, None)
     for effect in report.strongest[:top]:
         at, token, source_token = effect.position, None, None
         place = None if at is None else report.places[at]
         if at is not None and place is not None and at not in report.varied:
             token, source_token = ours[at], theirs[place]
-        yield PatchRow(line, report, effect, place, token, source_token, answer, versus)
+        yield PatchRow(line, report, effect, place, token, source_token)
 
 
 PATCHED = Fields[PatchRow](
@@ -81,7 +73,7 @@ PATCHED = Fields[PatchRow](
             lambda row: row.place,
         ),
         Field("source_token", str | None, "The token there."),
-        *MEASURED_TOKENS,
+        *MEASURED_TOKENS.within(lambda row: row.report),
         Field(
             "texts",
             int,
@@ -111,8 +103,8 @@ PATCHED = Fields[PatchRow](
             lambda row: row.effect.share.mean,
         ),
         Field("share_error", float | None, ERROR, lambda row: row.effect.share.error),
-        *OWN_CHANGES,
-        *EXACT_TOKENS,
+        *OWN_CHANGES.within(lambda row: row.effect.own),
+        *EXACT_TOKENS.within(lambda row: row.report),
     ),
 )
 JSON = JsonOutput((PATCHED,))
@@ -123,9 +115,9 @@ FORM = Form[PatchReport](
     PATCHED,
     patched_parts,
     lambda report: facts(report.capture),
-    terminal="attnviz.commands.patch.terminal:render",
-    picture="attnviz.commands.patch.picture:draw",
-    page="attnviz.commands.patch.page:page",
+    terminal="attnviz.commands.patch.shown:render",
+    picture="attnviz.commands.patch.shown:draw",
+    page="attnviz.commands.patch.shown:page",
     top=10,
     mean=mean_of,
 )

@@ -111,14 +111,6 @@ class Answered:
     measured: Estimate
     asked: PredictedAnswer | None = None
 
-    @property
-    def answer(self) -> Candidate:
-        return self.question.answer
-
-    @property
-    def versus(self) -> Candidate | None:
-        return self.question.versus
-
     def rank(self, number: int) -> int | None:
         return None if self.asked is None else (*self.asked.ranks, None)[number]
 
@@ -131,12 +123,12 @@ ANSWER = Fields[Answered](
     "What is predicted of an answer, alone or rather than another token.",
     (
         LINE_OR_MEAN,
-        Field("answer", str, "", lambda row: row.answer.label),
+        Field("answer", str, "", lambda row: row.question.answer.label),
         Field(
             "versus",
             str | None,
             "The token whose logit is subtracted.",
-            lambda row: row.versus and row.versus.label,
+            lambda row: row.question.versus and row.question.versus.label,
         ),
         unit(lambda row: row.question.measure),
         Field(
@@ -163,7 +155,7 @@ ANSWER = Fields[Answered](
         Field("versus_rank", int | None, "", lambda row: row.rank(1)),
         Field("versus_logit", float | None, "", lambda row: row.outcome(2)),
         Field("versus_log_probability", float | None, "In nats.", lambda row: row.outcome(3)),
-        *EXACT_TOKENS,
+        *EXACT_TOKENS.within(lambda row: row.question),
     ),
 )
 

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.draw.effects import named, strongest_parts, what_is_measured
+from attnviz.draw.effects import difference, named, strongest_parts, what_is_measured
 from attnviz.draw.labels import distinct_labels, fenced, name_of
 from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, widest
 from attnviz.draw.terminal.listing import Column, listing, named_bars
@@ -72,9 +72,11 @@ def render_mean(mean: PredictionMean, display: Display) -> Iterator[Text]:
     yield Text(f"probability of the {likeliest}: {_with_error(mean.likeliest)}")
     if mean.followed is not None:
         yield Text(f"probability of the tokens that followed: {_with_error(mean.followed)}")
-    if mean.question is not None and mean.measured is not None:
-        measured = f"{what_is_measured(mean.question)}: {_with_error(mean.measured, '+')}"
-        yield from folded(Text(measured), display.width)
+    question = mean.question
+    if question is not None and mean.measured is not None:
+        measured = what_is_measured(question.measure, question.answer, question.versus)
+        line = f"{measured}: {_with_error(mean.measured, '+')}"
+        yield from folded(Text(line), display.width)
 
 
 def _with_error(number: Estimate, sign: str = "") -> str:
@@ -95,10 +97,8 @@ def _asked(asked: PredictedAnswer, display: Display) -> Iterator[Text]:
     ]
     yield from listing(columns, rows, display.width)
     if question.versus is not None:
-        sentence = (
-            f"{what_is_measured(question)} = {outcome.measured:+.3f}, the difference of their "
-            "log-probabilities, too"
-        )
+        value = f"{difference(question.answer, question.versus)} = {outcome.measured:+.3f}"
+        sentence = f"{value}, the difference of their log-probabilities, too"
         yield from folded(Text(sentence), display.width)
 
 

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from attnviz.commands.patch import picture
-from attnviz.commands.patch.page import page
 from attnviz.commands.patch.record import PatchEffect, PatchReport
+from attnviz.commands.patch.shown import draw, page
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
 from attnviz.records.predict import Candidate, Outcome, Question, Site, SiteKind
@@ -98,7 +97,7 @@ def test_a_page_refers_to_nothing_outside_and_runs_nothing() -> None:
 
 def test_a_picture_names_both_tokens_and_cuts_a_long_name() -> None:
     long = "x" * 60
-    figure = picture.draw(report(words=("a", "blue", long))).figure
+    figure = draw(report(words=("a", "blue", long))).figure
     (axes,) = (axes for axes in figure.axes if axes.get_title(loc="left"))
     names = [label.get_text() for label in axes.get_xticklabels()]
     assert names == ["a", "blue ← red", "x" * 23 + "…"]
@@ -108,7 +107,7 @@ def test_a_picture_names_both_tokens_and_cuts_a_long_name() -> None:
 
 def test_many_positions_keep_rows_that_can_be_seen() -> None:
     words = tuple(f"w{i}" for i in range(60))
-    figure = picture.draw(report(words=words)).figure
+    figure = draw(report(words=words)).figure
     (axes,) = (axes for axes in figure.axes if axes.get_title(loc="left"))
     box = axes.get_window_extent()
     dpi = figure.get_dpi()

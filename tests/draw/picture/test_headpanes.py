@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from attnviz.commands.ablate import picture as ablate_picture
+from attnviz.commands.ablate import shown as ablate_shown
 from attnviz.commands.ablate.record import AblationReport, Effect
 from attnviz.commands.heads import rows as heads_rows
 from attnviz.draw.picture.frame import BOX
@@ -87,7 +87,7 @@ def test_an_ablation_says_on_what_text_and_has_a_colour_bar_around_zero() -> Non
     effects = [Effect((Part("head", 0, i),), change) for i, change in enumerate((-0.5, 0.25))]
     capture = make_capture("a blue whale")
     made = AblationReport(capture, "zero", -2.0, 2, effects)
-    figure = ablate_picture.draw(made).figure
+    figure = ablate_shown.draw(made).figure
     assert "A head's output replaced by 0" in said(figure)
     assert "mean log-probability of the 2 tokens that followed: -2.000 nats" in said(figure)
     assert "tiny, 3 tokens without BOS: “a blue whale”" in said(figure)

@@ -1,0 +1,192 @@
+"""Ablations, shown: sentences, a grid of all parts, a table of some, and a picture."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnviz.commands.ablate.record import AblationReport, BeforeAfter, Effect
+from attnviz.console import Display
+from attnviz.draw.effects import (
+    LEGEND,
+    OTHER_PARTS,
+    by_part,
+    difference,
+    named,
+    own_cells,
+    own_columns,
+    part_name,
+    ran,
+    unit_of,
+)
+from attnviz.draw.labels import DIVERGING, distinct_labels, fenced
+from attnviz.draw.matrix import digits_for, largest
+from attnviz.draw.picture.canvas import Drawn
+from attnviz.draw.picture.panes import Pane, draw_panes
+from attnviz.draw.terminal.colors import folded, signed_style
+from attnviz.draw.terminal.grid import value_grid
+from attnviz.draw.terminal.listing import Column, footnotes, listing
+from attnviz.draw.titles import amount, caption, facts, probability
+from attnviz.errors import readable
+from attnviz.records.capture import Capture
+
+
+def _ran(report: AblationReport, name: Callable[[Capture], str]) -> str:
+    return ran(report.capture, report.lines, "text", name)
+
+
+def _part(report: AblationReport) -> str:
+    """`head`, `MLP`, `layer`; `part` where there are several kinds."""
+    kinds = {part.kind for effect in report.effects for part in effect.parts}
+    return {"head": "head", **OTHER_PARTS}[kinds.pop()] if len(kinds) == 1 else "part"
+
+
+def _replaced(report: AblationReport) -> str:
+    """What replaces a part, or what becomes of a link."""
+    cut = report.cut
+    if cut is not None:
+        links = "link" if cut.number < 2 else f"{cut.number} links"
+        rescaled = ", the other weights of its row rescaled to sum to 1" if cut.renormalise else ""
+        return f"a head's {links} from {fenced(cut.query)} to {fenced(cut.key)} removed{rescaled}"
+    part = _part(report)
+    article = "an" if part == "MLP" else "a"
+    by = "0" if report.replacement == "zero" else "its mean over the positions"
+    output = "what a layer adds" if part == "layer" else f"{article} {part}'s output"
+    return f"{output} replaced by {by}"
+
+
+def _measured(report: AblationReport) -> str:
+    """What is measured, and its value without ablation."""
+    answer, mean = report.answer, report.lines is not None
+    if report.measure == "difference":
+        sentence = f"{difference(answer, report.versus)} = {report.baseline:+.3f}"
+        return f"mean of {sentence}" if mean else sentence
+    if answer is not None and report.first is not None and not mean:
+        sentence = f"P({named(answer)}) = {probability(answer.probability)}, rank {report.rank:,}"
+        if report.rank != 1:
+            sentence += f"; top: {named(report.first)}, {probability(report.first.probability)}"
+        return sentence
+    if answer is not None:
+        tokens = named(answer)
+    elif report.own_answers:
+        tokens = "each text's answer"
+    else:
+        tokens = "the tokens" if mean else f"the {amount(report.tokens, 'token')}"
+        tokens += " that followed"
+    return f"mean log-probability of {tokens}: {report.baseline:.3f} nats"
+
+
+def _change_of(report: AblationReport) -> str:
+    """The unit of a change, and the meaning of its sign."""
+    measured = "this difference" if report.measure == "difference" else "log-probability"
+    part = "link" if report.cut else _part(report)
+    return f"change in {measured} ({unit_of(report.measure)}); negative = the {part} helps"
+
+
+def _heading(report: AblationReport, display: Display) -> Iterator[Text]:
+    """The run and what replaces a part; what is measured; what the sign of a change means."""
+    first = f"{_ran(report, facts)}; {_replaced(report)}"
+    lines = "\n".join((first, _measured(report), _change_of(report)))
+    yield from folded(Text(lines, "dim"), display.width)
+    yield Text()
+
+
+def render(report: AblationReport, display: Display, top: int) -> Iterator[RenderableType]:
+    """All parts as a grid, and a table of the `top` strongest effects."""
+    yield from _heading(report, display)
+    values, columns = by_part((each.parts[0], each.change) for each in report.effects)
+    layers = [f"L{layer}" for layer in range(len(values))]
+    yield from value_grid(values, layers, columns, largest(values), signed_style, display)
+    yield Text()
+    yield from _table(report, report.strongest[:top], display)
+
+
+def _table(report: AblationReport, effects: Sequence[Effect], display: Display) -> Iterator[Text]:
+    """Each effect on a line."""
+    with_errors = any(effect.error is not None for effect in effects)
+    with_own = report.measure == "difference"
+    behaviours = [readable(", ".join(report.known_for(effect))) for effect in effects]
+    known = any(behaviours)
+    columns = [
+        Column("part" if any(not effect.heads for effect in effects) else "head"),
+        Column("change", right=True),
+        *([Column("± s.e.", right=True)] if with_errors else []),
+        *(own_columns(report.answer, report.versus) if with_own else []),
+        *([Column("known for")] if known else []),
+    ]
+    rows = [
+        (
+            part_name(effect.parts[0], ()),
+            f"{effect.change:+.3f}",
+            *([_error(effect)] if with_errors else []),
+            *(own_cells(effect.own) if with_own else []),
+            *([behaviour] if known else []),
+        )
+        for effect, behaviour in zip(effects, behaviours, strict=True)
+    ]
+    yield from listing(columns, rows, display.width)
+    notes = [LEGEND] if with_own else []
+    if with_errors:
+        over = "these texts" if report.lines else "these tokens"
+        notes.append(
+            f"± s.e.: standard error over {over}; a change below two of them may be chance"
+        )
+    yield from footnotes(notes, display.width)
+
+
+def _error(effect: Effect) -> str:
+    return "" if effect.error is None else f"{effect.error:.3f}"
+
+
+def render_together(both: BeforeAfter, display: Display) -> Iterator[RenderableType]:
+    """The next tokens with the parts and without them, side by side."""
+    report = both.report
+    yield from _heading(report, display)
+    yield from folded(Text(_effect_together(both), "bold"), display.width)
+    if report.lines is not None:
+        return
+    yield Text()
+    last = distinct_labels(report.capture.query_tokens, unicode=display.unicode)[-1]
+    yield from folded(Text(f"next token after {fenced(last)}", "dim"), display.width)
+    number = Column("", right=True)
+    pairs = zip(both.before.candidates, both.after.candidates, strict=True)
+    rows = [
+        [cell for token in pair for cell in (fenced(token.quoted), probability(token.probability))]
+        for pair in pairs
+    ]
+    columns = [Column("before"), number, Column("after"), number]
+    yield from listing(columns, rows, display.width)
+
+
+def _effect_together(both: BeforeAfter) -> str:
+    """The effect in a sentence."""
+    report = both.report
+    (effect,) = report.effects
+    names = ", ".join(part_name(part, ()) for part in effect.parts)
+    if report.cut is not None and len(effect.parts) == sum(report.capture.model.heads_per_layer):
+        names = "every head"
+    without = f"without the link of {names}" if report.cut else f"without {names}"
+    error = f" ± {_error(effect)}" if _error(effect) else ""
+    if report.measure == "difference":
+        after = report.baseline + effect.change
+        return (
+            f"{without}: {difference(report.answer, report.versus)} {report.baseline:+.3f} → "
+            f"{after:+.3f} ({effect.change:+.3f}{error})"
+        )
+    if both.answer and report.answer:
+        shift = " → ".join(map(probability, both.answer))
+        return f"{without}: P({named(report.answer)}) {shift} ({effect.change:+.3f} nats)"
+    return f"{without}: {effect.change:+.3f}{error} nats on average, from {report.baseline:.3f}"
+
+
+def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
+    """All parts as one picture: layers down; heads, MLP and layer across."""
+    values, columns = by_part((effect.parts[0], effect.change) for effect in report.effects)
+    most = largest(values) or 1.0
+    across = None if set(columns).isdisjoint(OTHER_PARTS.values()) else columns
+    name = f"change ({unit_of(report.measure)})"
+    pane = Pane(name, values, -most, most, digits_for(most), columns=across)
+    title, about = _replaced(report), _ran(report, caption)
+    below = [_measured(report), _change_of(report)]
+    title = title[0].upper() + title[1:]
+    return draw_panes(title, [pane], about=about, below=below, dpi=dpi, cmap=cmap)
