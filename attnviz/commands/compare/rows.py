@@ -210,8 +210,8 @@ OF_ROWS = Form[TextComparison](
     DIFFERENCE,
     lambda texts, top, line: (ComparedHead(texts, each) for each in texts.heads[:top]),
     lambda texts: f"{texts.captures[0].model.name}, {amount(len(texts.captures), 'text')}",
-    terminal="attnviz.commands.compare.terminal:render_texts",
-    picture="attnviz.commands.compare.picture:draw_texts",
+    terminal="attnviz.commands.compare.shown:render_texts",
+    picture="attnviz.commands.compare.shown:draw_texts",
     top=SHOWN,
 )
 OF_A_WORD = replace(OF_ROWS, fields=SIGHT, each=sights)
@@ -220,8 +220,8 @@ OF_MODELS = Form[ModelComparison](
     MATCH,
     lambda both, top, line: (Matched(both, match) for match in both.matches[:top]),
     lambda both: " and ".join(run.model.name for run in both.captures),
-    terminal="attnviz.commands.compare.terminal:render_models",
-    picture="attnviz.commands.compare.picture:draw_models",
+    terminal="attnviz.commands.compare.shown:render_models",
+    picture="attnviz.commands.compare.shown:draw_models",
     archive=lambda both: (MATRIX.row(both), {"similarity": both.similarity}),
     top=SHOWN,
 )

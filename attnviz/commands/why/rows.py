@@ -261,8 +261,8 @@ CONTRAST = Form[Why](
     PAIR,
     terms,
     lambda why: why.about,
-    terminal="attnviz.commands.why.terminal:render",
-    picture="attnviz.commands.why.picture:draw",
+    terminal="attnviz.commands.why.shown:render",
+    picture="attnviz.commands.why.shown:draw",
     whole=WHY,
     top=8,
 )
@@ -271,6 +271,6 @@ WRITTEN = Form[Write](
     READER,
     readings,
     lambda write: write.about,
-    terminal="attnviz.commands.why.terminal:render_write",
+    terminal="attnviz.commands.why.shown:render_write",
     whole=WRITE,
 )

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel, GPT2LMHeadModel
 
 from attnviz.commands.compare.record import ModelComparison
-from attnviz.commands.compare.titles import about_models
+from attnviz.commands.compare.shown import about_models
 from attnviz.errors import ExitStatus
 from attnviz.models.catalog import Source, load
 from attnviz.records.heads import Head

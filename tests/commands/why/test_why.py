@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.commands.why.terminal import render, render_write
+from attnviz.commands.why.shown import render, render_write
 from attnviz.console import Display, plain_text
 from attnviz.errors import ExitStatus
 from tests.conftest import Run

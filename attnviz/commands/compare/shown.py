@@ -1,0 +1,379 @@
+"""Comparisons, shown: sentences, heads and patterns in a terminal, and pictures."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import ceil, isnan
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnviz.commands.compare.record import (
+    HeadDifference,
+    ModelComparison,
+    Panel,
+    SideBySide,
+    TextComparison,
+    models_beside,
+    texts_beside,
+)
+from attnviz.console import Display
+from attnviz.draw.labels import DIVERGING, SEQUENTIAL, distinct_labels, fenced, names_of
+from attnviz.draw.matrix import SideLabels, block_maximum, by_head
+from attnviz.draw.picture.canvas import Drawn, Lettering, place
+from attnviz.draw.picture.frame import (
+    BOX,
+    GREY,
+    outline,
+    paint_cells,
+    sheet,
+    ticks_for,
+    write,
+    write_columns,
+    write_heading,
+    write_line,
+    write_rows,
+)
+from attnviz.draw.picture.paint import (
+    EMPTY,
+    Scale,
+    draw_bar,
+    draw_color_bar,
+    scale_for,
+    signed_scale,
+)
+from attnviz.draw.terminal import heatmap as terminal_heatmap
+from attnviz.draw.terminal.colors import cell_style, cut, folded
+from attnviz.draw.terminal.grid import head_grid
+from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.titles import caption, facts, transform_title
+from attnviz.errors import readable
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.exhibit import Exhibit, HeadMap
+from attnviz.records.transforms import Difference
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def texts_title(comparison: TextComparison) -> str:
+    """The head that differs most over the texts, and by how much."""
+    first = comparison.heads[0]
+    title = f"{first.head} in {len(comparison.captures)} texts: difference {first.difference:.2f}"
+    if comparison.queries is not None:
+        title += f" between the rows of {_words(comparison)}"
+    return title + ("" if len(comparison.heads) == 1 else ", the largest of all heads")
+
+
+def about_texts(comparison: TextComparison) -> list[str]:
+    """The model, each text, and what a causal model means for the word."""
+    first = comparison.captures[0]
+    lines = [f"{readable(first.model.name)}, {len(comparison.captures)} texts"]
+    for n, captured in enumerate(comparison.captures, start=1):
+        changes = ", ".join(readable(transform_title(each)) for each in captured.transforms)
+        lines.append(
+            f"{n}  {fenced(readable(captured.text))}" + (f" ({changes})" if changes else "")
+        )
+    if comparison.queries is not None and first.causal:
+        attends = "attends" if len(set(_labels(comparison))) == 1 else "each attends"
+        lines.append(
+            f"the model is causal: {_words(comparison)} {attends} only to itself and to earlier "
+            "tokens"
+        )
+    return lines
+
+
+def _labels(comparison: TextComparison) -> list[str]:
+    """The compared word as each text has it."""
+    places = zip(comparison.captures, comparison.queries or (), strict=True)
+    return [captured.query_tokens[place].label for captured, place in places]
+
+
+def _words(comparison: TextComparison) -> str:
+    """The word whose rows are compared; all of them where the texts have several in its place."""
+    *others, last = (f"“{fenced(label)}”" for label in dict.fromkeys(_labels(comparison)))
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+PAIRED = {"best": "the most similar head", "same": "the head of the same name"}
+
+
+def _unit(comparison: ModelComparison) -> str:
+    return "words, as their tokens differ" if comparison.words else "tokens"
+
+
+def similarity_title(comparison: ModelComparison) -> list[str]:
+    """The title of a matrix of similarities, and the models below it."""
+    ours, theirs = comparison.captures
+    return [
+        f"Similarity of heads over {_unit(comparison)}; circles: {PAIRED[comparison.pair]}",
+        f"{caption(ours)}; beside {readable(theirs.model.name)}",
+    ]
+
+
+def about_models(comparison: ModelComparison) -> list[str]:
+    """Both models, and over what they are compared."""
+    lines = [facts(captured) for captured in comparison.captures]
+    order = "most similar" if comparison.pair == "best" else "largest change"
+    lines.append(
+        f"each head of the first model, with {PAIRED[comparison.pair]} of the second, over "
+        f"{_unit(comparison)}; {order} first"
+    )
+    if comparison.silent:
+        names = ", ".join(map(str, comparison.silent))
+        lines.append(f"heads with no weight on these: {names}")
+    return lines
+
+
+# In a terminal.
+
+LABEL = 16  # cells of a key at most
+BY = {
+    "rows": "whole rows",
+    "shares": "the shares on the token itself, the first token, the previous token and the rest "
+    "(the tokens do not align)",
+}
+
+
+def render_texts(
+    comparison: TextComparison, display: Display, top: int
+) -> Iterator[RenderableType]:
+    """The texts, how far the word's vectors move apart, and the `top` heads; one with patterns."""
+    yield from folded(Text("\n".join(about_texts(comparison)), "dim"), display.width)
+    yield Text()
+    if comparison.cosines:
+        title = "similarity of the word's vectors: mean cosine of all pairs"
+        yield from folded(Text(title, "bold"), display.width)
+        yield from folded(Text(_cosines(comparison.cosines)), display.width)
+        yield Text()
+    heads, first = comparison.heads[:top], comparison.heads[0]
+    only = f"{first.head} {first.difference:.2f}, " if len(comparison.heads) == 1 else ""
+    title = f"{only}difference of each head, from 0 to 1: divergence of {BY[comparison.by]}"
+    yield from folded(Text(title, "bold"), display.width)
+    if not only:
+        values = by_head((each.head, each.difference) for each in comparison.heads)
+        yield from head_grid(values, 1.0, cell_style, display)
+    yield Text()
+    if comparison.queries is None:
+        rows = [(str(each.head), f"{each.difference:.3f}") for each in heads]
+        yield from listing([Column("head"), Column("difference", right=True)], rows, display.width)
+    else:
+        yield Text("what the word attends to", style="bold")
+        labels = [names_of(c.key_tokens, unicode=display.unicode) for c in comparison.captures]
+        for each in heads:
+            yield from _sights(each, labels, display)
+    if only:
+        yield from render_beside(texts_beside(comparison), display)
+
+
+def _cosines(cosines: Sequence[float]) -> str:
+    """The cosine before layer 0 and after each layer; a dash where a vector is 0."""
+    before, *after = ("–" if isnan(cosine) else f"{cosine:.2f}" for cosine in cosines)
+    return "  ".join((f"before {before}", *(f"L{n} {each}" for n, each in enumerate(after))))
+
+
+def _sights(
+    each: HeadDifference, labels: Sequence[Sequence[str]], display: Display
+) -> Iterator[Text]:
+    margin = len(f"{each.head}  0.00  ")
+    for n, (sight, names) in enumerate(zip(each.sights, labels, strict=True)):
+        line = Text(no_wrap=True, overflow="crop")
+        line.append(f"{each.head}  {each.difference:.2f}  " if n == 0 else " " * margin)
+        line.append(f"{n + 1}  ", "dim")
+        for rank, (key, weight) in enumerate(sight.links):
+            label = cut(names[key], LABEL, unicode=display.unicode)
+            link = f"{', ' if rank else ''}{fenced(label)} {weight:.2f}"
+            if rank and (weight < 0.005 or line.cell_len + len(link) > display.width):
+                break
+            line.append(link)
+        yield line
+
+
+def render_models(
+    comparison: ModelComparison, display: Display, top: int
+) -> Iterator[RenderableType]:
+    """Both models, and the `top` pairs of heads; a single one with its patterns."""
+    yield from folded(Text("\n".join(about_models(comparison)), "dim"), display.width)
+    yield Text()
+    ours, theirs = (readable(captured.model.name) for captured in comparison.captures)
+    columns = (Column(fenced(ours)), Column(fenced(theirs)), Column("similarity", right=True))
+    rows = [(str(m.head), str(m.other), f"{m.similarity:.3f}") for m in comparison.matches[:top]]
+    yield from listing(columns, rows, display.width)
+    if len(comparison.matches) == 1:
+        yield from render_beside(models_beside(comparison), display)
+
+
+def render_beside(beside: SideBySide, display: Display) -> Iterator[RenderableType]:
+    """The patterns one below the other, then the difference."""
+    maps = [(side.capture, side.map, side.title) for side in beside.sides]
+    if beside.difference is not None:
+        first, second = beside.sides
+        tokens = tuple(  # named as in both: `cat/dog`
+            a if a.label == b.label else replace(a, text=f"{a.label}/{b.label}")
+            for a, b in zip(first.capture.key_tokens, second.capture.key_tokens, strict=True)
+        )
+        captured = replace(
+            first.capture, query_tokens=tokens, key_tokens=tokens, transforms=(Difference(),)
+        )
+        less = HeadMap(first.map.layer, first.map.head, weights=beside.difference)
+        maps.append((captured, less, f"{first.title} minus {second.title}"))
+    queries = [*(side.query for side in beside.sides), beside.sides[0].query]
+    for (captured, head_map, title), query in zip(maps, queries, strict=False):
+        yield Text()
+        exhibit = exhibit_of(captured, head_map, title, query)
+        yield from terminal_heatmap.render(exhibit, display)
+
+
+def exhibit_of(
+    captured: Capture, head_map: HeadMap, title: str, query: int | None = None
+) -> Exhibit:
+    """An exhibit of one whole map, or of one row of it."""
+    queries, keys = (tuple(range(n)) for n in head_map.weights.shape)
+    queries = queries if query is None else (query,)
+    return Exhibit(replace(captured, named_heads=()), (head_map,), queries, keys, caption=title)
+
+
+# As pictures.
+
+GRID_SIDE = 5.0  # inches, of the longer side
+LEAST = 0.8  # inches, of the shorter one
+LABELS = 32  # heads along a side that are named at most
+
+
+def draw_texts(comparison: TextComparison, **look: Any) -> Drawn:
+    """The patterns of the head that differs most; raises what `draw_beside` does."""
+    beside = texts_beside(comparison)
+    return draw_beside(beside, texts_title(comparison), about_texts(comparison), **look)
+
+
+def draw_models(comparison: ModelComparison, **look: Any) -> Drawn:
+    """The similarities of all heads, or the patterns of one pair; raises what those do."""
+    if len(comparison.heads) > 1:
+        return draw_similarity(comparison, **look)
+    best = comparison.matches[0]
+    title = f"{best.head} and {best.other}, similarity {best.similarity:.2f}"
+    return draw_beside(models_beside(comparison), title, about_models(comparison), **look)
+
+
+def draw_similarity(
+    comparison: ModelComparison, *, dpi: int = 150, cmap: str = SEQUENTIAL
+) -> Drawn:
+    """The similarity of every pair of heads; a circle marks the pairs that the rows list.
+
+    Raises:
+        UsageError: no such colour map, or a resolution that makes no usable picture.
+    """
+    title, about = similarity_title(comparison)
+    names = [captured.model.name for captured in comparison.captures]
+    with sheet([title, about, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
+        rows, columns = comparison.similarity.shape
+        height, width = (max(LEAST, GRID_SIDE * n / max(rows, columns)) for n in (rows, columns))
+        axes = place(figure, 0, 0, width, height)
+        axes.set_facecolor(EMPTY)
+        shown = axes.imshow(comparison.similarity, cmap=cmap, vmin=0, vmax=1, aspect="auto")
+        draw_bar(place(figure, width + 0.15, 0, 0.15, height), shown, "similarity")
+        across = [comparison.others.index(match.other) for match in comparison.matches]
+        down = [comparison.heads.index(match.head) for match in comparison.matches]
+        size = min(40.0, (GRID_SIDE * 72 / max(rows, columns) / 2) ** 2)
+        axes.scatter(across, down, s=size, facecolors="none", edgecolors="#d62728")
+        for label, axis, heads in (
+            (names[0], axes.yaxis, comparison.heads),
+            (names[1], axes.xaxis, comparison.others),
+        ):
+            ticks = range(0, len(heads), -(-len(heads) // LABELS))
+            axis.set_ticks(ticks, [str(heads[tick]) for tick in ticks], fontsize=6)
+            axis.set_label_text(fonts.spell(label), fontsize=8)
+        axes.tick_params(axis="x", rotation=90)
+        write_heading(figure, height + 0.15, width, title, about, fonts)
+    return Drawn(figure, fonts.notes)
+
+
+# Patterns side by side on one scale, and their difference in diverging colours.
+
+LARGEST_CELL, LARGEST_PANE = 0.42, 4.2  # inches
+MOST_CELLS = 400
+GAP, BAR = 0.35, 0.13
+LETTERS = 13  # of the lines above, in an inch
+
+
+def draw_beside(
+    beside: SideBySide, title: str, about: Sequence[str], *, dpi: int = 150, cmap: str = SEQUENTIAL
+) -> Drawn:
+    """All patterns as one figure, with `about` in smaller letters below the title."""
+    labels = [distinct_labels(side.capture.key_tokens) for side in beside.sides]
+    with sheet(
+        [title, *about, *(label for some in labels for label in some)], dpi=dpi, cmap=cmap
+    ) as (figure, fonts):
+        panes = [_visible(side.capture, side.map.weights) for side in beside.sides]
+        scale = scale_for(cmap, "linear", panes, beside.sides[0].capture)
+        left = 0.0
+        for side, pane, names in zip(beside.sides, panes, labels, strict=True):
+            left = _draw_one(figure, left, side, pane, scale, names, fonts)
+        left = _bar(figure, left, panes[-1], scale)
+        if beside.difference is not None:
+            less = _visible(beside.sides[0].capture, beside.difference)
+            signed = signed_scale(DIVERGING, [less], "first minus second")
+            difference = replace(beside.sides[0], title="difference")
+            pairs = zip(*labels, strict=True)
+            both = [one if one == other else f"{one} / {other}" for one, other in pairs]
+            left = _draw_one(figure, left, difference, less, signed, both, fonts)
+            _bar(figure, left, less, signed)
+        letters = max(50, int(left * LETTERS))
+        below = "\n".join(fill(fonts.spell(line), letters) for line in about)
+        write_line(figure, 0.5, below, size=8, color=GREY)
+        top = 0.6 + 0.15 * (below.count("\n") + 1)
+        write_line(figure, top, fonts.spell(title), size=11)
+    return Drawn(figure, fonts.notes)
+
+
+def _visible(captured: Capture, weights: FloatArray) -> FloatArray:
+    """NaN where the mask forbids a link."""
+    return np.where(captured.allowed(), weights, np.float32(np.nan))
+
+
+def _inches(pane: FloatArray) -> float:
+    return min(LARGEST_CELL, LARGEST_PANE / len(pane)) * len(pane)
+
+
+def _draw_one(
+    figure: "Figure",
+    left: float,
+    side: Panel,
+    pane: FloatArray,
+    scale: Scale,
+    labels: Sequence[str],
+    fonts: Lettering,
+) -> float:
+    """Draw a pattern at `left` (inches); returns where the next one may begin."""
+    size = _inches(pane)
+    cell = size / len(pane)
+    names = [fonts.spell(label) for label in labels]
+    start = left + min(1.6, 0.09 * max(map(len, names), default=0)) + 0.3
+    axes = place(figure, start, -size, size, size)
+    drawn = pane if scale.low < 0 else block_maximum(pane, MOST_CELLS, MOST_CELLS)
+    block = ceil(len(pane) / len(drawn))
+    paint_cells(axes, scale.paint(drawn), pane.shape, (block, block))
+    outline(axes, [(0, 0, *pane.shape)])
+    ticks = ticks_for(SideLabels(names, range(len(pane))), cell)
+    write_rows(axes, ticks)
+    write_columns(axes, ticks, cell)
+    axes.set_xlabel("key", fontsize=8, color=GREY)
+    axes.set_ylabel("query", fontsize=8, color=GREY)
+    if side.query is not None:
+        from matplotlib.patches import Rectangle
+
+        row = Rectangle(
+            (0, side.query), len(pane), 1, fill=False, ec=BOX, lw=2, zorder=3, clip_on=False
+        )
+        axes.add_patch(row)
+    written = fonts.spell(readable(side.title))
+    write(axes, written, (0, 1), (0, 6), size=9, coords="axes fraction", color="black")
+    return start + size + GAP
+
+
+def _bar(figure: "Figure", left: float, pane: FloatArray, scale: Scale) -> float:
+    size = _inches(pane)
+    draw_color_bar(place(figure, left - GAP + 0.12, -size, BAR, size), scale)
+    return left + 0.75
