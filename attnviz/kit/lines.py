@@ -94,22 +94,10 @@ def run_texts(
         note_texts(session, result.captures)
         deliver_result(session, to, result, canvas)
         return
-    measures = set[str]()
-
-    def of_line(line: str, number: int) -> Result[Any]:
-        if pairs is None:
-            return found(number, text=line)
-        result = found(number, **_prompt(line, fields))
-        if measures - {result.record.measure}:
-            raise InputError(
-                "this line asks for another measurement than the lines before it",
-                "give an answer and a versus on every line, or on none",
-            )
-        measures.add(result.record.measure)
-        return result
-
-    given = text if pairs is None else TextIn(None, pairs)
-    results = _each_result(session, given, of_line)
+    if pairs is None:
+        results = _each_result(session, text, lambda line, number: found(number, text=line))
+    else:
+        results = _each_result(session, TextIn(None, pairs), _of_prompts(found, fields))
     _deliver_each(session, to, results, canvas, mean_alone=pairs is not None)
 
 
@@ -124,14 +112,28 @@ def _check_one_file(session: Session, to: Destination, *, lines: bool, pairs: bo
         )
 
 
-def _prompt(line: str, fields: Sequence[str]) -> dict[str, str]:
-    """What a line of a file of prompts gives, among the fields that a command takes."""
+def _of_prompts(
+    found: Callable[..., Result[Any]], fields: Sequence[str]
+) -> Callable[[str, int], Result[Any]]:
+    """Runs a line of a file of prompts with the fields that a command takes."""
     from attnviz.inputs.prompts import read_prompt
 
-    prompt = read_prompt(line)
-    if "source" in fields and "source" not in prompt:
-        raise InputError("there is no source", 'add "source" to the line')
-    return {name: prompt[name] for name in fields if name in prompt}
+    measures = set[str]()
+
+    def run(line: str, number: int) -> Result[Any]:
+        prompt = read_prompt(line)
+        if "source" in fields and "source" not in prompt:
+            raise InputError("there is no source", 'add "source" to the line')
+        result = found(number, **{name: prompt[name] for name in fields if name in prompt})
+        if measures - {result.record.measure}:
+            raise InputError(
+                "this line asks for another measurement than the lines before it",
+                "give an answer and a versus on every line, or on none",
+            )
+        measures.add(result.record.measure)
+        return result
+
+    return run
 
 
 def each_line(
@@ -266,20 +268,24 @@ def text_or_capture(session: Session, given: TextIn) -> str | Capture:
 
 
 def text_alone(
-    session: Session,
-    given: TextIn,
-    refusal: str,
-    hint: str = "give the text again",
-    *,
-    alone: bool = True,
+    session: Session, given: TextIn, refusal: str, hint: str = "give the text again"
 ) -> str:
-    """The text, or (not `alone`) one of several, for a command that needs a run.
+    """The text, for a command that needs a run.
 
     Raises:
         InputError: it cannot be read.
         UsageError: there is none, or a saved capture in its place.
     """
-    read = _read(session, given, alone=alone)
+    return _to_run(_read(session, given), refusal, hint)
+
+
+def texts_alone(session: Session, texts: Sequence[str], refusal: str) -> list[str]:
+    """Several texts, for a command that needs a run of each; raises as `text_alone`."""
+    read = (_read(session, TextIn(text), alone=False) for text in texts)
+    return [_to_run(each, refusal, "give the texts again") for each in read]
+
+
+def _to_run(read: str | SavedCapture, refusal: str, hint: str) -> str:
     if isinstance(read, SavedCapture):
         raise UsageError(refusal, hint)
     return read

@@ -13,12 +13,20 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
-from attnviz.kit.lines import note_strange, note_texts, text_alone
+from attnviz.kit.lines import note_strange, note_texts, texts_alone
 from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
 from attnviz.kit.values import AnyModel, loaded, model_of, one_name, transforms, which_heads
 
+ComparedTexts: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TEXT",
+        help="Two or more texts; one with --against. - reads standard input.",
+        show_default=False,
+    ),
+]
 ComparedWord: TypeAlias = Annotated[
     g.OneToken | None,
     Cli(str | None),
@@ -158,14 +166,7 @@ def command_line(
     session: Session,
     call: Call[Result[Any]],
     *,
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TEXT",
-            help="Two or more texts; one with --against. - reads standard input.",
-            show_default=False,
-        ),
-    ] = None,
+    texts: ComparedTexts = None,
     model: g.WhichModel,
     run: g.ModelRun,
     kind: g.WhichKind = None,
@@ -183,27 +184,24 @@ def command_line(
     to = destination_of(session, output)
     if to.format.binary or to.format.picture:
         session.refuse("top", wrong=f"does nothing for {to.format.name}")
-    refusal = "saved captures are not compared"
-    hint = "give the texts again"
-    words = [
-        text_alone(session, g.TextIn(text), refusal, hint, alone=False) for text in texts or ()
-    ]
+    words = texts_alone(session, texts or (), "saved captures are not compared")
     against = call.options.get("against")
     if against is not None:
         _check_one_text(words, call.options.get("query"))
-        other = replace(model, model=against, revision=None)
-        ready = model_of(session, model, run, kind)
-        result = call(*words, model=ready, against=model_of(session, other, run, kind))
-        strange = any(captured.strange for captured in result.record.captures)
-        note_strange(session, [strange], "text")
+    elif to.format.name == "npz":
+        raise UsageError("several texts have no matrix of heads", "write another format")
+    try:
+        models = {"model": model_of(session, model, run, kind)}
+        if against is not None:
+            other = replace(model, model=against, revision=None)
+            models["against"] = model_of(session, other, run, kind)
+        result = call(*words, **models)
+    except UsageError as error:
+        if against is not None or any(len(text.split()) > 1 for text in words):
+            raise
+        raise UsageError(error.wrong, f"put each text in quotes; {error.hint}") from None
+    if against is None:
+        note_texts(session, result.captures)
     else:
-        if to.format.name == "npz":
-            raise UsageError("several texts have no matrix of heads", "write another format")
-        try:
-            result = call(*words, model=model_of(session, model, run, kind))
-        except UsageError as error:
-            if any(len(text.split()) > 1 for text in words):
-                raise
-            raise UsageError(error.wrong, f"put each text in quotes; {error.hint}") from None
-        note_texts(session, result.record.captures)
+        note_strange(session, [any(captured.strange for captured in result.captures)], "text")
     deliver_result(session, to, result, canvas)

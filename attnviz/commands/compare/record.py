@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.records.capture import Capture, FloatArray
-from attnviz.records.exhibit import HeadMap
 from attnviz.records.heads import Head
 from attnviz.records.metrics import entropy
 
@@ -91,24 +90,6 @@ class ModelComparison:
     silent: tuple[Head, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """One of several patterns drawn beside each other; `query` is the row to mark."""
-
-    title: str
-    capture: Capture
-    map: HeadMap
-    query: int | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class SideBySide:
-    """Patterns on one scale; where two of them align, their `difference` (first minus second)."""
-
-    sides: Sequence[Panel]
-    difference: FloatArray | None
-
-
 Exact = NDArray[np.float64]
 
 
@@ -176,36 +157,41 @@ def similarities(ours: FloatArray, theirs: FloatArray) -> Exact:
     return similarity
 
 
-def texts_beside(comparison: TextComparison) -> SideBySide:
-    """The first head in all texts; of two that align, also the difference."""
-    head = comparison.heads[0].head
-    queries: Sequence[int | None] = comparison.queries or [None] * len(comparison.captures)
-    sides = [
-        Panel(
-            f"text {n}",
-            captured,
-            HeadMap(head.layer, head.head, weights=captured.weights(head)),
-            query,
-        )
-        for n, (captured, query) in enumerate(
-            zip(comparison.captures, queries, strict=True), start=1
-        )
+# Patterns beside each other; where two of them align, with their difference.
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One of several patterns; `query` is the row to mark."""
+
+    title: str
+    capture: Capture
+    head: Head
+    query: int | None = None
+
+    @property
+    def weights(self) -> FloatArray:
+        return self.capture.weights(self.head)
+
+
+def texts_beside(comparison: TextComparison) -> list[Panel]:
+    """The first head in all texts."""
+    head, queries = comparison.heads[0].head, comparison.queries
+    return [
+        Panel(f"text {i + 1}", captured, head, queries[i] if queries else None)
+        for i, captured in enumerate(comparison.captures)
     ]
-    align = len(sides) == 2 and sides[0].map.weights.shape == sides[1].map.weights.shape
-    align = align and comparison.by == "rows"
-    return SideBySide(sides, _less(sides) if align else None)
 
 
-def models_beside(comparison: ModelComparison) -> SideBySide:
-    """The first pair of heads, and their difference."""
+def models_beside(comparison: ModelComparison) -> list[Panel]:
+    """The first pair of heads."""
     match = comparison.matches[0]
-    sides = [
-        Panel(f"{c.model.name} {head}", c, HeadMap(head.layer, head.head, weights=c.weights(head)))
-        for c, head in zip(comparison.captures, (match.head, match.other), strict=True)
-    ]
-    return SideBySide(sides, _less(sides))
+    heads = zip(comparison.captures, (match.head, match.other), strict=True)
+    return [Panel(f"{captured.model.name} {head}", captured, head) for captured, head in heads]
 
 
-def _less(sides: Sequence[Panel]) -> FloatArray:
-    difference: FloatArray = sides[0].map.weights - sides[1].map.weights
-    return difference
+def difference_of(sides: Sequence[Panel], basis: Basis = "rows") -> FloatArray | None:
+    """The first minus the second pattern; None where they do not align."""
+    patterns = [side.weights for side in sides]
+    aligned = basis == "rows" and len(sides) == 2 and patterns[0].shape == patterns[1].shape
+    return patterns[0] - patterns[1] if aligned else None

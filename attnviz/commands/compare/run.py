@@ -25,8 +25,8 @@ from attnviz.commands.compare.record import (
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.apply import NOTHING, exhibit_of
-from attnviz.records.capture import Capture, LayerPattern
-from attnviz.records.exhibit import Choice, Exhibit, Map, whole_map
+from attnviz.records.capture import Capture, FloatArray, LayerPattern
+from attnviz.records.exhibit import Choice, whole_map
 from attnviz.records.heads import Head, choose_heads, every_head
 from attnviz.records.positions import one_position
 from attnviz.records.tokens import numbered
@@ -51,38 +51,44 @@ def compare_texts(
         raise UsageError("a single text cannot be compared", "give two or more")
     _check_kind(model)
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
-    exhibits, vectors, queries = [], [], []
+    captures, vectors, queries = list[Capture](), list[FloatArray](), list[int]()
     for number, text in enumerate(texts, start=1):
         prepared = prepare(model, text, options)
-        captured = _record(prepared, chosen, transforms)
-        exhibits.append(exhibit_of(captured, Choice(captured.heads), transforms))
+        captures.append(_captured(prepared, chosen, transforms))
         if query is not None:
-            position = _position(captured, query, number)
+            position = _position(prepared.empty, query, number)
             if model.can("vectors"):
                 vectors.append(model.vectors(prepared.ids, position))
-            queries.append(_position(exhibits[-1].capture, query, number))
-    aligned = len({len(each.capture.key_tokens) for each in exhibits}) == 1
+            queries.append(_position(captures[-1], query, number))
+    aligned = len({len(each.key_tokens) for each in captures}) == 1
     if query is not None:  # a causal model does not see how long the text is
         aligned = len(set(queries)) == 1 and (aligned or model.causal)
     elif aligned:
-        _check_length(exhibits[0].capture)
+        _check_length(captures[0])
     else:
         raise UsageError(
             "these texts have different numbers of tokens, so their rows cannot be compared",
             f"name a word that is in all of them with {option('query')}",
         )
+    differences = [_difference(captures, head, queries, aligned=aligned) for head in chosen]
     return TextComparison(
-        captures=[_with_maps(each) for each in exhibits],
+        captures=captures,
         queries=tuple(queries) or None,
         by="rows" if aligned else "shares",
-        heads=_differences(exhibits, queries, aligned=aligned),
+        heads=sorted(differences, key=lambda each: (-each.difference, each.head)),
         cosines=tuple(mean_cosine(vectors).tolist()) if vectors else (),
     )
 
 
-def _record(prepared: Prepared, heads: Sequence[Head], transforms: Transforms) -> Capture:
+def _captured(prepared: Prepared, heads: Sequence[Head], transforms: Transforms) -> Capture:
+    """A run, its patterns as the transforms leave them."""
     captured = prepared.record(heads)
-    return prepared.with_norms(captured) if transforms.weighted else captured
+    if transforms.weighted:
+        captured = prepared.with_norms(captured)
+    exhibit = exhibit_of(captured, Choice(captured.heads), transforms)
+    maps = zip(captured.heads, map(whole_map, exhibit.maps), strict=True)  # none joins heads
+    layers = [LayerPattern(h.layer, (h.head,), own.weights[None].copy()) for h, own in maps]
+    return replace(exhibit.capture, layers=tuple(layers))
 
 
 def _position(captured: Capture, query: str, number: int) -> int:
@@ -92,26 +98,16 @@ def _position(captured: Capture, query: str, number: int) -> int:
         raise UsageError(f"text {number}: {error.wrong}", error.hint) from None
 
 
-def _differences(
-    exhibits: Sequence[Exhibit], queries: Sequence[int], *, aligned: bool
-) -> list[HeadDifference]:
-    """The difference of each head, the largest first."""
-    heads = range(len(exhibits[0].maps))
-    differences = [_difference(exhibits, i, queries, aligned=aligned) for i in heads]
-    return sorted(differences, key=lambda each: (-each.difference, each.head))
-
-
 def _difference(
-    exhibits: Sequence[Exhibit], i: int, queries: Sequence[int], *, aligned: bool
+    captures: Sequence[Capture], head: Head, queries: Sequence[int], *, aligned: bool
 ) -> HeadDifference:
-    """The difference of head number `i` over all texts."""
-    maps = [whole_map(each.maps[i]) for each in exhibits]
-    head = _head_of(maps[0])
+    """The difference of a head over all texts."""
+    patterns = [captured.weights(head) for captured in captures]
     if not queries:
-        return HeadDifference(head, float(divergence([m.weights for m in maps]).mean()))
+        return HeadDifference(head, float(divergence(patterns).mean()))
     rows = [
-        head_map.weights[query, : query + 1 if each.capture.causal else None]
-        for each, head_map, query in zip(exhibits, maps, queries, strict=True)
+        pattern[query, : query + 1 if captured.causal else None]
+        for captured, pattern, query in zip(captures, patterns, queries, strict=True)
     ]
     sights = []
     for row, query in zip(rows, queries, strict=True):
@@ -120,19 +116,6 @@ def _difference(
         sights.append(Sight(shares_of(row, query), links))
     compared = rows if aligned else [np.array(sight.shares) for sight in sights]
     return HeadDifference(head, float(divergence(compared)), sights)
-
-
-def _head_of(head_map: Map) -> Head:
-    assert head_map.layer is not None  # no transform here joins heads
-    assert head_map.head is not None
-    return Head(head_map.layer, head_map.head)
-
-
-def _with_maps(exhibit: Exhibit) -> Capture:
-    """The capture, its patterns as the transforms left them."""
-    heads = ((_head_of(m), whole_map(m).weights) for m in exhibit.maps)
-    layers = tuple(LayerPattern(h.layer, (h.head,), weights[None].copy()) for h, weights in heads)
-    return replace(exhibit.capture, layers=layers)
 
 
 def compare_models(
@@ -156,7 +139,10 @@ def compare_models(
         )
     ours, theirs, words = _aligned(model, other, text, options, transforms)
     if ours.model.name == theirs.model.name and ours.model.fingerprint != theirs.model.fingerprint:
-        ours, theirs = _with_fingerprint(ours), _with_fingerprint(theirs)
+        ours, theirs = (  # their names tell their weights, too
+            replace(each, model=replace(m, name=f"{m.name} {str(m.fingerprint)[:6]}"))
+            for each, m in ((ours, ours.model), (theirs, theirs.model))
+        )
     similarity = similarities(
         np.stack([ours.weights(head) for head in chosen]),
         np.stack([theirs.weights(head) for head in every]),
@@ -199,11 +185,19 @@ def _aligned(
     transforms: Transforms,
 ) -> tuple[Capture, Capture, bool]:
     """The text by both models over the same units, and whether these are words."""
-    ours, theirs = (_captured(each, text, options, transforms) for each in (model, other))
+
+    def captured(transforms: Transforms) -> list[Capture]:
+        return [
+            _captured(
+                prepare(each, text, options), every_head(each.identity.heads_per_layer), transforms
+            )
+            for each in (model, other)
+        ]
+
+    ours, theirs = captured(transforms)
     words = transforms.merge == "words"
     if not words and not _same_tokens(ours, theirs):
-        words, by_word = True, replace(transforms, words=True, chars=False)
-        ours, theirs = (_captured(each, text, options, by_word) for each in (model, other))
+        words, (ours, theirs) = True, captured(replace(transforms, words=True, chars=False))
     if not _same_tokens(ours, theirs):  # BOS here and [CLS] there have nothing in common
         ours, theirs = _text_alone(ours), _text_alone(theirs)
     if not _same_tokens(ours, theirs):
@@ -212,12 +206,6 @@ def _aligned(
         )
     _check_length(ours)
     return ours, theirs, words
-
-
-def _with_fingerprint(captured: Capture) -> Capture:
-    """The capture by a model whose name tells its weights, too."""
-    name = f"{captured.model.name} {str(captured.model.fingerprint)[:6]}"
-    return replace(captured, model=replace(captured.model, name=name))
 
 
 def _matched(
@@ -254,14 +242,6 @@ def _check_kind(model: "LoadedModel") -> None:
             "attention to a model's output cannot be compared",
             f"use a model that reads one text, or {option('kind', 'encoder')}",
         )
-
-
-def _captured(
-    model: "LoadedModel", text: str, options: TextOptions, transforms: Transforms
-) -> Capture:
-    prepared = prepare(model, text, options)
-    captured = _record(prepared, every_head(model.identity.heads_per_layer), transforms)
-    return _with_maps(exhibit_of(captured, Choice(captured.heads), transforms))
 
 
 def _same_tokens(a: Capture, b: Capture) -> bool:

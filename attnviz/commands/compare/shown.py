@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import ceil, isnan
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,8 @@ from attnviz.commands.compare.record import (
     HeadDifference,
     ModelComparison,
     Panel,
-    SideBySide,
     TextComparison,
+    difference_of,
     models_beside,
     texts_beside,
 )
@@ -165,7 +166,8 @@ def render_texts(
         for each in heads:
             yield from _sights(each, labels, display)
     if only:
-        yield from render_beside(texts_beside(comparison), display)
+        sides = texts_beside(comparison)
+        yield from _beside(sides, difference_of(sides, comparison.by), display)
 
 
 def _cosines(cosines: Sequence[float]) -> str:
@@ -202,14 +204,17 @@ def render_models(
     rows = [(str(m.head), str(m.other), f"{m.similarity:.3f}") for m in comparison.matches[:top]]
     yield from listing(columns, rows, display.width)
     if len(comparison.matches) == 1:
-        yield from render_beside(models_beside(comparison), display)
+        sides = models_beside(comparison)
+        yield from _beside(sides, difference_of(sides), display)
 
 
-def render_beside(beside: SideBySide, display: Display) -> Iterator[RenderableType]:
-    """The patterns one below the other, then the difference."""
-    maps = [(side.capture, side.map, side.title) for side in beside.sides]
-    if beside.difference is not None:
-        first, second = beside.sides
+def _beside(
+    sides: Sequence[Panel], difference: FloatArray | None, display: Display
+) -> Iterator[RenderableType]:
+    """The patterns one below the other, then the difference; whole, or the row to mark."""
+    maps = [(side.title, side.capture, side.weights, side.query) for side in sides]
+    if difference is not None:
+        first, second = sides
         tokens = tuple(  # named as in both: `cat/dog`
             a if a.label == b.label else replace(a, text=f"{a.label}/{b.label}")
             for a, b in zip(first.capture.key_tokens, second.capture.key_tokens, strict=True)
@@ -217,22 +222,16 @@ def render_beside(beside: SideBySide, display: Display) -> Iterator[RenderableTy
         captured = replace(
             first.capture, query_tokens=tokens, key_tokens=tokens, transforms=(Difference(),)
         )
-        less = HeadMap(first.map.layer, first.map.head, weights=beside.difference)
-        maps.append((captured, less, f"{first.title} minus {second.title}"))
-    queries = [*(side.query for side in beside.sides), beside.sides[0].query]
-    for (captured, head_map, title), query in zip(maps, queries, strict=False):
+        maps.append((f"{first.title} minus {second.title}", captured, difference, first.query))
+    head = sides[0].head
+    for title, captured, weights, query in maps:
         yield Text()
-        exhibit = exhibit_of(captured, head_map, title, query)
+        queries, keys = (tuple(range(n)) for n in weights.shape)
+        queries = queries if query is None else (query,)
+        head_map = HeadMap(head.layer, head.head, weights=weights)
+        captured = replace(captured, named_heads=())
+        exhibit = Exhibit(captured, (head_map,), queries, keys, caption=title)
         yield from terminal_heatmap.render(exhibit, display)
-
-
-def exhibit_of(
-    captured: Capture, head_map: HeadMap, title: str, query: int | None = None
-) -> Exhibit:
-    """An exhibit of one whole map, or of one row of it."""
-    queries, keys = (tuple(range(n)) for n in head_map.weights.shape)
-    queries = queries if query is None else (query,)
-    return Exhibit(replace(captured, named_heads=()), (head_map,), queries, keys, caption=title)
 
 
 # As pictures.
@@ -243,18 +242,19 @@ LABELS = 32  # heads along a side that are named at most
 
 
 def draw_texts(comparison: TextComparison, **look: Any) -> Drawn:
-    """The patterns of the head that differs most; raises what `draw_beside` does."""
-    beside = texts_beside(comparison)
-    return draw_beside(beside, texts_title(comparison), about_texts(comparison), **look)
+    """The patterns of the head that differs most."""
+    sides = texts_beside(comparison)
+    less, title = difference_of(sides, comparison.by), texts_title(comparison)
+    return _draw_beside(sides, less, title, about_texts(comparison), **look)
 
 
 def draw_models(comparison: ModelComparison, **look: Any) -> Drawn:
-    """The similarities of all heads, or the patterns of one pair; raises what those do."""
+    """The similarities of all heads, or the patterns of one pair."""
     if len(comparison.heads) > 1:
         return draw_similarity(comparison, **look)
-    best = comparison.matches[0]
+    best, sides = comparison.matches[0], models_beside(comparison)
     title = f"{best.head} and {best.other}, similarity {best.similarity:.2f}"
-    return draw_beside(models_beside(comparison), title, about_models(comparison), **look)
+    return _draw_beside(sides, difference_of(sides), title, about_models(comparison), **look)
 
 
 def draw_similarity(
@@ -298,30 +298,35 @@ GAP, BAR = 0.35, 0.13
 LETTERS = 13  # of the lines above, in an inch
 
 
-def draw_beside(
-    beside: SideBySide, title: str, about: Sequence[str], *, dpi: int = 150, cmap: str = SEQUENTIAL
+def _draw_beside(
+    sides: Sequence[Panel],
+    less: FloatArray | None,
+    title: str,
+    about: Sequence[str],
+    *,
+    dpi: int = 150,
+    cmap: str = SEQUENTIAL,
 ) -> Drawn:
     """All patterns as one figure, with `about` in smaller letters below the title."""
-    labels = [distinct_labels(side.capture.key_tokens) for side in beside.sides]
-    with sheet(
-        [title, *about, *(label for some in labels for label in some)], dpi=dpi, cmap=cmap
-    ) as (figure, fonts):
-        panes = [_visible(side.capture, side.map.weights) for side in beside.sides]
-        scale = scale_for(cmap, "linear", panes, beside.sides[0].capture)
+    labels = [distinct_labels(side.capture.key_tokens) for side in sides]
+    letters = [title, *about, *chain.from_iterable(labels)]
+    with sheet(letters, dpi=dpi, cmap=cmap) as (figure, fonts):
+        panes = [_visible(side.capture, side.weights) for side in sides]
+        scale = scale_for(cmap, "linear", panes, sides[0].capture)
         left = 0.0
-        for side, pane, names in zip(beside.sides, panes, labels, strict=True):
+        for side, pane, names in zip(sides, panes, labels, strict=True):
             left = _draw_one(figure, left, side, pane, scale, names, fonts)
         left = _bar(figure, left, panes[-1], scale)
-        if beside.difference is not None:
-            less = _visible(beside.sides[0].capture, beside.difference)
-            signed = signed_scale(DIVERGING, [less], "first minus second")
-            difference = replace(beside.sides[0], title="difference")
+        if less is not None:
+            pane = _visible(sides[0].capture, less)
+            signed = signed_scale(DIVERGING, [pane], "first minus second")
             pairs = zip(*labels, strict=True)
             both = [one if one == other else f"{one} / {other}" for one, other in pairs]
-            left = _draw_one(figure, left, difference, less, signed, both, fonts)
-            _bar(figure, left, less, signed)
-        letters = max(50, int(left * LETTERS))
-        below = "\n".join(fill(fonts.spell(line), letters) for line in about)
+            side = replace(sides[0], title="difference")
+            left = _draw_one(figure, left, side, pane, signed, both, fonts)
+            _bar(figure, left, pane, signed)
+        width = max(50, int(left * LETTERS))
+        below = "\n".join(fill(fonts.spell(line), width) for line in about)
         write_line(figure, 0.5, below, size=8, color=GREY)
         top = 0.6 + 0.15 * (below.count("\n") + 1)
         write_line(figure, top, fonts.spell(title), size=11)
