@@ -1,9 +1,13 @@
 """`attnviz scan`: what every head does over a whole corpus."""
 
+import inspect
 import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeAlias
 
 import typer
 
@@ -13,7 +17,7 @@ from attnviz.commands.atlas.record import Split
 from attnviz.commands.atlas.tables import import_parquet, read_atlas
 from attnviz.commands.scan.corpus import LONGEST, spool
 from attnviz.commands.scan.executors import HowRun
-from attnviz.commands.scan.plan import make_plan
+from attnviz.commands.scan.plan import ScanPlan, make_plan
 from attnviz.commands.scan.run import Estimated, Watcher, run_scan
 from attnviz.commands.scan.shards import check_field, corpus_files
 from attnviz.commands.scan.worker import Done
@@ -39,6 +43,8 @@ from attnviz.records.capture import Kind
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from attnviz.models.loaded import LoadedModel
 
 CORPUS, RUN = "The corpus", "The scan"
 SplitInto: TypeAlias = Annotated[
@@ -113,7 +119,28 @@ MaxBad: TypeAlias = Annotated[
 ]
 
 
+P = ParamSpec("P")
+
+
+def _carried_out(plan: Callable[P, tuple[ScanPlan, HowRun]]) -> Callable[P, ScanAtlas]:
+    """Python's function carries out its plan; a `Call` is of the function without this.
+
+    The command line may do a part of it, and shows how it goes on.
+    """
+
+    @wraps(plan)
+    def scanned(*args: P.args, **named: P.kwargs) -> ScanAtlas:
+        planned, how = plan(*args, **named)
+        run_scan(planned, how, Watcher())
+        return atlas(str(named["output"]))
+
+    signature = inspect.signature(plan).replace(return_annotation=ScanAtlas)
+    scanned.__signature__ = signature  # type: ignore[attr-defined]
+    return scanned
+
+
 @feature()
+@_carried_out
 def scan(
     *corpus: FilePath,
     output: FilePath,
@@ -135,7 +162,7 @@ def scan(
     dtype: DType = "auto",
     kind: Kind | None = None,
     max_memory: int | None = None,
-) -> ScanAtlas:
+) -> tuple[ScanPlan, HowRun]:
     """Measure every head over a corpus; see docs/scan.md.
 
     Scanning into the same folder again goes on where it stopped. A script needs
@@ -173,22 +200,22 @@ def scan(
         heads=which_heads(layers, heads),
     )
     placement = placement_of(device, dtype, max_memory)
-    if isinstance(model, str | PathLike):
-        name, held = path_of("model", model), None
-        source = Source(
-            name, revision, offline, quiet=True, kind=kind, engine=engine, placement=placement
-        )
-    else:
-        from attnviz.models.weights import with_all_bytes  # torch
+    source = Source("", revision, offline, True, kind, engine=engine, placement=placement)
+    return make_plan(store, request, *_model(model, source)), HowRun(workers, ray, max_bad=max_bad)
 
-        held = with_all_bytes(loaded(model)._loaded)
-        others = revision, offline, kind, engine != "auto"
-        check_as_it_is(placement=placement, others=others, instead="max_memory")
-        source = Source(held.identity.name, held.identity.revision, placement=placement)
-    run_scan(
-        make_plan(store, request, source, held), HowRun(workers, ray, max_bad=max_bad), Watcher()
-    )
-    return atlas(output)
+
+def _model(model: AnyModel | Source, source: Source) -> "tuple[Source, LoadedModel | None]":
+    """This model as the source says; and the model itself, where it is in memory."""
+    if isinstance(model, Source):
+        return model, None
+    if isinstance(model, str | PathLike):
+        return replace(source, name=path_of("model", model)), None
+    from attnviz.models.weights import with_all_bytes  # torch
+
+    held = with_all_bytes(loaded(model)._loaded)
+    others = source.revision, source.offline, source.kind, source.engine != "auto"
+    check_as_it_is(placement=source.placement, others=others, instead="max_memory")
+    return Source(held.identity.name, held.identity.revision, placement=source.placement), held
 
 
 EPILOG = """
@@ -203,6 +230,18 @@ attnviz atlas scanned
 COMMON = "output split length max_docs model layers heads workers quiet".split()
 """The options that the short help lists."""
 
+CorpusPlaces: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="CORPUS",
+        help="Text, JSON lines or Parquet: files, folders, patterns, URLs; - for stdin.",
+        show_default=False,
+    ),
+]
+OutputFolder: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="FOLDER", help="The folder of the result, or its URL."),
+]
 PartOfScan: TypeAlias = Annotated[
     str | None,
     panel_option(
@@ -230,22 +269,10 @@ Merge: TypeAlias = Annotated[
 )
 def command_line(
     session: Session,
-    call: Call[ScanAtlas],
+    call: Call[tuple[ScanPlan, HowRun]],
     *,
-    corpus: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="CORPUS",
-            help="Text, JSON lines or Parquet: files, folders, patterns, URLs; - for stdin.",
-            show_default=False,
-        ),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="FOLDER", help="The folder of the result, or its URL."
-        ),
-    ] = None,
+    corpus: CorpusPlaces = None,
+    output: OutputFolder = None,
     model: g.WhichModel,
     kind: g.WhichKind = None,
     run: g.ModelRun,
@@ -258,28 +285,23 @@ def command_line(
     Scanning into the same folder again goes on where it stopped. attnviz atlas shows the result.
     """
     import_parquet()
-    how = HowRun(call["workers"], call["ray"], _part(shard), merge is not None, call["max_bad"])
+    part = _part(shard)
     if merge is not None:
-        if corpus:
-            raise UsageError(f"{option('merge')} takes no corpus", "leave it out")
-        useless = (
-            "split field length max_docs seed model revision offline layers heads output shard"
-        )
-        session.refuse(*useless.split(), wrong=f"does nothing for {option('merge')}")
-        store = Store.at(merge)
-        request, source = asked_by(store)
+        plan = _merging(session, corpus, merge)
+        how = HowRun(call["workers"], call["ray"], merge=True, max_bad=call["max_bad"])
     else:
-        store, request = _asked(session, corpus, output, call)
+        paths, folder = _places(session, corpus, output)
         source = g.source_of(session, model, run, kind)
-    plan = make_plan(store, request, source)
+        plan, how = call(*paths, output=folder, model=source)
+        how = replace(how, part=part)
     told = "{task.description} {task.completed}/{task.total} {task.fields[said]}"
     with session.bar(told) as bar:
         is_finished = run_scan(plan, how, Watching(session, bar))
     if is_finished:
-        _say_counted(session, store)
+        _say_counted(session, plan.store)
     else:
         session.note(
-            f"part {shard} is counted; attnviz scan --merge {store.where} ends the scan "
+            f"part {shard} is counted; attnviz scan --merge {plan.store.where} ends the scan "
             "when all parts are"
         )
 
@@ -302,45 +324,44 @@ def _say_counted(session: Session, store: Store) -> None:
     session.note(f"{counted} in {store.where!r}; attnviz atlas {store.where} shows it")
 
 
-def _asked(
-    session: Session, corpus: list[str] | None, output: str | None, call: Call[ScanAtlas]
-) -> tuple[Store, Request]:
-    """The folder and the request of a new scan.
+def _places(
+    session: Session, corpus: list[str] | None, output: str | None
+) -> tuple[list[str], str]:
+    """The paths of a corpus, and the folder of the result.
+
+    Standard input is kept in that folder, so that several processes can read it.
 
     Raises:
-        UsageError: there is no corpus, or no folder.
+        UsageError: there is no corpus or no folder, or the folder is not on this machine.
     """
     if not corpus:
         raise UsageError("there is no corpus", "name files or folders of text")
     if output is None:
         raise UsageError(f"{option('output')} is missing", "name the folder of the result")
+    if "-" not in corpus:
+        return corpus, output
     store = Store.at(output)
-    paths = tuple(_spooled(session, store) if path == "-" else path for path in corpus)
-    check_field(corpus_files(paths, store.where), call.options.get("field"))
-    request = Request(
-        paths,
-        split=call["split"],
-        key=call["field"],
-        length=call["length"],
-        documents=call["max_docs"],
-        seed=call["seed"],
-        heads=which_heads(call["layers"], call["heads"]),
-    )
-    return store, request
-
-
-def _spooled(session: Session, store: Store) -> str:
-    """The file that standard input is kept in, so that several processes can read it.
-
-    Raises:
-        UsageError: the folder is not on this machine.
-    """
     if store.remote:
         raise UsageError(
             "standard input needs a folder on this machine", "name a file, or another folder"
         )
     make_folder(Path(store.where))
-    return str(spool(session.stdin, Path(store.where) / "stdin"))
+    stdin = spool(session.stdin, Path(store.where) / "stdin")
+    return [str(stdin) if path == "-" else path for path in corpus], output
+
+
+def _merging(session: Session, corpus: list[str] | None, folder: str) -> ScanPlan:
+    """The plan of a scan whose parts are all counted.
+
+    Raises:
+        UsageError: there is a corpus, or an option that does nothing here.
+    """
+    if corpus:
+        raise UsageError(f"{option('merge')} takes no corpus", "leave it out")
+    useless = "split field length max_docs seed model revision offline layers heads output shard"
+    session.refuse(*useless.split(), wrong=f"does nothing for {option('merge')}")
+    store = Store.at(folder)
+    return make_plan(store, *asked_by(store))
 
 
 def _part(written: str | None) -> tuple[int, int]:
