@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import FunctionType, GenericAlias, MappingProxyType, NoneType, UnionType
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
@@ -41,11 +41,9 @@ def to_json(value: object) -> str:
 
 
 def shortest(value: Any) -> Any:
-    """A value for JSON, in which each number that is a float32 has no more digits than it takes.
+    """A value for JSON, in which a float32 has no more digits than it takes.
 
-    Python's floats are of 64 bits, and the decimals that tell a float32 from its 64-bit neighbours
-    are no digits of it: 0.1 in float32 would be 0.10000000149011612. A number that float32 cannot
-    hold, and a whole one, stays as it is.
+    0.1 in float32 would else be 0.10000000149011612. What float32 cannot hold stays as it is.
     """
     if isinstance(value, float):
         if value.is_integer() or not LEAST_FLOAT32 <= abs(value) <= MOST_FLOAT32:
@@ -69,13 +67,7 @@ def made_to_dict(
 def how_made(
     captures: Iterable[Capture], models: Sequence[ModelIdentity] = (), told: Asked | None = None
 ) -> "HowMade":
-    """How a result was made: every result carries this one record.
-
-    Args:
-        captures: the runs that it is of.
-        models: the models of a result that has none.
-        told: what was asked for; None: as its captures say.
-    """
+    """How a result was made: by these runs, or these models; None: asked for as captures say."""
     runs = list(captures)
     every = list(dict.fromkeys([*(run.model for run in runs), *models]))
     versions = runs[0].versions if runs and runs[0].versions else versions_now()
@@ -94,7 +86,6 @@ def versions_now() -> dict[str, str]:
 
 
 # A field, declared once: rows, columns, JSON and JSON Schema are made of it.
-
 
 RecordT = TypeVar("RecordT")
 Row: TypeAlias = Mapping[str, object]
@@ -379,24 +370,17 @@ class HowMade:
     asked: Asked
 
 
-RUN = Fields[tuple[Capture, HowMade]](
+_OF_CAPTURE: tuple[Field[Capture], ...] = (
+    Field("text", str),
+    Field("target", str, "What an encoder-decoder wrote, or was to write."),
+    Field("bos", bool, "Whether a beginning token was put in front."),
+)
+RUN = Fields[tuple[Capture, int]](
     "RunObject",
     "A run of a model over a text.",
     (
-        Field("text", str, "", lambda run: run[0].text),
-        Field(
-            "target",
-            str,
-            "What an encoder-decoder wrote, or was to write.",
-            lambda run: run[0].target,
-        ),
-        Field("bos", bool, "Whether a beginning token was put in front.", lambda run: run[0].bos),
-        Field(
-            "model",
-            int,
-            "Which of the models, from 0.",
-            lambda run: run[1].models.index(run[0].model),
-        ),
+        *(field.within(itemgetter(0)) for field in _OF_CAPTURE),
+        Field("model", int, "Which of the models, from 0.", itemgetter(1)),
     ),
 )
 MADE = Fields[HowMade](
@@ -405,20 +389,20 @@ MADE = Fields[HowMade](
     (
         Field("models", list_of(MODEL)),
         Field(
-            "runs", list_of(RUN), "Of each text.", lambda made: [(run, made) for run in made.runs]
+            "runs",
+            list_of(RUN),
+            "Of each text.",
+            lambda made: [(run, made.models.index(run.model)) for run in made.runs],
         ),
         VERSIONS,
         Field(
-            "seed",
-            int | None,
-            "The seed, where the command takes one.",
-            lambda made: made.asked.seed,
+            "seed", int | None, "The seed, where the command takes one.", attrgetter("asked.seed")
         ),
         Field(
             "options",
             dict[str, Any],
             "The options that the user gave, as given.",
-            lambda made: made.asked.options,
+            attrgetter("asked.options"),
         ),
     ),
 )
