@@ -8,7 +8,6 @@ known for is knowledge from its model's card, and worded so.
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from types import MappingProxyType
 
 from attnviz.draw.labels import distinct_labels, name_of
 from attnviz.draw.matrix import key_shares
@@ -20,20 +19,16 @@ from attnviz.records.heads import Finding, FoundLink, Habit, NamedHead, Tendency
 from attnviz.records.positions import groups_of
 from attnviz.records.tokens import Token
 
-CHOSEN: Mapping[ChoiceReason, str] = MappingProxyType(
-    {
-        "acts": "chosen automatically",
-        "card": "chosen automatically, as the model's card names it",
-        "generic": "chosen automatically by a generic score",
-    }
-)
-HABITS: Mapping[Habit, str] = MappingProxyType(
-    {
-        "previous": "the one before",
-        "followers": "what followed their earlier occurrence",
-        "self": "themselves",
-    }
-)
+CHOSEN: Mapping[ChoiceReason, str] = {
+    "acts": "chosen automatically",
+    "card": "chosen automatically, as the model's card names it",
+    "generic": "chosen automatically by a generic score",
+}
+HABITS: Mapping[Habit, str] = {
+    "previous": "the one before",
+    "followers": "what followed their earlier occurrence",
+    "self": "themselves",
+}
 LONGEST = 24  # letters of a label
 SINK = 0.3  # of the weight: a column with as much rules the colours
 
@@ -70,8 +65,7 @@ def headline(
 def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str:
     """The title of a choice's one head: its finding here, and what it is known for.
 
-    For a head picked for its behaviour, this one is named, where the rows show it. Whatever
-    else it is known for is left out, as it may not be so here.
+    A head picked for a behaviour is known for this one alone, where the rows show it.
     """
     (head,) = choice.heads
     if not choice.picked:
@@ -169,11 +163,7 @@ def share(weight: float) -> str:
 
 
 def sink_said(exhibit: Exhibit) -> str:
-    """`; 41% of the weight is on BOS`, where a sink has most of it; else nothing.
-
-    A sink is the first token, or a special one such as [SEP]. Rows that cannot attend elsewhere
-    are not counted.
-    """
+    """`; 41% of the weight is on BOS`, where the first token or a special one has most of it."""
     shares = key_shares(exhibit)
     if shares is None:
         return ""

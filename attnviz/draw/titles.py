@@ -141,14 +141,6 @@ def amount(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def duration(seconds: float) -> str:
-    """`40 seconds`, `12 minutes`, `7 hours`, `3 days`."""
-    for unit, size, most in (("second", 1, 120), ("minute", 60, 120), ("hour", 3600, 48)):
-        if seconds < most * size:
-            return amount(max(1, round(seconds / size)), unit)
-    return amount(round(seconds / 86400), "day")
-
-
 # Numbers as a person reads them, where a fixed number of decimals would show nothing.
 
 LEAST = 0.0005
@@ -168,11 +160,6 @@ def probability(value: float) -> str:
 MOST_NAMED = 8
 QUERIES, KEYS = ("query", "queries"), ("key", "keys", "drop_key", "drop_keys")
 """The options that name tokens of the text."""
-MERGED = (
-    "tokens that are parts of one character are merged; "
-    f"{option('chars', value=False)} shows them apart"
-)
-"""A note that a view merged them by default."""
 
 
 def run_notes(capture: Capture) -> tuple[str, ...]:
@@ -182,10 +169,15 @@ def run_notes(capture: Capture) -> tuple[str, ...]:
     if count := before or after:
         cut = f"{'first' if before else 'last'} {amount(count, 'token')}"
         notes = [f"the {cut} {'is' if count == 1 else 'are'} left out to fit the model's context"]
-    return (*notes, *unknown_notes(capture), *piece_notes(capture))
+    if words := capture.unknown_words:
+        named = ", ".join(f"“{readable(word)}”" for word in words[:MOST_NAMED])
+        more = f" and {len(words) - MOST_NAMED} more" if len(words) > MOST_NAMED else ""
+        said = "the model was not trained on these words and cannot translate them"
+        notes.append(f"{said}: {named}{more}")
+    return (*notes, *_piece_notes(capture))
 
 
-def piece_notes(capture: Capture) -> tuple[str, ...]:
+def _piece_notes(capture: Capture) -> tuple[str, ...]:
     """One sentence for each name of a query or key that no word of the text reads like."""
     from attnviz.records.positions import word_around
 
@@ -201,30 +193,6 @@ def piece_notes(capture: Capture) -> tuple[str, ...]:
             if word
         ]
     return tuple(dict.fromkeys(said))
-
-
-def full_note(new: int) -> str:
-    """That an answer ends because its model can read no more."""
-    return f"the answer ends after {amount(new, 'token')}, as the model's context is full"
-
-
-def beams_note(beams: int) -> str:
-    """That a model's own settings would write several answers and take the likeliest."""
-    return (
-        f"the model's generation settings ask for {beams} beams, and attnviz follows one, so that "
-        "the answer may differ from that of transformers"
-    )
-
-
-def unknown_notes(capture: Capture) -> tuple[str, ...]:
-    """One sentence where the model was not trained on some words of the text."""
-    words = capture.unknown_words
-    if not words:
-        return ()
-    named = ", ".join(f"“{readable(word)}”" for word in words[:MOST_NAMED])
-    more = f" and {len(words) - MOST_NAMED} more" if len(words) > MOST_NAMED else ""
-    said = "the model was not trained on these words and cannot translate them"
-    return (f"{said}: {named}{more}",)
 
 
 def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:

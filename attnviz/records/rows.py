@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan
 from operator import attrgetter, itemgetter
-from types import FunctionType, GenericAlias, MappingProxyType, NoneType, UnionType
+from types import FunctionType, GenericAlias, NoneType, UnionType
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import numpy as np
@@ -92,9 +92,13 @@ Row: TypeAlias = Mapping[str, object]
 ColumnArray: TypeAlias = NDArray[Any]
 ABSENT: Final = object()
 """The value of an optional field that is left out."""
-JSON_TYPES: Mapping[Any, str] = MappingProxyType(
-    {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
-)
+JSON_TYPES: Mapping[Any, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    NoneType: "null",
+}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ Programs compare and save these; `draw/titles.py` makes sentences of them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
 from attnviz.errors import IdleOption, option
@@ -128,18 +127,16 @@ Transform: TypeAlias = (
     Scores | Difference | NormBased | Merged | RolledOut | KeysDropped | SpecialDropped | Reduced
 )
 
-KINDS: Mapping[str, type[Transform]] = MappingProxyType(
-    {
-        "scores": Scores,
-        "difference": Difference,
-        "norm-based": NormBased,
-        "merged": Merged,
-        "rollout": RolledOut,
-        "keys-dropped": KeysDropped,
-        "special-dropped": SpecialDropped,
-        "reduced": Reduced,
-    }
-)
+KINDS: Mapping[str, type[Transform]] = {
+    "scores": Scores,
+    "difference": Difference,
+    "norm-based": NormBased,
+    "merged": Merged,
+    "rollout": RolledOut,
+    "keys-dropped": KeysDropped,
+    "special-dropped": SpecialDropped,
+    "reduced": Reduced,
+}
 """The name of each transform in files."""
 
 
@@ -175,14 +172,12 @@ def _value(kind: Any, value: object) -> object:
     raise ValueError("transforms cannot be right")
 
 
-SENTENCES: Mapping[str, Transform] = MappingProxyType(
-    {
-        "scores before mask and softmax: queries times keys, scaled": Scores(),
-        "norm-based: each weight times the length of what its key adds; rows do not sum to 1": (
-            NormBased()
-        ),
-        "parts of characters merged": Merged("chars"),
-        "pieces of words merged": Merged("words"),
-    }
-)
+SENTENCES: Mapping[str, Transform] = {
+    "scores before mask and softmax: queries times keys, scaled": Scores(),
+    "norm-based: each weight times the length of what its key adds; rows do not sum to 1": (
+        NormBased()
+    ),
+    "parts of characters merged": Merged("chars"),
+    "pieces of words merged": Merged("words"),
+}
 """The sentences that captures of layout 1 hold in place of records."""

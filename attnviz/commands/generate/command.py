@@ -12,7 +12,7 @@ from attnviz.commands.generate.rows import AttentionAnswer, of_shares
 from attnviz.commands.generate.run import Answering, Writing, answering, chat_prompt
 from attnviz.commands.show.run import pieces_of
 from attnviz.draw.terminal.around import line_heading
-from attnviz.draw.titles import full_note, run_notes
+from attnviz.draw.titles import amount, run_notes
 from attnviz.errors import IdleOption, UsageError, option
 from attnviz.inputs.prompts import By, Document, cut_prompt, read_chat, with_documents
 from attnviz.inputs.text import STDIN, read_file, read_lines
@@ -20,15 +20,7 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, destination_of
 from attnviz.kit.formats import ROWS, Piece, record_chunks
 from attnviz.kit.lines import each_line, note_strange, say, text_alone
-from attnviz.kit.option import (
-    Arguments,
-    Call,
-    Cli,
-    command_of,
-    feature,
-    only,
-    panel_option,
-)
+from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, only, panel_option
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
     AnyModel,
@@ -331,7 +323,8 @@ def command_line(
         say(session, (*asked.notes, *run_notes(read)), where)
         answer = yield from _pieces(session, to, looks, asked, watch, line, first=first)
         new = len(answer.weights)
-        say(session, [full_note(new)] if new == asked.room else (), where)
+        full = f"the answer ends after {amount(new, 'token')}, as the model's context is full"
+        say(session, [full] if new == asked.room else (), where)
         strange.append(read.strange)
 
     def of_line(prompt: str, line: int) -> Iterable[Piece]:

@@ -25,7 +25,6 @@ from attnviz.commands.generate.answer import (
     columns_of_prompt,
 )
 from attnviz.commands.heads.retrieval import heads_for_answers
-from attnviz.draw.titles import beams_note
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.prompts import Prompt
 from attnviz.inputs.text import check_encodable, check_not_blank
@@ -179,8 +178,10 @@ class Answering:
         if self.writing.target is not None:
             return ()
         self.model.require("generate")
-        beams = self.model.beams
-        return (beams_note(beams),) if beams > 1 else ()
+        if self.model.beams <= 1:
+            return ()
+        follows = "and attnviz follows one, so that the answer may differ from that of transformers"
+        return (f"the model's generation settings ask for {self.model.beams} beams, {follows}",)
 
     @property
     def read(self) -> Capture:

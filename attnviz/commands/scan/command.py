@@ -21,7 +21,7 @@ from attnviz.commands.scan.plan import ScanPlan, make_plan
 from attnviz.commands.scan.run import Estimated, Watcher, run_scan
 from attnviz.commands.scan.shards import check_field, corpus_files
 from attnviz.commands.scan.worker import Done
-from attnviz.draw.titles import amount, duration, model_notes
+from attnviz.draw.titles import amount, model_notes
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.lines import say
@@ -378,6 +378,14 @@ def _part(written: str | None) -> tuple[int, int]:
     raise UsageError(f"{option('shard', written)} is no part", "write 2/8 for the second of eight")
 
 
+def _duration(seconds: float) -> str:
+    """`40 seconds`, `12 minutes`, `7 hours`, `3 days`."""
+    for unit, size, most in (("second", 1, 120), ("minute", 60, 120), ("hour", 3600, 48)):
+        if seconds < most * size:
+            return amount(max(1, round(seconds / size)), unit)
+    return amount(round(seconds / 86400), "day")
+
+
 class Watching(Watcher):
     """Shows on a terminal how a scan goes on."""
 
@@ -389,7 +397,7 @@ class Watching(Watcher):
     def expect(self, estimate: Estimated) -> None:
         more = f" ({written(estimate.more)} more for a text of {LONGEST >> 20} MB)"
         self._session.note(
-            f"about {estimate.tokens:,} tokens: {duration(estimate.seconds)}, "
+            f"about {estimate.tokens:,} tokens: {_duration(estimate.seconds)}, "
             f"{written(estimate.memory)} of memory{more if estimate.more else ''}, "
             f"{written(estimate.disk)} of disk"
         )

@@ -5,15 +5,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypedDict, Unpack
 
-from attnviz.commands.show.outputs import (
-    Needs,
-    OutputRequest,
-    Show,
-    choose_output,
-    request_of,
-)
+from attnviz.commands.show.outputs import Needs, OutputRequest, Show, choose_output, request_of
 from attnviz.commands.show.run import Shown, make, show_capture, show_text
-from attnviz.draw.titles import MERGED, run_notes
+from attnviz.draw.titles import run_notes
 from attnviz.errors import InexactError, UsageError, option
 from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
@@ -37,6 +31,12 @@ from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, Look
 from attnviz.records.positions import check_names
 from attnviz.records.trace import FromExact, Verified
+
+MERGED = (
+    "tokens that are parts of one character are merged; "
+    f"{option('chars', value=False)} shows them apart"
+)
+"""A note that a view merged them by default."""
 
 if TYPE_CHECKING:
     from attnviz.commands.show.capture import AttentionCapture

@@ -83,7 +83,7 @@ def _chunks(exhibit: Exhibit, start: Start, metrics: Mapping[Head, HeadMetrics])
         "policy": policy(style, script),
         "style": style,
         "data": safe_json(facts_of_page),
-        "thumbnails": document.packed(document.thumbnails(exhibit, maps, top)),
+        "thumbnails": document.packed(document.thumbnails(maps, top)),
     }
     yield filled(before, values)
     for number, head_map in enumerate(maps):  # made only now: all at once they take gigabytes

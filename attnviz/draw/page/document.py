@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.draw.matrix import block_maximum
 from attnviz.records.capture import IntArray
 from attnviz.records.exhibit import Exhibit, HeadMap
 
@@ -20,8 +21,7 @@ COMMON = "draw/page/common"
 
 def source(*names: str) -> str:
     """The text of these files of the package, one after the other, as `draw/page/common.js`."""
-    parts = (files("attnviz").joinpath(name).read_text(encoding="utf-8") for name in names)
-    return "".join(parts)
+    return "".join(files("attnviz").joinpath(name).read_text("utf-8") for name in names)
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
@@ -111,17 +111,11 @@ def error(exhibit: Exhibit, head_map: HeadMap, top: float, size: int) -> float:
     return float(np.abs(_allowed(exhibit, head_map) - shown).max(initial=0))
 
 
-def thumbnails(exhibit: Exhibit, maps: Sequence[HeadMap], top: float) -> NDArray[np.uint8]:
+def thumbnails(maps: Sequence[HeadMap], top: float) -> NDArray[np.uint8]:
     """(heads, cells, cells), each cell the strongest of its block, on the same scale."""
-    made = []
-    for head_map in maps:
-        values = head_map.weights
-        for axis in (0, 1):
-            step = -(-values.shape[axis] // THUMBNAIL)
-            starts = np.arange(0, values.shape[axis], step)
-            values = np.maximum.reduceat(values, starts, axis=axis)
-        made.append(np.rint(np.sqrt(np.maximum(values, 0) / top) * LEVELS).astype(np.uint8))
-    return np.array(made)
+    blocks = [block_maximum(head_map.weights, THUMBNAIL, THUMBNAIL) for head_map in maps]
+    shares: NDArray[np.float32] = np.sqrt(np.maximum(blocks, 0) / top)
+    return np.rint(shares * LEVELS).astype(np.uint8)
 
 
 def packed(levels: Levels) -> str:
