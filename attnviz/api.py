@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
+import attnviz
 from attnviz.errors import UsageError, option
 from attnviz.kit.option import feature
 from attnviz.kit.prepare import load_model as run_load_model
@@ -15,12 +16,7 @@ from attnviz.records.capture import PairKind
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from attnviz.commands.generate.rows import AttentionAnswer
-    from attnviz.commands.show.capture import AttentionCapture
-    from attnviz.commands.show.run import Shown
-    from attnviz.kit.result import Calculation, Result
     from attnviz.records.parts import Why, Write
-    from attnviz.records.trace import Verified
 
 
 class Model(Loaded):
@@ -37,79 +33,55 @@ class Model(Loaded):
         heads = sum(self.heads_per_layer)
         return f"<Model {self.name}, {len(self.heads_per_layer)} layers, {heads} heads>"
 
-    def capture(self, text: str, **options: Any) -> "AttentionCapture":
+    def capture(self, text: str, **options: Any) -> "attnviz.AttentionCapture":
         """`attnviz.capture` with this model."""
-        from attnviz.commands.show.capture import capture
+        return attnviz.capture(text, self, **options)
 
-        return capture(text, self, **options)
-
-    def show(self, text: str, **options: Any) -> "Shown":
+    def show(self, text: str, **options: Any) -> "attnviz.Shown":
         """`attnviz.show` with this model."""
-        from attnviz.commands.show.command import show
+        return attnviz.show(text, self, **options)
 
-        return show(text, self, **options)
-
-    def heads(self, text: str | None = None, **options: Any) -> "Result[Any]":
+    def heads(self, text: str | None = None, **options: Any) -> "attnviz.Result[Any]":
         """`attnviz.heads` with this model."""
-        from attnviz.commands.heads.command import heads
+        return attnviz.heads(text, self, **options)
 
-        return heads(text, self, **options)
-
-    def predict(self, text: "str | Sequence[str]", **options: Any) -> "Result[Any]":
+    def predict(self, text: "str | Sequence[str]", **options: Any) -> "attnviz.Result[Any]":
         """`attnviz.predict` with this model."""
-        from attnviz.commands.predict.command import predict
+        return attnviz.predict(text, self, **options)
 
-        return predict(text, self, **options)
-
-    def ablate(self, text: "str | Sequence[str]", **options: Any) -> "Result[Any]":
+    def ablate(self, text: "str | Sequence[str]", **options: Any) -> "attnviz.Result[Any]":
         """`attnviz.ablate` with this model."""
-        from attnviz.commands.ablate.command import ablate
-
-        return ablate(text, self, **options)
+        return attnviz.ablate(text, self, **options)
 
     def patch(
         self, text: "str | Sequence[str]", source: "str | Sequence[str]", **options: Any
-    ) -> "Result[Any]":
+    ) -> "attnviz.Result[Any]":
         """`attnviz.patch` with this model."""
-        from attnviz.commands.patch.command import patch
+        return attnviz.patch(text, source, self, **options)
 
-        return patch(text, source, self, **options)
-
-    def compare(self, *texts: str, **options: Any) -> "Result[Any]":
+    def compare(self, *texts: str, **options: Any) -> "attnviz.Result[Any]":
         """`attnviz.compare` with this model."""
-        from attnviz.commands.compare.command import compare
+        return attnviz.compare(*texts, model=self, **options)
 
-        return compare(*texts, model=self, **options)
-
-    def explain(self, text: str, **options: Any) -> "Calculation[Any]":
+    def explain(self, text: str, **options: Any) -> "attnviz.Calculation[Any]":
         """`attnviz.explain` with this model."""
-        from attnviz.commands.explain.command import explain
+        return attnviz.explain(text, self, **options)
 
-        return explain(text, self, **options)
-
-    def generate(self, prompt: Any, **options: Any) -> "AttentionAnswer":
+    def generate(self, prompt: Any, **options: Any) -> "attnviz.AttentionAnswer":
         """`attnviz.generate` with this model."""
-        from attnviz.commands.generate.command import generate
+        return attnviz.generate(prompt, self, **options)
 
-        return generate(prompt, self, **options)
-
-    def why(self, text: str, **options: Any) -> "Result[Why]":
+    def why(self, text: str, **options: Any) -> "attnviz.Result[Why]":
         """`attnviz.why` with this model."""
-        from attnviz.commands.why.command import why
+        return attnviz.why(text, self, **options)
 
-        return why(text, self, **options)
-
-    def verify(self, text: str, **options: Any) -> "Verified":
+    def verify(self, text: str, **options: Any) -> "attnviz.Verified":
         """`attnviz.verify` with this model."""
-        from attnviz.commands.verify import verify
+        return attnviz.verify(text, self, **options)
 
-        return verify(text, self, **options)
-
-    def writes(self, text: str, **options: Any) -> "Result[Write]":
+    def writes(self, text: str, **options: Any) -> "attnviz.Result[Write]":
         """`attnviz.writes` with this model."""
-        from attnviz.commands.why.command import writes
-
-        return writes(text, self, **options)
+        return attnviz.writes(text, self, **options)
 
 
 @feature()

@@ -10,11 +10,16 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import typer
-from typer import _completion_classes, _completion_shared
-from typer._click.shell_completion import CompletionItem, add_completion_class
+from typer._click.shell_completion import (
+    CompletionItem,
+    add_completion_class,
+    get_completion_class,
+)
+from typer._completion_classes import completion_init
+from typer._completion_shared import _get_shell_name, get_completion_script, install
 
 from attnviz.errors import AttnvizError, OutputError, UsageError
 from attnviz.kit.formats import VIEWS
@@ -120,24 +125,24 @@ def _beside(incomplete: str) -> Iterator[str]:
 
 # typer's own script offers nothing at the first Tab of a zsh, which loads it then and calls it as a
 # function; and it loses apostrophes, which typer doubles.
-ZSH = """
-#compdef %(prog_name)s
+ZSH = """\
+#compdef attnviz
 
-%(complete_func)s() {
+_attnviz_completion() {
   setopt localoptions rcquotes
   local -a reply
   reply=($(env _TYPER_COMPLETE_ARGS="${words[1,$CURRENT]}" \\
-    %(autocomplete_var)s=complete_zsh %(prog_name)s))
+    _ATTNVIZ_COMPLETE=complete_zsh attnviz))
   [[ $reply == _files ]] && compset -P '--*='
   eval $reply
 }
 
-compdef %(complete_func)s %(prog_name)s
-if [[ $funcstack[1] == _%(prog_name)s ]]; then
-  %(complete_func)s "$@"
-fi
-"""
+compdef _attnviz_completion attnviz
+if [[ $funcstack[1] == _attnviz ]]; then
+  _attnviz_completion "$@"
+fi"""
 SHOW, INSTALL = "--show-completion", "--install-completion"
+Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
 
 
 class _Values:
@@ -155,16 +160,19 @@ class _Values:
 
 
 def set_up() -> None:
-    """Register how each shell is answered, and the script for zsh."""
-    _completion_shared._completion_scripts["zsh"] = ZSH
-    classes = _completion_classes
-    for each in (
-        classes.BashComplete,
-        classes.ZshComplete,
-        classes.FishComplete,
-        classes.PowerShellComplete,
-    ):
-        add_completion_class(type(each.__name__, (_Values, each), {}), each.name)
+    """Register how each shell is answered."""
+    completion_init()
+    for shell in get_args(Shell):
+        answers = get_completion_class(shell)
+        assert answers is not None
+        add_completion_class(type(answers.__name__, (_Values, answers), {}), shell)
+
+
+def script_for(shell: str) -> str:
+    """What a shell runs to offer words."""
+    if shell == "zsh":
+        return ZSH
+    return get_completion_script(prog_name="attnviz", complete_var="_ATTNVIZ_COMPLETE", shell=shell)
 
 
 def with_shell(args: list[str]) -> list[str]:
@@ -175,8 +183,8 @@ def with_shell(args: list[str]) -> list[str]:
     """
     if args[-1:] not in ([SHOW], [INSTALL]):
         return args
-    shell = _completion_shared._get_shell_name()
-    if shell not in _completion_shared._completion_scripts:
+    shell = _get_shell_name()
+    if shell is None or shell not in get_args(Shell):
         raise UsageError(
             "the shell that calls is not known", f"name it, as in attnviz {args[-1]} bash"
         )
@@ -185,15 +193,16 @@ def with_shell(args: list[str]) -> list[str]:
 
 def _show(context: typer.Context, shell: str | None) -> None:
     if shell and not context.resilient_parsing:
-        script = _completion_shared.get_completion_script
-        typer.echo(script(prog_name="attnviz", complete_var="_ATTNVIZ_COMPLETE", shell=shell))
+        typer.echo(script_for(shell))
         raise typer.Exit
 
 
 def _install(context: typer.Context, shell: str | None) -> None:
     if shell and not context.resilient_parsing:
         try:
-            _, path = _completion_shared.install(shell)
+            _, path = install(shell)
+            if shell == "zsh":
+                path.write_text(ZSH)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             raise OutputError(
                 f"completion for {shell} cannot be written ({error})",
@@ -215,6 +224,5 @@ def _option(flag: str, callback: Any, what: str) -> Any:
     )
 
 
-Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
 InstallCompletion: TypeAlias = Annotated[Shell | None, _option(INSTALL, _install, "Install")]
 ShowCompletion: TypeAlias = Annotated[Shell | None, _option(SHOW, _show, "Print")]

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer._completion_shared import get_completion_script
 
 from attnviz.cli import main
 from attnviz.errors import ExitStatus
+from attnviz.kit.completion import script_for
 from attnviz.kit.session import process_session
 from attnviz.models.folder.files import CONFIG
 from tests.conftest import Run
@@ -143,7 +143,7 @@ def test_the_script_of_the_shell_that_is_named_is_printed(
 def test_a_shell_that_is_unknown_or_cannot_be_found_out_is_a_usage_error(
     run: Run, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
-    monkeypatch.setattr("typer._completion_shared._get_shell_name", lambda: None)
+    monkeypatch.setattr("attnviz.kit.completion._get_shell_name", lambda: None)
     for arguments in ([option], [option, "tcl"]):
         ended = run(*arguments)
         assert ended.status is ExitStatus.USAGE
@@ -189,8 +189,7 @@ words=(attnviz show --view=tab) CURRENT=3; _attnviz_completion
 
 @needs("zsh")
 def test_zsh_is_answered_at_the_first_tab_and_apostrophes_stay(tmp_path: Path) -> None:
-    parts = {"prog_name": "attnviz", "complete_var": "_ATTNVIZ_COMPLETE", "shell": "zsh"}
-    (tmp_path / "_attnviz").write_text(get_completion_script(**parts))
+    (tmp_path / "_attnviz").write_text(script_for("zsh"))
     program = tmp_path / "attnviz"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m attnviz "$@"\n')
     program.chmod(0o755)
