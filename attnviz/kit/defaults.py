@@ -60,11 +60,7 @@ class Configuration:
         return {key: both[key] for key in keys if key in both and key not in NOT_HERE}
 
     def check(self, commands: Iterable[str], shared: Iterable[str]) -> None:
-        """See that each key is a shared option, and each table a command.
-
-        Raises:
-            UsageError: one is not.
-        """
+        """See that each key is a shared option, and each table a command."""
         for key, value in self.values.items():
             names = [*commands] if isinstance(value, dict) else [*shared]
             if key in names:

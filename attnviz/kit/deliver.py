@@ -84,13 +84,7 @@ def _wanted(session: Session, given: OutputOptions, output: Path | None) -> str 
 def check_lines(to: Destination, *, alone: bool, lines: bool) -> None:
     """See that each line gets a file of its own exactly where one file cannot hold several.
 
-    Args:
-        to: where results go.
-        alone: whether one file holds one result only.
-        lines: whether there is a result for each line.
-
-    Raises:
-        UsageError: it does not.
+    `alone`: one file holds one result only. `lines`: there is a result for each line.
     """
     if to.each_line_apart and not lines:
         raise UsageError(
@@ -113,10 +107,6 @@ def deliver(
         session: the session.
         to: where they go.
         results: pieces of each, with the number of the input line that it answers.
-
-    Raises:
-        OutputError: the file or the stream cannot take them.
-        BrokenPipeError: the reader of stdout has gone; no error to a user.
     """
     if to.output is None:
         for _, pieces in results:
@@ -149,11 +139,7 @@ def _encoded(session: Session, to: Destination, pieces: Iterable[Piece]) -> Iter
 def deliver_result(
     session: Session, to: Destination, result: Result[Any], canvas: Canvas | None = None
 ) -> None:
-    """Deliver a result: as rows, as a table for a person, or as a picture.
-
-    Raises:
-        OutputError: the file or the stream cannot take it.
-    """
+    """Deliver a result: as rows, as a table for a person, or as a picture."""
     if to.format.picture:
         from attnviz.draw.picture.canvas import figure_bytes
 

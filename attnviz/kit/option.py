@@ -73,11 +73,7 @@ class Arguments:
         return self.values[name]
 
     def refuse(self, names: str, wrong: str, hint: str = "leave it out") -> None:
-        """See that the caller chose none of these, as it would do nothing.
-
-        Raises:
-            IdleOption: naming the first that was chosen.
-        """
+        """See that the caller chose none of these, as it would do nothing."""
         for name in names.split():
             if name in self.chosen:
                 raise IdleOption(f"{option(name)} {wrong}", hint)
@@ -155,11 +151,7 @@ def _check_argument(parameter: inspect.Parameter, value: Any) -> None:
 
 
 def check_value(name: str, value: object, annotation: Any) -> None:
-    """Check a value by the type of its option, as typer does for the command line.
-
-    Raises:
-        UsageError: it is none that the option takes.
-    """
+    """Check a value by the type of its option, as typer does for the command line."""
     base, info = _plain(annotation), info_of(annotation)
     kinds = get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
     words = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
@@ -179,11 +171,7 @@ def check_value(name: str, value: object, annotation: Any) -> None:
 def check_number(
     name: str, value: Any, least: float | None, most: float | None = None, *, whole: bool = False
 ) -> None:
-    """Check that a number, perhaps a whole one, lies between limits, which are in it.
-
-    Raises:
-        UsageError: it is none, or lies beyond them.
-    """
+    """Check that a number, perhaps a whole one, lies between limits, which are in it."""
     low, high = -inf if least is None else least, inf if most is None else most
     right = isinstance(value, int if whole else Real) and not (whole and isinstance(value, bool))
     if not right or not low <= value <= high:
@@ -194,11 +182,7 @@ def check_number(
 
 
 def check_text(text: object) -> None:
-    """Check that a text is one.
-
-    Raises:
-        UsageError: it is something else.
-    """
+    """Check that a text is one."""
     if not isinstance(text, str):
         given = "None" if text is None else f"a value of type {type(text).__name__}"
         raise UsageError(f"{given} is not a text", _instead_of_text(text))

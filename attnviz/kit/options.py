@@ -467,11 +467,7 @@ class ModelRun:
 
     @property
     def placement(self) -> Placement:
-        """Where and how the model runs, as a record.
-
-        Raises:
-            UsageError: the size cannot be read.
-        """
+        """Where and how the model runs, as a record."""
         try:
             size = None if self.max_memory is None else size_of(self.max_memory)
             if size == 0:
@@ -515,11 +511,7 @@ def check_capture(call: Arguments) -> None:
 
 
 def check_run_already(names: Iterable[str]) -> None:
-    """See that no option is given that concerns the run of a saved capture.
-
-    Raises:
-        UsageError: one is.
-    """
+    """See that no option is given that concerns the run of a saved capture."""
     refused = ", ".join(map(option, names))
     if refused:
         raise UsageError("a saved capture was run already", f"leave {refused} out")

@@ -124,8 +124,6 @@ def fit(
     Raises:
         InputError: the text is too long and no side was named.
     """
-    if side not in (None, "left", "right"):
-        raise UsageError(f"truncate is {side!r}", "give left or right")
     more = len(tokens) - context
     if more <= 0:
         return tokens, (0, 0)
@@ -412,11 +410,7 @@ class Budget:
         return size <= SMALL and self._working + size <= self._room
 
     def check_patterns(self, heads: Sequence[Head], kept: int) -> None:
-        """Check, before a run over these heads, that it fits together with what it keeps, in bytes.
-
-        Raises:
-            ModelError: it does not; the hint says what would.
-        """
+        """Check, before a run over these heads, that it fits with what it keeps, in bytes."""
         n_queries, _ = self.shape
         smaller = (
             (option("heads", heads[0]), self.patterns(heads[:1])),
@@ -430,11 +424,7 @@ class Budget:
         self.check(kept, f"try {' or '.join(fitting)}" if fitting else "shorten the text")
 
     def check(self, kept: int, instead: str) -> None:
-        """Check, before a run, that there is room for these bytes beside what it works with.
-
-        Raises:
-            ModelError: there is not; `instead` says what to do.
-        """
+        """Check, before a run, that there is room for these bytes beside what it works with."""
         check_room(self._working + kept, self._room, "this", instead)
 
     @property

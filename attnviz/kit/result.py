@@ -100,11 +100,7 @@ class Form(Generic[T]):
     mean_form: "Form[Any] | None" = None
 
     def part(self, name: str, refusal: str) -> Any:
-        """What one of the attributes holds: its fields, or what makes the form in a medium.
-
-        Raises:
-            UsageError: there is no such form.
-        """
+        """What one of the attributes holds: its fields, or what makes the form in a medium."""
         maker: Maker | Fields[Any] | None = getattr(self, name)
         if maker is None:
             hint = "use its rows" if self.fields else "write json or npz"
@@ -229,11 +225,7 @@ class Result(Generic[T]):
     def pieces(
         self, format: str, display: Display | None = None, **look: Any
     ) -> "Iterable[RenderableType | str | bytes]":
-        """It in a format, piece by piece; txt as renderables.
-
-        Raises:
-            UsageError: there is no picture of it, or it is not written so.
-        """
+        """It in a format, piece by piece; txt as renderables."""
         if format == "npz" or (format == "json" and self._form.fields is None):
             facts, arrays = self._archive
             write = calculation_npz if format == "npz" else calculation_json

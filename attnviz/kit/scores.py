@@ -81,11 +81,7 @@ def score_text(
 def score_capture(
     captured: Capture, heads: HeadOptions, transforms: Transforms = PLAIN
 ) -> HeadReport:
-    """Score the heads that a saved capture holds, or those of them that are named.
-
-    Raises:
-        UsageError: a head that the capture lacks.
-    """
+    """Score the heads that a saved capture holds, or those of them that are named."""
     everything = heads if heads.named else HeadOptions(everything=True)
     if captured.signed:
         raise UsageError("this capture holds scores, not weights", "capture the text again")
@@ -121,12 +117,7 @@ def _score_maps(captured: Capture, transforms: Transforms) -> HeadReport:
 def score_probe(
     model: "LoadedModel", probe: Probe, options: TextOptions, heads: HeadOptions
 ) -> HeadReport:
-    """Score heads on a random sequence, repeated.
-
-    Raises:
-        UsageError: the model does not attend to what it reads itself, or its context is too
-            short for the probe.
-    """
+    """Score heads on a random sequence, repeated."""
     if model.kind not in ("self", "encoder"):
         raise UsageError(
             "the probe repeats the input, and this attention is not within the input",
@@ -184,9 +175,6 @@ def narrow(
     """The first `top` heads of a role, sorted; the sinks stay those of all heads.
 
     `sort`: by this metric, the largest first; None: by layer and head.
-
-    Raises:
-        UsageError: no head has the role, or a `top` under 1.
     """
     listed: Sequence[HeadMetrics] = report.heads
     if role is not None:

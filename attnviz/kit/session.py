@@ -56,12 +56,7 @@ class Session:
         self.consoles = make_consoles(self.environment)
 
     def begin(self, context: typer.Context) -> None:
-        """Take over what a command was given.
-
-        Raises:
-            UsageError: the width is too small, colour is wanted and not wanted, or the user's
-                file is wrong.
-        """
+        """Take over what a command was given."""
         self.context = context
         if self.misconfigured is not None:
             raise self.misconfigured
@@ -125,16 +120,7 @@ class Session:
         return next((source.name for source in sources if source), "")
 
     def refuse(self, *options: str | type[Any], wrong: str, hint: str = "leave it out") -> None:
-        """See that none of these was given, as it would do nothing.
-
-        Args:
-            options: names of parameters, and groups for all of theirs.
-            wrong: what is wrong with it: "does nothing for the probe".
-            hint: what to do instead.
-
-        Raises:
-            UsageError: naming the first that was given.
-        """
+        """Refuse these parameters, and those of these groups, as they would do nothing."""
         for name in self.given(*options):
             raise UsageError(f"{option(name)} {wrong}", hint)
 

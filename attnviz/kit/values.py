@@ -88,12 +88,7 @@ AnyModel: TypeAlias = str | PathLike[str] | Loaded
 
 
 def loaded(model: AnyModel, name: str = "model", *, causal: bool = False) -> Loaded:
-    """A model that is given by its name or as it is.
-
-    Raises:
-        UsageError: it is something else; `name` is the parameter that has it.
-        AttnvizError: as `load_model`.
-    """
+    """A model that is given by its name or as it is."""
     if isinstance(model, Loaded):
         return model._now()
     if isinstance(model, str | PathLike):
@@ -119,22 +114,14 @@ def model_of(
 
 
 def placement_of(device: Device, dtype: DType, max_memory: int | None) -> Placement:
-    """Where a model runs.
-
-    Raises:
-        UsageError: the memory is no number of bytes.
-    """
+    """Where a model runs."""
     if max_memory is not None:
         check_number("max_memory", max_memory, 1, whole=True)
     return Placement(device, dtype, max_memory)
 
 
 def check_as_it_is(*, placement: Placement, others: Sequence[object], instead: str) -> None:
-    """Check that nothing is asked of a model in memory that it cannot change.
-
-    Raises:
-        UsageError: one of these options is given.
-    """
+    """Check that nothing is asked of a model in memory that it cannot change."""
     if any(others) or placement != Placement(max_memory=placement.max_memory):
         raise UsageError("a model in memory is taken as it is", f"give {instead} alone")
 
@@ -148,11 +135,7 @@ def _listed(given: Any) -> list[Any]:
 
 
 def texts_of(text: str | Iterable[str]) -> list[str]:
-    """One text or several.
-
-    Raises:
-        UsageError: there is none, or something that is no text.
-    """
+    """One text or several."""
     texts = _listed(text)
     for each in texts:
         check_text(each)
@@ -162,12 +145,7 @@ def texts_of(text: str | Iterable[str]) -> list[str]:
 
 
 def prompt_of(prompt: str | Messages | Chat) -> str | Chat:
-    """A text, or the messages of a chat; a chat that was read already stays as it is.
-
-    Raises:
-        UsageError: it is neither.
-        InputError: it is a chat without messages, or with others than chats have.
-    """
+    """A text, or the messages of a chat; a chat that was read already stays as it is."""
     if isinstance(prompt, Chat):
         return prompt
     if isinstance(prompt, Mapping):
@@ -183,22 +161,14 @@ def prompt_of(prompt: str | Messages | Chat) -> str | Chat:
 
 
 def path_of(name: str, given: FilePath) -> str:
-    """A path, as a text.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """A path, as a text."""
     if not isinstance(given, str | PathLike):
         raise _of_type(name, given, "give a path")
     return fspath(given)
 
 
 def documents_of(docs: Mapping[str, str] | list[Document] | None) -> list[Document]:
-    """Texts by name, None: none; or documents that were read already, whose names may repeat.
-
-    Raises:
-        UsageError: they are none.
-    """
+    """Texts by name, None: none; or documents that were read already, whose names may repeat."""
     if docs is None:
         return []
     if docs and isinstance(docs, list) and all(isinstance(each, Document) for each in docs):
@@ -216,11 +186,7 @@ def questions_of(
     answer: str | Sequence[str] | None,
     versus: str | Sequence[str] | None,
 ) -> list[tuple[str, str | None, str | None]]:
-    """Each text, its answer and its versus, which are one for all or one for each.
-
-    Raises:
-        UsageError: there is another number of them, or something that is no text.
-    """
+    """Each text, its answer and its versus, which are one for all or one for each."""
     texts = texts_of(text)
     answers = _words_of("answer", answer, len(texts))
     return list(zip(texts, answers, _words_of("versus", versus, len(texts)), strict=True))
@@ -244,11 +210,7 @@ def words(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def token_names(name: str, given: Names | None) -> tuple[str, ...]:
-    """The names of tokens that an option takes; None: of none.
-
-    Raises:
-        UsageError: it is something else.
-    """
+    """The names of tokens that an option takes; None: of none."""
     kind, hint = str | Integral, "give tokens or positions"
     return tuple(map(str, _several(name, given, kind, hint)))
 
@@ -284,11 +246,7 @@ def transforms(
 
 
 def head_names(given: HeadNames | None) -> str | None:
-    """The names of heads, or of layers, as the command line has them.
-
-    Raises:
-        UsageError: it is nothing of that kind.
-    """
+    """The names of heads, or of layers, as the command line has them."""
     if given is None or isinstance(given, str):
         return given
     several = given if isinstance(given, Sequence) and not _is_head(given) else [given]
@@ -296,11 +254,7 @@ def head_names(given: HeadNames | None) -> str | None:
 
 
 def layer_names(name: str, given: LayerNames | None) -> str | None:
-    """The names of layers, as the command line has them.
-
-    Raises:
-        UsageError: it is nothing of that kind.
-    """
+    """The names of layers, as the command line has them."""
     if given is None or isinstance(given, str):
         return given
     several = given if isinstance(given, list | tuple) else [given]

@@ -89,9 +89,6 @@ def check_target(path: Path) -> os.stat_result | None:
 
     Returns:
         the status of the file that is there now, if any.
-
-    Raises:
-        OutputError: the file cannot be written.
     """
     shown = repr(str(path))
     with as_output_error(path):
@@ -130,11 +127,7 @@ def check_folder(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those that it lies in, where they are not there.
-
-    Raises:
-        OutputError: it cannot be made.
-    """
+    """Make a folder, and those that it lies in, where they are not there."""
     missing = []
     with as_output_error(path):
         while not path.exists():
