@@ -16,9 +16,9 @@ from attnviz.kit.prepare import encode, fit
 from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
 from attnviz.models.catalog import identity_of, tokenizer_of
-from attnviz.records.capture import Capture, asked
+from attnviz.records.capture import Capture
 from attnviz.records.rows import TOKEN, JsonOutput
-from attnviz.records.tokens import Token
+from attnviz.records.tokens import Token, asked
 
 # The tokens of a text as a table.
 

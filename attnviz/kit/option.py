@@ -36,7 +36,7 @@ from typer.models import OptionInfo
 from attnviz.errors import IdleOption, UsageError, argument, option
 from attnviz.kit.help import show_whole
 from attnviz.kit.session import Session, session_of
-from attnviz.records.capture import asking
+from attnviz.records.tokens import asking
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -24,12 +24,11 @@ from attnviz.records.capture import (
     Kind,
     TextLoss,
     Wanted,
-    asked,
 )
 from attnviz.records.heads import Head, by_layer, every_head
 from attnviz.records.predict import LogitRows, log_softmax
 from attnviz.records.rows import versions_now
-from attnviz.records.tokens import Token, numbered
+from attnviz.records.tokens import Token, asked, numbered
 from attnviz.records.trace import HeadTrace, Verified
 from attnviz.records.transforms import Scores
 

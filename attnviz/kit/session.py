@@ -19,7 +19,7 @@ from attnviz.kit.defaults import Configuration
 from attnviz.kit.prepare import load_model
 from attnviz.kit.write import as_stdout_error
 from attnviz.models.catalog import Source
-from attnviz.records.capture import ELSEWHERE, begin
+from attnviz.records.tokens import ELSEWHERE, begin
 
 if TYPE_CHECKING:
     from rich.progress import Progress

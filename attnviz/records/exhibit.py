@@ -234,7 +234,7 @@ class Exhibit:
 
 
 def links_of(exhibit: Exhibit, head_map: Map) -> Links:
-    """The links of one map that the exhibit's filters leave; never one that the mask forbids.
+    """The links of a map that the mask and the exhibit's filters leave.
 
     Filters apply in this order: queries, keys, distances, least weight, then the strongest
     `top` of what is left in each row (ties: the earlier key).
@@ -345,10 +345,8 @@ def _strongest(
 ) -> tuple[IntArray, FloatArray]:
     """The strongest weights of each row on these keys: keys and weights (heads, rows, ≤ top).
 
-    `hidden` (rows, n) are links that count for -1.
-
-    Of equal ones the earlier key comes first, and so none that the mask forbids, whose weight
-    is 0, before one that it allows.
+    Links that are `hidden` (rows, n) count for -1. The earlier key comes first of equal ones, so
+    that one that the mask allows stands before those that it forbids, whose weight is 0.
     """
     seen = asked[asked < weights.shape[2]]
     left = weights.copy() if hidden is None else np.where(hidden, np.float32(-1), weights)
@@ -375,6 +373,11 @@ class KeepCells:
     _kept: dict[Head, FloatArray] = field(default_factory=dict)
     _sums: dict[Head, bool] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        sides = len(self.queries), len(self.keys)
+        self._block = down, across = [math.ceil(n / self.most) for n in sides]
+        self._shape = math.ceil(sides[0] / down), math.ceil(sides[1] / across)
+
     def __call__(self, block: PatternBlock) -> None:
         down, across = self._block
         columns = bisect_left(self.keys, block.weights.shape[2])  # of the keys asked for
@@ -395,19 +398,13 @@ class KeepCells:
             cells[place] = np.maximum(cells[place], reduced[i])
             self._sums[head] = self._sums.get(head, True) and bool(off[i] < 0.005)
 
-    @property
-    def _block(self) -> tuple[int, int]:
-        """How many (queries, keys) a cell stands for."""
-        down, across = (math.ceil(len(asked) / self.most) for asked in (self.queries, self.keys))
-        return down, across
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        down, across = self._block
-        return math.ceil(len(self.queries) / down), math.ceil(len(self.keys) / across)
-
     def maps(self) -> tuple[CellMap, ...]:
-        hidden = self._hidden()
+        hidden: NDArray[np.bool_] = np.zeros(self._shape, np.bool_)
+        if self.causal:  # cells of whose links the mask forbids every one
+            down, across = self._block
+            last = np.minimum(np.arange(down, down * self._shape[0] + 1, down), len(self.queries))
+            latest = np.array(self.queries)[last - 1]
+            hidden = np.array(self.keys)[::across] > latest[:, None]
         return tuple(
             CellMap(
                 head.layer,
@@ -418,14 +415,3 @@ class KeepCells:
             )
             for head, cells in sorted(self._kept.items())
         )
-
-    def _hidden(self) -> NDArray[np.bool_]:
-        """True for cells of whose links the mask forbids every one."""
-        if not self.causal:
-            return np.zeros(self._shape, np.bool_)
-        down, across = self._block
-        last = np.minimum(np.arange(self._shape[0]) * down + down, len(self.queries)) - 1
-        hidden: NDArray[np.bool_] = (
-            np.array(self.keys)[::across] > np.array(self.queries)[last][:, None]
-        )
-        return hidden

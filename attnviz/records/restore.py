@@ -12,7 +12,6 @@ from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
 from attnviz.errors import readable
 from attnviz.records.capture import (
     VALUE_NORMS,
-    Asked,
     Capture,
     FloatArray,
     Kind,
@@ -34,7 +33,7 @@ from attnviz.records.rows import (
     kinds_of,
     list_of,
 )
-from attnviz.records.tokens import SPECIAL_LABEL, Segment, Token
+from attnviz.records.tokens import SPECIAL_LABEL, Asked, Segment, Token
 from attnviz.records.transforms import (
     SENTENCES,
     NormBased,

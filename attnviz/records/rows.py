@@ -17,9 +17,9 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, Union, get_
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.records.capture import Asked, Capture, MadeBy, ModelIdentity
+from attnviz.records.capture import Capture, MadeBy, ModelIdentity
 from attnviz.records.heads import Head, NamedHead
-from attnviz.records.tokens import Token
+from attnviz.records.tokens import Asked, Token
 from attnviz.records.transforms import transform_to_dict
 
 LEAST_FLOAT32 = float(np.finfo(np.float32).smallest_subnormal)

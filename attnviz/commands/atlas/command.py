@@ -20,8 +20,8 @@ from attnviz.kit.option import Arguments, Call, check_number, command_of, featur
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
 from attnviz.kit.values import FilePath, path_of
-from attnviz.records.capture import Asked, asked
 from attnviz.records.rows import made_to_dict
+from attnviz.records.tokens import Asked, asked
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,8 +22,8 @@ from attnviz.kit.prepare import HeadOptions
 from attnviz.kit.write import as_output_error, make_folder, write_bytes
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Placement
-from attnviz.records.capture import Asked
 from attnviz.records.rows import made_to_dict
+from attnviz.records.tokens import Asked
 
 TRIAL = ".attnviz-trial"
 LARGEST = 1 << 30

@@ -37,7 +37,7 @@ from attnviz.kit.prepare import (
     loss_of,
     unknown_words,
 )
-from attnviz.records.capture import Capture, FloatArray, LayerPattern, PatternBlock, Wanted, asked
+from attnviz.records.capture import Capture, FloatArray, LayerPattern, PatternBlock, Wanted
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head, by_layer, choose_heads
 from attnviz.records.rows import versions_now
@@ -47,6 +47,7 @@ from attnviz.records.tokens import (
     Chat,
     Sampling,
     Token,
+    asked,
     numbered,
     partition,
     segment_of,

@@ -23,7 +23,7 @@ from attnviz.draw.terminal.colors import cell_style, cut, fenced_line, folded, p
 from attnviz.draw.titles import left_out
 from attnviz.errors import UsageError, option, readable
 from attnviz.records.exhibit import Exhibit, Map, links_of
-from attnviz.records.tokens import SPECIAL_LABEL
+from attnviz.records.tokens import SPECIAL_LABEL, Token
 
 # A text in pieces, one for each token, that together are the whole of it.
 
@@ -45,18 +45,6 @@ class TextPiece:
     keys: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Span:
-    """A stretch of the source that one token covers, or several that share a letter."""
-
-    start: int
-    end: int
-    weight: float | None
-    query: bool
-    special: bool
-    keys: tuple[int, ...]
-
-
 def pieces_of(exhibit: Exhibit, head_map: Map) -> list[TextPiece]:
     """The source text in pieces, a piece per token, with the weights of the one query.
 
@@ -64,22 +52,42 @@ def pieces_of(exhibit: Exhibit, head_map: Map) -> list[TextPiece]:
     tokens is kept, so that nothing of the source is lost; what lies before the first or
     behind the last one was cut off, and `…` stands there.
     """
-    text = exhibit.capture.texts[1]
+    text, links = exhibit.capture.texts[1], links_of(exhibit, head_map)
+    weights = dict(zip(links.key.tolist(), links.weight.tolist(), strict=True))
+    # of an encoder-decoder, the query is the word that a position produces, and no key
+    query = exhibit.queries[0] if exhibit.capture.one_sequence else -1
     pieces: list[TextPiece] = []
     end, first = 0, True
-    for span in _spans(exhibit, head_map):
-        if span.special:
-            pieces.append(TextPiece(SPECIAL_LABEL, span.weight, span.query, 0, 1, keys=span.keys))
-            continue
-        before = text[end : span.start]
-        pieces += _cut_off(before) if first else [piece_of(before)]
-        piece = piece_of(text[span.start : span.end])
-        pieces.append(replace(piece, weight=span.weight, query=span.query, keys=span.keys))
-        end, first = span.end, False
+    for start, stop, tokens in _stretches(exhibit.capture.key_tokens, text):
+        if tokens[0].special:
+            piece = TextPiece(SPECIAL_LABEL, spaces=1)
+        else:
+            before = text[end:start]
+            pieces += _cut_off(before) if first else [piece_of(before)]
+            piece, end, first = piece_of(text[start:stop]), stop, False
+        keys = tuple(token.index for token in tokens)
+        weight = _sum(weights.get(key) for key in keys)
+        pieces.append(replace(piece, weight=weight, query=query in keys, keys=keys))
     pieces += _cut_off(text[end:])
     if exhibit.capture.bos and len(pieces) > 1 and not pieces[1].lines:
         pieces[1] = replace(pieces[1], spaces=max(1, pieces[1].spaces))
     return [p for p in pieces if p.written or p.lines or p.spaces or p.weight or p.query]
+
+
+def _stretches(tokens: Iterable[Token], text: str) -> list[tuple[int, int, list[Token]]]:
+    """Where tokens begin and end, without overlaps; those that share a letter are one stretch."""
+    stretches: list[tuple[int, int, list[Token]]] = []
+    end = 0
+    for token in tokens:
+        # A blank that two tokens claim does not make one of them.
+        shared = text[token.start : min(end, token.end)].strip(" ")
+        start, end = max(token.start, end), max(token.end, end)
+        if stretches and shared and not (token.special or stretches[-1][2][0].special):
+            start, _, before = stretches.pop()
+            stretches.append((start, end, [*before, token]))
+        else:
+            stretches.append((start, end, [token]))
+    return stretches
 
 
 def joined(first: TextPiece, second: TextPiece) -> TextPiece:
@@ -87,48 +95,15 @@ def joined(first: TextPiece, second: TextPiece) -> TextPiece:
     return replace(
         first,
         written=first.written + second.written,
-        weight=_sum(first.weight, second.weight),
+        weight=_sum([first.weight, second.weight]),
         query=first.query or second.query,
         keys=first.keys + second.keys,
     )
 
 
-def _sum(first: float | None, second: float | None) -> float | None:
-    there = [weight for weight in (first, second) if weight is not None]
-    return sum(there) if there else None
-
-
-def _spans(exhibit: Exhibit, head_map: Map) -> list[_Span]:
-    """The key tokens as stretches that do not overlap; tokens that share a letter are one."""
-    links = links_of(exhibit, head_map)
-    weights = dict(zip(links.key.tolist(), links.weight.tolist(), strict=True))
-    # of an encoder-decoder, the query is the word that a position produces, and no key
-    query = exhibit.queries[0] if exhibit.capture.one_sequence else -1
-    spans: list[_Span] = []
-    end = 0
-    for token in exhibit.capture.key_tokens:
-        span = _Span(
-            max(token.start, end),
-            max(token.end, end),
-            weights.get(token.index),
-            token.index == query,
-            token.special,
-            (token.index,),
-        )
-        # A blank that two tokens claim does not make one of them.
-        shared = exhibit.capture.texts[1][token.start : min(end, token.end)].strip(" ")
-        if spans and shared and not (span.special or spans[-1].special):
-            spans[-1] = replace(
-                spans[-1],
-                end=span.end,
-                weight=_sum(spans[-1].weight, span.weight),
-                query=spans[-1].query or span.query,
-                keys=spans[-1].keys + span.keys,
-            )
-        else:
-            spans.append(span)
-        end = span.end
-    return spans
+def _sum(weights: Iterable[float | None]) -> float | None:
+    known = [weight for weight in weights if weight is not None]
+    return sum(known) if known else None
 
 
 def _cut_off(source: str) -> list[TextPiece]:
