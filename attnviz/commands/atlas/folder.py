@@ -13,11 +13,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, get_args
+from typing import Any, BinaryIO, cast
 
 from attnviz.commands.atlas.record import Origin, Split, record_of_bytes
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.inputs.places import as_local
+from attnviz.kit.option import check_number, check_value
 from attnviz.kit.prepare import HeadOptions
 from attnviz.kit.write import as_output_error, make_folder, write_bytes
 from attnviz.models.catalog import Source
@@ -78,11 +79,7 @@ class Store:
                 system.mv(partial, self.url(name))
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file; None where there is none.
-
-        Raises:
-            InputError: it cannot be read.
-        """
+        """The content of a file; None where there is none."""
         with self._told(InputError, name):
             try:
                 if self.remote:
@@ -118,8 +115,7 @@ class Store:
     def open(self, name: str) -> BinaryIO:
         """A file, to be read in parts."""
         if self.remote:
-            opened: BinaryIO = self._system.open(self.url(name), "rb")
-            return opened
+            return cast("BinaryIO", self._system.open(self.url(name), "rb"))
         path = Path(self.where) / name
         check_regular(path)
         return path.open("rb")
@@ -187,11 +183,7 @@ class Store:
 
 
 def check_regular(path: Path) -> None:
-    """See that a file that is there is one with an end, as a pipe would be waited for.
-
-    Raises:
-        OSError: it is none, or not there.
-    """
+    """See that a file is there and has an end, as a pipe would be waited for; else an `OSError`."""
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -214,9 +206,6 @@ class Request:
     holds its text; `length`: the most tokens of a window; `shard`: about how many bytes are counted
     at a time, None: as many as a corpus of this size wants; `documents`: how many are read, None:
     all; `seed`: which windows are drawn as examples.
-
-    Raises:
-        UsageError: there is no corpus, or a value cannot be meant.
     """
 
     paths: tuple[str, ...]
@@ -231,12 +220,10 @@ class Request:
     def __post_init__(self) -> None:
         if not self.paths:
             raise UsageError("there is no corpus", "name files or folders of text")
-        if self.split not in get_args(Split):
-            known = ", ".join(get_args(Split))
-            raise UsageError(f"{option('split', self.split)} is not known", f"use {known}")
-        for name, value, least in (("length", self.length, 8), ("max_docs", self.documents, 1)):
-            if value is not None and value < least:
-                raise UsageError(f"{option(name, value)} is too small", f"give at least {least}")
+        check_value("split", self.split, Split)
+        check_number("length", self.length, 8, whole=True)
+        if self.documents is not None:
+            check_number("max_docs", self.documents, 1, whole=True)
 
 
 # The manifest of a scan: what was asked, over what, with what.
@@ -253,8 +240,8 @@ class Request:
 
 SCHEMA = "attnviz-scan/4"
 MANIFEST = "manifest.json"
-TABLES = ("heads", "histograms", "tokens", "examples")
-FILES = (*(f"{table}.parquet" for table in TABLES), "skipped.jsonl")
+TABLES = ("heads.parquet", "histograms.parquet", "tokens.parquet", "examples.parquet")
+FILES = (*TABLES, "skipped.jsonl")
 """The files of a result."""
 ADDED = ("scan", "result")
 """What the manifest holds besides what was asked: the name of the scan, and its files."""
@@ -321,16 +308,18 @@ def keep_manifest(store: Store, manifest: Mapping[str, Any]) -> None:
     where all shards are of this scan.
     """
     found, scan = _found(store), digest_of(manifest)
-    if found is not None and _is_intact(found) and found["scan"] == scan:
+    intact = _is_intact(found)
+    if intact and found["scan"] == scan:
         return
     shards = store.names("shards")
-    counted = shards or any(store.has(f"{table}.parquet") for table in TABLES)
-    if counted or (found or {}).get("result"):
-        if found is None or (found.get("schema") == SCHEMA and not _is_intact(found)):
+    if shards or found.get("result") or any(map(store.has, TABLES)):
+        if not found or (found.get("schema") == SCHEMA and not intact):
             _check_orphans(store, shards, scan)
         else:
-            _refuse_other(store, found, manifest)
-    elif not str((found or {}).get("schema")).startswith(SCHEMA.partition("/")[0]):
+            names = (name for name in manifest if found.get(name) != manifest[name])
+            told = ", ".join(_difference(name, found.get(name), manifest[name]) for name in names)
+            raise UsageError(f"{store.where!r} holds another scan ({told})", ANOTHER)
+    elif not str(found.get("schema")).startswith(SCHEMA.partition("/")[0]):
         _check_empty(store)
     for folder in ("examples", "sampled"):
         store.remove(folder)  # they are of whatever was there before
@@ -339,11 +328,15 @@ def keep_manifest(store: Store, manifest: Mapping[str, Any]) -> None:
 
 def made_of(manifest: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
     """How the result of a scan was made: the same for the same scan, whoever ran it, and when."""
+    same = ("split", "length", "kind", "engine", "device", "dtype")
     asked = {
-        **{"corpus": manifest["paths"], "field": manifest["key"]},
-        **{name: manifest[name] for name in ("split", "length", "kind", "engine", "device")},
-        **{"dtype": manifest["dtype"], "max_docs": manifest["documents"], "bos": origin.bos},
-        **{name: manifest["heads"][name] for name in ("layers", "heads")},
+        "corpus": manifest["paths"],
+        "field": manifest["key"],
+        **{name: manifest[name] for name in same},
+        "max_docs": manifest["documents"],
+        "bos": origin.bos,
+        "layers": manifest["heads"]["layers"],
+        "heads": manifest["heads"]["heads"],
     }
     models = () if origin.model is None else (origin.model,)
     made = made_to_dict((), models, Asked(asked, manifest["seed"]))
@@ -377,27 +370,21 @@ def _write(store: Store, manifest: Mapping[str, Any]) -> None:
 def _check_empty(store: Store) -> None:
     """See that the folder has nothing of another program's that a scan would replace."""
     there = [MANIFEST] if store.has(MANIFEST) else []
-    there += [folder for folder in ("examples", "sampled") if store.names(folder)]
+    there += filter(store.names, ("examples", "sampled"))
     if there:
-        raise UsageError(
-            f"{store.where!r} has {there[0]!r}, which attnviz scan did not write", ANOTHER
-        )
+        wrong = f"{store.where!r} has {there[0]!r}, which attnviz scan did not write"
+        raise UsageError(wrong, ANOTHER)
 
 
 def _check_orphans(store: Store, shards: Iterable[str], scan: str) -> None:
-    found = set[str]()
+    """See that every record of a folder without a manifest is of this scan."""
+    scans = set[str]()
     for name in shards:
         with suppress(ValueError):
-            found.add(record_of_bytes(store.read(name) or b"").origin.scan)
-    if found != {scan}:
-        kept = "shards of another scan" if found else "tables without their shards"
+            scans.add(record_of_bytes(store.read(name) or b"").origin.scan)
+    if scans != {scan}:
+        kept = "shards of another scan" if scans else "tables without their shards"
         raise UsageError(f"{store.where!r} has lost its manifest, and holds {kept}", ANOTHER)
-
-
-def _refuse_other(store: Store, found: Mapping[str, Any], manifest: Mapping[str, Any]) -> NoReturn:
-    names = [name for name in manifest if found.get(name) != manifest[name]]
-    told = ", ".join(_difference(name, found.get(name), manifest[name]) for name in names)
-    raise UsageError(f"{store.where!r} holds another scan ({told})", ANOTHER)
 
 
 def _difference(name: str, old: object, new: object) -> str:
@@ -415,13 +402,13 @@ def read_manifest(store: Store) -> Mapping[str, Any]:
         InputError: the folder holds none, or a damaged one, or that of another version.
     """
     found = _found(store)
-    if found is None and not store.has(MANIFEST):
+    if _is_intact(found):
+        return found
+    schema = found.get("schema")
+    if not found and not store.has(MANIFEST):
         raise InputError(
             f"{store.where!r} holds no scan", "give the folder that attnviz scan wrote"
         )
-    if found is not None and _is_intact(found):
-        return found
-    schema = None if found is None else found.get("schema")
     if schema != SCHEMA and re.fullmatch(r"attnviz-scan/\d{1,3}", str(schema)):
         raise InputError(
             f"{store.where!r} holds a scan of another version ({schema}, not {SCHEMA})",
@@ -448,13 +435,13 @@ def asked_by(store: Store) -> tuple[Request, Source]:
         raise InputError(f"the manifest in {store.where!r} is damaged", AGAIN) from None
 
 
-def _found(store: Store) -> dict[str, Any] | None:
-    """What the file of a manifest holds; None where there is none, or no object in it."""
+def _found(store: Store) -> dict[str, Any]:
+    """What the file of a manifest holds; nothing where there is none, or no object in it."""
     try:
         found = json.loads(store.read(MANIFEST) or b"")
     except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _is_intact(found: Mapping[str, Any]) -> bool:
