@@ -1,15 +1,15 @@
 """`attnviz config`: the user's own defaults, where they are set, and what they come to."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 from typer.core import TyperOption
 
+from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.titles import amount
 from attnviz.errors import UsageError
 from attnviz.kit import completion
 from attnviz.kit import options as g
@@ -65,42 +65,25 @@ def config(
     another file; ATTNVIZ_CONFIG=/dev/null is for a script that wants none.
     """
     to = destination_of(session, output)
-    names = _commands(session, name)
-    every = {each: _defaults(session, each) for each in _commands(session, None)}
-    defaults = {each: every[each] for each in names}
+    commands = session.root.command.list_commands(session.root)
+    if name is not None and name not in commands:
+        raise UsageError(f"there is no command {name!r}", f"commands are {', '.join(commands)}")
+    defaults = {each: _defaults(session, each) for each in commands}
     if to.format.name == "txt":
-        pieces: list[Piece] = list(_shown(session, every, name))
+        pieces: list[Piece] = list(_shown(session, defaults, name))
     else:
         path = session.configuration.path
         content = {
             "path": None if path is None else str(path),
             "set": session.configuration.values,
-            "defaults": {
-                each: {key: default.value for key, default in options.items()}
-                for each, options in defaults.items()
-            },
+            "defaults": defaults if name is None else {name: defaults[name]},
         }
         pieces = [f"{to_json(content)}\n"]
     deliver(session, to, [(None, pieces)])
 
 
-@dataclass(frozen=True)
-class Default:
-    """The default of an option; `value` is None where there is none."""
-
-    value: Any
-    configured: bool
-
-
-Defaults: TypeAlias = dict[str, Default]
-"""Those of a command, by the option's name in the file."""
-
-
-def _commands(session: Session, name: str | None) -> list[str]:
-    names = session.root.command.list_commands(session.root)
-    if name is not None and name not in names:
-        raise UsageError(f"there is no command {name!r}", f"commands are {', '.join(names)}")
-    return [name] if name else [*names]
+Defaults: TypeAlias = dict[str, Any]
+"""Those of a command, by the option's name in the file; None where there is none."""
 
 
 def _defaults(session: Session, name: str) -> Defaults:
@@ -108,82 +91,70 @@ def _defaults(session: Session, name: str) -> Defaults:
     _, made, _ = session.root.command.resolve_command(session.root, [name])
     if session.misconfigured:
         raise session.misconfigured
-    options = [p for p in made.params if isinstance(p, TyperOption) and key_of(p) not in NOT_HERE]
-    found = session.configuration.set_for(name, map(key_of, options))
-    for each in options:
-        value = made.context_settings["default_map"].get(each.name)
-        if value is None or each.is_flag:
+    options = {key_of(p): p for p in made.params if isinstance(p, TyperOption)}
+    configured = session.configuration.set_for(name, options)
+    for key in configured:
+        option = options[key]
+        value = made.context_settings["default_map"].get(option.name)
+        if value is None or option.is_flag:
             continue
         try:
-            each.process_value(session.root, value)
+            option.process_value(session.root, value)
         except typer.BadParameter as error:
             raise UsageError(
-                f"{str(session.configuration.path)!r}: {key_of(each)!r} cannot be "
-                f"{found[key_of(each)]!r} for attnviz {name} ({error.message.rstrip('.')})",
+                f"{str(session.configuration.path)!r}: {key!r} cannot be {configured[key]!r} for "
+                f"attnviz {name} ({error.message.rstrip('.')})",
                 "change it there",
             ) from None
-    return {
-        key_of(p): Default(found.get(key_of(p), p.default), key_of(p) in found) for p in options
-    }
+    defaults = {key: option.default for key, option in options.items() if key not in NOT_HERE}
+    return defaults | configured
 
 
 def _shown(
     session: Session, defaults: dict[str, Defaults], name: str | None
 ) -> Iterator[RenderableType]:
     """The file, and what it sets; or every default of one command."""
-    path = session.configuration.path
+    path, width = session.configuration.path, session.display.width
     if path is None:
         yield Text("No file is read: ATTNVIZ_CONFIG says so, or there is no home folder.")
     else:
-        there = "" if path.is_file() else " (not there)"
-        yield Text(f"{path}{there}")
+        yield Text(f"{path}{'' if path.is_file() else ' (not there)'}")
     if name is not None:
+        configured = session.configuration.set_for(name, defaults[name])
+        rows = [
+            (key, _spelled(value), "the file" if key in configured else "")
+            for key, value in defaults[name].items()
+        ]
         yield Text()
-        yield _table(_rows_of(defaults[name]))
+        yield from listing([Column("option"), DEFAULT, Column("set in")], rows, width)
         return
     if session.configuration.values:
+        rows = list(_set(session, defaults))
         yield Text()
-        yield _table(list(_rows_set(session, defaults)))
+        yield from listing([Column("for"), Column("option"), DEFAULT], rows, width)
     elif path is not None:
         yield Text(EXAMPLE.rstrip())
     yield Text("\nattnviz config COMMAND lists every default of a command.")
 
 
-def _rows_of(options: Defaults) -> list[tuple[str, ...]]:
-    head = "option", "default", "set in"
-    rows = ((key, _spelled(d), "the file" if d.configured else "") for key, d in options.items())
-    return [head, *rows]
+DEFAULT = Column("default", wraps=True)
 
 
-def _rows_set(session: Session, defaults: dict[str, Defaults]) -> Iterator[tuple[str, ...]]:
-    yield "for", "option", "default"
-    for key, value in session.configuration.values.items():
+def _set(session: Session, defaults: dict[str, Defaults]) -> Iterator[tuple[str, str, str]]:
+    """What the file sets: for which commands, the option, its default."""
+    values = session.configuration.values
+    for key, value in values.items():
         if not isinstance(value, dict):
             count = sum(key in options for options in defaults.values())
-            yield (
-                "1 command" if count == 1 else f"{count} commands",
-                key,
-                _spelled(Default(value, configured=True)),
-            )
+            yield amount(count, "command"), key, _spelled(value)
     for name, options in defaults.items():
-        for key in session.configuration.values.get(name, {}):
+        for key in values.get(name, {}):
             yield name, key, _spelled(options[key])
 
 
-def _spelled(default: Default) -> str:
-    value = default.value
+def _spelled(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     return "-" if value is None else str(value)
-
-
-def _table(rows: list[tuple[str, ...]]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    first, *rest = rows
-    for title in first:
-        table.add_column(title, overflow="fold")
-    for row in rest:
-        table.add_row(*map(Text, row))
-    return table
