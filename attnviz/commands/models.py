@@ -131,9 +131,9 @@ def _figures(figures: Sequence[Figure], width: int) -> Iterator[Text]:
     ]
     rows = []
     for figure in figures:
-        bar = "" if figure.bar is None else f"{figure.bar:.2f}"
-        numbers = (f"{figure.value:.3f}", *([bar] if with_bars else []), f"{figure.n:,}")
-        rows.append((figure.behaviour, figure.measure, *numbers))
+        bar = ["" if figure.bar is None else f"{figure.bar:.2f}"] if with_bars else []
+        value, cases = f"{figure.value:.3f}", f"{figure.n:,}"
+        rows.append((figure.behaviour, figure.measure, value, *bar, cases))
     yield from listing(columns, rows, width)
 
 
@@ -191,11 +191,10 @@ def models(
     to = destination_of(session, output)
     described = None if name is None else _described(name)
     known = known_models() if described is None else [described[0]]
-    json = to.format.name == "json"
-    made = [identity_of(Source(each.name), each.parameters) for each in known] if json else []
-    result: Result[Any] = Result(EVERY, known, models=made)
-    if described is not None:
-        result = Result(ONE, described, models=made)
+    result: Result[Any] = Result(EVERY, known) if described is None else Result(ONE, described)
+    if to.format.name == "json":
+        models = [identity_of(Source(each.name), each.parameters) for each in known]
+        result = replace(result, models=models)
     deliver_result(session, to, result)
 
 

@@ -98,11 +98,12 @@ def listed_sums(count: ParameterCount) -> Iterator[tuple[str, int, str]]:
             if name:
                 layers = amount(w_q.copies // heads, "layer")
                 yield f"all layers{kind}", sum(m.total for m in attentions[name]), layers
-    share = f"{_share(count, count.total)} of all parameters"
+    totals = [(count.total, "all parameters")]
     if count.lesson_total is not None:
-        share = " and ".join(f"{_share(count, n)} of {n:,}" for n in totals_of(count))
+        totals = [(total, f"{total:,}") for total in (count.total, count.lesson_total)]
+    shares = (f"{100 * count.attention / total:.1f}% of {name}" for total, name in totals)
     every = "all layers" if len(attentions) < 2 else "all attention"
-    yield every, count.attention, share
+    yield every, count.attention, " and ".join(shares)
 
 
 def _head_sums(
@@ -122,13 +123,7 @@ def _head_sums(
         yield "one key/value head", keys, shared
 
 
-def _share(count: ParameterCount, total: int) -> str:
-    return f"{100 * count.attention / total:.1f}%"
-
-
-def totals_of(count: ParameterCount) -> tuple[int, ...]:
-    """The total of the model as it is built, and that of lessons where they count it."""
-    return (count.total,) if count.lesson_total is None else (count.total, count.lesson_total)
+SUMS = Column(""), Column("", right=True), Column("", wraps=True, style="dim")
 
 
 def render(count: ParameterCount, width: int) -> Iterator[RenderableType]:
@@ -140,29 +135,22 @@ def render(count: ParameterCount, width: int) -> Iterator[RenderableType]:
     if count.projections:
         yield Text()
         yield Text("The attention weights, without biases", style="bold")
-        columns = (Column(""), Column("", right=True), Column("", wraps=True, style="dim"))
-        rows = [(name, f"{number:,}", remark) for name, number, remark in listed_sums(count)]
-        yield from listing(columns, rows, width, header=False)
+        sums = [(name, f"{number:,}", remark) for name, number, remark in listed_sums(count)]
+        yield from listing(SUMS, sums, width, header=False)
     if count.lesson_total is not None:
         yield Text()
-        yield from _two_totals(count, width)
+        yield Text("Two totals", style="bold")
+        own = f"{count.unembedding.total:,}" if count.unembedding else ""
+        one = "all of the above; the unembedding is tied to wte.weight and not counted again"
+        other = f"with an untied unembedding ({own}); without positions, biases and norms"
+        totals = [
+            ("as built", f"{count.total:,}", one),
+            ("as lessons count", f"{count.lesson_total:,}", other),
+        ]
+        yield from listing(SUMS, totals, width, header=False)
     for apart in count.apart:
         said = f"not counted: {apart.source} ({apart.count:,} numbers, {apart.why})"
         yield from folded(Text(said, "dim"), width)
-
-
-def _two_totals(count: ParameterCount, width: int) -> Iterator[Text]:
-    """Both totals, and what each of them counts."""
-    yield Text("Two totals", style="bold")
-    columns = (Column(""), Column("", right=True), Column("", wraps=True, style="dim"))
-    one = "all of the above; the unembedding is tied to wte.weight and not counted again"
-    own = f"{count.unembedding.total:,}" if count.unembedding else ""
-    other = f"with an untied unembedding ({own}); without positions, biases and norms"
-    rows = (("as built", one), ("as lessons count", other))
-    written = [
-        (name, f"{n:,}", what) for (name, what), n in zip(rows, totals_of(count), strict=True)
-    ]
-    yield from listing(columns, written, width, header=False)
 
 
 def _facts(count: ParameterCount) -> Iterator[str]:
@@ -185,18 +173,14 @@ def _table(count: ParameterCount, width: int) -> Iterator[Text]:
     names = Counter(matrix.name for matrix in count.matrices)
     rows = []
     for matrix in count.matrices:
-        # encoder, decoder and cross-attention have matrices of the same name
-        label = matrix.name if names[matrix.name] == 1 else f"{matrix.name} of {_of(matrix)}"
+        label = matrix.name
+        if names[label] > 1:  # as those of encoder, decoder and cross-attention
+            label += f" of {matrix.source.rsplit('.', 2)[0]}"
         copies = "" if matrix.copies == 1 else f"{matrix.copies:,}"
         rows.append((label, _times(matrix), f"{matrix.each:,}", copies, f"{matrix.total:,}"))
     rows.append(("total", "", "", "", f"{count.total:,}"))
     numbers = [Column(name, right=True) for name in ("shape", "each", "how many", "all")]
     yield from listing((Column("matrix"), *numbers), rows, width)
-
-
-def _of(matrix: Matrix) -> str:
-    """The module that a matrix belongs to: `decoder.block.*.layer.1.EncDecAttention`."""
-    return matrix.source.rsplit(".", 2)[0]
 
 
 def _times(matrix: Matrix) -> str:
@@ -248,10 +232,7 @@ def params(
     to = destination_of(session, output)
     source = Source(name or BUILTIN, revision, offline, session.quiet)
     count = parameters_of(source)
-    whole = to.format.name == "json"
-    result = Result(
-        WHOLE if whole else MATRICES,
-        count,
-        models=[identity_of(source, count.total)] if whole else (),
-    )
+    result = Result(MATRICES, count)
+    if to.format.name == "json":
+        result = Result(WHOLE, count, models=[identity_of(source, count.total)])
     deliver_result(session, to, result)

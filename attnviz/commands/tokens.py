@@ -1,6 +1,7 @@
 """`attnviz tokens`: how a model cuts a text."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -20,28 +21,23 @@ from attnviz.records.capture import Capture
 from attnviz.records.rows import TOKEN, JsonOutput
 from attnviz.records.tokens import Token, asked
 
-# The tokens of a text as a table.
-
-
-COLUMNS = (
-    Column("index", right=True),
-    Column("id", right=True),
-    Column("token", wraps=True),
-    Column("characters", right=True),
-)
-
 
 def render(model: str, cut: Sequence[Token], width: int) -> Iterator[RenderableType]:
-    """How many tokens there are, and each of them."""
+    """How many tokens there are, and each of them, with its slice of the text as Python's."""
     yield Text(f"{amount(len(cut), 'token')}, model {model}", style="dim")
     yield Text()
-    rows = [(str(t.index), str(t.id), fenced(t.quoted), _characters(t)) for t in cut]
-    yield from listing(COLUMNS, rows, width)
-
-
-def _characters(token: Token) -> str:
-    """The slice of the source, as Python writes it: the end is not included."""
-    return f"{token.start}:{token.end}" if token.start < token.end else ""
+    columns = [
+        Column("index", right=True),
+        Column("id", right=True),
+        Column("token", wraps=True),
+        Column("characters", right=True),
+    ]
+    places = [f"{t.start}:{t.end}" if t.start < t.end else "" for t in cut]
+    rows = [
+        (str(t.index), str(t.id), fenced(t.quoted), place)
+        for t, place in zip(cut, places, strict=True)
+    ]
+    yield from listing(columns, rows, width)
 
 
 JSON = JsonOutput((TOKEN,))
@@ -70,22 +66,18 @@ def tokens(
     """Show how a model splits a text: each token's index, id, text and characters."""
     to = destination_of(session, output)
     refusal = "this command takes a text, not a capture"
-    given = text_alone(session, text, refusal, "attnviz show shows a capture")
+    words = text_alone(session, text, refusal, "attnviz show shows a capture")
     source = g.source_of(session, model)
     tokenizer = tokenizer_of(source)
     if tokenizer.differs:
         session.note(tokenizer.differs)
-    cut = encode(tokenizer, given, tokens.options())
+    cut = encode(tokenizer, words, tokens.options())
     if tokens.truncate is not None:
         cut = fit(cut, tokenizer.context, tokens.truncate)[0]
     elif len(cut) > tokenizer.context:
         session.note(
             f"the text has {len(cut)} tokens, but the model takes at most {tokenizer.context}"
         )
-    runs = list[Capture]()
-    if to.format.name == "json":
-        told = asked()
-        runs = [Capture(given, cut, cut, (), identity_of(source), cut[0].special, asked=told)]
     form = Form[Sequence[Token]](
         "tokens",
         TOKEN,
@@ -93,5 +85,9 @@ def tokens(
         lambda cut: model.model,
         lambda cut, display: render(model.model, cut, display.width),
     )
-    result = Result(form, cut, runs)
+    result = Result(form, cut)
+    if to.format.name == "json":
+        bos = cut[0].special
+        run = Capture(words, cut, cut, (), identity_of(source), bos, asked=asked())
+        result = replace(result, captures=[run])
     deliver_result(session, to, result)
