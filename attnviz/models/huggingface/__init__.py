@@ -5,8 +5,7 @@
 - `layers.py`: which module is which layer, and where its projections are
 - `capture.py`: a run whose rows are handed over, proven: times the values, they are the output
 - `model.py`: the engines, a class for what a model can do; `load.py` makes one of a folder
-- `residual.py`: what attention and the MLP add to the stream, found by what sums up
+- `dissecting.py`: every step of one head, and what a layer adds to the stream, by what sums up
 - `intervening.py`: runs with vectors replaced, or links removed
-- `dissecting.py`: every step of one head
 - `frozen.py`: a run whose norms and attention are held fixed
 """

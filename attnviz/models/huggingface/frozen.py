@@ -8,13 +8,15 @@ about. That it is, is checked on random ones.
 Letters in the shape comments as in `models/frozen/run.py`.
 """
 
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from attnviz.errors import ModelError, option
 from attnviz.models.frozen.run import (
@@ -27,16 +29,105 @@ from attnviz.models.frozen.run import (
     frozen_norm,
     near,
 )
-from attnviz.models.huggingface.attention import forward, replaced_by
+from attnviz.models.huggingface.attention import forward, hooked, recording, replaced_by
+from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.layers import (
     LayerParts,
     check_recordable,
+    first_of,
+    is_norm,
     is_plain,
     is_rotary,
+    layers_of,
     matrix_of,
+    parts_of,
     unknown,
 )
-from attnviz.models.huggingface.residual import Turn, TurnRecorder, first_of, is_norm, output_layer
+
+
+@dataclass
+class Turn:
+    """One call of a layer: its arguments, and what its modules gave in it.
+
+    `norms`: for each norm the inputs and outputs of its calls; `normed`: one of them came before
+    attention; `made`: the last output of every other module.
+    """
+
+    layer: nn.Module
+    parts: LayerParts | None
+    args: tuple[Any, ...]
+    named: Mapping[str, Any]
+    norms: dict[nn.Module, list[tuple[Tensor, Tensor]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    made: dict[nn.Module, Any] = field(default_factory=dict)
+    call: AttentionCall | None = None
+    normed: bool = False
+    after: Tensor = field(init=False)
+
+    @property
+    def x(self) -> Tensor:
+        """The stream that arrives (1, n, d)."""
+        arrived: Tensor = self.args[0] if self.args else self.named["hidden_states"]
+        return arrived
+
+    def given(self, x: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of the same call on another stream."""
+        if self.args:
+            return (x, *self.args[1:]), dict(self.named)
+        return (), {**self.named, "hidden_states": x}
+
+
+class TurnRecorder:
+    """Hooks that keep the turns of a model's layers, and the norms called outside of them."""
+
+    def __init__(self, model: Any, heads_per_layer: Sequence[int]) -> None:
+        self._parts = parts_of(model, [i for i, heads in enumerate(heads_per_layer) if heads])
+        every = layers_of(model)
+        self._layers = {
+            self._parts[i].layer if i in self._parts else every[i]
+            for i in range(len(heads_per_layer))
+        }
+        self.turns: list[Turn] = []
+        self.before: list[tuple[nn.Module, Tensor, Tensor]] = []
+        self.behind: list[tuple[nn.Module, Tensor, Tensor]] = []
+        self.final: Tensor | None = None
+        self._inside = False
+
+    def hooks(self, model: Any) -> Iterator[RemovableHandle]:
+        """Attach the hooks to all modules; their handles."""
+        for module in model.modules():
+            if module not in self._layers:
+                yield module.register_forward_hook(self._after_module)
+        for layer in self._layers:
+            yield layer.register_forward_pre_hook(self._begin, with_kwargs=True)
+            yield layer.register_forward_hook(self._end)
+        if (head := output_layer(model)) is not None:
+            yield head.register_forward_pre_hook(self._before_output, prepend=True)
+
+    def on_call(self, call: AttentionCall) -> None:
+        if self._inside:
+            self.turns[-1].call = call
+
+    def _begin(self, layer: nn.Module, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        self.turns.append(Turn(layer, self._parts.get(len(self.turns)), args, named))
+        self._inside = True
+
+    def _end(self, _layer: nn.Module, _args: Any, output: Any) -> None:
+        self.turns[-1].after, self._inside = first_of(output), False
+
+    def _after_module(self, module: nn.Module, args: Any, output: Any) -> None:
+        if is_norm(module) and args:
+            if self._inside:
+                self.turns[-1].norms[module].append((args[0], output))
+                self.turns[-1].normed |= self.turns[-1].call is None
+            else:
+                (self.behind if self.turns else self.before).append((module, args[0], output))
+        elif self._inside:
+            self.turns[-1].made[module] = output
+
+    def _before_output(self, _module: nn.Module, args: Any) -> None:
+        self.final = args[0]
 
 
 class HuggingFaceLayer(FrozenLayer):
@@ -157,7 +248,7 @@ def freeze_transformers(model: Any, ids: Tensor, heads_per_layer: Sequence[int])
         )
     recorder = TurnRecorder(model, heads_per_layer)
     with torch.no_grad():
-        with recorder.attached():
+        with recording(model, recorder.on_call), hooked(recorder.hooks(model)):
             output = forward(model, input_ids=ids, use_cache=False)
         turns = recorder.turns
         if len(turns) != len(heads_per_layer):
@@ -326,3 +417,8 @@ def output_of(model: Any, recorder: TurnRecorder, logits: Tensor | None) -> Froz
     if scale != 1:
         weight, bias = scale * weight, None if bias is None else scale * bias
     return FrozenOutput(norm, weight, bias, factor)
+
+
+def output_layer(model: Any) -> Any:
+    """The output layer; None where there is none."""
+    return getattr(model, "get_output_embeddings", lambda: None)()

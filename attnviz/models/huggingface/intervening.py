@@ -24,8 +24,15 @@ from attnviz.models.engine import (
 from attnviz.models.huggingface.attention import corrected, forward, hooked, recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import fits
-from attnviz.models.huggingface.layers import LayerParts, Layers, layers_of, parts_of, unknown
-from attnviz.models.huggingface.residual import ENOUGH, Seen, first_of, what_is_added
+from attnviz.models.huggingface.dissecting import ENOUGH, Seen, what_is_added
+from attnviz.models.huggingface.layers import (
+    LayerParts,
+    Layers,
+    first_of,
+    layers_of,
+    parts_of,
+    unknown,
+)
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.predict import (
     ChangedRun,

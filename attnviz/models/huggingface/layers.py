@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from torch.nn.modules.module import _has_any_global_hook
+from torch.nn.utils import parametrizations
 from transformers.pytorch_utils import Conv1D
 
 from attnviz.errors import ModelError
@@ -177,6 +178,17 @@ def _parts(
     raise unknown(
         f"the projections of {type(attention).__name__} are not where attnviz looks for them"
     )
+
+
+def first_of(output: Any) -> Any:
+    """A module's output; the first one where it gives several."""
+    return output[0] if isinstance(output, tuple) else output
+
+
+def is_norm(module: nn.Module) -> bool:
+    """Whether a module is a LayerNorm, RMSNorm or the like; not one that computes a weight."""
+    kind = type(module)
+    return "norm" in kind.__name__.lower() and kind.__module__ != parametrizations.__name__
 
 
 # The projections of one head: found by name (`folder/params.py` has the usual ones). Where one

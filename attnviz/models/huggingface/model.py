@@ -38,11 +38,11 @@ from attnviz.models.huggingface.layers import (
     Layers,
     check_outputs,
     check_recordable,
+    first_of,
     layers_of,
     matrix_of,
     parts_of,
 )
-from attnviz.models.huggingface.residual import first_of
 from attnviz.models.loaded import LoadedModel, TakeRows
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, Wanted
