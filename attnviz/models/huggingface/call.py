@@ -131,17 +131,11 @@ class AttentionCall:
     @property
     def visible(self) -> Tensor:
         """(n_q, n_k), True where the query may attend to the key."""
-        size, mask = (self.q.size(1), self.k.size(1)), self.mask
+        size, mask = (self.q.size(1), self.k.size(1)), self._whole_mask
         if mask is None:
             return torch.ones(size, dtype=torch.bool, device=self.q.device)
         # some encoders have one row for all queries
-        return (mask > torch.finfo(mask.dtype).min / 2).expand(size)
-
-    @property
-    def mask(self) -> Tensor | None:
-        """The addend to the scores (n_q, n_k), lowest where a key is hidden; None: nothing."""
-        mask = self._whole_mask
-        return None if mask is None else mask[0, 0]
+        return (mask[0, 0] > torch.finfo(mask.dtype).min / 2).expand(size)
 
     @property
     def _whole_mask(self) -> Tensor | None:

@@ -1,18 +1,17 @@
 """One head of a transformers model, taken apart: its projections, and what flows through them.
 
 Architectures call the same things by different names. Here they are recognised by their role: the
-projections as in `layers.py`, the additions to the residual stream by what sums up. Layers add an
-output as it is, times a factor (Granite), through a norm of its own (Gemma 2), or with a norm over
-the sum (BERT), where attention and the MLP can no longer be told apart. A decoder of an
-encoder-decoder adds a second attention. Hooks see a layer in one run, and the outputs that sum up
-to the change of the stream are looked for.
+projections as in `layers.py`, the additions to the residual stream by what sums up to its change in
+a run. A layer adds an output as it is, times a factor (Granite), through a norm of its own (Gemma
+2), or with a norm over the sum (BERT), where attention and the MLP can no longer be told apart. A
+decoder of an encoder-decoder adds a second attention.
 """
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +25,7 @@ from attnviz.models.huggingface.capture import ProvenRows
 from attnviz.models.huggingface.layers import (
     NEAR,
     LayerParts,
+    Matrix,
     agrees,
     check_outputs,
     check_recordable,
@@ -51,9 +51,9 @@ class Seen:
     x, x_after, normed, attention_out (n_q, d), source (n_k, d), as in `HeadTrace`; `outputs`
     (n_q, d) of the modules outside attention, in the order of their calls; `reads` (n_q, d): the
     inputs of the norms among them; `mlp`: the width of the hidden layer; `final` (d): the
-    vector at position `at` before the output layer. `own_at`: how many of the outputs came
-    before attention_out. `other`: the other attention of the same layer, in the decoder of a
-    pair; `other_out` (n_q, d): its output; `other_at`: how many of the outputs came before it.
+    vector at position `at` before the output layer. `other`: the other attention of the same layer,
+    in the decoder of a pair; `other_out` (n_q, d): its output. `earlier`: how many of the outputs
+    came before attention_out and other_out.
     """
 
     parts: LayerParts
@@ -67,8 +67,7 @@ class Seen:
     source: Tensor = field(init=False)
     attention_out: Tensor = field(init=False)
     other_out: Tensor = field(init=False)
-    own_at: int = 0
-    other_at: int = 0
+    earlier: dict[str, int] = field(default_factory=dict)
     outputs: list[tuple[nn.Module, Tensor]] = field(default_factory=list)
     reads: dict[nn.Module, Tensor] = field(default_factory=dict)
     mlp: int | None = None
@@ -88,21 +87,14 @@ class Seen:
         if self._now:
             self.x = (args[0] if args else named["hidden_states"])[0].clone()  # some add in place
 
-    def _after_layer(self, _: object, _args: Any, output: Any) -> None:
+    def _before_projection(self, name: str, _: object, args: Any) -> None:
         if self._now:
-            self.x_after = first_of(output)[0].clone()
+            setattr(self, name, args[0][0])
 
-    def _after_projection(self, _: object, _args: Any, output: Tensor) -> None:
+    def _after(self, name: str, _: object, _args: Any, output: Any) -> None:
         if self._now:
-            self.attention_out, self.own_at = output[0].clone(), len(self.outputs)
-
-    def _after_other_projection(self, _: object, _args: Any, output: Tensor) -> None:
-        if self._now:
-            self.other_out, self.other_at = output[0], len(self.outputs)
-
-    def _before_projection(self, role: str, _: object, args: Any) -> None:
-        if self._now:
-            setattr(self, "normed" if role == "Q" else "source", args[0][0])
+            setattr(self, name, first_of(output)[0].clone())
+            self.earlier[name] = len(self.outputs)
 
     def _after_module(self, module: nn.Module, args: Any, output: Any) -> None:
         """Keep what a module outside attention gives for each token, and the MLP's width."""
@@ -125,22 +117,21 @@ class Seen:
         """Attach the hooks to the layer and to the model's output layer; their handles."""
         parts, others = self.parts, [] if self.other is None else [self.other]
         yield parts.layer.register_forward_pre_hook(self._before_layer, with_kwargs=True)
-        yield parts.layer.register_forward_hook(self._after_layer)
-        yield parts.output.register_forward_hook(self._after_projection)
-        for role in "QK":
+        yield parts.layer.register_forward_hook(partial(self._after, "x_after"))
+        yield parts.output.register_forward_hook(partial(self._after, "attention_out"))
+        for role, name in {"Q": "normed", "K": "source"}.items():
             projection = parts.projections.get(role) or parts.projections["QKV"]
             # before a hook of the user's: it is a part of what the projection does
-            keep = partial(self._before_projection, role)
+            keep = partial(self._before_projection, name)
             yield projection.register_forward_pre_hook(keep, prepend=True)
         for other in others:
-            yield other.output.register_forward_hook(self._after_other_projection)
+            yield other.output.register_forward_hook(partial(self._after, "other_out"))
         for module in parts.outside(*others):
             yield module.register_forward_hook(self._after_module)
         if (head := model.get_output_embeddings()) is not None:
             yield head.register_forward_pre_hook(self._before_output_layer, prepend=True)
 
 
-ModuleOutputs: TypeAlias = Sequence[tuple[nn.Module, Tensor]]
 EXACT = 1e-5
 ENOUGH = 64  # tokens: two factors that fit so many rows fit them all
 
@@ -160,7 +151,7 @@ class Added:
 
 
 def what_is_added(
-    x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: ModuleOutputs
+    x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: Sequence[tuple[nn.Module, Tensor]]
 ) -> Added:
     """Split the change of the stream in a layer (n, d) between attention and the MLP.
 
@@ -183,13 +174,12 @@ def what_is_added(
 
 
 def _candidates(
-    attention_out: Tensor, outputs: ModuleOutputs
+    attention_out: Tensor, outputs: Sequence[tuple[nn.Module, Tensor]]
 ) -> Iterator[tuple[Tensor, Tensor, Residual]]:
     """Possible additions of attention and the MLP: the plainest first, and the last called."""
     norms = [out for module, out in outputs if is_norm(module)]
     others = [out for module, out in reversed(outputs) if not is_norm(module)]
-    for other in others:
-        yield attention_out, other, "plain"
+    yield from ((attention_out, other, "plain") for other in others)
     for attention, mlp in itertools.product([attention_out, *norms], [*others, *norms]):
         if attention is not mlp:
             yield attention, mlp, "normed"
@@ -219,24 +209,21 @@ def sublayer_of(seen: Seen, kind: Kind) -> Sublayer | None:
 
     `kind`: "cross", "decoder", or "self" for a layer with one attention.
     """
-    if kind == "cross":
-        return _cross(seen)
-    if kind == "decoder":
-        return _decoder(seen)
-    added = what_is_added(seen.x, seen.x_after, seen.attention_out, seen.outputs)
-    return Sublayer(seen.x, _norm_before(seen), added)
-
-
-def _norm_before(seen: Seen) -> nn.Module | None:
-    """The norm whose output the queries are made of."""
+    # the norm whose output the queries are made of
     norms = (m for m, out in seen.outputs if is_norm(m) and torch.equal(out, seen.normed))
-    return next(norms, None)
+    norm = next(norms, None)
+    if kind == "cross":
+        return _cross(seen, norm)
+    if kind == "decoder":
+        return _decoder(seen, norm)
+    added = what_is_added(seen.x, seen.x_after, seen.attention_out, seen.outputs)
+    return Sublayer(seen.x, norm, added)
 
 
-def _cross(seen: Seen) -> Sublayer | None:
+def _cross(seen: Seen, norm: nn.Module | None) -> Sublayer | None:
     """The stream arrives behind self-attention: before the norm, or as the queries read it."""
-    norm = _norm_before(seen)
-    after = seen.outputs[seen.own_at :]  # before it, among others, is what the queries read
+    # before it, among others, is what the queries read
+    after = seen.outputs[seen.earlier["attention_out"] :]
     before_norm = [] if norm is None else [(seen.reads[norm], norm)]
     for x, before in [*before_norm, (seen.normed, None)]:
         added = what_is_added(x, seen.x_after, seen.attention_out, after)
@@ -245,11 +232,10 @@ def _cross(seen: Seen) -> Sublayer | None:
     return Sublayer(seen.normed, None, added) if _summed_in_a_norm(seen, seen.normed) else None
 
 
-def _decoder(seen: Seen) -> Sublayer | None:
+def _decoder(seen: Seen, norm: nn.Module | None) -> Sublayer | None:
     """Self-attention adds to what arrives at the layer, cross-attention and the MLP after it."""
-    norm = _norm_before(seen)
     # cross-attention may add its output, or that of the first norm behind it
-    norms = [out for module, out in seen.outputs[seen.other_at :] if is_norm(module)]
+    norms = [out for module, out in seen.outputs[seen.earlier["other_out"] :] if is_norm(module)]
     for crossed in (seen.other_out, *norms[:1]):
         rest = [(module, out) for module, out in seen.outputs if out is not crossed]
         added = what_is_added(seen.x, seen.x_after - crossed, seen.attention_out, rest)
@@ -257,9 +243,8 @@ def _decoder(seen: Seen) -> Sublayer | None:
             return Sublayer(seen.x, norm, added, crossed)
     if not _summed_in_a_norm(seen, seen.x):
         return None
-    change = seen.x_after - seen.x
-    added = Added(seen.attention_out, change - seen.attention_out, "mixed")
-    return Sublayer(seen.x, norm, added)
+    rest_of_change = seen.x_after - seen.x - seen.attention_out
+    return Sublayer(seen.x, norm, Added(seen.attention_out, rest_of_change, "mixed"))
 
 
 def _summed_in_a_norm(seen: Seen, x: Tensor) -> bool:
@@ -279,13 +264,22 @@ def dissected(
     """
     check_recordable(model)
     with torch.inference_mode():
-        parts, at = _parts(model, kind, head.layer), -1 if kind == "self" else query
-        seen = Seen(*parts, at=at)
+        at, place = -1 if kind == "self" else query, head.layer
+        seen = Seen(parts_of(model, [place], kind)[place], at=at)
+        if kind != "self":
+            other: Kind = "decoder" if kind == "cross" else "cross"
+            seen.other = parts_of(model, [place], other)[place]
         with recording(model, seen.on_call), hooked(seen.hooks(model)):
             logits = getattr(forward(model, **inputs), "logits", None)
         if logits is None or logits.dim() != 3:  # a classifier has (1, classes)
             seen.final = logits = None
-        _check_computed(seen.call, head)
+        call = seen.call
+        try:  # the weights of the head are what its scores lead to, in the model, too
+            rows = ProvenRows().of(call, head.layer, [head.head], scores=True)
+            if call.foreign:
+                rows(torch.arange(call.q.size(1)))
+        except ModelError as error:
+            raise unknown(error.wrong) from None
         layer = sublayer_of(seen, kind)
         if layer is None:
             raise unknown(f"how {type(model).__name__} adds {kind} attention up is not known")
@@ -296,27 +290,12 @@ def dissected(
             "x_after": seen.x_after[query],
             "logits": None if logits is None else logits[0, at],
             "final": seen.final,
+            "attention_added": layer.added.attention[query],
+            "cross_added": None if layer.crossed is None else layer.crossed[query],
+            "mlp_out": layer.added.mlp[query],
             **_embeddings(model, inputs, kind, head.layer, seen.x),
         }
         return _recorded(model, head, query, seen, layer, arrays)
-
-
-def _check_computed(call: AttentionCall, head: Head) -> None:
-    """See that the weights of a head are what its scores lead to, in the model, too."""
-    try:
-        rows = ProvenRows().of(call, head.layer, [head.head], scores=True)
-        if call.foreign:
-            rows(torch.arange(call.q.size(1)))
-    except ModelError as error:
-        raise unknown(error.wrong) from None
-
-
-def _parts(model: Any, kind: Kind, layer: int) -> tuple[LayerParts, LayerParts | None]:
-    """The parts of the layer around this attention, and around the layer's other one."""
-    parts = parts_of(model, [layer], kind)[layer]
-    if kind == "self":
-        return parts, None
-    return parts, parts_of(model, [layer], "decoder" if kind == "cross" else "cross")[layer]
 
 
 def _recorded(
@@ -328,55 +307,56 @@ def _recorded(
     arrays: dict[str, Tensor | None],
 ) -> RecordedHead:
     """The record of one head, with `arrays` that do not depend on the head."""
-    call, parts, added = seen.call, seen.parts, layer.added
+    call, parts = seen.call, seen.parts
     group = call.q.size(0) // call.k.size(0)
-    kv = head.head // group
-    read = {"Q": seen.normed, "K": seen.source, "V": seen.source}
-    weights = weights_of_head(parts.projections, call, read, head.head, kv)
-    q = compared(projected(seen.normed, weights["w_q"]), call.q[head.head])
-    k = compared(projected(seen.source, weights["w_k"]), call.k[kv])
     pattern = call.weights()  # (h, n_q, n_k)
-    bias = None if call.bias is None else call.bias[head.head]
     z = pattern @ call.v.repeat_interleave(group, dim=0)  # (h, n_q, d_v)
     w_o, b_o = matrix_of(parts.output, z.new_empty(parts.width, dtype=call.v.dtype))
     out = z.transpose(0, 1).flatten(1).to(w_o.dtype)  # (n_q, h·d_v)
-    rounding = max(NEAR, 4 * torch.finfo(w_o.dtype).eps)
     check_outputs(parts.attention, out, seen.attention_out, (w_o, b_o))
-    if not agrees(projected(seen.source, weights["w_v"]), call.v[kv], rounding):
-        raise unknown(
-            f"{type(parts.attention).__name__} changes its values behind their projection"
-        )
-    head_layer = model.get_output_embeddings()
-    kinds = _kinds(model, seen, group, layer, changed=q.plain is not None or k.plain is not None)
+    weights, scale, compared_vectors = _compared(seen, head.head, head.head // group)
+    arrays |= compared_vectors
+    changed = arrays["q_plain"] is not None or arrays["k_plain"] is not None
+    kinds = _kinds(model, seen, layer, changed=changed)
+    bias = None if call.bias is None else call.bias[head.head]
+    output = model.get_output_embeddings()
+    embedding = model.get_input_embeddings().weight
     return RecordedHead(
         head=head,
         query=query,
         kinds=kinds,
-        scale=call.scaling * q.factor * k.factor,
+        scale=scale,
         weights=weights,
         w_o=w_o.unflatten(0, (call.q.size(0), -1)),  # type: ignore[no-untyped-call]
         b_o=b_o,
         z=z,
         mask=call.visible,
-        unembedding=model.get_input_embeddings().weight
-        if head_layer is None
-        else matrix_of(head_layer, seen.x)[0].t(),
+        unembedding=embedding if output is None else matrix_of(output, seen.x)[0].t(),
         arrays=present(
             **arrays,
-            q=q.used,
-            k=k.used,
-            v=call.v[kv],
-            q_plain=q.plain,
-            k_plain=k.plain,
             # T5 adds zeros in cross-attention
             bias=None if bias is None or not bias.any() else bias,
             pattern=pattern[head.head],
             attention_out=kinds.factor * seen.attention_out[query],
-            attention_added=added.attention[query],
-            cross_added=None if layer.crossed is None else layer.crossed[query],
-            mlp_out=added.mlp[query],
         ),
     )
+
+
+def _compared(
+    seen: Seen, head: int, kv: int
+) -> tuple[dict[str, Matrix], float, dict[str, Tensor | None]]:
+    """The projections of a head, the scale of its scores, and the vectors that they give."""
+    call, parts = seen.call, seen.parts
+    read = {"Q": seen.normed, "K": seen.source, "V": seen.source}
+    weights = weights_of_head(parts.projections, call, read, head, kv)
+    w_v, v = weights["w_v"], call.v[kv]
+    if not agrees(projected(seen.source, w_v), v, max(NEAR, 4 * torch.finfo(w_v[0].dtype).eps)):
+        name = type(parts.attention).__name__
+        raise unknown(f"{name} changes its values behind their projection")
+    q = compared(projected(seen.normed, weights["w_q"]), call.q[head])
+    k = compared(projected(seen.source, weights["w_k"]), call.k[kv])
+    vectors = {"q": q.used, "k": k.used, "v": v, "q_plain": q.plain, "k_plain": k.plain}
+    return weights, call.scaling * q.factor * k.factor, vectors
 
 
 def _embeddings(
@@ -394,32 +374,31 @@ def _embeddings(
     for name, module in stack.named_modules():
         last = name.rsplit(".", 1)[-1]
         if isinstance(module, nn.Embedding) and ("wpe" in last or "position" in last):
-            rows = module.weight
-            for offset in (0, 2):  # OPT's and BART's positions begin at 2
-                if rows.size(0) >= len(x) + offset and agrees(
-                    rows[offset : offset + len(x)], added
-                ):
-                    return {"embedding": embedded, "position": added}
+            # OPT's and BART's positions begin at 2
+            rows = [module.weight[first : first + len(x)] for first in (0, 2)]
+            if any(agrees(each, added) for each in rows):
+                return {"embedding": embedded, "position": added}
     return {"embedding": embedded} if agrees(embedded, x) else {}
 
 
-def _kinds(model: Any, seen: Seen, group: int, layer: Sublayer, *, changed: bool) -> Kinds:
+def _kinds(model: Any, seen: Seen, layer: Sublayer, *, changed: bool) -> Kinds:
     """How this model differs from the plain formula."""
-    call, attention = seen.call, seen.parts.attention
+    call, rotary = seen.call, is_rotary(model)
     name = "" if layer.norm is None else type(layer.norm).__name__.lower()
-    normed = any(is_norm(m) and n[:1] in "qk" for n, m in attention.named_modules())
-    words = ["normalised"] * normed + ["turned by its position (rotary)"] * is_rotary(model)
+    inside = seen.parts.attention.named_modules()
+    words = ["normalised"] * any(is_norm(module) and path[:1] in "qk" for path, module in inside)
+    words += ["turned by its position (rotary)"] * rotary
     positions = "bias" if call.bias is not None and call.bias.any() else "learned"
-    if is_rotary(model):
+    if rotary:
         # some layers of such models leave the rotation out (SmolLM3); one token is not turned
         positions = "rotary" if changed or call.q.size(1) == 1 else "none"
     return Kinds(
         norm=name and ("RMSNorm" if "rms" in name else "LayerNorm"),
         positions=positions,
-        group=group,
+        group=call.q.size(0) // call.k.size(0),
         mlp=seen.mlp,
         changed=(" and ".join(words) or "changed by the model") if changed else "",
         residual=layer.added.how,
         factors=layer.added.factors,
-        causal=bool((call.mask is not None) and not call.visible.all()),
+        causal=not bool(call.visible.all()),
     )

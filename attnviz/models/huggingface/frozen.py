@@ -8,10 +8,11 @@ about. That it is, is checked on random ones.
 Letters in the shape comments as in `models/frozen/run.py`.
 """
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -266,7 +267,6 @@ def freeze_transformers(model: Any, ids: Tensor, heads_per_layer: Sequence[int])
 
 
 def _held(model: Any, turn: Turn) -> HuggingFaceLayer:
-    """A turn of a layer, held fixed."""
     try:
         return HuggingFaceLayer(model, turn)
     except (RuntimeError, TypeError, ValueError, KeyError, IndexError, AttributeError):
@@ -314,11 +314,10 @@ def _frozen_calls(module: nn.Module, calls: list[tuple[Tensor, Tensor]]) -> list
 
 def _in_turn(calls: list[FrozenNorm]) -> Callable[..., Tensor]:
     """A forward that does what each call did, in their order."""
-    left = deque(calls)
+    calls_in_turn = cycle(calls)
 
     def norm(x: Tensor, *_: Any, **_named: Any) -> Tensor:
-        left.rotate(-1)
-        return left[-1](x)
+        return next(calls_in_turn)(x)
 
     return norm
 
@@ -380,11 +379,9 @@ def factor_between(a: Tensor, b: Tensor) -> float | None:
 def vocabulary_of(model: Any, ids: Tensor, embedded: Tensor) -> Tensor | None:
     """What each token's embedding adds to the stream (V, d): a multiple of it, or nothing known."""
     embeddings = model.get_input_embeddings()
-    weight: Tensor = embeddings.weight
-    if is_plain(embeddings):
-        every = weight.detach()
-    else:
-        every = embeddings(torch.arange(len(weight), device=weight.device)[None])[0].detach()
+    every: Tensor = embeddings.weight.detach()
+    if not is_plain(embeddings):
+        every = embeddings(torch.arange(len(every), device=every.device)[None])[0].detach()
     token = every[ids[0]]
     if token.shape != embedded.shape:
         return None

@@ -73,14 +73,13 @@ def places_of(
         if kind == "residual" and own_module:
             return SitePlace(layers[layer], incoming=True)
         own = parts[layer]
-        if kind == "residual":
-            return SitePlace(own.layer, incoming=True, turn=own.turn)
-        if kind == "head":
-            return SitePlace(own.output, incoming=True, turn=own.turn)
-        module = added[layer][0 if kind == "attention" else 1]
-        if module is None:
+        if kind in ("residual", "head"):
+            module = own.layer if kind == "residual" else own.output
+            return SitePlace(module, incoming=True, turn=own.turn)
+        adds = added[layer][0 if kind == "attention" else 1]
+        if adds is None:
             raise unknown(f"what the MLPs of {type(model).__name__} add cannot be told apart")
-        return SitePlace(module, incoming=False, turn=own.turn)
+        return SitePlace(adds, incoming=False, turn=own.turn)
 
     return {(kind, layer): place(kind, layer) for kind, layer in wanted}
 

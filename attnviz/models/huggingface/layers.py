@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -195,6 +195,8 @@ def is_norm(module: nn.Module) -> bool:
 # matrix joins queries, keys and values, the right way to split it gives the values that were used.
 
 NEAR = 1e-4
+Matrix: TypeAlias = tuple[Tensor, Tensor | None]
+"""A projection: W (d_in, d_out), and its bias (d_out) if it has one."""
 
 
 @dataclass(frozen=True)
@@ -225,9 +227,7 @@ def check_recordable(model: Any) -> None:
         raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
 
 
-def check_outputs(
-    attention: nn.Module, attended: Tensor, output: Tensor, matrix: tuple[Tensor, Tensor | None]
-) -> None:
+def check_outputs(attention: nn.Module, attended: Tensor, output: Tensor, matrix: Matrix) -> None:
     """See that what attention gives is its heads' outputs (n, h·d_v) times W_O."""
     expected = projected(attended, matrix)
     rounding = max(NEAR, 4 * torch.finfo(output.dtype).eps)
@@ -254,7 +254,7 @@ def weights_of_head(
     read: Mapping[str, Tensor],
     head: int,
     kv: int,
-) -> dict[str, tuple[Tensor, Tensor | None]]:
+) -> dict[str, Matrix]:
     """This head's slices (d, d_k) of W_Q, W_K and W_V, with their biases.
 
     `read`: the vectors (n, d) that each of the projections Q, K and V reads.
@@ -262,7 +262,7 @@ def weights_of_head(
     (heads, _, d_k), kv_heads, d_v = call.q.shape, call.k.size(0), call.v.size(-1)
     at = {"Q": (head, d_k), "K": (kv, d_k), "V": (kv, d_v)}
     if "QKV" not in projections:
-        apart = dict[str, tuple[Tensor, Tensor | None]]()
+        apart = dict[str, Matrix]()
         for letter, (n, wide) in at.items():
             matrix = matrix_of(projections[letter], read[letter])
             apart[f"w_{letter.lower()}"] = _columns(matrix, n * wide, wide)
@@ -280,7 +280,7 @@ def weights_of_head(
     raise unknown(f"queries, keys and values of {type(call.module).__name__} cannot be told apart")
 
 
-def matrix_of(module: nn.Module, reads: Tensor) -> tuple[Tensor, Tensor | None]:
+def matrix_of(module: nn.Module, reads: Tensor) -> Matrix:
     """What a projection does: a matrix (d_in, d_out), and its bias.
 
     A plain one says so by its weight. One with an adapter, a hook, a wrapper or a `forward` of its
@@ -327,15 +327,13 @@ def _asked(module: nn.Module, reads: Tensor) -> tuple[Tensor, Tensor]:
     return weight.detach(), bias.detach()
 
 
-def projected(x: Tensor, matrix: tuple[Tensor, Tensor | None]) -> Tensor:
+def projected(x: Tensor, matrix: Matrix) -> Tensor:
     """x·W + b for vectors x (n, d_in)."""
     weight, bias = matrix
     return x @ weight if bias is None else x @ weight + bias
 
 
-def _columns(
-    matrix: tuple[Tensor, Tensor | None], first: int, wide: int
-) -> tuple[Tensor, Tensor | None]:
+def _columns(matrix: Matrix, first: int, wide: int) -> Matrix:
     (weight, bias), cut = matrix, slice(first, first + wide)
     return weight[:, cut], None if bias is None else bias[cut]
 
