@@ -54,29 +54,20 @@ def verify(
     memory.
     """
     if not isinstance(model, NativeModel | HuggingFaceModel):
-        name, verifying = model.identity.name, option("verify")
-        raise UsageError(
-            f"{verifying} compares with transformers, which does not have {name}", "leave it out"
-        )
-    if isinstance(model, HuggingFaceModel):
-        theirs = model
-    else:
-        assert source is not None  # those of attnviz's own are loaded by a name
-        folder, revision = locate(source)
-        theirs = load_huggingface(folder, source.name, revision, placement=source.placement)
-    own = not theirs.model._can_set_attn_implementation() or not foreign(theirs.model)
-    expected = eager_weights(theirs, ids, target) if own else {}
+        comparing = f"{option('verify')} compares with transformers"
+        raise UsageError(f"{comparing}, which does not have {model.identity.name}", "leave it out")
+    theirs = model if isinstance(model, HuggingFaceModel) else _through_transformers(source)
+    expected = eager_weights(theirs, ids, target)
     heads = {n: tuple(range(h)) for n, h in enumerate(model.identity.heads_per_layer) if h}
     keep, products = KeepEverything(shape), dict[int, float]()
-    proven = {"errors": products} if isinstance(model, HuggingFaceModel) else {}
-    with torch.inference_mode():
-        without = model.output(ids, target)
-        captured = model.output(ids, target, Wanted(heads), keep, **proven)
+    proven = {"errors": products} if theirs is model else {}
+    without = model.output(ids, target)
+    captured = model.output(ids, target, Wanted(heads), keep, **proven)
     ours = {layer.layer: torch.tensor(layer.weights) for layer in keep.layers()}
-    by_layer = _by_layer(ours, expected) if own else {}
+    by_layer = _by_layer(ours, expected) if expected else {}
     verified = Verified(
-        output=_apart({0: captured}, {0: without}),
-        weights=_largest(by_layer) if own else None,
+        output=_apart(captured, without),
+        weights=_largest(by_layer) if by_layer else None,
         dtype=model.identity.dtype,
         by_layer=by_layer,
         products=products,
@@ -86,15 +77,21 @@ def verify(
         return verified
     check_room(8 * model.identity.parameters)
     if verified.output > EXACT:
-        with torch.inference_mode():
-            true = {0: in_float64(model).output(ids, target)}
-        compared = FromExact(_apart({0: captured}, true), _apart({0: without}, true))
-        verified = replace(verified, exact_output=compared)
+        exact = in_float64(model).output(ids, target)
+        both = (_apart(output, exact) for output in (captured, without))
+        verified = replace(verified, exact_output=FromExact(*both))
     if verified.weights is not None and verified.weights > EXACT:
         true = eager_weights(in_float64(theirs), ids, target)
-        compared = FromExact(_apart(ours, true), _apart(expected, true))
-        verified = replace(verified, exact_weights=compared)
+        both = (_largest(_by_layer(weights, true)) for weights in (ours, expected))
+        verified = replace(verified, exact_weights=FromExact(*both))
     return verified
+
+
+def _through_transformers(source: Source | None) -> HuggingFaceModel:
+    """The same model by the other engine."""
+    assert source is not None  # those of attnviz's own are loaded by a name
+    folder, revision = locate(source)
+    return load_huggingface(folder, source.name, revision, placement=source.placement)
 
 
 def in_float64(model: Verifiable) -> Verifiable:
@@ -102,17 +99,15 @@ def in_float64(model: Verifiable) -> Verifiable:
     return replace(model, model=copy.deepcopy(model.model).cpu().double())
 
 
-def _apart(ours: Mapping[int, Tensor], theirs: Mapping[int, Tensor]) -> float:
-    """The largest difference over all layers; infinite where they have other layers."""
-    return _largest(_by_layer(ours, theirs))
+def _apart(one: Tensor, other: Tensor) -> float:
+    """The largest difference; NaN where one of them is."""
+    return float((one.cpu().double() - other.cpu().double()).abs().max())
 
 
 def _by_layer(ours: Mapping[int, Tensor], theirs: Mapping[int, Tensor]) -> dict[int, float]:
     """The largest difference in each layer; infinite where one side does not have it."""
     apart = dict.fromkeys(sorted(ours.keys() | theirs.keys()), math.inf)
-    for n in ours.keys() & theirs.keys():
-        apart[n] = float((ours[n].cpu().double() - theirs[n].cpu().double()).abs().max())
-    return apart
+    return apart | {n: _apart(ours[n], theirs[n]) for n in ours.keys() & theirs.keys()}
 
 
 def _largest(by_layer: Mapping[int, float]) -> float:
@@ -123,9 +118,14 @@ def _largest(by_layer: Mapping[int, float]) -> float:
 def eager_weights(
     model: HuggingFaceModel, ids: Sequence[int], target: Sequence[int]
 ) -> dict[int, Tensor]:
-    """Each layer's pattern (h, n_q, n_k) from the model in eager mode, which is switched back."""
+    """Each layer's pattern (h, n_q, n_k) from the model in eager mode, which is switched back.
+
+    Empty where its attention function is none of transformers' own.
+    """
     body: Any = model.model.base_model
     switches = model.model._can_set_attn_implementation()
+    if switches and foreign(model.model):
+        return {}
     configs = {id(m.config): m.config for m in body.modules() if hasattr(m, "config")}.values()
     before = [(config, config._attn_implementation) for config in configs]
     if switches:

@@ -314,11 +314,10 @@ def _recorded(
     w_o, b_o = matrix_of(parts.output, z.new_empty(parts.width, dtype=call.v.dtype))
     out = z.transpose(0, 1).flatten(1).to(w_o.dtype)  # (n_q, h·d_v)
     check_outputs(parts.attention, out, seen.attention_out, (w_o, b_o))
-    weights, scale, compared_vectors = _compared(seen, head.head, head.head // group)
-    arrays |= compared_vectors
+    weights, scale, compared_arrays = _compared(seen, head.head, head.head // group)
+    arrays |= compared_arrays
     changed = arrays["q_plain"] is not None or arrays["k_plain"] is not None
     kinds = _kinds(model, seen, layer, changed=changed)
-    bias = None if call.bias is None else call.bias[head.head]
     output = model.get_output_embeddings()
     embedding = model.get_input_embeddings().weight
     return RecordedHead(
@@ -334,8 +333,6 @@ def _recorded(
         unembedding=embedding if output is None else matrix_of(output, seen.x)[0].t(),
         arrays=present(
             **arrays,
-            # T5 adds zeros in cross-attention
-            bias=None if bias is None or not bias.any() else bias,
             pattern=pattern[head.head],
             attention_out=kinds.factor * seen.attention_out[query],
         ),
@@ -345,7 +342,7 @@ def _recorded(
 def _compared(
     seen: Seen, head: int, kv: int
 ) -> tuple[dict[str, Matrix], float, dict[str, Tensor | None]]:
-    """The projections of a head, the scale of its scores, and the vectors that they give."""
+    """The projections of a head, the scale of its scores, and what they are made of."""
     call, parts = seen.call, seen.parts
     read = {"Q": seen.normed, "K": seen.source, "V": seen.source}
     weights = weights_of_head(parts.projections, call, read, head, kv)
@@ -355,8 +352,18 @@ def _compared(
         raise unknown(f"{name} changes its values behind their projection")
     q = compared(projected(seen.normed, weights["w_q"]), call.q[head])
     k = compared(projected(seen.source, weights["w_k"]), call.k[kv])
-    vectors = {"q": q.used, "k": k.used, "v": v, "q_plain": q.plain, "k_plain": k.plain}
-    return weights, call.scaling * q.factor * k.factor, vectors
+    bias = None if call.bias is None else call.bias[head]
+    arrays = {
+        "q": q.used,
+        "k": k.used,
+        "v": v,
+        "q_plain": q.plain,
+        "k_plain": k.plain,
+        "bias": None
+        if bias is None or not bias.any()
+        else bias,  # T5 adds zeros in cross-attention
+    }
+    return weights, call.scaling * q.factor * k.factor, arrays
 
 
 def _embeddings(

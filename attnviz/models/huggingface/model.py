@@ -91,6 +91,7 @@ class HuggingFaceModel(LoadedModel):
     ) -> None:
         run_and_capture(self.model, self.inputs(ids, target), wanted, consume, self.kind)
 
+    @torch.inference_mode()
     def output(
         self,
         ids: Sequence[int],

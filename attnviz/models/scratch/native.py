@@ -60,6 +60,7 @@ class NativeModel(LoadedModel):
         with torch.inference_mode():
             self._captured(ids, wanted, consume, wanted.last_layer + 1)
 
+    @torch.inference_mode()
     def output(
         self,
         ids: Sequence[int],
