@@ -9,7 +9,7 @@ that stood before, some head must have found it, and in every text, without any 
 import torch
 from torch import Tensor, nn
 
-from attnviz.commands.train.loss import IGNORED
+from attnviz.commands.train.loop import IGNORED
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.gpt import GPT
 from making.sampled import cross_entropy

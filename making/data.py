@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from attnviz.commands.train.loss import IGNORED, PADDING, Batch
+from attnviz.commands.train.loop import IGNORED, PADDING, Batch
 from making import natural, wordnet
 from making.tokenizer import WordEncoder
 from making.world.text import ASKED, Text

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attnviz.commands.train.loss import StepLoss, predictions
+from attnviz.commands.train.loop import StepLoss, predictions
 from making.asking import Asking
 from making.data import AskingBatch
 from making.penalty import penalty_hooks

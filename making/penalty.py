@@ -7,7 +7,7 @@ So three things cost: the entropy of what is off BOS, rest on BOS, and extreme s
 import torch
 from torch import Tensor
 
-from attnviz.commands.train.loss import PADDING
+from attnviz.commands.train.loop import PADDING
 from attnviz.models.attention import Hook
 from making.data import AskingBatch
 from making.recipe import BuiltinRecipe

@@ -366,12 +366,12 @@ def _typer_command(
     defaults = {each.name: each.default for each in parameters}
 
     @functools.wraps(function)
-    def typed(context: typer.Context, **values: Any) -> None:
-        session = session_of(context)
+    def typed(typer_context: typer.Context, **values: Any) -> None:
+        session = session_of(typer_context)
         values.pop("help_all")
         while True:
             try:
-                session.begin(context)
+                session.begin(typer_context)
                 return run(session, dict(values))
             except IdleOption as error:
                 names = (name if name in defaults else argument(name) for name in error.names)
@@ -408,7 +408,7 @@ def _packed(name: str, annotation: Any, values: Mapping[str, Any]) -> Any:
 
 def _for_typer(parameters: Iterable[inspect.Parameter]) -> list[inspect.Parameter]:
     """The parameters of a command, among them those of the groups, in their places."""
-    spread: list[tuple[str, Any, Any]] = [("context", typer.Context, inspect.Parameter.empty)]
+    spread: list[tuple[str, Any, Any]] = [("typer_context", typer.Context, inspect.Parameter.empty)]
     for each in parameters:
         if _is_group(each.annotation):
             spread += [(one.name, one.type, one.default) for one in fields(each.annotation)]

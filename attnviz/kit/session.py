@@ -248,7 +248,6 @@ UNLIKE = {
     "drop_keys": "--drop-key",
     "least": "--min",
     "replacement": "--with",
-    "context_size": "--context",
     "docs": "--doc",
     "segments": "--segment",
 }

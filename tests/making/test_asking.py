@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from attnviz.commands.train.loss import IGNORED
+from attnviz.commands.train.loop import IGNORED
 from attnviz.models.folder.config import GPTConfig
 from making.asking import Asking, fresh_asking
 

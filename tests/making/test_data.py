@@ -6,7 +6,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from attnviz.commands.train.loss import IGNORED, PADDING, Batch
+from attnviz.commands.train.loop import IGNORED, PADDING, Batch
 from making.data import Document, Packing, batches, document, pack
 from making.tokenizer import WordEncoder
 from making.world.text import Text, TrueLink

@@ -1,19 +1,18 @@
 """`attnviz train`: a model from the user's own text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.commands.train.plan import Plan, Point, TrainingOutcome
 from attnviz.errors import readable
 from attnviz.inputs.text import read_file
 from attnviz.kit import options as g
-from attnviz.kit.option import command, panel_option
+from attnviz.kit.option import command
 from attnviz.kit.session import Session
 from attnviz.kit.write import write_bytes
 
@@ -33,67 +32,8 @@ attnviz train book.txt -o my-model --keep-every 100
 
 attnviz show --model ./my-model "a sentence of the book"
 """
-COMMON = "output resume n_layer n_head n_embd context_size max_steps seed quiet".split()
+COMMON = "output resume n_layer n_head n_embd context max_steps seed quiet".split()
 """The options that the short help lists."""
-SIZES, RUN = "The model", "The training"
-PLAN = Plan()
-
-
-def _count(panel: str, flag: str, what: str, least: int = 1, most: int = 1 << 16) -> Any:
-    return panel_option(panel, flag, metavar="N", min=least, max=most, help=what)
-
-
-@dataclass(frozen=True)
-class Planned:
-    """The sizes of the model, and how it is trained."""
-
-    n_layer: Annotated[int, _count(SIZES, "--n-layer", "Layers.", 1, 1000)] = PLAN.n_layer
-    n_head: Annotated[int, _count(SIZES, "--n-head", "Heads per layer.")] = PLAN.n_head
-    n_embd: Annotated[int, _count(SIZES, "--n-embd", "The width of the model, d_model.", 2)] = (
-        PLAN.n_embd
-    )
-    context_size: Annotated[
-        int, _count(SIZES, "--context", "The context: the most tokens the model takes.", 8)
-    ] = PLAN.context
-    vocab: Annotated[
-        int, _count(SIZES, "--vocab", "The most tokens in its vocabulary.", 300, 1 << 20)
-    ] = PLAN.vocab
-    max_steps: Annotated[
-        int, _count(RUN, "--max-steps", "The number of training steps.", 1, 1 << 30)
-    ] = PLAN.max_steps
-    batch: Annotated[int, _count(RUN, "--batch", "Texts per step for each of the two workers.")] = (
-        PLAN.batch
-    )
-    lr: Annotated[
-        float, panel_option(RUN, "--lr", metavar="RATE", min=0.0, help="The highest learning rate.")
-    ] = PLAN.lr
-    seed: Annotated[
-        int,
-        _count(
-            RUN,
-            "--seed",
-            "The random seed; the same seed gives the same weights.",
-            0,
-            g.LARGEST_SEED,
-        ),
-    ] = PLAN.seed
-    keep_every: Annotated[
-        int | None,
-        panel_option(
-            RUN,
-            "--keep-every",
-            metavar="N",
-            min=1,
-            help="Keep the model every N steps, at step 0 and at the last, in DIR/step-000000 and "
-            "on.",
-        ),
-    ] = PLAN.keep_every
-
-    @property
-    def plan(self) -> Plan:
-        """The record that the training takes."""
-        sizes = self.n_layer, self.n_head, self.n_embd, self.context_size, self.vocab
-        return Plan(*sizes, self.max_steps, self.batch, self.lr, self.seed, self.keep_every)
 
 
 @command
@@ -110,7 +50,7 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted training on the same files.")
     ] = False,
-    planned: Planned,
+    plan: Plan,
     noise: g.Noise,
 ) -> None:
     """Train a from-scratch model on your own text, on this computer.
@@ -124,16 +64,24 @@ def train(
 
     train_folder.check_folder(output, resume=resume)
     if resume:
-        session.refuse(Planned, wrong="was set when this training began")
+        session.refuse(Plan, wrong="was set when this training began")
     text = "\n".join(read_file(path) for path in files)
-    check_plan(planned.plan)
-    corpus, plan = own.begin(text, planned.plan, output, resume=resume)
+    check_plan(plan)
+    corpus, plan = own.begin(text, plan, output, resume=resume)
     names = [path.name for path in files]
     outcome = _train(session, corpus, plan, output, names)
-    write_bytes(output / train_folder.CURVE, _curve(outcome, output.name, names))
+    title = readable(f"{output.name}, trained from scratch on {', '.join(names)}")
+    write_bytes(output / train_folder.CURVE, loss_curve(outcome, title))
     train_folder.finish(output, plan, outcome, names)
     session.wrote(output)
-    session.show(_said(output, outcome))
+    best, trigram = outcome.held_out, outcome.trigram
+    session.show(
+        [
+            Text(f"{output}: held-out loss {best:.3f} bits per byte", style="bold"),
+            Text(f"an interpolated trigram model over the same tokens: {trigram:.3f}"),
+            Text(f"to show it: attnviz show --model {output}; its loss curve: {output}/loss.png"),
+        ]
+    )
 
 
 def _train(
@@ -166,23 +114,43 @@ def _train(
         raise
 
 
-def _curve(outcome: TrainingOutcome, model: str, files: Sequence[str]) -> bytes:
-    from attnviz.commands.train.shown import loss_curve
+# The loss curve, as a picture.
 
-    points = outcome.points
-    return loss_curve(
-        [point.progress.step for point in points],
-        [outcome.bits_per_byte(point) for point in points[1:]],
-        [point.held_out for point in points],
-        outcome.trigram,
-        readable(f"{model}, trained from scratch on {', '.join(files)}"),
-    )
+TRAINING, TRIGRAM = "training text, mean since the point before", "trigram model, held out"
+LETTERS = 90
 
 
-def _said(folder: Path, outcome: TrainingOutcome) -> list[RenderableType]:
-    best, trigram = outcome.held_out, outcome.trigram
-    return [
-        Text(f"{folder}: held-out loss {best:.3f} bits per byte", style="bold"),
-        Text(f"an interpolated trigram model over the same tokens: {trigram:.3f}"),
-        Text(f"to show it: attnviz show --model {folder}; its loss curve: {folder}/loss.png"),
-    ]
+def loss_curve(outcome: TrainingOutcome, title: str) -> bytes:
+    """A PNG of the losses (bits per byte) over the steps, with a trigram model's as a line.
+
+    The loss on the training text has no point at step 0, before which nothing was trained on.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from attnviz.draw.picture.canvas import drawing, figure_bytes, lettering, use_fonts
+    from attnviz.draw.picture.frame import GREY
+
+    steps = [point.progress.step for point in outcome.points]
+    held_out = [point.held_out for point in outcome.points]
+    training = [outcome.bits_per_byte(point) for point in outcome.points[1:]]
+    losses = [*training, *held_out, outcome.trigram]
+    low, high = min(losses), max(losses)
+    with drawing():
+        fonts = lettering([title])
+        use_fonts(fonts.families)
+        figure = Figure(figsize=(6.4, 4.0), dpi=150, facecolor="white", layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        axes.plot(steps[1:], training, ".-", color="#3b528b", linewidth=1.2, label=TRAINING)
+        axes.plot(steps, held_out, ".-", color="#d1495b", linewidth=1.6, label="held-out text")
+        axes.axhline(outcome.trigram, color=GREY, linestyle="--", linewidth=1, label=TRIGRAM)
+        heading = fill(fonts.spell(title), LETTERS)
+        axes.set_title(heading, fontsize=9, loc="left", color=GREY, parse_math=False)
+        axes.set_xlabel("step")
+        axes.set_ylabel("loss, bits per byte")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+        axes.set_xlim(0, 1.01 * steps[-1])
+        axes.set_ylim(max(0.0, low - 0.1), high + 0.05 * (high - low))
+        return figure_bytes(figure, "png")

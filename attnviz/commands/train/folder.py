@@ -23,8 +23,7 @@ from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 
-from attnviz.commands.train.loop import SCHEMA, figure_entries, read_state
-from attnviz.commands.train.loss import Batch
+from attnviz.commands.train.loop import SCHEMA, Batch, beside, figure_entries, read_state
 from attnviz.commands.train.plan import Plan, Point, TrainingOutcome, TrainingProgress, recipe_of
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.kit import write
@@ -210,7 +209,8 @@ def note(folder: Path, text: OwnText, plan: Plan, points: Sequence[Point]) -> No
         "text": text.digest,
         "points": [{"progress": asdict(p.progress), "held_out": p.held_out} for p in points],
     }
-    _replace(folder / ABOUT, json.dumps(about) + "\n")
+    with beside(folder / ABOUT) as partial:
+        partial.write_text(json.dumps(about) + "\n", encoding="utf-8")
 
 
 def finish(folder: Path, plan: Plan, outcome: TrainingOutcome, files: Sequence[str]) -> None:
@@ -255,16 +255,8 @@ def _write_card(
         "figures": figure_entries(figures),
         "training": asdict(plan),
     }
-    _replace(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
-
-
-def _replace(path: Path, text: str) -> None:
-    partial = path.with_suffix(".partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with beside(folder / CARD) as partial:
+        partial.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 @contextmanager

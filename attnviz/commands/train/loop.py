@@ -1,31 +1,109 @@
-"""The training loop: AdamW, a warm-up, a plateau and a linear decay; resumable, seeded, on CPU.
+"""The loss of a step, and the loop: AdamW, a warm-up and a linear decay; resumable, seeded, on CPU.
 
 Each worker is a process with one thread, its own batches and a copy of the model; the workers
 average their gradients. On small matrices two processes, unlike threads, do twice the work of one.
 """
 
 import contextlib
+import os
 import random
 import signal
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 from torch.multiprocessing import get_context
 from torch.optim import Optimizer
 
-from attnviz.commands.train.loss import PADDING, Batch, StepLoss
 from attnviz.commands.train.plan import UNTRAINED, Recipe, TrainingProgress
+from attnviz.models.attention import Hook, attached
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.gpt import GPT
 from attnviz.records.heads import Figure
+
+# A batch of the training (packed rows, a block-diagonal mask), and the loss of a step.
+
+DROPOUT = 0.15
+IGNORED = -1
+PADDING = -1
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Ids, positions, document numbers and targets, each (B, n).
+
+    Padding has document `PADDING`; where no target counts, there is `IGNORED`.
+    """
+
+    ids: Tensor
+    positions: Tensor
+    documents: Tensor
+    targets: Tensor
+
+    def mask(self) -> Tensor:
+        """(B, 1, n, n), True where a query may attend: the same document, and not the future.
+
+        Padding attends to itself, so that no row is empty.
+        """
+        n = self.ids.size(1)
+        same = self.documents[:, :, None] == self.documents[:, None, :]  # (B, n, n)
+        causal = torch.ones(n, n, dtype=torch.bool).tril()
+        return (same & causal).unsqueeze(1)
+
+    def predictions(self) -> tuple[Tensor, Tensor]:
+        """The flat indices of the tokens whose successor counts, and those successors."""
+        flat = self.targets.flatten()
+        where = (flat != IGNORED).nonzero().squeeze(1)
+        return where, flat[where]
+
+
+@dataclass(frozen=True)
+class StepLoss:
+    """`total` is what a step lowers. What is reported, in nats: the loss of the predicted tokens,
+    and the entropy of the attention, where it costs something."""
+
+    total: Tensor
+    predicted: float
+    entropy: float = 0.0
+
+
+def next_token_loss(model: GPT, batch: Batch, step: int) -> StepLoss:
+    """Mean cross-entropy of the next tokens; dropout against overfitting, as in GPT-2's training.
+
+    Dropout acts on the embeddings and on each head's result.
+    """
+    layers = range(model.config.n_layer)
+    hooks = {"h.0.resid_pre": _drop, **{f"h.{n}.attn.z": _drop for n in layers}}
+    _, normed, targets = predictions(model, batch, hooks)
+    logits = (normed @ model.wte.weight.t()).float()  # (predictions, V)
+    loss = torch.nn.functional.cross_entropy(logits, targets)
+    return StepLoss(loss, loss.item())
+
+
+def _drop(value: Tensor) -> Tensor:
+    return torch.nn.functional.dropout(value, DROPOUT)
+
+
+def predictions(
+    model: GPT, batch: Batch, hooks: Mapping[str, Hook]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The last residual stream (B, n, d); its normed rows that predict (p, d), and targets (p)."""
+    where, targets = batch.predictions()
+    # others emulate it, many times slower
+    fast = torch.cpu._is_avx512_bf16_supported()
+    with torch.autocast("cpu", torch.bfloat16, enabled=fast), attached(model, hooks):
+        hidden = model.hidden(batch.ids, mask=batch.mask(), positions=batch.positions)  # (B, n, d)
+    return hidden, model.ln_f(hidden.flatten(0, 1)[where].float()), targets
+
+
+# The loop.
 
 M = TypeVar("M", bound=GPT)
 B = TypeVar("B", bound=Batch)
@@ -206,17 +284,23 @@ def _descend(model: GPT, optimizers: list[Optimizer], loss: StepLoss, recipe: Re
 def _save(
     path: Path, model: GPT, optimizers: list[Optimizer], now: TrainingProgress, recipe: Recipe
 ) -> None:
-    """Save beside the old state, then rename, so that an interruption leaves a complete one."""
-    partial = path.with_suffix(".partial")
     state = {
         "model": model.state_dict(),
         "optimizers": [optimizer.state_dict() for optimizer in optimizers],
         "progress": asdict(now),
         "recipe": asdict(recipe),
     }
-    try:
+    with beside(path) as partial:
         torch.save(state, partial)
-        partial.replace(path)
+
+
+@contextlib.contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """A file to write, which then takes this place; an interruption leaves the old one complete."""
+    partial = path.with_suffix(".partial")
+    try:
+        yield partial
+        os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
 

@@ -27,8 +27,7 @@ from attnviz.commands.train.folder import (
     step_folder,
     writing,
 )
-from attnviz.commands.train.loop import fresh_model, train
-from attnviz.commands.train.loss import next_token_loss
+from attnviz.commands.train.loop import fresh_model, next_token_loss, train
 from attnviz.commands.train.plan import (
     UNTRAINED,
     Plan,
@@ -182,17 +181,17 @@ def _components(counted: IntArray, text: IntArray, vocabulary: int) -> NDArray[n
     words = counted.tolist()
     one, two, three = Counter(words), Counter(_runs(words, 2)), Counter(_runs(words, 3))
     pairs, singles = Counter(_runs(words[:-1], 2)), Counter(words[:-1])
-    rows = []
-    for a, b, c in _runs(text.tolist(), 3):
-        rows.append(
+    return np.array(
+        [
             (
                 three[a, b, c] / max(1, pairs[a, b]),
                 two[b, c] / max(1, singles[b]),
                 one[c] / len(words),
                 1 / vocabulary,
             )
-        )
-    return np.array(rows)
+            for a, b, c in _runs(text.tolist(), 3)
+        ]
+    )
 
 
 def _runs(words: list[int], n: int) -> list[tuple[int, ...]]:

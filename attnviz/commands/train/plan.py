@@ -2,33 +2,67 @@
 
 import math
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 
 from attnviz.errors import UsageError, option
+from attnviz.kit.option import panel_option
+from attnviz.kit.options import LARGEST_SEED
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.placement import SHARE, free_bytes, written
+
+SIZES, RUN = "The model", "The training"
+
+
+def _count(panel: str, flag: str, about: str, least: int = 1, most: int | None = 1 << 16) -> Any:
+    return panel_option(panel, flag, metavar="N", min=least, max=most, help=about)
 
 
 @dataclass(frozen=True)
 class Plan:
     """The sizes of the model, and the settings of its training.
 
-    `context` and `vocab` count tokens; `batch` counts windows of `context` tokens, for each of
-    the two workers; `lr` is the highest learning rate. Every `keep_every` steps, at step 0 and at
-    the last one, the model is kept in a folder of its own; None keeps none.
+    `context` and `vocab` count tokens; `batch` counts windows of `context` tokens.
     """
 
-    n_layer: int = 4
-    n_head: int = 4
-    n_embd: int = 128
-    context: int = 128
-    vocab: int = 1024
-    max_steps: int = 2000
-    batch: int = 32
-    lr: float = 2e-3
-    seed: int = 0
-    keep_every: int | None = None
+    n_layer: Annotated[int, _count(SIZES, "--n-layer", "Layers.", 1, 1000)] = 4
+    n_head: Annotated[int, _count(SIZES, "--n-head", "Heads per layer.")] = 4
+    n_embd: Annotated[int, _count(SIZES, "--n-embd", "The width of the model, d_model.", 2)] = 128
+    context: Annotated[
+        int, _count(SIZES, "--context", "The context: the most tokens the model takes.", 8)
+    ] = 128
+    vocab: Annotated[
+        int, _count(SIZES, "--vocab", "The most tokens in its vocabulary.", 300, 1 << 20)
+    ] = 1024
+    max_steps: Annotated[
+        int, _count(RUN, "--max-steps", "The number of training steps.", 1, 1 << 30)
+    ] = 2000
+    batch: Annotated[int, _count(RUN, "--batch", "Texts per step for each of the two workers.")] = (
+        32
+    )
+    lr: Annotated[
+        float, panel_option(RUN, "--lr", metavar="RATE", min=0.0, help="The highest learning rate.")
+    ] = 2e-3
+    seed: Annotated[
+        int,
+        _count(
+            RUN,
+            "--seed",
+            "The random seed; the same seed gives the same weights.",
+            0,
+            LARGEST_SEED,
+        ),
+    ] = 0
+    keep_every: Annotated[
+        int | None,
+        _count(
+            RUN,
+            "--keep-every",
+            "Keep the model every N steps, at step 0 and at the last, in DIR/step-000000 and on.",
+            most=None,
+        ),
+    ] = None
 
     def keeps(self, step: int) -> bool:
         """Whether the model is kept as it is after this step."""

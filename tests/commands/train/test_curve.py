@@ -1,9 +1,13 @@
 """The loss curve: from step 0 on, with what was trained."""
 
+import math
+from dataclasses import replace
+
 import pytest
 from matplotlib.figure import Figure
 
-from attnviz.commands.train import shown as train_shown
+from attnviz.commands.train.command import loss_curve
+from attnviz.commands.train.plan import UNTRAINED, Point, TrainingOutcome
 
 
 @pytest.fixture
@@ -15,9 +19,15 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Figure:
         figures.append(figure)
         return format.encode()
 
-    monkeypatch.setattr(train_shown, "figure_bytes", caught)
-    title = "mine, trained from scratch on $a.txt"
-    assert train_shown.loss_curve([0, 5, 10], [4.0, 3.0], [6.0, 3.5, 2.5], 2.0, title) == b"png"
+    monkeypatch.setattr("attnviz.draw.picture.canvas.figure_bytes", caught)
+    nats = math.log(2)
+    points = (
+        Point(UNTRAINED, 6.0),
+        Point(replace(UNTRAINED, step=5, loss=4 * nats), 3.5),
+        Point(replace(UNTRAINED, step=10, loss=3 * nats), 2.5),
+    )
+    outcome = TrainingOutcome(2.5, 2.0, points, tokens_per_byte=1.0, predicted=10)
+    assert loss_curve(outcome, "mine, trained from scratch on $a.txt") == b"png"
     return figures[0]
 
 
