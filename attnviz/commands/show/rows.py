@@ -1,7 +1,8 @@
 """Links as rows, as columns, and as one JSON object."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from operator import attrgetter
 from types import NoneType
@@ -95,62 +96,45 @@ def row_chunks(exhibit: Exhibit, form: str, *, line: int = 1, header: bool = Tru
     Yields:
         complete rows, each ended by a newline.
     """
+    names = (*COLUMNS[:-1], exhibit.value_name, *EXACT)
     if form in SEPARATORS and header:
-        yield SEPARATORS[form].join((*COLUMNS[:-1], exhibit.value_name, *EXACT)) + "\n"
+        yield SEPARATORS[form].join(names) + "\n"
     for head_map in exhibit.maps:
         links = links_of(exhibit, head_map)
         for start in range(0, len(links), CHUNK):
             part = slice(start, start + CHUNK)
             chunk = Links(links.query[part], links.key[part], links.weight[part])
-            write = _json_rows if form == "jsonl" else _cell_rows
-            yield write(exhibit, head_map, chunk, line, form)
+            yield _rows_of(exhibit, head_map, chunk, line, form, names)
 
 
-def _json_rows(exhibit: Exhibit, head_map: Map, links: Links, line: int, form: str) -> str:
-    layer, head = (to_json(x) if isinstance(x, str) else str(x) for x in head_map.place)
-    start = f'{{"line": {line}, "layer": {layer}, "head": {head}, "query": '
-    return _joined(
-        exhibit,
-        links,
-        lambda index, label: f'{start}{index}, "query_token": {to_json(label)}, "key": ',
-        lambda index, label: f'{index}, "key_token": {to_json(label)}, "{exhibit.value_name}": ',
-        lambda text: f', "query_exact": {to_json(text)}, "key_exact": ',
-        lambda text: f"{to_json(text)}}}\n",
-    )
-
-
-def _cell_rows(exhibit: Exhibit, head_map: Map, links: Links, line: int, form: str) -> str:
-    sep = SEPARATORS[form]
-    layer, head = head_map.place
-    start = f"{line}{sep}{layer}{sep}{head}{sep}"
-    return _joined(
-        exhibit,
-        links,
-        lambda index, label: f"{start}{index}{sep}{cell(label, sep)}{sep}",
-        lambda index, label: f"{index}{sep}{cell(label, sep)}{sep}",
-        lambda text: f"{sep}{printable_cell(text, sep)}{sep}",
-        lambda text: f"{printable_cell(text, sep)}\n",
-    )
-
-
-def _joined(
-    exhibit: Exhibit,
-    links: Links,
-    query_part: Callable[[int, str], str],
-    key_part: Callable[[int, str], str],
-    query_end: Callable[[str], str],
-    key_end: Callable[[str], str],
+def _rows_of(
+    exhibit: Exhibit, head_map: Map, links: Links, line: int, form: str, names: Sequence[str]
 ) -> str:
-    """One row per link: its query, its key, its weight, and the exact texts of both tokens.
+    """One row per link: where it is, its query, its key, its weight, and the tokens' exact texts.
 
-    The texts are made once for each token and not for each link, so that a million rows take
-    about a second.
+    What stands beside a weight is made once for each token and not for each link, so that a
+    million rows take about a second.
     """
-    query_tokens, key_tokens = exhibit.capture.query_tokens, exhibit.capture.key_tokens
-    queries = {i: query_part(i, query_tokens[i].label) for i in np.unique(links.query).tolist()}
-    keys = {i: key_part(i, key_tokens[i].label) for i in np.unique(links.key).tolist()}
-    after_query = {i: query_end(query_tokens[i].exact) for i in queries}
-    after_key = {i: key_end(key_tokens[i].exact) for i in keys}
+    json = form == "jsonl"
+    gap = ", " if json else SEPARATORS[form]
+    named = [f'"{name}": ' if json else "" for name in names]
+    label, exact = to_json, to_json
+    if not json:
+        label, exact = partial(cell, separator=gap), partial(printable_cell, separator=gap)
+
+    def columns(first: int, *values: object) -> str:
+        """Values of the columns from one on, with their names and the gap behind each."""
+        return "".join(f"{named[n]}{value}{gap}" for n, value in enumerate(values, start=first))
+
+    place = [to_json(each) if json else each for each in head_map.place]
+    start, end = ("{" if json else "") + columns(0, line, *place), "}\n" if json else "\n"
+    tokens = exhibit.capture.query_tokens
+    places = np.unique(links.query).tolist()
+    queries = {i: start + columns(3, i, label(tokens[i].label)) for i in places}
+    after_query = {i: gap + columns(8, exact(tokens[i].exact)) for i in places}
+    tokens, places = exhibit.capture.key_tokens, np.unique(links.key).tolist()
+    keys = {i: columns(5, i, label(tokens[i].label)) + named[7] for i in places}
+    after_key = {i: f"{named[9]}{exact(tokens[i].exact)}{end}" for i in places}
     rows = zip(links.query.tolist(), links.key.tolist(), map(str, links.weight), strict=True)
     return "".join(
         [f"{queries[q]}{keys[k]}{weight}{after_query[q]}{after_key[k]}" for q, k, weight in rows]
