@@ -188,7 +188,9 @@ class Prepared:
 
         `scores`: in their place, what they are made of.
         """
-        keep = self.keeping(heads, queries)
+        rows = self.shape[0] if queries is None else len(queries)
+        self.budget.check_patterns(heads, 4 * len(heads) * rows * self.shape[1])
+        keep = KeepEverything(self.shape)  # memory is taken only by rows that are written
         self.run(heads, keep, queries, scores=scores)
         return replace(self.blank(scores=scores), layers=keep.layers())
 
@@ -196,15 +198,6 @@ class Prepared:
         """All that one head computes, and what becomes of it at one query."""
         target = [token.id for token in self.target]
         return self.model.trace(self.empty, self.ids, head, query, target)
-
-    def keeping(
-        self, heads: Sequence[Head], queries: tuple[int, ...] | None = None
-    ) -> KeepEverything:
-        """The consumer that keeps whole patterns; raises what `record` raises."""
-        rows = self.shape[0] if queries is None else len(queries)
-        self.budget.check_patterns(heads, 4 * len(heads) * rows * self.shape[1])
-        # memory is taken only by rows that are written
-        return KeepEverything(self.shape)
 
     def blank(self, *, scores: bool) -> Capture:
         """The capture to be, without any pattern; or of scores."""

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnviz.commands.show.outputs import OutputRequest
 from attnviz.commands.show.rows import json_chunks
 from attnviz.records.capture import Capture, TextLoss
 from attnviz.records.exhibit import Exhibit, HeadMap
@@ -18,7 +19,7 @@ from tests.factories import make_capture, make_exhibit, make_tokens
 
 
 def parsed(exhibit: Exhibit, line: int | None = None) -> dict[str, Any]:
-    found = json.loads("".join(json_chunks(exhibit, line=line)))
+    found = json.loads("".join(json_chunks(exhibit, OutputRequest(line=line))))
     assert isinstance(found, dict)
     return found
 
@@ -34,7 +35,7 @@ def test_the_object_has_the_documented_names_in_order() -> None:
 
 
 def test_with_a_line_number_the_object_is_one_line_and_says_the_number() -> None:
-    text = "".join(json_chunks(make_exhibit(), line=12))
+    text = "".join(json_chunks(make_exhibit(), OutputRequest(line=12)))
     assert text.endswith("}\n")
     assert text.count("\n") == 1
     assert json.loads(text)["line"] == 12
@@ -166,7 +167,7 @@ def test_any_text_comes_back_and_nothing_of_it_reaches_the_terminal_raw(
     pieces: list[str], line: int | None
 ) -> None:
     exhibit = make_exhibit(make_capture(pieces))
-    text = "".join(json_chunks(exhibit, line=line))
+    text = "".join(json_chunks(exhibit, OutputRequest(line=line)))
     assert text.replace("\n", "").isprintable()
     found = json.loads(text)
     assert found["text"] == "".join(pieces)

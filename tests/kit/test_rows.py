@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.commands.show import rows as show_rows
+from attnviz.commands.show.outputs import OutputRequest
 from attnviz.commands.show.rows import COLUMNS, EXACT, row_chunks
 from attnviz.kit import formats
 from attnviz.kit.formats import cell, record_chunks
@@ -24,7 +25,7 @@ FLOATS = st.floats(min_value=0, max_value=1, width=32)
 
 
 def written(exhibit: Exhibit, form: str, line: int = 1, header: bool = True) -> str:
-    return "".join(row_chunks(exhibit, form, line=line, header=header))
+    return "".join(row_chunks(exhibit, OutputRequest(form, line=line, first=header)))
 
 
 def as_float32(text: str) -> bytes:
@@ -162,7 +163,7 @@ def test_rows_come_in_pieces_so_that_a_reader_may_leave_early(
 ) -> None:
     monkeypatch.setattr(show_rows, "CHUNK", 10)
     exhibit = make_exhibit()
-    chunks = list(row_chunks(exhibit, "jsonl"))
+    chunks = list(row_chunks(exhibit, OutputRequest("jsonl")))
     assert [chunk.count("\n") for chunk in chunks] == [10, 10, 10, 6]  # 8 tokens: 36 links
     assert all(chunk.endswith("\n") for chunk in chunks)
 

@@ -247,10 +247,7 @@ def _picture(view: str, **more: Any) -> Output:
     )
 
 
-def _file(
-    *formats: str, writer: str, needs: Callable[[OutputRequest], Needs], **more: Any
-) -> Output:
-    make = f"{__name__}:{writer}"
+def _file(*formats: str, make: str, needs: Callable[[OutputRequest], Needs], **more: Any) -> Output:
     return Output(formats, None, make, "file", needs, **{"refuses": _NO_VIEW, **more})
 
 
@@ -267,11 +264,11 @@ OUTPUTS: tuple[Output, ...] = (
     ),
     _picture("heatmap"),
     _picture("grid", every_head=True),
-    _file(*ROWS, writer="rows", needs=_links),
-    _file("json", writer="json_object", needs=_whole),
+    _file(*ROWS, make="attnviz.commands.show.rows:row_chunks", needs=_links),
+    _file("json", make="attnviz.commands.show.rows:json_chunks", needs=_whole),
     _file(
         "npz",
-        writer="saved",
+        make=f"{__name__}:saved",
         needs=lambda request: Needs(norms=request.transforms.weighted),
         every_head=True,
         alone=True,
@@ -279,7 +276,7 @@ OUTPUTS: tuple[Output, ...] = (
     ),
     _file(
         "html",
-        writer="page",
+        make="attnviz.commands.show.page:page_as",
         needs=lambda _: Needs(page=True),
         every_head=True,
         alone=True,
@@ -349,32 +346,8 @@ SHOWN_OF_SCORES = ("scores", *_names(Filters, "least"), *_names(Look, "color_sca
 """The options that scores take: any other would take them for shares of attention."""
 
 
-# The writers of files.
-
-
-def rows(exhibit: Exhibit, request: OutputRequest) -> Iterable[Piece]:
-    """Links as rows."""
-    from attnviz.commands.show.rows import row_chunks
-
-    return row_chunks(exhibit, request.format, line=request.line or 1, header=request.first)
-
-
-def json_object(exhibit: Exhibit, request: OutputRequest) -> Iterable[Piece]:
-    """The exhibit as one JSON object."""
-    from attnviz.commands.show.rows import json_chunks
-
-    return json_chunks(exhibit, line=request.line)
-
-
 def saved(exhibit: Exhibit, _: OutputRequest) -> Iterable[Piece]:
     """The capture, to be shown again."""
     from attnviz.inputs.captures import npz_chunks
 
     return npz_chunks(exhibit.capture)
-
-
-def page(exhibit: Exhibit, request: OutputRequest) -> Iterable[Piece]:
-    """A page of whole patterns, which opens as the options say."""
-    from attnviz.commands.show.page import page_of, start_of
-
-    return page_of(exhibit, start_of(exhibit, switches(request.transforms), request.filters))

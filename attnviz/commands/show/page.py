@@ -13,6 +13,7 @@ from html import escape
 from itertools import accumulate
 from math import isnan
 
+from attnviz.commands.show.outputs import OutputRequest, switches
 from attnviz.draw.headlines import head_title, map_title
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK, distinct_labels, fenced, told_apart
 from attnviz.draw.page import document
@@ -248,6 +249,11 @@ def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
             heads = score_capture(plain, HeadOptions(everything=True)).heads
             metrics = {each.head: each for each in heads}
     return _chunks(exhibit, start or start_of(exhibit), metrics)
+
+
+def page_as(exhibit: Exhibit, request: OutputRequest) -> Iterator[str]:
+    """The page of an exhibit, which opens as the options say."""
+    return page_of(exhibit, start_of(exhibit, switches(request.transforms), request.filters))
 
 
 def start_of(

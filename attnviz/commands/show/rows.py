@@ -6,7 +6,7 @@ from functools import partial
 from math import inf
 from operator import attrgetter
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,9 @@ from attnviz.records.rows import (
     to_json,
 )
 from attnviz.records.rows import EXACT as EXACT_TEXT
+
+if TYPE_CHECKING:
+    from attnviz.commands.show.outputs import OutputRequest
 
 # Links as rows: JSON lines, CSV and TSV, streamed.
 #
@@ -84,27 +87,20 @@ COLUMNS, EXACT = _NAMES[:-2], _NAMES[-2:]
 CHUNK = 32_768  # links in one chunk: a few megabytes at most
 
 
-def row_chunks(exhibit: Exhibit, form: str, *, line: int = 1, header: bool = True) -> Iterator[str]:
-    """The links of every map of an exhibit as text, some thousand rows at a time.
+def row_chunks(exhibit: Exhibit, request: "OutputRequest") -> Iterator[str]:
+    """The links of every map of an exhibit as jsonl, csv or tsv, some thousand rows at a time.
 
-    Args:
-        exhibit: the exhibit to write; its filters decide which links there are.
-        form: `jsonl`, `csv` or `tsv`.
-        line: the number of the input line; 1 where the input is one text.
-        header: whether csv and tsv begin with the names of the columns.
-
-    Yields:
-        complete rows, each ended by a newline.
+    The exhibit's filters decide which links there are; a single text is line 1.
     """
-    names = (*COLUMNS[:-1], exhibit.value_name, *EXACT)
-    if form in SEPARATORS and header:
+    names, form, line = (*COLUMNS[:-1], exhibit.value_name, *EXACT), request.format, request.line
+    if form in SEPARATORS and request.first:
         yield SEPARATORS[form].join(names) + "\n"
     for head_map in exhibit.maps:
         links = links_of(exhibit, head_map)
         for start in range(0, len(links), CHUNK):
             part = slice(start, start + CHUNK)
             chunk = Links(links.query[part], links.key[part], links.weight[part])
-            yield _rows_of(exhibit, head_map, chunk, line, form, names)
+            yield _rows_of(exhibit, head_map, chunk, line or 1, form, names)
 
 
 def _rows_of(
@@ -321,14 +317,13 @@ SHOW = Fields[ShownAs](
 JSON = JsonOutput((LINKS, SCORES), (SHOW,), rows_as_json=False)
 
 
-def json_chunks(exhibit: Exhibit, *, line: int | None = None) -> Iterator[str]:
+def json_chunks(exhibit: Exhibit, request: "OutputRequest") -> Iterator[str]:
     """An exhibit as one JSON object, some rows at a time, ended by a newline.
 
-    Args:
-        exhibit: what to write; see `_rows` for what its filters do.
-        line: the number of the input line; then the object stands on one line of its
-            own. Without it the object is spread over lines for a person to read.
+    With a line number the object stands on one line of its own; without it, it is spread over lines
+    for a person to read.
     """
+    line = request.line
     wrap = "\n" if line is None else ""
     gap = "\n" if line is None else " "
     yield "{" + wrap

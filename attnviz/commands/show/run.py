@@ -62,10 +62,10 @@ def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show)
         show = _legible(show, prepared.empty)
     if plan.choice is not None:
         return _show_heads(prepared, plan.choice, show)
-    captured = _recorded(prepared, plan.recorded)
+    captured = prepared.record(plan.recorded)
     choice = plan.pick(captured)
     if show.transforms.scores:
-        captured = _recorded(prepared, choice.heads, scores=True)
+        captured = prepared.record(choice.heads, scores=True)
     captured = captured.only(choice.heads)
     return _exhibit(_with_norms(prepared, captured, show), choice, show)
 
@@ -93,7 +93,7 @@ def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
     heads, keep = choice.heads, _reducing(prepared, choice.heads, show)
     rows = _rows(prepared, show)
     if keep is None:
-        captured = _recorded(prepared, heads, rows, scores=show.transforms.scores)
+        captured = prepared.record(heads, rows, scores=show.transforms.scores)
         return _exhibit(_with_norms(prepared, captured, show), choice, show)
     links = prepared.shape[0] * (show.needs.links or 0) * LINK_BYTES
     prepared.budget.check_patterns(heads, len(heads) * (links or PICTURE_BYTES))
@@ -111,18 +111,6 @@ def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
         finding = found(replace(shown, maps=strongest.maps()), heads[0]).finding
         return replace(shown, finding=finding)
     return found(shown, heads[0])
-
-
-def _recorded(
-    prepared: Prepared,
-    heads: Sequence[Head],
-    rows: tuple[int, ...] | None = None,
-    *,
-    scores: bool = False,
-) -> Capture:
-    keep = prepared.keeping(heads, rows)
-    prepared.run(heads, keep, rows, scores=scores)
-    return replace(prepared.blank(scores=scores), layers=keep.layers())
 
 
 def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
