@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from attnviz.builtin.evidence import acts_of, evidence
 from attnviz.errors import UsageError, option
 from attnviz.kit.prepare import HeadOptions, Prepared
 from attnviz.records.apply import whole_exhibit
-from attnviz.records.capture import Capture, FloatArray, IntArray, ModelIdentity, PatternBlock
+from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, Map, links_of
 from attnviz.records.heads import (
     Behaviour,
@@ -113,9 +112,17 @@ ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "senses", "adjectives", "
 
 def default_head(capture: Capture) -> Choice:
     """The head with the clearest pattern on this text, among the heads of the capture."""
-    acting = acting_heads(capture)
+    seen = evidence(capture) if capture.named_heads else {}
+    acting = [
+        named
+        for named in capture.named_heads
+        for behaviour, occasions in seen.items()
+        if behaviour == named.behaviour
+        and named.head in capture.heads
+        and acts_of(capture.weights(named.head), occasions)
+    ]
     if acting:
-        first = next(named for each in ORDER for named in acting if named.behaviour == each)
+        first = min(acting, key=lambda named: ORDER.index(named.behaviour))
         return Choice((first.head,), "acts", first)
     only = only_named(capture.named_heads)
     if only is not None and only.head in capture.heads:
@@ -128,80 +135,47 @@ def only_named(heads: Sequence[NamedHead]) -> NamedHead | None:
     return heads[0] if len(heads) == 1 and heads[0].behaviour not in ORDER else None
 
 
-def acting_heads(capture: Capture) -> tuple[NamedHead, ...]:
-    """The heads that show on this text what the card names them for."""
-    seen = evidence(capture) if capture.named_heads else {}
-    return tuple(
-        named
-        for named in capture.named_heads
-        for behaviour, occasions in seen.items()
-        if behaviour == named.behaviour
-        and named.head in capture.heads
-        and acts_of(capture.weights(named.head), occasions)
-    )
-
-
-# The most telling head of a model whose card names none. Its generic score is the mean over the
+# The most telling head of a model whose card names none. Its generic score is the sum over the
 # queries of the largest weight on a key that is neither the query itself, nor the token just
-# before it, nor the first token (a sink); for an answer, the mean weight on keys that are the token
+# before it, nor the first token (a sink); for an answer, the weight on keys that are the token
 # written.
 
 
 @dataclass
 class FindTellingHead:
-    """Consumes the rows of a run, and finds its most telling head."""
+    """Consumes the rows of a run, sums the measure of each head, and finds the most telling one."""
 
     causal: bool
-    _sums: dict[Head, float] = field(default_factory=dict)
+    sums: dict[Head, float] = field(default_factory=dict)
 
     def __call__(self, block: PatternBlock) -> None:
-        sums = _strongest_away(block.weights, block.queries, causal=self.causal).sum(axis=1)
-        for head, total in zip(block.heads, sums.tolist(), strict=True):
-            at = Head(block.layer, head)
-            self._sums[at] = self._sums.get(at, 0.0) + total
+        distance = block.queries[:, None] - np.arange(block.weights.shape[2])
+        away = distance > 1 if self.causal else np.abs(distance) > 1
+        away[:, 0] = False
+        strongest = np.where(away, block.weights, np.float32(0)).max(axis=2)  # (heads, rows)
+        for number, total in zip(block.heads, strongest.sum(axis=1).tolist(), strict=True):
+            head = Head(block.layer, number)
+            self.sums[head] = self.sums.get(head, 0.0) + total
 
     def highest(self) -> Head:
         """The head with the highest measure; ties go to the earliest head."""
-        return max(sorted(self._sums), key=lambda head: self._sums[head])
-
-
-def how_telling(weights: FloatArray, *, causal: bool = True) -> float:
-    """The measure of one pattern (n, n), from 0 to 1; 0 where the text is too short to tell."""
-    queries = np.arange(len(weights))
-    able = _away_from(queries, weights.shape[1], causal=causal).any(axis=1)
-    strongest = _strongest_away(weights[None], queries, causal=causal)[0]
-    return float(strongest[able].mean()) if able.any() else 0.0
+        return max(sorted(self.sums), key=lambda head: self.sums[head])
 
 
 def most_telling_head(capture: Capture) -> Head:
     """The head with the highest measure; ties go to the earliest head."""
-    if capture.kind == "answer":
-        measured = [_how_copying(capture, capture.weights(head)) for head in capture.heads]
-    else:
-        measured = [how_telling(capture.weights(h), causal=capture.causal) for h in capture.heads]
-    return capture.heads[int(np.argmax(measured))]
-
-
-def _how_copying(capture: Capture, weights: FloatArray) -> float:
-    """The mean weight of an answer's tokens on keys that are the same token: those it copies."""
-    keys = np.array([token.id for token in capture.key_tokens])
-    new = np.array([token.id for token in capture.query_tokens])
-    return float((weights * (keys == new[:, None])).sum(axis=1).mean())
-
-
-def _away_from(queries: IntArray, n: int, *, causal: bool) -> NDArray[np.bool_]:
-    """(rows, n), True on keys that count: not near the query, not the first, not masked."""
-    distance = queries[:, None] - np.arange(n)
-    away = distance > 1 if causal else np.abs(distance) > 1
-    away[:, 0] = False
-    return away
-
-
-def _strongest_away(weights: FloatArray, queries: IntArray, *, causal: bool) -> FloatArray:
-    """(heads, rows), the largest weight of each row of (heads, rows, n) on a key that counts."""
-    away = _away_from(queries, weights.shape[2], causal=causal)
-    strongest: FloatArray = np.where(away, weights, np.float32(0)).max(axis=2)
-    return strongest
+    find, queries = FindTellingHead(capture.causal), np.arange(len(capture.query_tokens))
+    keys, new = (
+        np.array([token.id for token in tokens])
+        for tokens in (capture.key_tokens, capture.query_tokens)
+    )
+    for head in capture.heads:
+        weights = capture.weights(head)
+        if capture.kind == "answer":
+            find.sums[head] = float((weights * (keys == new[:, None])).sum())
+        else:
+            find(PatternBlock(head.layer, (head.head,), queries, weights[None]))
+    return find.highest()
 
 
 # What a head does on a text: the clearest rows of the behaviour for which it was picked; else what
