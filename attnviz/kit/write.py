@@ -12,6 +12,20 @@ from typing import BinaryIO
 from attnviz.errors import OutputError, option
 
 ELSEWHERE = "choose another place"
+ERRORS = {
+    errno.ENOSPC: ("no space is left to write {}", f"make room, or {ELSEWHERE}"),
+    errno.EDQUOT: ("no space is left to write {}", f"make room, or {ELSEWHERE}"),
+    errno.ENAMETOOLONG: (
+        "the name {} is too long",
+        f"choose a shorter one with {option('output')}",
+    ),
+    errno.ENOTDIR: ("{} is inside something that is not a folder", ELSEWHERE),
+    errno.EEXIST: ("{} is not a folder", ELSEWHERE),
+    errno.EACCES: ("there is no permission to write {}", ELSEWHERE),
+    errno.EPERM: ("there is no permission to write {}", ELSEWHERE),
+    errno.EROFS: ("{} lies on a disk that is read-only", ELSEWHERE),
+}
+"""What is wrong with a path, and what to do, for each error of a system."""
 LINKS_AT_MOST = 40  # as the Linux kernel
 
 
@@ -33,13 +47,14 @@ def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
             _fill(path, sink, chunks)
         return
     target = Path(os.path.realpath(path))
-    mode = None if old is None else old.st_mode
     temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}.tmp")
     try:
         with as_output_error(path):
             descriptor, named = _created(temporary)
         with os.fdopen(descriptor, "wb", buffering=0) as sink:
-            _set_mode(descriptor, mode)
+            if old is not None:
+                with contextlib.suppress(OSError):  # a file system without permissions
+                    os.chmod(descriptor, stat.S_IMODE(old.st_mode))
             _fill(path, sink, chunks)
             with as_output_error(path):
                 os.fsync(descriptor)
@@ -128,15 +143,8 @@ def check_folder(path: Path) -> None:
 
 def make_folder(path: Path) -> None:
     """Make a folder, and those that it lies in, where they are not there."""
-    missing = []
     with as_output_error(path):
-        while not path.exists():
-            missing.append(path)
-            path = path.parent
-        if not path.is_dir():
-            raise OutputError(f"{str(path)!r} is not a folder", ELSEWHERE)
-        for folder in reversed(missing):
-            folder.mkdir(exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
 
 
 def is_terminal(path: Path) -> bool:
@@ -173,12 +181,6 @@ def _is_device(path: Path, old: os.stat_result | None) -> bool:
     return False
 
 
-def _set_mode(descriptor: int, mode: int | None) -> None:
-    if mode is not None:
-        with contextlib.suppress(OSError):  # a file system without permissions
-            os.chmod(descriptor, stat.S_IMODE(mode))
-
-
 def _fill(path: Path, sink: BinaryIO, chunks: Iterable[bytes]) -> None:
     """Write the chunks; an error of the code that makes them passes as it is."""
     for chunk in chunks:
@@ -206,27 +208,10 @@ def as_output_error(path: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise _sentence(repr(str(path)), error) from error
-
-
-def _sentence(shown: str, error: OSError | ValueError) -> OutputError:
-    code = error.errno if isinstance(error, OSError) else errno.EINVAL
-    match code:
-        case errno.ENOSPC | errno.EDQUOT:
-            return OutputError(f"no space is left to write {shown}", "make room, or " + ELSEWHERE)
-        case errno.ENAMETOOLONG:
-            return OutputError(
-                f"the name {shown} is too long", f"choose a shorter one with {option('output')}"
-            )
-        case errno.ENOTDIR:
-            return OutputError(f"{shown} is inside something that is not a folder", ELSEWHERE)
-        case errno.EACCES | errno.EPERM:
-            return OutputError(f"there is no permission to write {shown}", ELSEWHERE)
-        case errno.EROFS:
-            return OutputError(f"{shown} lies on a disk that is read-only", ELSEWHERE)
-        case _:
-            why = os.strerror(code).lower() if code else str(error)
-            return OutputError(f"{shown} cannot be written: {why}", ELSEWHERE)
+        code = error.errno if isinstance(error, OSError) else errno.EINVAL
+        why = os.strerror(code).lower() if code else str(error)
+        wrong, hint = ERRORS.get(code or 0, (f"{{}} cannot be written: {why}", ELSEWHERE))
+        raise OutputError(wrong.replace("{}", repr(str(path))), hint) from error
 
 
 # Writing chunks to an open stream, such as standard output.
