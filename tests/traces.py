@@ -27,7 +27,7 @@ def check_trace(found: HeadTrace, captured: FloatArray) -> None:
     np.testing.assert_allclose(t["contributions"].sum(axis=0), t["added"], atol=1e-4, rtol=1e-5)
     np.testing.assert_allclose(t["weighted"], t["pattern"][query][:, None] * t["v"], atol=1e-6)
     np.testing.assert_allclose(
-        t["added"], found.factor * t["z"][query] @ t["w_o"], atol=1e-4, rtol=1e-5
+        t["added"], found.kinds.factor * t["z"][query] @ t["w_o"], atol=1e-4, rtol=1e-5
     )
     np.testing.assert_array_equal(found.unmasked[allowed], found.scores[allowed])
     total = t["x"][query] + t["attention_added"] + t.get("cross_added", 0) + t["mlp_out"]

@@ -277,11 +277,7 @@ METRICS: Mapping[str, Metric] = by_name(
 
 @dataclass(frozen=True)
 class Role:
-    """What a head is called when a metric reaches a threshold: `induction`, as induction ≥ 0.4.
-
-    `rows`: how many rows must be able to show it. With fewer, a head would reach the threshold by
-    chance.
-    """
+    """What a head is called when a metric reaches a threshold over enough `rows`."""
 
     name: str
     metric: str
@@ -314,7 +310,7 @@ class Estimate:
     @classmethod
     def of(cls, values: Sequence[float]) -> "Estimate":
         """The mean of some samples, at least one."""
-        error = float(np.std(values, ddof=1)) / sqrt(len(values)) if len(values) > 1 else None
+        error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
         return cls(fmean(values), error)
 
 
@@ -325,11 +321,7 @@ def descending(value: float) -> float:
 
 @dataclass(frozen=True)
 class HeadMetrics:
-    """All metrics of a head.
-
-    `role` is None where no threshold was reached, over enough rows; `named` holds the behaviours
-    that the model's card names the head for.
-    """
+    """All metrics of a head; `named`: the behaviours that the model's card names it for."""
 
     head: Head
     metrics: Mapping[str, Estimate]
@@ -341,10 +333,10 @@ class HeadMetrics:
 class HeadReport:
     """The metrics of a model's heads, over a text or a probe.
 
-    `capture` is the run that was measured, without its patterns; `probe` names the convention by
-    which a probe was measured, and is empty for a text; `sinks` of all `measured` heads put
-    more than 0.3 of their weight on the first token; `heads` may be some of them. `untold` are the
-    roles that were measured over too few rows, and over how many.
+    `capture`: the run, without its patterns. `probe`: the convention by which a probe was measured;
+    empty for a text. `sinks` of all `measured` heads, of which `heads` may be some, put more than
+    0.3 of their weight on the first token. `untold`: the roles that were measured over too few
+    rows, and over how many.
     """
 
     capture: Capture
@@ -357,11 +349,7 @@ class HeadReport:
 
 @dataclass
 class MeasureHeads:
-    """Consumes the rows of a run, and measures every head.
-
-    `causal`: whether a query sees only itself and earlier tokens; `dropped`: the keys that were
-    removed, which no query sees.
-    """
+    """Consumes the rows of a run, and measures every head; no query sees `dropped` keys."""
 
     marks: Marks
     causal: bool
@@ -402,18 +390,12 @@ def role_of(metrics: Mapping[str, Estimate], rows: Mapping[str, int]) -> Role | 
 
 def untold_roles(rows: Mapping[str, int]) -> tuple[tuple[Role, int], ...]:
     """The roles that some rows could show, but too few: each with their number."""
-    counted = ((role, rows[role.metric]) for role in ROLES)
-    return tuple((role, count) for role, count in counted if 0 < count < role.rows)
+    return tuple((r, rows[r.metric]) for r in ROLES if 0 < rows[r.metric] < r.rows)
 
 
 def estimates(samples: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
     """The mean of each metric over samples, with its standard error where there are several."""
-    means = {}
-    for metric in METRICS:
-        values = [sample[metric] for sample in samples]
-        error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
-        means[metric] = Estimate(fmean(values), error)
-    return means
+    return {name: Estimate.of([sample[name] for sample in samples]) for name in METRICS}
 
 
 # What the attention of windows of text adds up to, as `models/` hands it over.

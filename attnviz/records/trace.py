@@ -7,7 +7,7 @@ rows (x·W).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,8 +73,7 @@ class Worked:
 
     def arrays(self) -> dict[str, DoubleArray]:
         """Every array by name, in the order of the calculation."""
-        values = vars(self.given) | vars(self)
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        return _arrays(vars(self.given) | vars(self))
 
 
 Residual: TypeAlias = Literal["plain", "normed", "mixed"]
@@ -220,11 +219,6 @@ class HeadTrace:
     logits: FloatArray | None = None
 
     @property
-    def factor(self) -> float:
-        """The factor on attention's output before it is added to the stream."""
-        return self.kinds.factor
-
-    @property
     def read(self) -> FloatArray:
         """(n_k, d): the input of keys and values."""
         return self.normed if self.source is None else self.source
@@ -236,13 +230,13 @@ class HeadTrace:
 
     @property
     def weighted(self) -> FloatArray:
-        """(n_k, d_k): each key's weight times its value, for the query."""
+        """(n_k, d_k): each key's weight times its value."""
         return np.asarray(self.pattern[self.query][:, None] * self.v, dtype=np.float32)
 
     @property
     def contributions(self) -> FloatArray:
         """(n_k, d): the weighted values times W_O."""
-        return np.asarray(self.factor * (self.weighted @ self.w_o.weight), dtype=np.float32)
+        return np.asarray(self.kinds.factor * (self.weighted @ self.w_o.weight), dtype=np.float32)
 
     @property
     def added(self) -> FloatArray:
@@ -253,7 +247,7 @@ class HeadTrace:
     def output_bias(self) -> FloatArray | None:
         """(d): b_O as it is added; None where there is none."""
         bias = self.w_o.bias
-        return None if bias is None else np.asarray(self.factor * bias, dtype=np.float32)
+        return None if bias is None else np.asarray(self.kinds.factor * bias, dtype=np.float32)
 
     @property
     def merge_error(self) -> float:
@@ -302,7 +296,11 @@ class EmbeddingTrace:
 
     def arrays(self) -> dict[str, FloatArray]:
         """Every array by name, in the order of the calculation."""
-        return {n: value for n, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return _arrays(vars(self))
+
+
+def _arrays(values: Mapping[str, object]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
 
 # The result of a verification.

@@ -268,10 +268,10 @@ def _values(sheet: HeadSheet) -> None:
 def _value_up(sheet: HeadSheet) -> None:
     t = sheet.trace
     sheet.heading(5, "What the head adds to the residual stream")
-    factor = _times(t.factor)
+    factor = _times(t.kinds.factor)
     sheet.product("ΔE", ("z", t.z[t.query]), ("W_O", t.w_o.weight), factor=factor)
     if factor:
-        sheet.say(f"This model multiplies the output of attention by {t.factor:.4g}.")
+        sheet.say(f"This model multiplies the output of attention by {t.kinds.factor:.4g}.")
     if t.kinds.residual != "plain":
         sheet.say("A norm follows, so the stream receives a normalised sum: see step 7.")
     sheet.say(
@@ -313,8 +313,8 @@ def _merged(sheet: HeadSheet) -> None:
         f"({heads * d_v}, {d}) = ({n}, {d})",
         f"W_Oᵀ·mergedᵀ{b_o and ' + b_Oᵀ'}   ({d}, {heads * d_v})·({heads * d_v}, {n}) = ({d}, {n})",
     )
-    if t.factor != 1:
-        sheet.say(f"All of it is multiplied by {t.factor:.4g} in this model:")
+    if t.kinds.factor != 1:
+        sheet.say(f"All of it is multiplied by {t.kinds.factor:.4g} in this model:")
     sheet.say(
         "Multiplying the concatenated heads by W_O gives the sum of each head times its slice:"
     )
