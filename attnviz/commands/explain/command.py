@@ -1,5 +1,6 @@
 """`attnviz explain`: one head's calculation, number by number."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
@@ -31,15 +32,15 @@ from attnviz.records.trace import HeadTrace, Initialisation, Similarity, Way
 if TYPE_CHECKING:
     from attnviz.models.scratch.lessons import EmbeddingModel
 
-STEPS, EXAMPLES = "The steps", "Examples without a model"
+steps_option = partial(panel_option, "The steps")
+example_option = partial(panel_option, "Examples without a model")
 OnlySteps: TypeAlias = Annotated[
     str | None,
-    panel_option(STEPS, "--only", metavar="STEPS", help="Show only these steps: 3, 2,3 or 2-4."),
+    steps_option("--only", metavar="STEPS", help="Show only these steps: 3, 2,3 or 2-4."),
 ]
 Digits: TypeAlias = Annotated[
     int | None,
-    panel_option(
-        STEPS,
+    steps_option(
         "--digits",
         metavar="N",
         min=0,
@@ -49,21 +50,17 @@ Digits: TypeAlias = Annotated[
     ),
 ]
 TokenColumns: TypeAlias = Annotated[
-    bool,
-    panel_option(
-        STEPS, "--columns", help="Also show tokens as columns (Wᵀ·xᵀ), as some lessons do."
-    ),
+    bool, steps_option("--columns", help="Also show tokens as columns (Wᵀ·xᵀ), as some lessons do.")
 ]
 AsLookup: TypeAlias = Annotated[
     bool,
-    panel_option(
-        STEPS, "--as-lookup", help="Show the row as a look-up in a database: query, keys, values."
+    steps_option(
+        "--as-lookup", help="Show the row as a look-up in a database: query, keys, values."
     ),
 ]
 ComparedBy: TypeAlias = Annotated[
     Similarity | None,
-    panel_option(
-        STEPS,
+    steps_option(
         "--similarity",
         help="How query and key are compared: q·k, q·k/√d_k, x·(W_Q·W_Kᵀ)·xᵀ, or a kernel of "
         "their distance. For a model, x is taken after its norm, without biases or scaling.",
@@ -71,8 +68,7 @@ ComparedBy: TypeAlias = Annotated[
 ]
 WorkedExample: TypeAlias = Annotated[
     ExampleName | None,
-    panel_option(
-        EXAMPLES,
+    example_option(
         "--example",
         help="three-inputs: attention by hand, in whole numbers. multi-head: 楚留香 through "
         "three heads with random weights.",
@@ -81,8 +77,7 @@ WorkedExample: TypeAlias = Annotated[
 OwnMatrices: TypeAlias = Annotated[
     FilePath | None,
     Cli(Path | None),
-    panel_option(
-        EXAMPLES,
+    example_option(
         "--matrices",
         metavar="FILE.json",
         help="Your own x, w_query, w_key and w_value; optionally w_output, heads and labels "
@@ -91,12 +86,11 @@ OwnMatrices: TypeAlias = Annotated[
 ]
 Init: TypeAlias = Annotated[
     Initialisation,
-    panel_option(EXAMPLES, "--init", help="The distribution of multi-head's random weights."),
+    example_option("--init", help="The distribution of multi-head's random weights."),
 ]
 Seed: TypeAlias = Annotated[
     int,
-    panel_option(
-        EXAMPLES,
+    example_option(
         "--seed",
         metavar="N",
         min=0,
@@ -106,9 +100,7 @@ Seed: TypeAlias = Annotated[
 ]
 Rounded: TypeAlias = Annotated[
     bool,
-    panel_option(
-        EXAMPLES, "--rounded", help="Round the softmax to one decimal, as one does on paper."
-    ),
+    example_option("--rounded", help="Round the softmax to one decimal, as one does on paper."),
 ]
 
 

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, ParamSpec, TypeAlias
 
@@ -36,51 +36,39 @@ from attnviz.records.apply import whole_exhibit
 from attnviz.records.tokens import Chat, Sampling
 from attnviz.records.transforms import How
 
-ANSWER = "The answer"
+answer_option = partial(panel_option, "The answer")
 WHOLE = ("npz", "html")
 """Formats that hold the rows of each head."""
 Docs: TypeAlias = Annotated[
     Mapping[str, str] | None,
     Cli(list[Path] | None),
-    panel_option(
-        g.TEXT, "--doc", metavar="FILE", help="A document before the question. Repeatable."
-    ),
+    g.text_option("--doc", metavar="FILE", help="A document before the question. Repeatable."),
 ]
 NamedParts: TypeAlias = Annotated[
     Sequence[str],
     Cli(list[str] | None),
-    panel_option(
-        g.TEXT,
+    g.text_option(
         "--segment",
         metavar="NAME=WHERE",
         help="A named part of the prompt: NAME=/regular expression/ or NAME=START:END. Repeatable.",
     ),
 ]
 CutBy: TypeAlias = Annotated[
-    By | None,
-    panel_option(g.TEXT, "--by", help="Cut the prompt into segments.", show_default="sentence"),
+    By | None, g.text_option("--by", help="Cut the prompt into segments.", show_default="sentence")
 ]
 GivenAnswer: TypeAlias = Annotated[
     str | None,
-    panel_option(
-        ANSWER, "--target", metavar="TEXT", help="Read this answer instead of writing one."
-    ),
+    answer_option("--target", metavar="TEXT", help="Read this answer instead of writing one."),
 ]
 MaxNewTokens: TypeAlias = Annotated[
     int,
-    panel_option(
-        ANSWER,
-        "--max-new-tokens",
-        metavar="N",
-        min=1,
-        max=g.LARGEST_SEED,
-        help="The most tokens to write.",
+    answer_option(
+        "--max-new-tokens", metavar="N", min=1, max=g.LARGEST_SEED, help="The most tokens to write."
     ),
 ]
 Temperature: TypeAlias = Annotated[
     float,
-    panel_option(
-        ANSWER,
+    answer_option(
         "--temperature",
         metavar="T",
         min=0.0,
@@ -90,8 +78,7 @@ Temperature: TypeAlias = Annotated[
 ]
 TopP: TypeAlias = Annotated[
     float,
-    panel_option(
-        ANSWER,
+    answer_option(
         "--top-p",
         metavar="P",
         min=0.0,
@@ -101,29 +88,21 @@ TopP: TypeAlias = Annotated[
 ]
 SamplingSeed: TypeAlias = Annotated[
     int,
-    panel_option(
-        ANSWER,
-        "--seed",
-        metavar="N",
-        min=0,
-        max=g.LARGEST_SEED,
-        help="The random seed of the sampling.",
+    answer_option(
+        "--seed", metavar="N", min=0, max=g.LARGEST_SEED, help="The random seed of the sampling."
     ),
 ]
 Stop: TypeAlias = Annotated[
     Sequence[str],
     Cli(list[str] | None),
-    panel_option(
-        ANSWER,
+    answer_option(
         "--stop",
         metavar="TEXT",
         help="End the answer after this text. Repeatable.",
         show_default="what the model's card says",
     ),
 ]
-JoinedBy: TypeAlias = Annotated[
-    How, panel_option(g.HEADS, "--reduce", help="How the heads are joined.")
-]
+JoinedBy: TypeAlias = Annotated[How, g.heads_option("--reduce", help="How the heads are joined.")]
 
 
 def _segments_once(call: Arguments) -> None:
@@ -241,8 +220,7 @@ class AnswerLooks(g.Canvas):
     rows: Annotated[
         RowUnit,
         g.look_option(
-            "--rows",
-            help="What a row is: a part of the answer, or the whole answer in one head.",
+            "--rows", help="What a row is: a part of the answer, or the whole answer in one head."
         ),
     ] = "sentence"
     view: Annotated[
@@ -264,8 +242,7 @@ class AnswerLooks(g.Canvas):
     ] = None
     check: Annotated[
         bool,
-        panel_option(
-            ANSWER,
+        answer_option(
             "--check",
             help="Also delete one segment after another, and measure how much less probable the "
             "answer becomes.",
@@ -275,8 +252,7 @@ class AnswerLooks(g.Canvas):
 
 ChatFile: TypeAlias = Annotated[
     Path | None,
-    panel_option(
-        g.TEXT,
+    g.text_option(
         "--chat",
         metavar="FILE",
         help="Messages with roles (JSON), put through the model's own chat template.",
@@ -295,8 +271,7 @@ def command_line(
     *,
     text: g.TextIn,
     lines: Annotated[
-        bool,
-        panel_option(g.TEXT, "--lines", help="Treat each line of the input as a separate prompt."),
+        bool, g.text_option("--lines", help="Treat each line of the input as a separate prompt.")
     ] = False,
     chat: ChatFile = None,
     model: g.WhichModel,

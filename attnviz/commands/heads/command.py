@@ -1,6 +1,7 @@
 """`attnviz heads`: each head in numbers, and the role that follows."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -31,19 +32,17 @@ from attnviz.records.metrics import MetricName, RoleName
 if TYPE_CHECKING:
     from attnviz.commands.show.capture import AttentionCapture
 
-PROBE = "The probe"
+probe_option = partial(panel_option, "The probe")
 OnProbe: TypeAlias = Annotated[
     bool,
-    panel_option(
-        PROBE,
+    probe_option(
         "--probe",
         help="Measure on a random sequence, repeated. This is the default without a text.",
     ),
 ]
 OfRetrieval: TypeAlias = Annotated[
     bool,
-    panel_option(
-        PROBE,
+    probe_option(
         "--retrieval",
         help="Measure which heads copy from a long text (a needle in a haystack of random "
         "tokens), and remember them for attnviz generate.",
@@ -51,8 +50,7 @@ OfRetrieval: TypeAlias = Annotated[
 ]
 OfCircuits: TypeAlias = Annotated[
     bool,
-    panel_option(
-        PROBE,
+    probe_option(
         "--circuits",
         help="From the weights alone: which heads copy (OV circuit), and which compose.",
     ),
@@ -60,8 +58,7 @@ OfCircuits: TypeAlias = Annotated[
 Labels: TypeAlias = Annotated[
     FilePath | Iterable[Mapping[str, Any]] | None,
     Cli(Path | None),
-    panel_option(
-        g.TEXT,
+    g.text_option(
         "--labels",
         metavar="FILE",
         help="Score the heads on labelled links: JSON lines with a text and the keys that its "
@@ -70,41 +67,30 @@ Labels: TypeAlias = Annotated[
 ]
 ProbeConvention: TypeAlias = Annotated[
     Literal["second", "whole"],
-    panel_option(
-        PROBE,
+    probe_option(
         "--convention",
         help="second: means over the rows of the second copy. whole: means over whole diagonals, "
         "as in TransformerLens.",
     ),
 ]
 ProbeLength: TypeAlias = Annotated[
-    int,
-    panel_option(
-        PROBE, "--length", metavar="N", min=2, help="The number of tokens in the sequence."
-    ),
+    int, probe_option("--length", metavar="N", min=2, help="The number of tokens in the sequence.")
 ]
 Samples: TypeAlias = Annotated[
-    int,
-    panel_option(
-        PROBE, "--samples", metavar="N", min=1, max=10_000, help="The number of sequences."
-    ),
+    int, probe_option("--samples", metavar="N", min=1, max=10_000, help="The number of sequences.")
 ]
 ProbeSeed: TypeAlias = Annotated[
-    int,
-    panel_option(PROBE, "--seed", metavar="N", min=0, max=g.LARGEST_SEED, help="The random seed."),
+    int, probe_option("--seed", metavar="N", min=0, max=g.LARGEST_SEED, help="The random seed.")
 ]
 SortBy: TypeAlias = Annotated[
     MetricName | None,
-    panel_option(
-        g.LOOK, "--sort", help="Sort by this metric, largest first. Default: by layer and head."
-    ),
+    g.look_option("--sort", help="Sort by this metric, largest first. Default: by layer and head."),
 ]
 TopHeads: TypeAlias = Annotated[
-    int | None,
-    panel_option(g.LOOK, "--top", metavar="K", min=1, help="Show only the first K heads."),
+    int | None, g.look_option("--top", metavar="K", min=1, help="Show only the first K heads.")
 ]
 OfRole: TypeAlias = Annotated[
-    RoleName | None, panel_option(g.LOOK, "--role", help="Show only heads with this role.")
+    RoleName | None, g.look_option("--role", help="Show only heads with this role.")
 ]
 
 DRAWN = "convention length samples seed"
