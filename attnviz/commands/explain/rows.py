@@ -40,14 +40,7 @@ from attnviz.records.rows import (
     list_of,
     object_fields,
 )
-from attnviz.records.trace import (
-    EmbeddingTrace,
-    HeadTrace,
-    OtherRow,
-    Predicted,
-    Similarity,
-    Worked,
-)
+from attnviz.records.trace import EmbeddingTrace, HeadTrace, OtherRow, Predicted, Similarity, Worked
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
