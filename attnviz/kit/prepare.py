@@ -237,7 +237,21 @@ def _prepared(
     max_memory: int | None,
 ) -> Prepared:
     queries, keys = rows_and_columns(model.kind, source, target)
-    empty = Capture(
+    empty = empty_capture(model, text, source, queries, keys, written)
+    budget = Budget(model, (len(queries), len(keys)), max_memory)
+    return Prepared(model, source, target, empty, budget)
+
+
+def empty_capture(
+    model: "LoadedModel",
+    text: str,
+    source: Sequence[Token],
+    queries: tuple[Token, ...],
+    keys: tuple[Token, ...],
+    written: str = "",
+) -> Capture:
+    """The capture of a run over the source, without any pattern."""
+    return Capture(
         text=text,
         query_tokens=queries,
         key_tokens=keys,
@@ -253,8 +267,6 @@ def _prepared(
         named_heads=model.card.heads,
         unknown_words=unknown_words(model, text, source, written),
     )
-    budget = Budget(model, (len(queries), len(keys)), max_memory)
-    return Prepared(model, source, target, empty, budget)
 
 
 def verify(

@@ -1,5 +1,6 @@
 """An answer, and the parts that it is made of: tokens, words and sentences."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,7 +16,7 @@ from attnviz.records.capture import Capture, FloatArray, IntArray
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head, listed
 from attnviz.records.positions import groups_of
-from attnviz.records.tokens import Segment, Token, segment_of
+from attnviz.records.tokens import Segment, Token
 from attnviz.records.transforms import How
 
 KeyKind: TypeAlias = Literal["sink", "segment", "special", "answer"]
@@ -153,17 +154,17 @@ def _lookback(capture: Capture, weights: FloatArray) -> float:
 
 
 def columns_of_prompt(
-    tokens: Sequence[Token], segments: Sequence[Segment], text: str, *, crossed: bool, sinks: bool
+    of: Sequence[int | None], segments: Sequence[Segment], *, crossed: bool, sinks: bool
 ) -> tuple[KeyGroup, ...]:
     """The sink, the segments in order that have tokens, and special tokens; each key is in one.
 
-    `text`: the prompt, or a text that begins with it. `crossed`: the answer attends to its source,
-    whose first token is no sink. `sinks`: the model has a learned sink.
+    `of`: for each token the number of its segment; None for a special token. `crossed`: the answer
+    attends to its source, whose first token is no sink. `sinks`: the model has a learned sink.
     """
     first = 0 if crossed else 1
-    keys: dict[int | None, list[int]] = {}
-    for key, segment in enumerate(segment_of(tokens[first:], segments, text), start=first):
-        keys.setdefault(segment, []).append(key)
+    keys = defaultdict[int | None, list[int]](list)
+    for key, segment in enumerate(of[first:], start=first):
+        keys[segment].append(key)
     columns: list[tuple[str, KeyKind, Sequence[int]]] = [
         (each.name, "segment", keys[i]) for i, each in enumerate(segments) if i in keys
     ]

@@ -32,15 +32,14 @@ from attnviz.kit.prepare import (
     Budget,
     HeadOptions,
     TextOptions,
+    empty_capture,
     encode,
     fit,
     loss_of,
-    unknown_words,
 )
 from attnviz.records.capture import Capture, FloatArray, LayerPattern, PatternBlock, Wanted
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head, by_layer, choose_heads
-from attnviz.records.rows import versions_now
 from attnviz.records.tokens import (
     RESTS,
     TEMPLATE,
@@ -63,32 +62,32 @@ class KeepRows:
     """Keeps each new token's row: of the heads joined, or of each head.
 
     `rows`: for each new token (1 or heads, keys). `how`: None keeps each head. `keys`: the number
-    of keys in the row of a new token. `first`: the query whose row belongs to the first one.
+    of keys in the first row, and how many more there are in each later one. `first`: the query
+    whose row belongs to the first one.
     """
 
     heads: tuple[Head, ...]
     how: How | None
-    keys: Callable[[int], int]
+    keys: tuple[int, int]
     first: int = 0
     rows: list[FloatArray] = field(default_factory=list)
 
     def __call__(self, block: PatternBlock) -> None:
-        places, kept = self._kept(block)
+        places, weights = [0], block.weights
+        if self.how is None:
+            places = [self.heads.index(Head(block.layer, head)) for head in block.heads]
+        elif self.how == "max":
+            weights = weights.max(axis=0, keepdims=True)
+        else:
+            weights = weights.sum(axis=0, keepdims=True) / len(self.heads)
+        prompt, more = self.keys
         for i, query in enumerate((block.queries - self.first).tolist()):
-            seen = kept[:, i, : self.keys(query)]
+            seen = weights[:, i, : prompt + more * query]
             if query == len(self.rows):
                 size = 1 if self.how else len(self.heads)
                 self.rows.append(np.zeros((size, seen.shape[1]), np.float32))
             row = self.rows[query]
             row[places] = np.maximum(row[places], seen) if self.how == "max" else row[places] + seen
-
-    def _kept(self, block: PatternBlock) -> tuple[list[int], FloatArray]:
-        """The places of a block's rows, and the rows (1 or heads, queries, keys)."""
-        if self.how is None:
-            return [self.heads.index(Head(block.layer, h)) for h in block.heads], block.weights
-        if self.how == "max":
-            return [0], block.weights.max(axis=0, keepdims=True)
-        return [0], block.weights.sum(axis=0, keepdims=True) / len(self.heads)
 
 
 @dataclass(frozen=True)
@@ -157,9 +156,9 @@ class Writing:
 class Answering:
     """A prompt that its model can answer, and the heads to keep of the answer.
 
-    `choice`: the heads; `how`: the way in which their rows are joined. `room`: how many new tokens
-    fit into the model's context, where fewer than asked for do. `each_head`: the rows of each head
-    are also kept apart.
+    `target`: the ids of an answer that is given. `choice`: the heads; `how`: the way in which their
+    rows are joined. `room`: how many new tokens fit into the model's context, where fewer than
+    asked for do. `each_head`: the rows of each head are also kept apart.
     """
 
     model: "LoadedModel"
@@ -167,6 +166,7 @@ class Answering:
     tokens: tuple[Token, ...]
     left_out: tuple[int, int]
     writing: Writing
+    target: Sequence[int] | None
     choice: Choice
     how: How
     budget: Budget
@@ -176,7 +176,7 @@ class Answering:
     @property
     def model_notes(self) -> tuple[str, ...]:
         """Notes on every answer of this model, unless the answer is given."""
-        if self.writing.target is not None:
+        if self.target is not None:
             return ()
         self.model.require("generate")
         if self.model.beams <= 1:
@@ -187,7 +187,7 @@ class Answering:
     @property
     def read(self) -> Capture:
         """The capture of what the model reads before it answers, without any pattern, for notes."""
-        blank = self._blank(self.tokens, self.tokens, self.prompt.text, "")
+        blank = self._blank(self.tokens, self.tokens, self.prompt.text)
         return replace(blank, loss=loss_of(self.model, self.tokens))
 
     @property
@@ -199,12 +199,30 @@ class Answering:
     @property
     def empty_notes(self) -> tuple[str, ...]:
         """A sentence for each segment that has no token of its own."""
-        filled = set(segment_of(self.tokens, self.prompt.segments, self.prompt.text))
         return tuple(
             f"no token begins in the segment {each.name!r}, so nothing is counted for it"
             for i, each in enumerate(self.prompt.segments)
-            if each.name not in RESTS and i not in filled
+            if each.name not in RESTS and i not in self._segments
         )
+
+    @cached_property
+    def _segments(self) -> list[int | None]:
+        """For each token the number of its segment; None for a special token."""
+        return segment_of(self.tokens, self.prompt.segments, self.prompt.text)
+
+    @cached_property
+    def _columns(self) -> tuple[KeyGroup, ...]:
+        return columns_of_prompt(
+            self._segments, self.prompt.segments, crossed=self._crossed, sinks=self.model.sinks
+        )
+
+    @property
+    def _crossed(self) -> bool:
+        return self.model.kind == "cross"
+
+    @property
+    def _ids(self) -> list[int]:
+        return [token.id for token in self.tokens]
 
     def write(self, tell: Tell) -> None:
         """Tell of each of the answer's tokens with its row: as it is written, or read.
@@ -212,24 +230,33 @@ class Answering:
         Raises:
             ModelError: there is no room for the rows.
         """
-        rows = len(self.choice.heads) if self.each_head else 1
-        kept = 4 * rows * self.writing.sampling.most * self.budget.shape[1]
-        self.budget.check(kept, "shorten the prompt, or ask for fewer new tokens")
-        if self.writing.target is not None:
-            for new in self._read_target(self.writing.target):
-                tell(new)
+        heads = self.choice.heads
+        kept = 4 * (len(heads) if self.each_head else 1) * self.writing.sampling.most
+        what = "shorten the prompt, or ask for fewer new tokens"
+        self.budget.check(kept * self.budget.shape[1], what)
+        first = len(self.tokens) - 1 if self.target is not None and not self._crossed else 0
+        grow = (len(self.tokens), 0 if self._crossed else 1)
+        keep = KeepRows(heads, None if self.each_head else self.how, grow, first)
+        if self.target is not None:  # read in one pass
+            ids, new = self._ids, list(self.target)
+            read, target = (ids, new) if self._crossed else ([*ids, *new[:-1]], [])
+            queries = None if self._crossed else tuple(range(first, first + len(new)))
+            self.model.run(read, Wanted(by_layer(heads), queries), keep, target)
+            for id_, row in zip(new, keep.rows, strict=True):
+                tell(NewToken(id_, row))
             return
-        keep, ids = self._keeping(), list[int]()
+        written = list[int]()
         stops = self.writing.stop or self.model.card.stop
 
         def go_on(id_: int) -> bool:
-            ids.append(id_)
+            written.append(id_)
             if not tell(NewToken(id_, keep.rows[-1])):
                 return False
-            so_far = self.model.tokenizer.decoded(ids) if stops else ""
+            so_far = self.model.tokenizer.decoded(written) if stops else ""
             return not any(stop in so_far for stop in stops)
 
-        self.model.generate(self._ids, self.writing.sampling, self._wanted(), keep, go_on)
+        wanted = Wanted(by_layer(heads), None)
+        self.model.generate(self._ids, self.writing.sampling, wanted, keep, go_on)
 
     def tokens_with_rows(self, watch: Callable[[], object] = int) -> list[NewToken]:
         """All of the answer's tokens; `watch` is called at each of them."""
@@ -260,15 +287,15 @@ class Answering:
         """These new tokens as an answer."""
         if not new:
             raise InputError("the model wrote nothing", f"give a {option('target')}")
-        ids = [token.id for token in new]
-        text, tokens = self.model.tokenizer.continued(self._ids, ids)
-        read = self.prompt.text
+        read, columns, n = self.prompt.text, self._columns, len(self.tokens)
+        text, tokens = self.model.tokenizer.continued(self._ids, [token.id for token in new])
         if self._crossed:
             blank = self._blank(tokens, self.tokens, read, text)
         else:
             placed = [replace(t, start=t.start + len(read), end=t.end + len(read)) for t in tokens]
-            keys = (*self.tokens, *numbered(placed[:-1], len(self.tokens)))
-            blank = self._blank(numbered(placed), keys, read + text, "")
+            keys = (*self.tokens, *numbered(placed[:-1], n))
+            blank = self._blank(numbered(placed), keys, read + text)
+            columns = (*columns, KeyGroup("answer", "answer", np.arange(n, len(keys))))
         rows = np.zeros((len(new[0].row), len(new), len(blank.key_tokens)), np.float32)
         for i, token in enumerate(new):
             rows[:, i, : token.row.shape[1]] = token.row
@@ -279,30 +306,14 @@ class Answering:
                 f"{option('dtype', 'float32')}",
             )
         layers, first = list[LayerPattern](), 0
-        if self.each_head:
-            for layer, heads in by_layer(self.choice.heads).items():
-                layers.append(LayerPattern(layer, heads, rows[first : first + len(heads)]))
-                first += len(heads)
-        recorded = replace(blank, layers=tuple(layers))
+        for layer, heads in by_layer(self.choice.heads).items() if self.each_head else ():
+            layers.append(LayerPattern(layer, heads, rows[first : first + len(heads)]))
+            first += len(heads)
         joined = rows.max(axis=0) if self.how == "max" else rows.mean(axis=0)
         if self.how == "max":  # the largest weights of several heads sum to more than 1
             joined /= joined.sum(axis=1, keepdims=True)
-        columns = self._columns
-        if not self._crossed:
-            of_answer = np.arange(len(self.tokens), len(blank.key_tokens))
-            columns = (*columns, KeyGroup("answer", "answer", of_answer))
+        recorded = replace(blank, layers=tuple(layers))
         return Answer(text, recorded, joined, self.choice, self.how, columns)
-
-    @cached_property
-    def _columns(self) -> tuple[KeyGroup, ...]:
-        """The columns of the prompt; they take a while where it is long."""
-        return columns_of_prompt(
-            self.tokens,
-            self.prompt.segments,
-            self.prompt.text,
-            crossed=self._crossed,
-            sinks=self.model.sinks,
-        )
 
     def check(self, answer: Answer) -> Check:
         """The change in the answer's probability without each segment.
@@ -310,10 +321,10 @@ class Answering:
         The last segment stays, as it asks for the answer.
         """
         self.model.require("generate")
-        ids = [t.id for t in answer.capture.query_tokens]
-        of = segment_of(self.tokens, self.prompt.segments, self.prompt.text)
+        ids = [token.id for token in answer.capture.query_tokens]
+        names, of = [each.name for each in self.prompt.segments], self._segments
         last = None if self._crossed else next(s for s in reversed(of) if s is not None)
-        others = [i for i in range(len(self.prompt.segments)) if i != last and i in of]
+        others = [i for i in range(len(names)) if i != last and i in of]
         if not others:
             raise InputError(
                 f"{option('check')} deletes segments before the last one, and there are none",
@@ -326,70 +337,23 @@ class Answering:
             left = [t.id for t, segment in zip(self.tokens, of, strict=True) if segment not in gone]
             return self.model.log_probabilities(left, ids)
 
-        names = [self.prompt.segments[i].name for i in others]
-        check = check_of(names, [attention[name] for name in names], without)
-        if not self._crossed and of[0] in others:
-            check = replace(check, sink=self.prompt.segments[of[0]].name)
+        check = check_of([names[i] for i in others], [attention[names[i]] for i in others], without)
         if last is None:
             return check
-        asks = self.prompt.segments[last].name
-        return replace(check, kept=(asks, attention[asks]))
+        sink = names[of[0]] if of[0] in others else None
+        return replace(check, sink=sink, kept=(names[last], attention[names[last]]))
 
     def _blank(
-        self, queries: tuple[Token, ...], keys: tuple[Token, ...], text: str, target: str
+        self, queries: tuple[Token, ...], keys: tuple[Token, ...], text: str, written: str = ""
     ) -> Capture:
         """The capture of the answer, without a pattern."""
-        model = self.model
-        return Capture(
-            text=text,
-            target=target,
-            query_tokens=queries,
-            key_tokens=keys,
-            layers=(),
-            model=model.identity,
-            bos=keys[0].special,
+        return replace(
+            empty_capture(self.model, text, self.tokens, queries, keys, written),
             left_out=self.left_out,
-            unknown_words=unknown_words(self.model, text, self.tokens, target),
             causal=not self._crossed,
-            sinks=model.sinks,
             kind="cross" if self._crossed else "answer",
-            versions={**versions_now(), **model.versions()},
-            asked=asked(),
-            named_heads=model.card.heads,
             segments=self.prompt.segments,
         )
-
-    def _read_target(self, target: str) -> Iterator[NewToken]:
-        """The tokens of a given answer, read in one pass."""
-        ids = [token.id for token in self.tokens_of(target)]
-        first = 0 if self._crossed else len(self.tokens) - 1
-        keep = self._keeping(first)
-        read, target_ids = (self._ids, ids) if self._crossed else ([*self._ids, *ids[:-1]], [])
-        queries = None if self._crossed else tuple(range(first, first + len(ids)))
-        self.model.run(read, self._wanted(queries), keep, target_ids)
-        yield from (NewToken(id_, row) for id_, row in zip(ids, keep.rows, strict=True))
-
-    def _wanted(self, queries: tuple[int, ...] | None = None) -> Wanted:
-        return Wanted(by_layer(self.choice.heads), queries)
-
-    def _keeping(self, first: int = 0) -> KeepRows:
-        n = len(self.tokens)
-        keys = (lambda _: n) if self._crossed else (lambda new: n + new)
-        return KeepRows(self.choice.heads, None if self.each_head else self.how, keys, first)
-
-    @property
-    def _crossed(self) -> bool:
-        return self.model.kind == "cross"
-
-    @property
-    def _ids(self) -> list[int]:
-        return [token.id for token in self.tokens]
-
-    def tokens_of(self, target: str) -> tuple[Token, ...]:
-        """The tokens of a given answer."""
-        check_not_blank(target, "the target")
-        check_encodable(target)
-        return self.model.tokenizer.encode(target, bos=False, special=False)
 
 
 def _ended(texts: Sequence[str]) -> int:
@@ -440,28 +404,30 @@ def answering(
     choice = _choice(model, heads)
     if how == "max" and len(choice.heads) == 1:
         raise UsageError(f"{option('reduce', how)} joins heads, and there is one", "leave it out")
+    target = None if writing.target is None else _ids_of(model, writing.target)
+    short = room if target is None and most > room else None
+    writing = replace(writing, sampling=replace(writing.sampling, most=min(most, room)))
+    budget = Budget(model, (n, n + min(most, room)), options.max_memory)
     prepared = Answering(
-        model,
-        prompt,
-        tokens,
-        left_out,
-        replace(writing, sampling=replace(writing.sampling, most=min(most, room))),
-        choice,
-        how,
-        Budget(model, (n, n + min(most, room)), options.max_memory),
-        room if writing.target is None and most > room else None,
+        model, prompt, tokens, left_out, writing, target, choice, how, budget, short
     )
     if left_out == (0, 0) and prompt.template is None:
         for note in prepared.empty_notes:
             raise InputError(note, "begin it where a word begins")
-    target = 0 if writing.target is None else len(prepared.tokens_of(writing.target))
-    if target > room:
+    if target is not None and len(target) > room:
         raise InputError(
-            f"the prompt has {n} tokens and the answer {target}, but the model takes at most "
+            f"the prompt has {n} tokens and the answer {len(target)}, but the model takes at most "
             f"{context}" + (" of each" if crossed else " together"),
             "shorten one of them",
         )
     return prepared
+
+
+def _ids_of(model: "LoadedModel", target: str) -> list[int]:
+    """The ids of a given answer."""
+    check_not_blank(target, "the target")
+    check_encodable(target)
+    return [token.id for token in model.tokenizer.encode(target, bos=False, special=False)]
 
 
 def _choice(model: "LoadedModel", heads: HeadOptions) -> Choice:

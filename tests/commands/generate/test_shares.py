@@ -20,7 +20,7 @@ from attnviz.commands.generate.answer import (
 from attnviz.records.capture import Capture, FloatArray, LayerPattern
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head
-from attnviz.records.tokens import Segment, partition
+from attnviz.records.tokens import Segment, partition, segment_of
 from tests.factories import make_capture, make_tokens, random_patterns
 
 CHOICE = Choice((Head(0, 0),))
@@ -46,13 +46,8 @@ def answered(new: int, *, kind: str = "answer", sinks: bool = False) -> Capture:
 
 def answer_of(capture: Capture, weights: FloatArray) -> Answer:
     crossed = capture.kind == "cross"
-    columns = columns_of_prompt(
-        capture.key_tokens[:4],
-        capture.segments,
-        capture.text,
-        crossed=crossed,
-        sinks=capture.sinks,
-    )
+    of = segment_of(capture.key_tokens[:4], capture.segments, capture.text)
+    columns = columns_of_prompt(of, capture.segments, crossed=crossed, sinks=capture.sinks)
     of_answer = KeyGroup("answer", "answer", np.arange(4, len(capture.key_tokens)))
     columns = columns if crossed else (*columns, of_answer)
     return Answer("", capture, weights, CHOICE, "mean", columns)
