@@ -285,9 +285,8 @@ def command_line(
     to = destination_of(session, output)
     _check_looks(session, to, looks)
     check_lines(to, alone=to.format.binary or to.format.name == "html", lines=lines)
-    _check_chat(call, text, chat, lines=lines)
     documents = _documents(session, text, call["docs"] or [])
-    prompt = "" if lines else _prompt(session, text, chat)
+    prompt = _prompt(session, call, text, chat, lines=lines)
     ready = model_of(session, model, run)
     strange = list[bool]()
 
@@ -375,23 +374,19 @@ def _check_looks(session: Session, to: Destination, looks: AnswerLooks) -> None:
             )
 
 
-def _check_chat(call: Call[Answering], text: g.TextIn, chat: Path | None, *, lines: bool) -> None:
-    """See that a chat is the only prompt, and is in one piece."""
+def _prompt(
+    session: Session, call: Call[Answering], text: g.TextIn, chat: Path | None, *, lines: bool
+) -> str | Chat:
+    """The one prompt: a text, or a chat, which the model's template makes one of."""
     if chat is None:
-        return
+        return "" if lines else text_alone(session, text, "a saved capture has no prompt to answer")
     if lines:
         raise UsageError(f"{option('chat')} is one prompt", f"leave {option('lines')} out")
     if text.text or text.file or call["docs"] or call["by"] or call["segments"]:
         raise UsageError(
             f"{option('chat')} is the whole prompt", "leave the text and its segments out"
         )
-
-
-def _prompt(session: Session, text: g.TextIn, chat: Path | None) -> str | Chat:
-    """The one prompt: a text, or a chat, which the model's template makes one of."""
-    if chat is not None:
-        return read_chat(chat, session.stdin)
-    return text_alone(session, text, "a saved capture has no prompt to answer")
+    return read_chat(chat, session.stdin)
 
 
 def _documents(session: Session, text: g.TextIn, paths: Sequence[Path]) -> list[Document]:

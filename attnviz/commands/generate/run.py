@@ -46,7 +46,6 @@ from attnviz.records.tokens import (
     Chat,
     Sampling,
     Token,
-    asked,
     numbered,
     partition,
     segment_of,
