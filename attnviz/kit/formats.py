@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attnviz.errors import UsageError, option
 from attnviz.records.rows import SCHEMA, joined, made_to_dict, to_json
@@ -19,41 +19,31 @@ Piece: TypeAlias = "RenderableType | str | bytes"
 """A part of an output, in the order in which it is written or shown."""
 
 
+ROWS: tuple[str, ...] = ("jsonl", "csv", "tsv")
+PICTURES: tuple[str, ...] = ("png", "svg", "pdf")
+FORMATS = ("txt", "json", *ROWS, "npz", "html", *PICTURES)
+
+
 @dataclass(frozen=True)
 class Format:
-    """One format; its `name` is also its file suffix, without the dot.
-
-    `binary` formats are refused on a terminal; `picture` formats are drawn.
-    """
+    """One format; its `name` is also its file suffix, without the dot."""
 
     name: str
-    binary: bool = False
-    picture: bool = False
 
     @property
     def suffix(self) -> str:
         return f".{self.name}"
 
+    @property
+    def picture(self) -> bool:
+        """Whether it is drawn."""
+        return self.name in PICTURES
 
-TERMINAL = Format("txt")
+    @property
+    def binary(self) -> bool:
+        """Whether a terminal cannot show it."""
+        return self.name in ("npz", "png", "pdf")
 
-FORMATS: Mapping[str, Format] = MappingProxyType(
-    {
-        form.name: form
-        for form in (
-            TERMINAL,
-            Format("json"),
-            Format("jsonl"),
-            Format("csv"),
-            Format("tsv"),
-            Format("npz", binary=True),
-            Format("html"),
-            Format("png", binary=True, picture=True),
-            Format("svg", picture=True),
-            Format("pdf", binary=True, picture=True),
-        )
-    }
-)
 
 VIEWS: Mapping[str, str] = MappingProxyType(
     {
@@ -65,8 +55,10 @@ VIEWS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Each view, and what it shows."""
-ROWS = ("jsonl", "csv", "tsv")
-PICTURES = tuple(name for name, form in FORMATS.items() if form.picture)
+if TYPE_CHECKING:
+    View: TypeAlias = str
+else:
+    View = Literal[tuple(VIEWS)]
 
 
 def choose_format(output: Path | None, name: str | None, stdout_is_terminal: bool) -> Format:
@@ -79,10 +71,12 @@ def choose_format(output: Path | None, name: str | None, stdout_is_terminal: boo
         UsageError: the format or the suffix is unknown, they disagree, or a binary format
             would go to a terminal.
     """
-    named = None if name is None else _named(name)
+    if name is not None and name.lower() not in FORMATS:
+        raise UsageError(f"there is no format {name!r}", f"{_nearest(name)}formats are {_known()}")
+    named = None if name is None else Format(name.lower())
     if output is not None:
         return _of_file(output, named)
-    chosen = named or TERMINAL
+    chosen = named or Format("txt")
     if chosen.binary and stdout_is_terminal:
         file = f"FILE{chosen.suffix}"
         raise UsageError(
@@ -90,12 +84,6 @@ def choose_format(output: Path | None, name: str | None, stdout_is_terminal: boo
             f"write it to a file with {option('output', file)}, or with > {file}",
         )
     return chosen
-
-
-def _named(name: str) -> Format:
-    if name.lower() not in FORMATS:
-        raise UsageError(f"there is no format {name!r}", f"{_nearest(name)}formats are {_known()}")
-    return FORMATS[name.lower()]
 
 
 def _of_file(output: Path, named: Format | None) -> Format:
@@ -118,12 +106,12 @@ def _of_file(output: Path, named: Format | None) -> Format:
             f"the suffix of {shown} is not a format that attnviz writes",
             f"{_nearest(suffix)}suffixes are {_known('.')}",
         )
-    if named not in (None, FORMATS[suffix]):
+    if named not in (None, Format(suffix)):
         raise UsageError(
             f"{shown} and {option('format', named.name)} disagree",
             f"leave {option('format')} out, or name the file with the suffix {named.suffix}",
         )
-    return FORMATS[suffix]
+    return Format(suffix)
 
 
 def _known(dot: str = "") -> str:

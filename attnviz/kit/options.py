@@ -15,7 +15,7 @@ from attnviz.console import ColorMode
 from attnviz.errors import UsageError, option
 from attnviz.kit import completion
 from attnviz.kit.defaults import NOT_HERE, bare
-from attnviz.kit.formats import PICTURES, ROWS, VIEWS
+from attnviz.kit.formats import PICTURES, ROWS, VIEWS, View
 from attnviz.kit.option import Arguments, Cli, flags_of, info_of, panel_option
 from attnviz.kit.prepare import TextOptions, Truncation
 from attnviz.kit.session import Session
@@ -259,19 +259,11 @@ NoPrevious: TypeAlias = Annotated[
 # Options: how things are shown.
 
 
-def _known_view(name: str | None) -> str | None:
-    if name is not None and name not in VIEWS:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, VIEWS))}.")
-    return name
-
-
 ViewName: TypeAlias = Annotated[
-    str | None,
+    View | None,
     look_option(
         "--view",
-        metavar="|".join(VIEWS),
         help=" ".join(f"{name}: {what}." for name, what in VIEWS.items()),
-        callback=_known_view,
         autocompletion=completion.views,
     ),
 ]

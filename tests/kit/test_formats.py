@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import UsageError
-from attnviz.kit.formats import FORMATS, choose_format
+from attnviz.kit.formats import Format, choose_format
 from attnviz.kit.session import as_flag
 
 
@@ -29,7 +29,7 @@ def test_the_format_is(
     output: str | None, name: str | None, is_terminal: bool, expected: str
 ) -> None:
     chosen = choose_format(None if output is None else Path(output), name, is_terminal)
-    assert chosen == FORMATS[expected]
+    assert chosen == Format(expected)
 
 
 @pytest.mark.parametrize(

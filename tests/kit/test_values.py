@@ -152,7 +152,7 @@ def test_a_loaded_model_is_not_loaded_again() -> None:
         (lambda: attnviz.heads(labels=3), "labels"),
         (lambda: attnviz.show(TEXT, query=1.5), "query is of type float"),
         (lambda: attnviz.show(TEXT, least="x"), "least='x' is out of range"),
-        (lambda: attnviz.show(TEXT, view=["grid"]), "view is of type list"),
+        (lambda: attnviz.show(TEXT, view=["grid"]), "is not known; give one of 'table'"),
         (lambda: attnviz.explain(TEXT, only=3), "only is of type int"),
         (lambda: attnviz.load_model(dtype=None), "dtype=None is not known"),
         (lambda: attnviz.predict(TEXT, top=None), "top=None is not a valid number"),

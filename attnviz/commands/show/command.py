@@ -12,7 +12,7 @@ from attnviz.errors import InexactError, UsageError, option
 from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
-from attnviz.kit.formats import VIEWS, Piece
+from attnviz.kit.formats import Piece
 from attnviz.kit.lines import each_line, note_strange, say, text_or_capture
 from attnviz.kit.option import (
     Call,
@@ -100,11 +100,7 @@ def viewed_as(view: str | None, options: ShowOptions, *, signed: bool = False) -
             check_number(name, value, 0)
         else:
             check_value(name, value, ShowOptions.__annotations__[name])
-    if view is not None and not (isinstance(view, str) and view in VIEWS):
-        raise UsageError(
-            f"{option('view', repr(view))} is not known",
-            f"give one of {', '.join(map(repr, VIEWS))}",
-        )
+    check_value("view", view, g.ViewName)
     return request_of({**options, "view": view})
 
 
