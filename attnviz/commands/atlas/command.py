@@ -1,7 +1,7 @@
 """`attnviz atlas`: the result of a scan."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -153,7 +153,58 @@ COMMON = "head sort top plot format output quiet".split()
 """The options that the short help lists."""
 
 
-@command_of(atlas, "folders sort top head plot export canvas screen output noise")
+@dataclass(frozen=True)
+class AtlasView:
+    """What of a scan is shown."""
+
+    sort: Annotated[
+        ScoreName | None,
+        g.look_option(
+            "--sort",
+            help="Sort by this score, largest first. Default: by layer and head. With several "
+            "folders: show this score only.",
+        ),
+    ] = None
+    top: Annotated[
+        int | None,
+        g.look_option(
+            "--top",
+            metavar="K",
+            min=1,
+            help="Show only the first K heads; of one head, K tokens of each side and K windows. "
+            "In a plot: name K heads at most.",
+        ),
+    ] = None
+    head: Annotated[
+        str | None,
+        g.heads_option(
+            "--head",
+            "-H",
+            metavar="HEAD",
+            help="Show all that was found of this head: L1H2 or 1.2. With several folders: how its "
+            "scores develop.",
+        ),
+    ] = None
+    plot: Annotated[
+        str | None,
+        g.look_option(
+            "--plot",
+            metavar="X,Y",
+            help="Show two scores of every head against each other, as in previous,induction, and "
+            "name the outliers. With -o FILE.png: a scatter plot.",
+        ),
+    ] = None
+    export: Annotated[
+        Literal["headvis"] | None,
+        g.output_option(
+            "--export",
+            help="Write the data tree that HeadVis and Neuronpedia's loaders read into the folder "
+            "-o.",
+        ),
+    ] = None
+
+
+@command_of(atlas, "folders view canvas screen output noise")
 def command_line(
     session: Session,
     call: Call[ScanAtlas],
@@ -166,85 +217,43 @@ def command_line(
             show_default=False,
         ),
     ],
-    sort: Annotated[
-        ScoreName | None,
-        g.look_option(
-            "--sort",
-            help="Sort by this score, largest first. Default: by layer and head. With several "
-            "folders: show this score only.",
-        ),
-    ] = None,
-    top: Annotated[
-        int | None,
-        g.look_option(
-            "--top",
-            metavar="K",
-            min=1,
-            help="Show only the first K heads; of one head, K tokens of each side and K windows. "
-            "In a plot: name K heads at most.",
-        ),
-    ] = None,
-    head: Annotated[
-        str | None,
-        g.heads_option(
-            "--head",
-            "-H",
-            metavar="HEAD",
-            help="Show all that was found of this head: L1H2 or 1.2. With several folders: how its "
-            "scores develop.",
-        ),
-    ] = None,
-    plot: Annotated[
-        str | None,
-        g.look_option(
-            "--plot",
-            metavar="X,Y",
-            help="Show two scores of every head against each other, as in previous,induction, and "
-            "name the outliers. With -o FILE.png: a scatter plot.",
-        ),
-    ] = None,
-    export: Annotated[
-        Literal["headvis"] | None,
-        g.output_option(
-            "--export",
-            help="Write the data tree that HeadVis and Neuronpedia's loaders read into the folder "
-            "-o.",
-        ),
-    ] = None,
+    view: AtlasView,
     canvas: g.Canvas,
     screen: g.Screen,
     output: g.PageOutput,
     noise: g.Noise,
 ) -> None:
     """Show what a scan found: every head's scores, the means over documents."""
-    if export is not None:
+    if view.export is not None:
         _export_tree(session, call, folders[0], output.output)
         return
     to = destination_of(session, output)
     form, several = to.format, len(folders) > 1
     if several and form.name == "html":
         raise UsageError("a page is of one scan", "give one folder")
-    if head is not None and not several and (form.picture or form.name == "html"):
-        raise UsageError(
-            f"{option('head', head)} has no {form.name}", f"leave {option('head')} out"
-        )
+    if view.head is not None and not several and (form.picture or form.name == "html"):
+        hint = f"leave {option('head')} out"
+        raise UsageError(f"{option('head', view.head)} has no {form.name}", hint)
     scans = [_read(session, call, folder) for folder in folders]
-    whole = scans[0].record
     if form.name == "html":
-        _show_page(session, to, whole, sort, plot)
+        _show_page(session, to, scans[0].record, view)
         return
-    result: Result[Any]
-    if several:
-        development = develop(folders, [scan.record for scan in scans], head, sort)
-        result = Result(DEVELOPMENT, development, _top=top)
-    elif head is not None:
-        found = scans[0].head(head)
-        result = Result(ONE_HEAD, found if form.name == "txt" else found.first(top), _top=top)
-    elif plot is not None:
-        result = of_scatter(scatter_of(whole, *two_scores(plot)), top)
-    else:
-        result = Result(ALL_HEADS, whole.sorted_by(sort) if sort else whole, _top=top)
+    result = _result(scans, view, in_full=form.name == "txt")
     deliver_result(session, to, replace(result, _made=_made_of(scans)), canvas)
+
+
+def _result(scans: Sequence[ScanAtlas], view: AtlasView, *, in_full: bool) -> Result[Any]:
+    """What a view shows; `in_full`: whoever shows it cuts it to the `top` parts."""
+    whole, top = scans[0].record, view.top
+    if len(scans) > 1:
+        atlases = [scan.record for scan in scans]
+        return Result(DEVELOPMENT, develop(atlases, view.head, view.sort), _top=top)
+    if view.head is not None:
+        head = scans[0].head(view.head)
+        return Result(ONE_HEAD, head if in_full else head.first(top), _top=top)
+    if view.plot is not None:
+        return of_scatter(scatter_of(whole, *two_scores(view.plot)), top)
+    return Result(ALL_HEADS, whole.sorted_by(view.sort) if view.sort else whole, _top=top)
 
 
 def _read(session: Session, call: Call[ScanAtlas], folder: str) -> ScanAtlas:
@@ -276,16 +285,14 @@ def _export_tree(session: Session, call: Call[ScanAtlas], folder: str, tree: Pat
     session.wrote(write_headvis(tree, whole, read_heads(whole)))
 
 
-def _show_page(
-    session: Session, to: Destination, whole: Atlas, sort: str | None, plot: str | None
-) -> None:
+def _show_page(session: Session, to: Destination, whole: Atlas, view: AtlasView) -> None:
     """The page of a scan, which opens on the head with the most of a score, or on two scores."""
     from attnviz.commands.atlas.page import page_of, start_of, write_page
 
     session.refuse("top", wrong="does nothing for html", hint="a page shows every head")
-    start, heads = start_of(whole, sort), session.progress(read_heads(whole), "head")
-    if plot is not None:
-        x, y = two_scores(plot)
+    start, heads = start_of(whole, view.sort), session.progress(read_heads(whole), "head")
+    if view.plot is not None:
+        x, y = two_scores(view.plot)
         start = replace(start, x=x, y=y)
     if to.output is None or (to.output.exists() and not to.output.is_file()):
         deliver(session, to, [(None, [page_of(whole, heads, start)])])

@@ -112,8 +112,7 @@ OF_A_HEAD = "histograms", "tokens", "examples"
 def read_head(atlas: Atlas, row: TableRow) -> HeadAtlas:
     """All that was found of one head; `row`: its row of the atlas."""
     _checked(atlas.folder, *OF_A_HEAD)
-    head = head_of(row)
-    return _head(atlas, row, *(_read(atlas.folder, table, head) for table in OF_A_HEAD))
+    return _head(atlas, row, (_read(atlas.folder, table, head_of(row)) for table in OF_A_HEAD))
 
 
 def read_heads(atlas: Atlas) -> Iterator[HeadAtlas]:
@@ -128,7 +127,7 @@ def read_heads(atlas: Atlas) -> Iterator[HeadAtlas]:
     _checked(atlas.folder, *OF_A_HEAD)
     tables = (_by_head(atlas.folder, table, atlas.heads) for table in OF_A_HEAD)
     for row, *parts in zip(atlas.rows, *tables, strict=True):
-        yield _head(atlas, row, *parts)
+        yield _head(atlas, row, parts)
 
 
 def _by_head(folder: str, table: str, heads: Iterable[Head]) -> Iterator[list[TableRow]]:
@@ -162,13 +161,9 @@ def _damaged(store: Store, name: str) -> InputError:
     return InputError(f"{store.url(name)!r} is missing, damaged, or of another scan", AGAIN)
 
 
-def _head(
-    atlas: Atlas,
-    row: TableRow,
-    bins: Sequence[TableRow],
-    masses: Sequence[TableRow],
-    examples: Sequence[TableRow],
-) -> HeadAtlas:
+def _head(atlas: Atlas, row: TableRow, parts: Iterable[Sequence[TableRow]]) -> HeadAtlas:
+    """A head from its row of each table in `OF_A_HEAD`."""
+    bins, masses, examples = parts
     histograms: dict[Any, list[Bin]] = {}
     for each in bins:
         histograms.setdefault(each["histogram"], []).append(Bin(**_values_of(BIN, each)))
@@ -176,9 +171,7 @@ def _head(
     for each in masses:
         tokens.setdefault(each["side"], []).append(TokenMass(**_values_of(MASS, each)))
     sampled = masses[-1]["windows"] if masses else 0
-    return HeadAtlas(
-        row, histograms, tokens, list(map(_example, examples)), sampled, model=atlas.model
-    )
+    return HeadAtlas(row, histograms, tokens, list(map(_example, examples)), sampled, atlas.model)
 
 
 def _values_of(fields: Fields[Any], row: TableRow) -> dict[str, Any]:
@@ -205,9 +198,9 @@ def _batches(folder: str, table: str) -> Iterator[TableRow]:
     store, name = Store(folder), f"{table}.parquet"
     try:
         with store.open(name) as opened, pq.ParquetFile(opened, pre_buffer=False) as file:
-            _check(file.schema_arrow, store.url(name), table)
             for group in range(file.num_row_groups):  # what was read stays until its reader ends
                 for batch in file.iter_batches(AT_ONCE[table], row_groups=[group]):
+                    _check(batch, store.url(name), table)
                     listed = map(_values, batch.columns)
                     for values in zip(*listed, strict=True):
                         yield dict(zip(batch.schema.names, values, strict=True))
@@ -226,10 +219,9 @@ def _values(column: Any) -> Sequence[Any]:
 
 
 def _read(folder: str, table: str, head: Head | None = None) -> list[dict[str, Any]]:
-    """The rows of a table, or those of one head, in which no value is missing."""
+    """The rows of a table, or those of one head."""
     import_parquet()
     import pyarrow as pa
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     store, name = Store(folder), f"{table}.parquet"
@@ -238,19 +230,21 @@ def _read(folder: str, table: str, head: Head | None = None) -> list[dict[str, A
         with store.open(name) as opened:
             # threads of its own that hold a Python file abort a process that ends
             found = pq.read_table(opened, filters=chosen, use_threads=False, pre_buffer=False)
+        _check(found, store.url(name), table)
         rows: list[dict[str, Any]] = found.to_pylist()
     except (OSError, pa.ArrowException):
         raise _damaged(store, name) from None
-    path = store.url(name)
-    _check(found.schema, path, table)
-    for field, column in zip(TABLES[table], found.columns, strict=True):
-        flat = pc.list_flatten(column) if pa.types.is_list(column.type) else column
-        missing_values = column.null_count or flat.null_count  # in lists neither
-        if missing_values and NoneType not in kinds_of(field.type):
-            raise InputError(f"{path!r} has rows without {field.name}", "scan again")
     return rows
 
 
-def _check(schema: Any, path: str, table: str) -> None:
-    if not schema.equals(columns(table)):
+def _check(found: Any, path: str, table: str) -> None:
+    """See that rows are of this table, and that no value is missing, in lists neither."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not found.schema.equals(columns(table)):
         raise InputError(f"{path!r} is no table of {table}", "scan again")
+    for field, column in zip(TABLES[table], found.columns, strict=True):
+        flat = pc.list_flatten(column) if pa.types.is_list(column.type) else column
+        if (column.null_count or flat.null_count) and NoneType not in kinds_of(field.type):
+            raise InputError(f"{path!r} has rows without {field.name}", "scan again")

@@ -1,7 +1,7 @@
 """Views of a scan beside its table: one head, two scores of every head, several checkpoints."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from math import isnan
@@ -189,29 +189,26 @@ class Development:
 
 
 def develop(
-    names: Sequence[str],
-    atlases: Sequence[Atlas],
-    head: str | None = None,
-    score: str | None = None,
+    atlases: Sequence[Atlas], head: str | None = None, score: str | None = None
 ) -> Development:
     """The scores of every head over the checkpoints, by step where names carry one.
 
     Args:
-        names: what each scan is called: its folder, as given.
         atlases: at least two, of the same heads over the same corpus.
         head: the only one that is followed, as a user names it; None: all.
         score: likewise.
     """
-    for name, atlas in zip(names[1:], atlases[1:], strict=True):
-        difference = _difference((names[0], name), (atlases[0], atlas))
+    names, first = [atlas.folder for atlas in atlases], atlases[0]
+    for other in atlases[1:]:
+        difference = _difference(first, other)
         if difference:
             raise UsageError(
-                f"{names[0]!r} and {name!r} cannot be compared: {difference}",
+                f"{first.folder!r} and {other.folder!r} cannot be compared: {difference}",
                 "scan every checkpoint over the same files with the same options",
             )
-    steps, short = _steps(names, atlases), _told_apart(names)
+    steps, short = _steps(atlases), _told_apart(names)
     order = sorted(range(len(names)), key=lambda i: steps[i] if steps else i)
-    heads = set(atlases[0].heads if head is None else [head_of(one_head(atlases[0], head))])
+    heads = set(first.heads if head is None else [head_of(one_head(first, head))])
     by_head = [
         replace(atlas, rows=sorted((r for r in atlas.rows if head_of(r) in heads), key=head_of))
         for atlas in (atlases[i] for i in order)
@@ -229,7 +226,7 @@ def develop(
         by_head[0].heads,
         means,
         errors,
-        atlases[0].size,
+        first.size,
     )
 
 
@@ -239,17 +236,17 @@ def step_in(name: str) -> int | None:
     return int(steps[-1]) if steps else None
 
 
-def _steps(names: Sequence[str], atlases: Sequence[Atlas]) -> list[int] | None:
+def _steps(atlases: Sequence[Atlas]) -> list[int] | None:
     """A step for each, from the folders' names, the models' or their revisions; None without."""
-    ways = (
-        [_parts(name)[-1] for name in names],
-        [_parts(atlas.model)[-1] for atlas in atlases],
-        [str(atlas.asked.get("revision") or "") for atlas in atlases],
-        names,
+    ways: tuple[Callable[[Atlas], str], ...] = (
+        lambda atlas: _parts(atlas.folder)[-1],
+        lambda atlas: _parts(atlas.model)[-1],
+        lambda atlas: str(atlas.asked.get("revision") or ""),
+        lambda atlas: atlas.folder,
     )
     for way in ways:
-        steps = [step for step in map(step_in, way) if step is not None]
-        if len(set(steps)) == len(names):
+        steps = [step for step in map(step_in, map(way, atlases)) if step is not None]
+        if len(set(steps)) == len(atlases):
             return steps
     return None
 
@@ -268,49 +265,50 @@ def _told_apart(names: Sequence[str]) -> Sequence[str]:
     return names
 
 
-def _difference(names: tuple[str, str], atlases: tuple[Atlas, Atlas]) -> str:
+def _difference(first: Atlas, other: Atlas) -> str:
     """Why two scans cannot be compared; empty where they can."""
-    heads = [atlas.heads for atlas in atlases]
-    if len(heads[0]) != len(heads[1]):
-        return f"their numbers of heads differ ({len(heads[0])}, {len(heads[1])})"
-    if set(heads[0]) != set(heads[1]):
-        return f"their heads differ ({_one_sided(names, heads)})"
+    if len(first.rows) != len(other.rows):
+        return f"their numbers of heads differ ({len(first.rows)}, {len(other.rows)})"
+    heads, others = dict.fromkeys(first.heads), dict.fromkeys(other.heads)
+    if heads.keys() != others.keys():
+        alone = _one_sided({first.folder: heads, other.folder: others})
+        return f"their heads differ ({alone})"
     for name in ASKED:
-        first, second = (atlas.asked.get(name) for atlas in atlases)
-        if first != second:
-            return f"their {name} differs ({first}, {second})"
-    corpora = [atlas.asked.get("corpus") for atlas in atlases]
-    if corpora[0] != corpora[1]:
-        return f"their corpus differs ({_corpus_difference(names, corpora)})"
-    for unit, one, other in zip(
-        ("documents", "tokens"), atlases[0].size, atlases[1].size, strict=True
-    ):
-        if one != other:
-            return f"their numbers of {unit} differ ({one:,}, {other:,})"
+        value, another = first.asked.get(name), other.asked.get(name)
+        if value != another:
+            return f"their {name} differs ({value}, {another})"
+    if first.asked.get("corpus") != other.asked.get("corpus"):
+        return f"their corpus differs ({_corpus_difference(first, other)})"
+    for unit, size, another in zip(("documents", "tokens"), first.size, other.size, strict=True):
+        if size != another:
+            return f"their numbers of {unit} differ ({size:,}, {another:,})"
     return ""
 
 
-def _corpus_difference(names: tuple[str, str], corpora: Sequence[object]) -> str:
+def _corpus_difference(first: Atlas, other: Atlas) -> str:
     """Which files only one of them has, or which were changed between the scans."""
-    files = [
+    files, others = (
         {str(each[0]) if isinstance(each, list) and each else str(each): each for each in corpus}
         if isinstance(corpus, list)
         else {str(corpus): None}
-        for corpus in corpora
-    ]
-    if files[0].keys() != files[1].keys():
-        return _one_sided(names, [list(each) for each in files])
-    changed = [path for path in files[0] if files[0][path] != files[1][path]]
+        for corpus in (first.asked.get("corpus"), other.asked.get("corpus"))
+    )
+    if files.keys() != others.keys():
+        return _one_sided({first.folder: files, other.folder: others})
+    changed = [path for path in files if files[path] != others[path]]
     return f"{_some(changed)} changed between the scans" if changed else "the order of its files"
 
 
-def _one_sided(names: tuple[str, str], sides: Sequence[Sequence[object]]) -> str:
-    """`a.txt, b.txt only in 'A'; c.txt only in 'B'`."""
-    alone = [
-        (name, [each for each in side if each not in others])
-        for name, side, others in zip(names, sides, map(set, sides[::-1]), strict=True)
-    ]
-    return "; ".join(f"{_some(things)} only in {name!r}" for name, things in alone if things)
+def _one_sided(sides: Mapping[str, Mapping[Any, Any]]) -> str:
+    """`a.txt, b.txt only in 'A'; c.txt only in 'B'`; `sides`: by the folder of each scan."""
+    (one, these), (other, those) = sides.items()
+    alone = {
+        one: [each for each in these if each not in those],
+        other: [each for each in those if each not in these],
+    }
+    return "; ".join(
+        f"{_some(things)} only in {name!r}" for name, things in alone.items() if things
+    )
 
 
 def _some(things: Sequence[object]) -> str:

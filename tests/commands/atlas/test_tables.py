@@ -83,3 +83,5 @@ def test_a_table_with_values_that_no_scan_writes_is_told(
     sealed(folder)
     with pytest.raises(InputError):
         attnviz.atlas(folder).head("L2H0")
+    with pytest.raises(InputError):
+        attnviz.atlas(folder).save(tmp_path / "atlas.html")

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from math import hypot
 from pathlib import Path
@@ -17,7 +18,14 @@ from rich.cells import cell_len
 from attnviz.commands.atlas.record import SCORES, Atlas
 from attnviz.commands.atlas.tables import read_atlas, read_head
 from attnviz.commands.atlas.terminal import render_development, render_head
-from attnviz.commands.atlas.views import develop, one_head, scatter_of, step_in, two_scores
+from attnviz.commands.atlas.views import (
+    Development,
+    develop,
+    one_head,
+    scatter_of,
+    step_in,
+    two_scores,
+)
 from attnviz.console import Display
 from attnviz.draw.picture.panes import GAP, place_names, spread
 from attnviz.draw.terminal.listing import side_by_side
@@ -366,7 +374,7 @@ def checkpoints(tmp_path: Path) -> list[str]:
 
 
 def test_checkpoints_stand_in_the_order_of_their_steps(checkpoints: list[str]) -> None:
-    found = develop(checkpoints, [read_atlas(Path(path)) for path in checkpoints])
+    found = develop([read_atlas(path) for path in checkpoints])
     assert found.names == ("step-20", "step-100", "step-400")
     assert found.steps == (20, 100, 400)
     at = found.heads.index(Head(3, 2))
@@ -393,18 +401,24 @@ def test_a_step_is_read_from_a_name(name: str, step: int | None) -> None:
     assert step_in(name) == step
 
 
+def named(folders: Sequence[str], atlases: Sequence[Atlas]) -> Development:
+    """How scores develop over scans in folders of these names."""
+    pairs = zip(atlases, folders, strict=True)
+    return develop([replace(atlas, folder=folder) for atlas, folder in pairs])
+
+
 def test_steps_may_stand_in_the_models_name_or_in_its_revision(checkpoints: list[str]) -> None:
     atlases = [read_atlas(Path(path)) for path in checkpoints]
     models = [replace(a, model=f"x/step{n}") for a, n in zip(atlases, (3, 2, 1), strict=True)]
-    assert develop(["a", "b", "c"], models).names == ("c", "b", "a")
+    assert named("abc", models).names == ("c", "b", "a")
     revisions = [
         replace(a, asked={**a.asked, "revision": f"step{n}"})
         for a, n in zip(atlases, (3, 1, 2), strict=True)
     ]
-    assert develop(["a", "b", "c"], revisions).steps == (1, 2, 3)
+    assert named("abc", revisions).steps == (1, 2, 3)
     # two with one step, or one without: in the order in which they are given
-    assert develop(["x/step1", "y/step1", "z"], atlases).steps is None
-    assert develop(["x/end", "y/end", "z/end"], atlases).names == ("x/end", "y/end", "z/end")
+    assert named(("x/step1", "y/step1", "z"), atlases).steps is None
+    assert named(("x/end", "y/end", "z/end"), atlases).names == ("x/end", "y/end", "z/end")
 
 
 def test_the_heads_that_change_most_are_listed(run: Run, checkpoints: list[str]) -> None:
@@ -452,7 +466,7 @@ def test_the_picture_has_a_panel_for_each_score_and_names_what_changes_most(
 @pytest.mark.parametrize("width", [40, 60, 80, 150])
 def test_the_table_of_changes_fits_the_terminal(tmp_path: Path, width: int) -> None:
     paths = [str(made_scan(tmp_path / f"step-{10**i}", growing(10**i))) for i in range(7)]
-    found = develop(paths, [read_atlas(Path(path)) for path in paths])
+    found = develop([read_atlas(path) for path in paths])
     shown = [line.plain for line in render_development(found, Display(width), 3)]
     assert max(map(cell_len, shown)) <= width
     header = next(line for line in shown if line.startswith("head"))
@@ -466,7 +480,7 @@ def test_the_table_of_changes_fits_the_terminal(tmp_path: Path, width: int) -> N
 def test_a_score_that_is_missing_at_an_end_has_no_change(tmp_path: Path) -> None:
     missing = made_scan(tmp_path / "a", lambda *_: None)
     there = made_scan(tmp_path / "b")
-    found = develop(["a", "b"], [read_atlas(missing), read_atlas(there)])
+    found = develop([read_atlas(missing), read_atlas(there)])
     assert found.changes("first") == []
     shown = [line.plain for line in render_development(found, Display(80), 3)]
     assert "no score was measured" in shown[-1]
@@ -511,7 +525,7 @@ def test_scans_of_other_windows_are_not_compared(scan: Path) -> None:
     atlas = read_atlas(scan)
     other = replace(atlas, rows=[{**row, "tokens": 61} for row in atlas.rows])
     with pytest.raises(UsageError, match=r"their numbers of tokens differ \(60, 61\)"):
-        develop(["a", "b"], [atlas, other])
+        develop([atlas, other])
 
 
 def test_options_of_one_scan_are_refused_for_several(
