@@ -4,22 +4,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from math import exp
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from attnviz.errors import UsageError, option
 from attnviz.kit.prepare import Prepared, TextOptions, encode
 from attnviz.models.placement import BATCH_TOKENS
-from attnviz.records.capture import FloatArray
 from attnviz.records.predict import (
     Candidate,
     ChangedRun,
     Intervention,
     KeepNextTokens,
     Question,
-    RunConsumer,
     SourceRun,
-    log_softmax,
 )
 
 
@@ -83,12 +79,6 @@ def candidate_after(
     return replace(candidate(prepared, ids[0]), begins="" if len(ids) == 1 else word)
 
 
-def likely(question: Question, last: FloatArray) -> Question:
-    """The question, with the probabilities of its tokens; `last`: the logits (V) after a text."""
-    logs = log_softmax(last)
-    return question.likely([exp(logs[id_]) for id_ in question.ids])
-
-
 def candidate(prepared: Prepared, id_: int) -> Candidate:
     """A token of the vocabulary, of which nothing was predicted yet."""
     tokenizer = prepared.model.tokenizer
@@ -102,6 +92,7 @@ def keep_next_tokens(prepared: Prepared, top: int, *, follow: bool = True) -> Ke
     return KeepNextTokens(ids, top, tokenizer.label, tokenizer.exact)
 
 
+K = TypeVar("K")
 Progress: TypeAlias = Callable[[int, int], None]
 """Is told how many runs are done, of how many."""
 _WATCHING: ContextVar[Progress | None] = ContextVar("watching", default=None)
@@ -120,12 +111,12 @@ def watched(progress: Progress) -> Iterator[None]:
 def intervene(
     prepared: Prepared,
     interventions: Sequence[Intervention],
-    consumers: Sequence[RunConsumer],
+    keep: Callable[[ChangedRun], K],
     *,
     whole: bool = False,
     source: SourceRun | None = None,
-) -> None:
-    """Run a text once for each intervention, and hand each run to all consumers.
+) -> list[K]:
+    """What `keep` takes from a run of the text for each intervention.
 
     `whole` and `source` as for `Predicts.intervene`.
 
@@ -134,17 +125,15 @@ def intervene(
         UsageError: the model predicts no next token.
     """
     check_memory(prepared)
-    done, progress = 0, _WATCHING.get()
+    kept, progress = dict[int, K](), _WATCHING.get()
 
     def consume(run: ChangedRun) -> None:
-        nonlocal done
-        for take in consumers:
-            take(run)
-        done += 1
+        kept[run.index] = keep(run)
         if progress and len(interventions) > 1:
-            progress(done, len(interventions))
+            progress(len(kept), len(interventions))
 
     prepared.model.intervene(prepared.ids, interventions, consume, whole=whole, source=source)
+    return [kept[i] for i in range(len(interventions))]
 
 
 def check_memory(prepared: Prepared, kept: int = 0) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import exp
 from statistics import fmean
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -138,14 +139,19 @@ class Question:
     answer: Candidate
     versus: Candidate | None = None
 
-    def likely(self, probabilities: Sequence[float]) -> "Question":
-        first, *other = probabilities
-        versus = replace(self.versus, probability=other[0]) if self.versus else None
-        return Question(replace(self.answer, probability=first), versus)
+    def likely(self, last: FloatArray) -> "Question":
+        """The same with the probabilities of its tokens; `last`: the logits (V) after the text."""
+        logs = log_softmax(last)
+        answer, *other = (replace(t, probability=exp(logs[t.id])) for t in self.tokens)
+        return Question(answer, other[0] if other else None)
+
+    @property
+    def tokens(self) -> tuple[Candidate, ...]:
+        return tuple(each for each in (self.answer, self.versus) if each)
 
     @property
     def ids(self) -> tuple[int, ...]:
-        return tuple(each.id for each in (self.answer, self.versus) if each)
+        return tuple(each.id for each in self.tokens)
 
     @property
     def measure(self) -> Measure:
@@ -370,17 +376,6 @@ def outcome_of(last: FloatArray, ids: Sequence[int]) -> Outcome:
         )
     logs = log_softmax(last)
     return Outcome(*(float(number) for id_ in ids for number in (last[id_], logs[id_])))
-
-
-@dataclass
-class KeepOutcomes:
-    """Consumes runs, and keeps what each predicts of these tokens."""
-
-    ids: Sequence[int]
-    kept: dict[int, Outcome] = field(default_factory=dict)
-
-    def __call__(self, run: ChangedRun) -> None:
-        self.kept[run.index] = outcome_of(run.last, self.ids)
 
 
 def mean_outcome(outcomes: Sequence[Outcome]) -> Outcome:

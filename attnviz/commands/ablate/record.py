@@ -167,16 +167,14 @@ def mean_together(every: Sequence[BeforeAfter]) -> BeforeAfter:
     return BeforeAfter(mean_of([both.report for both in every]), nothing, nothing)
 
 
-def effect_on_tokens(
-    parts: tuple[Part, ...], before: NDArray[np.float64], after: NDArray[np.float64]
+def effect_of(
+    parts: tuple[Part, ...],
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+    own: Outcome | None = None,
 ) -> Effect:
-    """The mean change of log-probabilities, (tokens), and its standard error over the tokens."""
+    """The mean change of what is measured (tokens), and its standard error over the tokens."""
     change = after - before
     n = len(change)
     error = float(change.std(ddof=1)) / sqrt(n) if n > 1 else None
-    return Effect(parts, float(change.mean()), error)
-
-
-def effect_on_answer(parts: tuple[Part, ...], before: Outcome, after: Outcome) -> Effect:
-    """The change of an answer's prediction."""
-    return Effect(parts, after.measured - before.measured, own=after.less(before))
+    return Effect(parts, float(change.mean()), error, own)

@@ -15,11 +15,10 @@ from attnviz.commands.ablate.record import (
     AblationReport,
     BeforeAfter,
     LinkNames,
-    effect_on_answer,
-    effect_on_tokens,
+    effect_of,
 )
 from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.intervene import intervene, keep_next_tokens, likely, question_of
+from attnviz.kit.intervene import intervene, keep_next_tokens, question_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head, choose_heads, choose_layers
@@ -30,13 +29,13 @@ from attnviz.records.predict import (
     CutLink,
     Edit,
     Intervention,
-    KeepOutcomes,
     LogitRows,
     NextTokens,
+    Outcome,
     Question,
     Replacement,
-    RunConsumer,
     Site,
+    outcome_of,
 )
 
 if TYPE_CHECKING:
@@ -80,8 +79,9 @@ def ablate_each(
     """Ablate one part at a time."""
     model.require("predict")
     prepared = prepare(model, text, options)
-    ablations = [(part,) for part in _chosen(prepared, targets, how)]
-    return _report(prepared, options, how, ablations)
+    parts = _chosen(prepared, targets, how)
+    report, _ = _report(prepared, options, how, [(part,) for part in parts])
+    return report
 
 
 def ablate_together(
@@ -90,14 +90,13 @@ def ablate_together(
     """Ablate some parts at once."""
     model.require("predict")
     prepared = prepare(model, text, options)
-    ends = _KeepEnds(runs=2)
     parts = tuple(_chosen(prepared, targets, how))
-    report = _report(prepared, options, how, [parts], also=[ends])
+    report, ends = _report(prepared, options, how, [parts])
     probabilities = None
     if report.answer is not None and report.versus is None:
         without = report.baseline + report.effects[0].change
         probabilities = exp(report.baseline), exp(without)
-    before, after = (_next(prepared, top, ends.logits[run]) for run in range(2))
+    before, after = (_next(prepared, top, last) for last in ends)
     return BeforeAfter(report, before, after, probabilities)
 
 
@@ -125,40 +124,46 @@ def _report(
     options: TextOptions,
     how: Ablating,
     ablations: Sequence[tuple[Part, ...]],
-    also: Sequence[RunConsumer] = (),
-) -> AblationReport:
-    """Run the text as it is, then once for each ablation, and compare."""
+) -> tuple[AblationReport, list[FloatArray]]:
+    """Run the text as it is, then once for each ablation, and compare.
+
+    Returns:
+        the report, and the logits (V) after the text: as it is, and after the first ablation.
+    """
     question = _question(prepared, options, how)
     links = _links(prepared, how.cut) if how.cut else ()
     cut = replace(how.cut, number=len(links)) if how.cut else None
+    ends = dict[int, FloatArray]()
+
+    def keep(run: ChangedRun) -> tuple[NDArray[np.float64], Outcome | None]:
+        if run.index < 2:
+            ends[run.index] = run.last
+        if question is None:
+            return run.followed.astype(np.float64), None
+        outcome = outcome_of(run.last, question.ids)
+        return np.array([outcome.measured]), outcome
+
     changes = [(), *(_changes(parts, how, links) for parts in ablations)]
-    report = AblationReport(prepared.empty, how.replacement, 0.0, 1, (), cut=cut)
-    if question is None:
-        keep = _KeepFollowed()
-        intervene(prepared, changes, [keep, *also], whole=True)
-        before = keep.followed[0]
-        effects = [
-            effect_on_tokens(parts, before, keep.followed[i])
-            for i, parts in enumerate(ablations, start=1)
-        ]
-        return replace(report, baseline=float(before.mean()), tokens=len(before), effects=effects)
-    outcomes, ends = KeepOutcomes(question.ids), _KeepEnds()
-    intervene(prepared, changes, [outcomes, ends, *also])
-    last = ends.logits[0]
-    question = likely(question, last)
-    return replace(
-        report,
-        baseline=outcomes.kept[0].measured,
-        effects=[
-            effect_on_answer(parts, outcomes.kept[0], outcomes.kept[i])
-            for i, parts in enumerate(ablations, start=1)
-        ],
-        answer=question.answer,
-        versus=question.versus,
-        rank=int((last > last[question.answer.id]).sum()) + 1,
-        first=_next(prepared, 1, last).candidates[0],
-        measure=question.measure,
+    (before, outcome), *runs = intervene(prepared, changes, keep, whole=question is None)
+    effects = [
+        effect_of(parts, before, after, own.less(outcome) if own and outcome else None)
+        for parts, (after, own) in zip(ablations, runs, strict=True)
+    ]
+    report = AblationReport(
+        prepared.empty, how.replacement, float(before.mean()), len(before), effects, cut=cut
     )
+    if question is not None:
+        last = ends[0]
+        question = question.likely(last)
+        report = replace(
+            report,
+            answer=question.answer,
+            versus=question.versus,
+            rank=int((last > last[question.answer.id]).sum()) + 1,
+            first=_next(prepared, 1, last).candidates[0],
+            measure=question.measure,
+        )
+    return report, [ends[i] for i in sorted(ends)]
 
 
 def _question(prepared: Prepared, options: TextOptions, how: Ablating) -> Question | None:
@@ -211,28 +216,6 @@ def _links(prepared: Prepared, cut: LinkNames) -> list[tuple[int, int]]:
             f"leave {option('renormalise')} out",
         )
     return links
-
-
-@dataclass
-class _KeepFollowed:
-    """Consumes runs, and keeps the log-probabilities, in nats, of the tokens that followed."""
-
-    followed: dict[int, NDArray[np.float64]] = field(default_factory=dict)
-
-    def __call__(self, run: ChangedRun) -> None:
-        self.followed[run.index] = run.followed.astype(np.float64)
-
-
-@dataclass
-class _KeepEnds:
-    """Consumes runs, and keeps the logits (V) after the last position of the first few."""
-
-    runs: int = 1
-    logits: dict[int, FloatArray] = field(default_factory=dict)
-
-    def __call__(self, run: ChangedRun) -> None:
-        if run.index < self.runs:
-            self.logits[run.index] = run.last
 
 
 def _next(prepared: Prepared, top: int, last: FloatArray) -> NextTokens:

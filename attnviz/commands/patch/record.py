@@ -12,6 +12,7 @@ from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
 from attnviz.records.predict import (
     Candidate,
+    Edit,
     Measure,
     Outcome,
     Question,
@@ -90,13 +91,13 @@ class PatchReport:
         return sorted(self.effects, key=lambda effect: -abs(effect.change.mean))
 
 
-def effect_of(
-    site: Site, position: int | None, before: Outcome, ends: Outcome, after: Outcome
-) -> PatchEffect:
+def effect_of(edit: Edit, before: Outcome, ends: Outcome, after: Outcome) -> PatchEffect:
     """The effect on one text; `ends`: what the source predicts."""
+    position = edit.positions[0] if edit.positions and edit.site.head is None else None
     change = after.measured - before.measured
     share = change / (ends.measured - before.measured)
-    return PatchEffect(site, position, Estimate(change), Estimate(share), after.less(before))
+    own = after.less(before)
+    return PatchEffect(edit.site, position, Estimate(change), Estimate(share), own)
 
 
 def mean_of(reports: Sequence[PatchReport]) -> PatchReport:

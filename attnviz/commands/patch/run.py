@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 from attnviz.commands.patch.record import PatchReport, effect_of
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.intervene import candidate, check_memory, intervene, likely, question_of
+from attnviz.kit.intervene import candidate, check_memory, intervene, question_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
-from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.capture import Capture
 from attnviz.records.heads import choose_heads, choose_layers
 from attnviz.records.positions import find_matches, find_positions
 from attnviz.records.predict import (
     Edit,
-    Intervention,
-    KeepOutcomes,
     Outcome,
     Question,
     Site,
@@ -70,15 +68,16 @@ def patch_text(
         raise InputError("the source is the text itself", "give another one")
     places = aligned(ours.empty, theirs.empty, how.align)
     positions = _positions(ours, how, places)
-    at = _sites(model, heads, how.kind, positions)
-    check_memory(theirs, len({(site.kind, site.layer) for site, _ in at}))
+    edits = _edits(model, heads, how.kind, positions)
+    check_memory(theirs, len({edit.site._replace(head=None) for edit in edits}))
     question, before, ends = _measured(ours, theirs, options, how)
-    interventions: list[Intervention] = [
-        (Edit(site, "source", positions if place is None else (place,)),) for site, place in at
-    ]
-    keep = KeepOutcomes(question.ids)
-    source_run = SourceRun(theirs.ids, [place or 0 for place in places])
-    intervene(ours, interventions, [keep], source=source_run)
+    outcomes = intervene(
+        ours,
+        [(edit,) for edit in edits],
+        lambda run: outcome_of(run.last, question.ids),
+        source=SourceRun(theirs.ids, [place or 0 for place in places]),
+    )
+    pairs = zip(edits, outcomes, strict=True)
     return PatchReport(
         capture=ours.empty,
         source=theirs.empty,
@@ -88,9 +87,7 @@ def patch_text(
         ends=ends,
         places=places,
         positions=positions,
-        effects=[
-            effect_of(site, place, before, ends, keep.kept[i]) for i, (site, place) in enumerate(at)
-        ],
+        effects=[effect_of(edit, before, ends, after) for edit, after in pairs],
         named=bool(how.queries),
     )
 
@@ -113,53 +110,36 @@ def _measured(
     ours: Prepared, theirs: Prepared, options: TextOptions, how: Patching
 ) -> tuple[Question, Outcome, Outcome]:
     """What is measured, and the predictions of it after the text and after the source."""
-    last = [_last(each) for each in (ours, theirs)]
-    question = _question(ours, options, how, last)
+    last = [intervene(each, [()], lambda run: run.last)[0] for each in (ours, theirs)]
+    question = question_of(ours, options, how.answer, how.versus)
+    if question is None:  # the likeliest token after the source, and after the text
+        here, there = (int(logits.argmax()) for logits in last)
+        if here == there:
+            raise InputError(
+                f"{ours.model.tokenizer.label(here)!r} is the likeliest token after both texts",
+                f"name an {option('answer')} and a {option('versus')}",
+            )
+        question = Question(candidate(ours, there), candidate(ours, here))
     before, ends = (outcome_of(logits, question.ids) for logits in last)
     if not abs(ends.measured - before.measured) >= SAME:
         raise InputError(
             "the model predicts the answer equally after both texts",
             "choose another answer, or another source",
         )
-    return likely(question, last[0]), before, ends
+    return question.likely(last[0]), before, ends
 
 
-def _last(prepared: Prepared) -> FloatArray:
-    """The logits (V) after the last position of a text."""
-    logits = list[FloatArray]()
-    intervene(prepared, [()], [lambda run: logits.append(run.last)])
-    return logits[0]
-
-
-def _question(
-    prepared: Prepared, options: TextOptions, how: Patching, last: Sequence[FloatArray]
-) -> Question:
-    """The tokens to measure; without names, the likeliest ones after the source and the text."""
-    named = question_of(prepared, options, how.answer, how.versus)
-    if named is not None:
-        return named
-    ours, theirs = (int(logits.argmax()) for logits in last)
-    if ours == theirs:
-        label = prepared.model.tokenizer.label(ours)
-        raise InputError(
-            f"{label!r} is the likeliest token after both texts",
-            f"name an {option('answer')} and a {option('versus')}",
-        )
-    return Question(candidate(prepared, theirs), candidate(prepared, ours))
-
-
-def _sites(
-    model: "LoadedModel", heads: HeadOptions, kind: SiteKind, positions: Sequence[int]
-) -> list[tuple[Site, int | None]]:
-    """The site and position of each run: a head at all positions, or a layer at one."""
+def _edits(
+    model: "LoadedModel", heads: HeadOptions, kind: SiteKind, positions: tuple[int, ...]
+) -> list[Edit]:
+    """The change of each run: a head at all positions, or a layer at one."""
     heads_per_layer = model.identity.heads_per_layer
     if kind == "head":
         chosen = choose_heads(heads_per_layer, heads.layers, heads.heads)
-        return [(Site("head", head.layer, head.head), None) for head in chosen]
+        return [Edit(Site("head", each.layer, each.head), "source", positions) for each in chosen]
     layers = choose_layers(len(heads_per_layer), heads.layers or "all", "layers")
-    if kind == "attention":
-        layers = tuple(layer for layer in layers if heads_per_layer[layer])
-    return [(Site(kind, layer), position) for layer in layers for position in positions]
+    sites = [Site(kind, n) for n in layers if kind != "attention" or heads_per_layer[n]]
+    return [Edit(site, "source", (position,)) for site in sites for position in positions]
 
 
 def aligned(text: Capture, source: Capture, words: Sequence[str]) -> tuple[int | None, ...]:

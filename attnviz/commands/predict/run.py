@@ -3,19 +3,20 @@
 text ─► tokens ─► run ─► logits ─► candidates; the last position's rows ─► evidence
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from attnviz.errors import InputError, ModelError, UsageError, option
-from attnviz.kit.intervene import candidate_after, keep_next_tokens, likely, question_of
+from attnviz.kit.intervene import candidate_after, keep_next_tokens, question_of
 from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import KeepLinks
 from attnviz.records.heads import every_head
 from attnviz.records.predict import (
     Attribution,
-    KeepNextTokens,
+    Candidate,
     LastLink,
     LogitRows,
     PredictedAnswer,
@@ -53,13 +54,12 @@ def predict_text(
 
     A model that reads both sides fills the masks of the text.
     """
-    if model.can("fill"):
-        return _fill(model, text, options, reading)
-    model.require("predict")
-    prepared = prepare(model, text, options)
-    ids, last = prepared.ids, len(prepared.ids) - 1
-    _check_memory(prepared)
-    every, through = (keep_next_tokens(prepared, reading.top) for _ in range(2))
+    fills = model.can("fill")
+    prepared, positions = (_with_masks if fills else _whole)(model, text, options, reading)
+    run = model.fill if fills else model.predict
+    logits = 4 * len(prepared.ids) * model.tokenizer.vocab_size  # transformers makes all at once
+    prepared.budget.check(logits, "shorten the text")
+    every, through = (keep_next_tokens(prepared, reading.top, follow=not fills) for _ in range(2))
     question, end = None, list[FloatArray]()
     if reading.answer is not None:
         question = question_of(prepared, options, reading.answer, reading.versus)
@@ -69,82 +69,80 @@ def predict_text(
         if question:  # the last rows are those of the last position
             end[:] = [rows.logits[-1].copy()]
 
-    model.predict(ids, range(len(ids)) if reading.each else [last], consume, lens=False)
+    run(prepared.ids, positions, consume, lens=False)
     if reading.lens:
-        model.predict(ids, [last], through, lens=True)
+        run(prepared.ids, positions[-1:], through, lens=True)
+    *each, last = every.next_tokens
     return Prediction(
         capture=prepared.empty,
-        last=every.next_tokens[-1],
-        each=every.next_tokens[:-1] if reading.each else (),
+        last=last,
+        each=each,
         lens=through.next_tokens,
-        evidence=_evidence(prepared, last),
-        attribution=_attribution(prepared, options, reading, every) if reading.attribute else None,
+        evidence=_evidence(prepared, positions[-1]),
+        attribution=(
+            _attribution(prepared, options, reading.versus, question, last.candidates[0])
+            if reading.attribute
+            else None
+        ),
         asked=_answered(question, end[0]) if question else None,
+        fills=fills,
     )
+
+
+def _whole(
+    model: "LoadedModel", text: str, options: TextOptions, reading: Reading
+) -> tuple[Prepared, Sequence[int]]:
+    """The text, and the positions after which to predict."""
+    model.require("predict")
+    prepared = prepare(model, text, options)
+    last = len(prepared.ids) - 1
+    return prepared, range(0 if reading.each else last, last + 1)
+
+
+def _with_masks(
+    model: "LoadedModel", text: str, options: TextOptions, reading: Reading
+) -> tuple[Prepared, Sequence[int]]:
+    """The text with the model's own mask in place of any, and their positions."""
+    mask, name = model.tokenizer.mask, model.identity.name
+    if mask is None:
+        raise UsageError(f"{name} has no mask to fill", "use another model")
+    for each in ("each", "attribute", "answer"):
+        if getattr(reading, each):
+            raise UsageError(
+                f"{name} fills masks, and {option(each)} is for next tokens", "leave it out"
+            )
+    for each in MASKS:
+        text = text.replace(each, mask.name)
+    prepared = prepare(model, text, replace(options, special=True))
+    masks = [position for position, id_ in enumerate(prepared.ids) if id_ == mask.id]
+    if not masks:
+        raise InputError(f"{name} fills masks, and the text has none", f"write {mask.name}")
+    return prepared, masks
 
 
 def _answered(question: Question, last: FloatArray) -> PredictedAnswer:
     """What the logits (V) after the text predict of a question."""
     ranks = tuple(int((last > last[id_]).sum()) + 1 for id_ in question.ids)
-    return PredictedAnswer(likely(question, last), outcome_of(last, question.ids), ranks)
-
-
-def _check_memory(prepared: Prepared) -> None:
-    """Transformers makes the logits of every position at once."""
-    size = 4 * len(prepared.ids) * prepared.model.tokenizer.vocab_size
-    prepared.budget.check(size, "shorten the text")
-
-
-def _fill(model: "LoadedModel", text: str, options: TextOptions, reading: Reading) -> Prediction:
-    """What the model puts in place of each mask of the text."""
-    mask = model.tokenizer.mask
-    if mask is None:
-        raise UsageError(f"{model.identity.name} has no mask to fill", "use another model")
-    for name in ("each", "attribute", "answer"):
-        if getattr(reading, name):
-            raise UsageError(
-                f"{model.identity.name} fills masks, and {option(name)} is for next tokens",
-                "leave it out",
-            )
-    for name in MASKS:
-        text = text.replace(name, mask.name)
-    prepared = prepare(model, text, replace(options, special=True))
-    masks = [position for position, id_ in enumerate(prepared.ids) if id_ == mask.id]
-    if not masks:
-        raise InputError(
-            f"{model.identity.name} fills masks, and the text has none", f"write {mask.name}"
-        )
-    _check_memory(prepared)
-    every, through = (keep_next_tokens(prepared, reading.top, follow=False) for _ in range(2))
-    model.fill(prepared.ids, masks, every, lens=False)
-    if reading.lens:
-        model.fill(prepared.ids, masks[-1:], through, lens=True)
-    return Prediction(
-        capture=prepared.empty,
-        last=every.next_tokens[-1],
-        each=every.next_tokens[:-1],
-        lens=through.next_tokens,
-        evidence=_evidence(prepared, masks[-1]),
-        fills=True,
-    )
+    return PredictedAnswer(question.likely(last), outcome_of(last, question.ids), ranks)
 
 
 def _attribution(
-    prepared: Prepared, options: TextOptions, reading: Reading, every: KeepNextTokens
+    prepared: Prepared,
+    options: TextOptions,
+    other: str | None,
+    question: Question | None,
+    likeliest: Candidate,
 ) -> Attribution:
-    """The answer's logit, or the likeliest token's, as a sum over parts."""
-    best, position = every.next_tokens[-1].candidates[0], len(prepared.ids) - 1
-    if reading.answer is not None:
-        best = candidate_after(prepared, options, reading.answer, "answer")
-    ids, versus = [best.id], None
-    if reading.versus is not None:
-        versus = candidate_after(prepared, options, reading.versus, "versus")
-        if versus.id == best.id:
+    """The answer's logit, or the likeliest token's (beside the `other`), as a sum over parts."""
+    if question is None and other is not None:
+        versus = candidate_after(prepared, options, other, "versus")
+        if versus.id == likeliest.id:
             raise UsageError(
-                f"{option('versus', repr(reading.versus))} is the likeliest token itself",
+                f"{option('versus', repr(other))} is the likeliest token itself",
                 "name another one",
             )
-        ids.append(versus.id)
+        question = Question(likeliest, versus)
+    question = question or Question(likeliest)
     sums = frozen(prepared)
     output = sums.output
     if output is None:
@@ -152,10 +150,11 @@ def _attribution(
             f"the logits of {prepared.model.identity.name} are not a sum over its parts",
             "it caps them, or has no output layer that attnviz can follow; use another model",
         )
+    ids = list(question.ids)
     signs = output.weight.new_tensor([1.0, -1.0][: len(ids)])
-    shares = sums.of_logits(position, signs[None] @ output.weight[ids]).shares
+    shares = sums.of_logits(len(prepared.ids) - 1, signs[None] @ output.weight[ids]).shares
     bias = 0.0 if output.bias is None else float(signs @ output.bias[ids])
-    return Attribution(best, versus, shares, bias)
+    return Attribution(question.answer, question.versus, shares, bias)
 
 
 PER_LAYER, FAINT = 3, 0.1

@@ -89,11 +89,10 @@ def _asked(asked: PredictedAnswer, display: Display) -> Iterator[Text]:
     outcome, question = asked.outcome, asked.question
     columns = [Column("token")]
     columns += [Column(name, right=True) for name in ("P", "rank", "logit", "log p")]
-    tokens = [token for token in (question.answer, question.versus) if token]
     numbers = [outcome[:2], outcome[2:]]
     rows = [
         (named(token), probability(token.probability), f"{rank:,}", f"{logit:+.3f}", f"{log:.3f}")
-        for token, rank, (logit, log) in zip(tokens, asked.ranks, numbers, strict=False)
+        for token, rank, (logit, log) in zip(question.tokens, asked.ranks, numbers, strict=False)
     ]
     yield from listing(columns, rows, display.width)
     if question.versus is not None:
