@@ -129,10 +129,7 @@ def own_cells(own: Outcome | None) -> Sequence[str]:
 
 
 def part_name(part: Part | None, names: Sequence[str]) -> str:
-    """`L1H2 from fluffy`, `embedding of blue`, `L0 MLP at blue`, `biases`, `all others`.
-
-    `names`: of the tokens.
-    """
+    """`L1H2 from fluffy` (a token of these names), `L0 MLP at blue`, `biases`, `all others`."""
     if part is None:
         return "all others"
     token = "" if part.source is None else names[part.source]

@@ -35,10 +35,7 @@ def told_apart(labels: Sequence[str]) -> list[str]:
 
 
 def name_of(label: str) -> str:
-    """The label beside a number: in quotes if it could be taken for a part of it (`7`, `.`).
-
-    The number that tells repeated tokens apart is not counted.
-    """
+    """The label beside a number: in quotes if it could be taken for a part of it (`7`, `.`)."""
     bare = re.sub(r"#\d+$", "", label)
     marks = all(character in punctuation for character in bare)
     mark = "'" if '"' in label else '"'
@@ -88,10 +85,7 @@ BETWEEN = re.compile(r"→|(?<=\s)(?:\.\d\d|1\.00)\b")
 
 
 def fenced(text: str) -> str:
-    """The text with a mark around each run of right-to-left letters; of the same width.
-
-    Each line by itself, as each is laid out by itself.
-    """
+    """The text with a mark around each run of right-to-left letters, line by line; as wide."""
     if text.isascii():
         return text
     lines = []

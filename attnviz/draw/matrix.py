@@ -27,10 +27,7 @@ from attnviz.records.transforms import NormBased
 
 
 def shown(exhibit: Exhibit, head_map: Map) -> FloatArray:
-    """The weights that the exhibit's filters leave, (queries asked for, keys asked for).
-
-    NaN where there is nothing to show.
-    """
+    """The weights that the exhibit's filters leave (queries, keys); NaN where there is nothing."""
     whole = whole_map(head_map).weights
     queries, keys = np.array(exhibit.queries, int), np.array(exhibit.keys, int)
     picked = np.ix_(queries, keys)

@@ -122,10 +122,7 @@ def written(capture: Capture, *, row: str = "row") -> str:
 
 
 def pane_titles(exhibit: Exhibit, head_map: Map, before: str = " ") -> tuple[str, ...]:
-    """Titles for a small place, the fullest first: `L1H2 adjectives, induction` ... `L1H2`.
-
-    `before` stands before the names.
-    """
+    """Titles for a small place, the fullest first: `L1H2 adjectives, induction` ... `L1H2`."""
     names = [
         *dict.fromkeys(
             readable(named.behaviour)

@@ -173,10 +173,7 @@ def _reduced(group: Sequence[FloatArray], how: How) -> FloatArray:
 
 
 def rollout(maps: Sequence[HeadMap], between: Between = go_on) -> Iterator[HeadMap]:
-    """From all heads (n, n) of the layers from the first on, in order: the rollout to each layer.
-
-    Rows still sum to 1, where those of the heads do.
-    """
+    """From all heads (n, n) of the first layers on, in order: the rollout to each layer."""
     through: NDArray[np.float64] | None = None
     for layer, heads in each(groupby(maps, key=lambda head_map: head_map.layer), between):
         weights = np.array([head_map.weights for head_map in heads], np.float64)  # (h, n, n)

@@ -144,10 +144,7 @@ LONGEST_NAME = 1 << 12
 
 @dataclass(frozen=True)
 class NamedHead:
-    """A head that is known for a behaviour, such as "adjectives".
-
-    `title` says what it does: "nouns attend to their adjectives".
-    """
+    """A head known for a behaviour, "adjectives"; `title`: "nouns attend to their adjectives"."""
 
     behaviour: str
     head: Head

@@ -77,10 +77,7 @@ Intervention: TypeAlias = tuple[Edit | CutLink, ...]
 
 @dataclass(frozen=True)
 class SourceRun:
-    """The tokens (n_s) from whose run vectors are taken.
-
-    `places` (n): for each position of the text that is run, the position whose vectors it takes.
-    """
+    """The tokens (n_s) whose run gives vectors; `places` (n): the position that each is taken from."""
 
     ids: Sequence[int]
     places: Sequence[int]

@@ -123,10 +123,7 @@ def partition(
 
 
 def segment_of(tokens: Sequence[Token], segments: Sequence[Segment], text: str) -> list[int | None]:
-    """For each token the index of its segment: that of its first character that is no space.
-
-    None for a special token, which has no character.
-    """
+    """The index of the segment that has each token's first visible letter; None: it is special."""
     starts = sorted((start, i) for i, s in enumerate(segments) for start, _ in s.slices)
 
     def of(token: Token) -> int | None:

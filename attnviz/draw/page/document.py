@@ -25,10 +25,7 @@ def source(*names: str) -> str:
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """The template with each `{{name}}` replaced.
-
-    All places are filled in one go, so that a text that holds `{{name}}` is never taken for one.
-    """
+    """The template with each `{{name}}` replaced, in one go, so that no value is taken for one."""
     return re.sub(r"{{(\w+)}}", lambda place: values[place[1]], template)
 
 

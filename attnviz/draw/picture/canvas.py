@@ -86,10 +86,7 @@ def use_fonts(families: Sequence[str]) -> None:
 
 
 def figure_bytes(figure: "Figure", format: str, dpi: int | None = None) -> bytes:
-    """The figure as a file's content; the same figure gives the same bytes.
-
-    `dpi`: pixels per inch; None for those that it was drawn for.
-    """
+    """The content of a file; the same figure gives the same bytes. `dpi`: None for its own."""
     check_size(figure, dpi or round(figure.dpi))
     buffer = io.BytesIO()
     with drawing():
@@ -274,10 +271,7 @@ def _add_new_fonts() -> int:
 
 
 def _other_fonts(region: str) -> list[tuple[str, str]]:
-    """Family and file of every installed upright font.
-
-    Sans-serif first, then regular, then those of the region, then alphabetical.
-    """
+    """Family and file of each upright font: sans-serif, regular and those of the region first."""
     from matplotlib.font_manager import fontManager
 
     entries = [

@@ -275,10 +275,7 @@ def sheet(texts: Iterable[str], *, dpi: int, cmap: str) -> Iterator[tuple["Figur
 def write_heading(
     figure: "Figure", bottom: float, width: float, title: str, about: str, fonts: Lettering
 ) -> None:
-    """A title, and lines in small letters below it that say what was run, wrapped to `width`.
-
-    `bottom` and `width` are inches.
-    """
+    """A title `bottom` inches high, and small lines below it about what was run."""
     line = max(LEAST_LINE, width)
     said = fill(fonts.spell(about), int(line * SMALL_LETTERS))
     write_line(figure, bottom, said, size=8, color=GREY)

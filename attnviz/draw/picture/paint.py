@@ -53,10 +53,7 @@ def options_of(look: PictureLook, orient: Orient | None, *, by_row: bool = False
 
 @dataclass(frozen=True)
 class PictureWords:
-    """Everything that is written on a picture.
-
-    `panes` holds for each map what may stand above it, the fullest first.
-    """
+    """The words of a picture; `panes`: what may stand above each map, the fullest first."""
 
     title: str
     subtitle: str

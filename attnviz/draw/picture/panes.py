@@ -87,10 +87,7 @@ def draw_panes(
     dpi: int,
     cmap: str,
 ) -> Drawn:
-    """The panes as one figure.
-
-    `about` stands in small letters below the title, `below` below the panes.
-    """
+    """The panes as one figure; `about` stands in small letters above them, and `below` below."""
     names = panes[0].columns or ()
     with sheet([title, about, *below, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
         cell = _cell_of(panes)

@@ -87,10 +87,7 @@ def signed_style(share: float, display: Display) -> Style:
 
 
 def cut(label: str, width: int, *, unicode: bool = True) -> str:
-    """The label, cut with `…` (ASCII: `~`) where it is wider than `width` cells.
-
-    The number of a repeated token is kept while there is room for it.
-    """
+    """The label, cut with `…` (ASCII: `~`) to `width` cells; a number `#2` at its end is kept."""
     if cell_len(label) <= width:
         return label
     if width <= 0:

@@ -106,10 +106,7 @@ BLOCK_GAP = 4
 
 
 def side_by_side(blocks: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
-    """The blocks in rows, as many in each as fit, with an empty line between rows.
-
-    No line of a block is wider than `width`.
-    """
+    """The blocks of lines in rows, as many in each as fit, with an empty line between rows."""
     for n, row in enumerate(_rows(blocks, width)):
         if n:
             yield Text()

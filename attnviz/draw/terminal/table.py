@@ -103,10 +103,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class _Sheet:
-    """The layout that all lines of a block share: labels, columns and display.
-
-    `counted`: what is left of a row says on how many others it is.
-    """
+    """The layout that all lines of a block share; `counted`: the rest says on how many keys."""
 
     queries: tuple[str, ...]
     keys: tuple[str, ...]

@@ -304,10 +304,7 @@ def _summary(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) ->
 
 
 def _query(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) -> str:
-    """`creature (^)`: the query, and how it is marked where it is a part of the text.
-
-    `atures in creatures (^)` where the mark is that of a whole word.
-    """
+    """`creature (^)`, or `atures in creatures (^)`: the query, and how it is marked."""
     queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
     query = fenced(queries[exhibit.queries[0]])
     marked = next((piece for piece in pieces if piece.query), None)
