@@ -152,10 +152,7 @@ OTHER_PARTS = {"mlp": "MLP", "layer": "layer"}
 
 
 def by_part(values: Iterable[tuple[Part, float]]) -> tuple[FloatArray, tuple[str, ...]]:
-    """(layers, columns), NaN where there is nothing, and the names of the columns.
-
-    The columns are the heads, then the MLP and the whole layer, as far as there are values of them.
-    """
+    """(layers, columns), NaN where there is nothing; and the names: heads, then MLP and layer."""
     pairs = list(values)
     heads = max((part.head + 1 for part, _ in pairs if part.head is not None), default=0)
     others = [kind for kind in OTHER_PARTS if any(part.kind == kind for part, _ in pairs)]

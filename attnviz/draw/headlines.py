@@ -46,10 +46,7 @@ def about(exhibit: Exhibit, speller: Speller | None = None) -> str:
 def headline(
     choice: Choice, finding: Finding | None, capture: Capture, speller: Speller | None = None
 ) -> str:
-    """The first line of some heads: `L2H3: … · known for: … (chosen automatically …)`.
-
-    `finding`: where a rule picked the head; `speller`: as in `about`.
-    """
+    """The first line of some heads: `L2H3: … · known for: … (chosen automatically …)`."""
     if choice.why == "only" and choice.named is not None:
         return choice.named.title
     if len(choice.heads) != 1:
@@ -76,10 +73,7 @@ def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str
 
 
 def map_title(exhibit: Exhibit, head_map: Map) -> str:
-    """`L1H2 · known for: nouns attend to their adjectives`; the label alone of other heads.
-
-    The finding on this text stands before it, where there is one.
-    """
+    """`L1H2 · known for: nouns attend to their adjectives`, also with a finding; or `L1H2`."""
     choice, capture = exhibit.choice, exhibit.capture
     if choice is not None and [(head_map.layer, head_map.head)] == list(choice.heads):
         if choice.why == "only" and choice.named is not None:
@@ -89,10 +83,7 @@ def map_title(exhibit: Exhibit, head_map: Map) -> str:
 
 
 def map_titles(exhibit: Exhibit, head_map: Map) -> tuple[str, ...]:
-    """The title, and shorter ones where there is no room for it: `L1H2 · known for: adjectives`.
-
-    Shorter titles name behaviours as cards do, so that none is cut off.
-    """
+    """The title, and shorter ones for less room: `L1H2 · known for: adjectives`."""
     whole = map_title(exhibit, head_map)
     if whole == head_map.label:
         return (whole,)

@@ -101,9 +101,8 @@ def fenced(text: str) -> str:
 def runs(text: str) -> list[tuple[int, int]]:
     """Where the runs of right-to-left letters begin and end.
 
-    Spaces, signs and digits between two such letters belong to their run, but for an arrow and
-    a weight, which stand between two names; the marks that a letter carries (vowel points)
-    belong to the letter.
+    Marks on a letter belong to it; spaces, signs and digits between two such letters to their run,
+    but for an arrow and a weight, which stand between two names.
     """
     if text.isascii():
         return []

@@ -113,11 +113,7 @@ def per_row(weights: FloatArray) -> FloatArray:
 
 
 def block_maximum(values: FloatArray, rows: int, columns: int) -> FloatArray:
-    """At most `rows` x `columns` equal blocks, each with its strongest weight.
-
-    The maximum, not the mean, so that one strong link in a long text stays visible. A
-    block is NaN only where all of it is.
-    """
+    """At most `rows` x `columns` blocks, each with its strongest weight, which stays visible."""
     for axis, most in enumerate((rows, columns)):
         if values.shape[axis] > most:
             step = math.ceil(values.shape[axis] / most)
@@ -127,10 +123,9 @@ def block_maximum(values: FloatArray, rows: int, columns: int) -> FloatArray:
 
 
 def key_shares(exhibit: Exhibit) -> FloatArray | None:
-    """The share of the weight that each key shown has, (keys); None of what is no weight.
+    """The share of the weight that each key shown has, (keys); None where there are none.
 
-    Over all maps, and over the rows shown that might attend to more than one key. None, too,
-    where only a reduced form was kept.
+    Over all maps, and over the rows shown that might attend to more than one key.
     """
     capture, seen = exhibit.capture, exhibit.capture.allowed_count()
     rows = [query for query in exhibit.queries if seen[query] > 1]

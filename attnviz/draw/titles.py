@@ -193,11 +193,7 @@ def _piece_notes(capture: Capture) -> tuple[str, ...]:
 
 
 def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:
-    """Notes about a model that differs from what a user expects.
-
-    Its tokenizer is not that of transformers, some layers have no attention (Jamba, Bamba), or
-    code of its own was not run.
-    """
+    """Notes about a model that differs from what a user expects."""
     if model is None:
         return ()
     notes = [model.differs] if model.differs else []
@@ -221,10 +217,7 @@ def text_notes(capture: Capture) -> tuple[str, ...]:
 
 
 def strange_note(strange: int, texts: int, what: str) -> str:
-    """That the built-in model has not seen texts like some of these; empty where there are none.
-
-    `strange` of `texts` are not of its world; `what` is one of them: "text", "line".
-    """
+    """That `strange` of `texts` ("text", "line") are unlike the built-in model's; or nothing."""
     if not strange:
         return ""
     where = f"{strange:,} of {amount(texts, what)}: " if texts > 1 else ""

@@ -57,10 +57,7 @@ NOTHING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Dropped:
-    """Maps without some keys; `share` is how much of the weight of the queries shown was on them.
-
-    `empty` are the queries that attended to nothing else; their rows are zero.
-    """
+    """Maps without keys that had a `share` of the weight; `empty` queries had no other."""
 
     maps: tuple[HeadMap, ...]
     share: float
@@ -70,10 +67,7 @@ class Dropped:
 def without_keys(
     maps: Sequence[HeadMap], keys: Sequence[int], queries: Sequence[int], between: Between = go_on
 ) -> Dropped:
-    """Take keys (columns) out of maps (n_queries, n_keys), and renormalise.
-
-    `queries`: the rows that are shown and that might attend to other keys.
-    """
+    """Take keys (columns) out of maps (n_queries, n_keys), of which `queries` are shown."""
     kept, shares = [], []
     for head_map in each(maps, between):
         weights = head_map.weights.astype(np.float32, copy=True)
@@ -100,9 +94,8 @@ def without_keys(
 def merged(capture: Capture, unit: Unit, between: Between = go_on) -> Capture:
     """The same capture with the pieces of each character, or of each word, as one token.
 
-    A token that holds several characters stays one; so does one that reaches over the
-    end of a word, together with what it touches. A character is what a reader sees as one.
-    Texts in Chinese or Japanese put no spaces between words: there a word is one character.
+    A token that reaches over the end of a word joins what it touches. A character is what a reader
+    sees as one; in Chinese or Japanese each is a word.
     """
     of_queries, of_keys = capture.texts
     queries, keys = groups_of(capture, unit)
@@ -141,10 +134,7 @@ def _joined(tokens: Sequence[Token], groups: Sequence[range], text: str) -> tupl
 
 
 def reduce_maps(maps: Sequence[HeadMap], how: How, over: Over) -> tuple[HeadMap, ...]:
-    """Reduce maps of shape (n_queries, n_keys) over the heads of each layer, over layers, or all.
-
-    Rows of a mean still sum to 1; rows of a maximum do not.
-    """
+    """Reduce maps (n_queries, n_keys) to one for each layer, one for each head number, or one."""
     groups: dict[tuple[int | None, int | None], list[FloatArray]] = {}
     for each_map in maps:
         layer = each_map.layer if over == "heads" else None
@@ -190,11 +180,7 @@ def rollout(maps: Sequence[HeadMap], between: Between = go_on) -> Iterator[HeadM
 
 
 def weighted(capture: Capture) -> Capture:
-    """The same capture with ‖A[i, j] · f(x_j)‖ in the place of A[i, j].
-
-    Raises:
-        UsageError: it holds no norms.
-    """
+    """The same capture, which holds norms, with ‖A[i, j] · f(x_j)‖ in the place of A[i, j]."""
     norms = capture.extras.get(VALUE_NORMS)  # (layers, heads, n_keys)
     if norms is None:
         raise UsageError(
@@ -331,11 +317,7 @@ def _dropped_keys(tokens: Sequence[Token], transforms: Transforms) -> tuple[int,
 def queries_of(
     tokens: Sequence[Token], filters: Filters, *, one_query: bool = False
 ) -> tuple[int, ...]:
-    """The positions of the queries that are shown.
-
-    Raises:
-        UsageError: one that is not in the text, or several where one is shown.
-    """
+    """The positions of the queries that are shown; a UsageError for one that is not in the text."""
     if not one_query:
         return _positions(tokens, filters.queries, "queries")
     if not filters.queries:
@@ -346,7 +328,7 @@ def queries_of(
 
 
 def keys_of(tokens: Sequence[Token], filters: Filters) -> tuple[int, ...]:
-    """The positions of the keys that are shown; raises what `queries_of` raises."""
+    """The positions of the keys that are shown."""
     return _positions(tokens, filters.keys, "keys")
 
 
@@ -355,11 +337,7 @@ def _positions(tokens: Sequence[Token], names: Sequence[str], parameter: str) ->
 
 
 def distances_of(captured: Capture, filters: Filters) -> tuple[int, ...]:
-    """The distances of links that are left out.
-
-    Raises:
-        UsageError: there is no distance between two texts.
-    """
+    """The distances of links that are left out; between two texts there is none."""
     if filters.skip and captured.kind == "cross":
         raise UsageError(
             "between two texts, no token is the token itself or the previous one",

@@ -143,11 +143,7 @@ class Checked:
         self.consume(block)
 
     def finish(self, wanted: Wanted) -> None:
-        """See that every row that was wanted came, once.
-
-        Raises:
-            ModelError: some did not.
-        """
+        """See that every row that was wanted came, once."""
         queries = len(self.empty.query_tokens) if wanted.queries is None else len(wanted.queries)
         silent = [layer for layer in sorted(wanted.heads) if layer not in self._rows]
         if len(silent) == len(wanted.heads):
@@ -326,11 +322,7 @@ class Capture:
         return tuple(each for each in self.named_heads if each.head == (layer, head))
 
     def weights(self, head: Head) -> FloatArray:
-        """The pattern of one head, (n_queries, n_keys).
-
-        Raises:
-            KeyError: the head is not in this capture.
-        """
+        """The pattern of one head, (n_queries, n_keys); a KeyError where there is none."""
         for layer in self.layers:
             if layer.layer == head.layer and head.head in layer.heads:
                 weights: FloatArray = layer.weights[layer.heads.index(head.head)]

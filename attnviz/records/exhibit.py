@@ -21,11 +21,7 @@ ColorScale: TypeAlias = Literal["linear", "log", "row"]
 
 @dataclass(frozen=True)
 class HeadPlace:
-    """Which head a map is of, or a reduction of several.
-
-    `layer` is None where it was reduced over layers, `head` where over heads; then
-    `reduced` says how.
-    """
+    """Which head a map is of; None of what it was `reduced` over."""
 
     layer: int | None
     head: int | None
@@ -72,10 +68,7 @@ class Links:
 
 @dataclass(frozen=True, eq=False)
 class LinkMap(HeadPlace):
-    """The links that the exhibit's filters leave, of a matrix that is too large to keep.
-
-    `totals` (n_queries) are the sums of the whole rows, 0 for queries that nobody asked for.
-    """
+    """The links that the filters leave, and the `totals` (n_queries) of whole rows."""
 
     links: Links = field(kw_only=True)
     totals: FloatArray = field(kw_only=True)
@@ -274,11 +267,7 @@ def row_totals(exhibit: Exhibit, head_map: Map) -> list[float]:
 
 
 def whole_map(head_map: Map) -> HeadMap:
-    """A map that was kept whole, for what needs every weight of it.
-
-    Raises:
-        TypeError: it was reduced, which is a mistake of the program.
-    """
+    """A map that was kept whole, for what needs every weight of it."""
     if not isinstance(head_map, HeadMap):
         raise TypeError(f"of {head_map.label} only a reduced form was kept")
     return head_map

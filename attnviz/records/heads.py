@@ -60,10 +60,7 @@ def choose_heads(
 
 
 def choose_layers(n_layers: int, layers: str, parameter: str) -> tuple[int, ...]:
-    """The layers that a user's list such as `1`, `0-3`, `0,2` or `all` names, in order, each once.
-
-    `parameter` is the Python name of the parameter that holds them, for messages.
-    """
+    """The layers that a list such as `1`, `0-3`, `0,2` or `all` names, in order, each once."""
     return tuple(_numbers(layers, n_layers, "layer", parameter))
 
 
@@ -238,10 +235,9 @@ class FoundLink(NamedTuple):
 
 @dataclass(frozen=True)
 class Tendency:
-    """The habit that the strongest links of `rows` queries, of `of` in total, share.
+    """The habit that the strongest links of `rows` of `of` queries share.
 
-    `key` is the position of the key that they share, where they share one; then `of` are the
-    queries that may attend to it.
+    `key`: the position of the key that they share, if any; then `of` queries may attend to it.
     """
 
     habit: Habit

@@ -38,11 +38,7 @@ def find_positions(
 
 
 def one_position(tokens: Sequence[Token], name: str, parameter: str) -> int:
-    """The one position that a name matches; for a word in several tokens, its last token.
-
-    Raises:
-        UsageError: the name matches nothing, or several positions (the message lists them).
-    """
+    """The one position that a name matches; for a word in several tokens, its last token."""
     matches = find_matches(tokens, name, parameter)
     if len(matches) > 1:
         places = ", ".join(str(match[-1]) for match in matches)
@@ -304,13 +300,7 @@ def is_expression(name: str) -> bool:
 
 
 def compiled(name: str, parameter: str) -> Any:
-    """The expression of the package `regex`, whose search has a limit of time.
-
-    `parameter`: the Python name of the parameter that holds it, for messages.
-
-    Raises:
-        UsageError: it cannot be compiled, or is too large.
-    """
+    """The expression of the package `regex`, whose search has a limit of time."""
     import regex  # type: ignore[import-untyped]  # takes a moment
 
     if len(name) > LONGEST:

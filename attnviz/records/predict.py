@@ -77,7 +77,7 @@ Intervention: TypeAlias = tuple[Edit | CutLink, ...]
 
 @dataclass(frozen=True)
 class SourceRun:
-    """The tokens (n_s) whose run gives vectors; `places` (n): the position that each is taken from."""
+    """The tokens (n_s) whose run gives vectors; `places` (n): the position of each."""
 
     ids: Sequence[int]
     places: Sequence[int]
@@ -293,11 +293,7 @@ class PredictionMean:
 
 @dataclass
 class KeepNextTokens:
-    """Consumes logits, and keeps the `top` likeliest next tokens of each position.
-
-    `ids` are the tokens of the text; `label` names a token of the vocabulary, and `exact` gives its
-    own text.
-    """
+    """Consumes logits, and keeps the `top` likeliest next tokens of each position of a text."""
 
     ids: Sequence[int]
     top: int
@@ -359,13 +355,7 @@ def log_softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def outcome_of(last: FloatArray, ids: Sequence[int]) -> Outcome:
-    """The logits and log-probabilities of one token or two.
-
-    `last`: the logits (V) after the last position.
-
-    Raises:
-        ModelError: the logits are not numbers.
-    """
+    """The logits and log-probabilities of one token or two, from the `last` logits (V)."""
     if not np.isfinite(last[list(ids)]).all():
         raise ModelError(
             "the model's predictions are not numbers (NaN)",

@@ -130,10 +130,7 @@ class Field(Generic[RecordT]):
 
 @dataclass(frozen=True)
 class Fields(Generic[RecordT]):
-    """The fields of a row or of a JSON object, in the order in which they are written.
-
-    `more`: a row has others, too, whose names depend on what was asked for.
-    """
+    """The fields of a row or an object, in order; `more`: it has others, which the data name."""
 
     name: str
     about: str
@@ -158,11 +155,7 @@ class Fields(Generic[RecordT]):
         return [field.within(part) for field in self.all]
 
     def columns(self, rows: Sequence[Row]) -> dict[str, ColumnArray]:
-        """Rows by column, each in the type that its field has.
-
-        Returns:
-            arrays (n_rows,): truth; numbers, NaN where one is missing; else texts, as in csv.
-        """
+        """Arrays (n_rows) by name: truth; numbers, NaN where one is missing; else texts."""
         types = {field.name: field.type for field in self.all}
         names = list(rows[0]) if rows else list(types)
         return {name: _column([row[name] for row in rows], types[name]) for name in names}
@@ -180,10 +173,7 @@ class Fields(Generic[RecordT]):
 
 @dataclass(frozen=True)
 class JsonOutput:
-    """What a command writes as JSON: rows, and objects that are no lists of rows.
-
-    `rows_as_json`: with `-f json` it writes rows, too.
-    """
+    """What a command writes as JSON: rows (with `rows_as_json` also for `-f json`), and objects."""
 
     rows: Sequence[Fields[Any]] = ()
     objects: Sequence[Fields[Any]] = ()

@@ -89,10 +89,7 @@ class Projection:
 
 @dataclass(frozen=True)
 class Predicted:
-    """A token of the vocabulary with its score: a probability, or a cosine.
-
-    `exact`: its own text with its leading space; empty where it has none of its own.
-    """
+    """A token with its score, a probability or a cosine; `exact`: its own text, if it has one."""
 
     label: str
     score: float

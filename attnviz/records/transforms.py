@@ -147,11 +147,7 @@ def transform_to_dict(transform: Transform) -> dict[str, Any]:
 
 
 def transform_from_dict(entry: Mapping[str, Any]) -> Transform:
-    """The transform that `transform_to_dict` was given.
-
-    Raises:
-        ValueError: the entry is no transform.
-    """
+    """The transform that `transform_to_dict` was given; a ValueError where it is none."""
     kind = entry.get("kind")
     known = KINDS.get(kind) if isinstance(kind, str) else None
     if known is None or set(entry) != {"kind", *(field.name for field in fields(known))}:

@@ -128,11 +128,7 @@ def check_size(figure: "Figure", dpi: int) -> None:
 
 
 def new_figure(dpi: int) -> "Figure":
-    """An empty figure on which axes are placed by `place`.
-
-    It is small, as measuring text on it takes memory for all of its pixels; `fit` makes it
-    as large as it has to be.
-    """
+    """An empty figure for `place`; small, as measuring text takes memory for all of its pixels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -158,10 +158,7 @@ def name_sides(
 def add_key(
     figure: "Figure", scale: Scale, corner: Sequence[float], *, empty: str, blank: str = ""
 ) -> None:
-    """The colour bar to the right of `corner` (right, bottom, height in inches).
-
-    Below it a sample of empty cells with what they mean, and which cells hold no number.
-    """
+    """The colour bar right of `corner` (right, bottom, height in inches); below it a legend."""
     right, bottom, height = corner
     below = (SWATCH + 0.25 if empty else 0.0) + (SWATCH if blank else 0.0)
     bar = min(BAR_MOST, max(BAR_LEAST, height - below))
@@ -215,8 +212,7 @@ def ticks_for(side: SideLabels, cell: float) -> Ticks:
     """Labels for the tokens along a side, which stand `cell` inches apart.
 
     Where there is no room for each, every second, fifth, tenth ... keeps its label, with
-    its index in front: `120 the`. Numbers keep their side of a label that is read from
-    right to left.
+    its index in front: `120 the`.
     """
     labels, positions = side.labels, side.positions
     size = min(LARGEST, max(SMALLEST, 0.72 * cell * POINTS))

@@ -118,11 +118,7 @@ def _cell(n: int, dpi: int) -> float:
 def _write_numbers(
     axes: "Axes", scale: Scale, weights: FloatArray, cells: Cells, cell: float
 ) -> bool:
-    """The weights themselves in the cells, black or white, whichever can be read.
-
-    Returns:
-        Whether some are too small to be written.
-    """
+    """The weights in their cells, black or white; whether some are too small to be written."""
     small = (weights < LEAST_WRITTEN) & (scale.low >= 0)
     size = min(9.0, cell * POINTS * (0.3 if cell >= ROOM_FOR_FOUR else 0.36))
     digits = 1 if scale.low < 0 else 2

@@ -251,10 +251,7 @@ def place_names(
 
 
 def spread(heights: Sequence[float], least: float, top: float) -> list[float]:
-    """The nearest heights that lie at least so far apart, from 0 up to `top`, in the same order.
-
-    Where there is no room for all of them, they are closer.
-    """
+    """The nearest heights from 0 to `top` that lie `least` apart, or closer where they have to."""
     if not heights:
         return []
     apart = min(least, top / max(1, len(heights) - 1))

@@ -74,10 +74,7 @@ MOST_NAMED = 3
 def closing(
     exhibit: Exhibit, rows: int, missing: int, heads: Sequence[str], display: Display
 ) -> list[Text]:
-    """The lines below the table, after an empty one; often none.
-
-    `missing`: rows left out, as they have no link that is shown; `heads`: heads without any row.
-    """
+    """The lines below a table: that rows are `missing`, and all of some `heads`; often none."""
     every_query = len(exhibit.queries) == len(exhibit.capture.query_tokens)
     if missing and not rows:
         said = f"there is no link{_wanted(exhibit)}"

@@ -55,10 +55,7 @@ class Columns:
 def arrange(
     ranks: Sequence[Rank], n: int, room: int, *, shortest: int = SHORTEST_BAR
 ) -> Columns | None:
-    """`n` columns (fewer if there are fewer ranks) with the longest bars that fit in `room` cells.
-
-    Rank k goes to column k modulo n. None where even bars of `shortest` cells do not fit.
-    """
+    """`n` columns at most, with the longest bars that fit; rank k goes to column k modulo n."""
     n = max(1, min(n, len(ranks)))
     full = max([1.0, *(rank.strongest for rank in ranks)])
     for bar in range(LONGEST_BAR, shortest - 1, -1):

@@ -107,10 +107,7 @@ def _sum(weights: Iterable[float | None]) -> float | None:
 
 
 def _cut_off(source: str) -> list[TextPiece]:
-    """The pieces for a part at an end of the text that no token covers.
-
-    Blanks are no token's in some models; anything else the model has not seen.
-    """
+    """The pieces for an end of the text without tokens: blanks, or what the model has not seen."""
     bare = source.strip(" \n")
     if not bare:
         return [piece_of(source)]
@@ -136,11 +133,7 @@ _QUERY = Style(bold=True, underline=True)
 
 
 def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableType]:
-    """The text as the exhibit's only query sees it, one block per head.
-
-    Raises:
-        UsageError: the exhibit has more than one query, or none.
-    """
+    """The text as the exhibit's only query sees it, one block per head."""
     display = display or Display()
     if len(exhibit.queries) != 1:
         raise UsageError(
@@ -165,10 +158,7 @@ def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableT
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the text: its pieces, each with the cell at which it begins, and how it is shown.
-
-    `shown`: the words, and where there is no colour, the numbers below them.
-    """
+    """A line of the text: its pieces with the cells at which they begin, and as it is shown."""
 
     pieces: tuple[tuple[int, TextPiece], ...]
     shown: tuple[Text, ...]
@@ -207,10 +197,7 @@ def _shown(line: list[tuple[int, TextPiece]], most: float, display: Display) -> 
 
 
 def _spelled(piece: TextPiece, display: Display) -> TextPiece:
-    """The piece in letters that the display has, at most a line wide.
-
-    A token of nothing but white space is written out if there is something to say of it.
-    """
+    """The piece in letters that the display has, at most a line wide; blanks by signs."""
     written = piece.written
     if not written and (piece.query or (piece.weight or 0) >= LEAST):
         written = "\\n" * piece.lines or "␣"
@@ -354,12 +341,10 @@ def below(piece: TextPiece) -> str:
 
 
 def summed(word: list[TextPiece], width: int) -> list[TextPiece]:
-    """The word in pieces that are as wide as what stands below them.
+    """The word in pieces that are as wide as what stands below them, none wider than `width` cells.
 
-    Wide letters are set apart. Where the pieces of another word are not as wide, it
-    becomes one piece with the sum of their weights; of a longer run of letters without
-    spaces no more are joined than have to be.
-    No piece gets wider than `width` cells.
+    Wide letters are set apart. Where the pieces of another word are not as wide, it becomes one
+    piece with the sum of their weights; a longer run of letters is joined as little as possible.
     """
     if all(_fits(piece, following) for piece, following in pairwise(word)):
         return word
