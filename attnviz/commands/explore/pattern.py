@@ -274,6 +274,8 @@ class MiniaturesPane(HeadsPane):
         text.append(" " * (self._cell - 1 - points.shape[1]))
 
     def slot_at(self, x: int, y: int) -> Slot:
+        if self._lacking:
+            return -1, -1
         return y // (self._high + 1), (x - self._label) // self._cell
 
 

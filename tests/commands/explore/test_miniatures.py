@@ -113,6 +113,10 @@ def test_without_room_it_says_how_much_it_needs(width: int, room: bool) -> None:
         if not room:
             inside = there.pane("miniatures").room.width
             assert f"12 miniatures side by side need 63 columns, and this pane has {inside}" in said
+            before = there.app.scene
+            await there.pilot.click("#miniatures", offset=(3, 1))
+            await there.settle()
+            assert there.app.scene is before
 
     explore(opened(heads=12), does, size=(width, 30))
 
