@@ -17,7 +17,7 @@ from itertools import chain, count
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from rich.console import Group
 from textual.app import App, ComposeResult
@@ -32,7 +32,7 @@ from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.commands.ablate.shown import render_together
 from attnviz.commands.explore.pane import Find, Go
 from attnviz.commands.explore.pattern import GaveWay, Panes, give_way
-from attnviz.commands.explore.scene import Opened, Scene, SoFar, Toggles, scene_of
+from attnviz.commands.explore.scene import Opened, Scene, SoFar, scene_of
 from attnviz.commands.show.page import Start, page_of
 from attnviz.commands.show.run import pieces_of
 from attnviz.console import NARROWEST, Display
@@ -40,6 +40,7 @@ from attnviz.errors import AttnvizError, Speller, as_argument, spelled
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture
+from attnviz.records.transforms import PLAIN, Transforms
 
 R = TypeVar("R")
 SAVE = "save"
@@ -69,7 +70,7 @@ class ExploreApp(App[None]):
         Binding("e", "edit", "Edit"),
         Binding("slash", "find", "Find", key_display="/"),
         Binding("w", "turn('words')", "Words"),
-        Binding("s", "turn('sink')", "Sink"),
+        Binding("s", "turn('drop_sink')", "Sink"),
         Binding("r", "turn('rollout')", "Roll"),
         Binding("g", "switch_heads", "Grid"),
         Binding("a", "ablate", "Ablate"),
@@ -96,7 +97,7 @@ class ExploreApp(App[None]):
         """The patterns of the text, once all of them are there."""
         self._presented: Capture | None = None
         self.scene: Scene | None = None
-        self.toggles = self._wanted = Toggles()
+        self.toggles = self._wanted = PLAIN
         self._moved = False
         """Whether the user has gone somewhere; until then each text opens at what it tells."""
         self._problem = ""
@@ -158,6 +159,7 @@ class ExploreApp(App[None]):
             self._find.forget()
         self.scene = scene
         self._panes.show(scene)
+        self._status()
 
     # ---- what is said ----
 
@@ -172,14 +174,14 @@ class ExploreApp(App[None]):
 
     def _status(self) -> None:
         """Show, under the text, what the app is doing, else the transforms that are on."""
-        state = [*self.toggles.names, *(["esc: done"] if self._panes.editing else [])]
+        state = [*names_of(self.toggles), *(["esc: done"] if self._panes.editing else [])]
         if self.scene is None:
             state = ["type a text" if self._panes.editing else "e: type a text"]
         # the oldest first
         running = [each for each in self.workers if not (each.is_finished or each.is_cancelled)]
         doing = list(dict.fromkeys(each.description for each in running if each.node is self))
-        if doing and self._capture is None and self._wanted.names:
-            doing.append(f"then {', '.join(self._wanted.names)}")
+        if doing and self._capture is None and self._wanted.any:
+            doing.append(f"then {', '.join(names_of(self._wanted))}")
         self._panes.say(" · ".join(doing) or self._problem or " · ".join(state))
 
     def action_help(self) -> None:
@@ -280,7 +282,6 @@ class ExploreApp(App[None]):
         if not text.strip():
             self._capture, self._moved = None, False
             self._show(None)
-            self._status()
             return
         so_far = self._telling(text)
         self._off_thread(
@@ -300,7 +301,7 @@ class ExploreApp(App[None]):
             nonlocal due
             give_way()
             if monotonic() >= due:
-                scene = scene_of(captured, Toggles(), choose=False)
+                scene = scene_of(captured, PLAIN, choose=False)
                 progress = f"running: layer {layers} of {len(captured.layers)} …"
                 self.call_later(self._grow, text, scene, progress)
                 due = monotonic() + STEP
@@ -312,10 +313,11 @@ class ExploreApp(App[None]):
         if text != self._text or not running:
             return
         running[-1].description = progress
-        if not self.toggles.names:  # else what was transformed stays until all of this is
+        if self.toggles.any:  # what was transformed stays until all of this is
+            self._status()
+        else:
             self._capture = None
             self._show(scene.following(self.scene) if self.scene else scene)
-        self._status()
 
     def _captured(self, text: str, captured: Capture) -> None:
         if text == self._text:
@@ -335,10 +337,12 @@ class ExploreApp(App[None]):
 
     def action_turn(self, name: str) -> None:
         """Turn a transform on or off; what an older key wanted is no longer made."""
-        before, self._wanted = self._wanted, self._wanted.turned(name)
+        before = self._wanted
+        change: dict[str, Any] = {name: not getattr(before, name)}
+        self._wanted = replace(before, **change)
         self._present(instead=before)
 
-    def _present(self, instead: Toggles | None = None) -> None:
+    def _present(self, instead: Transforms | None = None) -> None:
         """Apply the wanted transforms to the patterns, and show them.
 
         `instead`: the toggles to go back to where the wanted ones are impossible.
@@ -363,15 +367,14 @@ class ExploreApp(App[None]):
             # follow the user's current place, not the one at the start of the thread
             stays = self.scene is not None and (self._moved or not choose)
             self._show(scene.following(self.scene) if self.scene and stays else scene)
-            self._status()
 
-        doing = f"{' · '.join(wanted.names) or 'showing the patterns'} …"
+        doing = f"{' · '.join(names_of(wanted)) or 'showing the patterns'} …"
         failed = partial(self._refuse, instead or self.toggles)
         self._off_thread("present", doing, present, take, failed)
 
-    def _refuse(self, instead: Toggles, error: AttnvizError) -> None:
+    def _refuse(self, instead: Transforms, error: AttnvizError) -> None:
         self._tell(spelled(error.wrong, self._spell))
-        self._wanted = instead if instead != self._wanted else Toggles()
+        self._wanted = instead if instead != self._wanted else PLAIN
         if self._wanted != self.toggles or self._presented is not self._capture:
             self._present()
 
@@ -428,6 +431,12 @@ class ExploreApp(App[None]):
 
         tell = partial(self.notify, timeout=3, markup=False)
         self._off_thread(SAVE, doing, save, tell, exclusive=False)
+
+
+def names_of(toggles: Transforms) -> list[str]:
+    """The transforms that are on, as a person reads them."""
+    states = {"words": toggles.words, "no sink": toggles.drop_sink, "rollout": toggles.rollout}
+    return [name for name, on in states.items() if on]
 
 
 # The overlays: the list of all keys, and the next tokens without a head.
@@ -503,11 +512,11 @@ def save_picture(scene: Scene, folder: Path) -> Path:
     return path
 
 
-def save_page(captured: Capture, scene: Scene, toggles: Toggles, folder: Path) -> Path:
+def save_page(captured: Capture, scene: Scene, toggles: Transforms, folder: Path) -> Path:
     """Write the page of all heads, which opens with the chosen head; it shows no rollout."""
     start = Start(
         head=scene.head or captured.heads[0],
-        sink=toggles.sink,
+        sink=toggles.drop_sink,
         unit="words" if toggles.words else None,
         query=scene.query,
     )

@@ -74,11 +74,7 @@ def explore(
 
 
 def _check_terminal(session: Session) -> Display:
-    """What the terminal can show; the app draws on stderr, so that stdout may be a pipe.
-
-    Raises:
-        UsageError: there is none, or none that an app can draw on.
-    """
+    """What the terminal can show; the app draws on stderr, so that stdout may be a pipe."""
     console, instead = session.consoles.err, "attnviz show prints to any place"
     if not session.environment.stderr.isatty():
         raise UsageError("explore draws on a terminal, and standard error is not one", instead)
@@ -94,11 +90,7 @@ def _check_terminal(session: Session) -> Display:
 
 
 def _textual(display: Display, session: Session) -> type["ExploreApp"]:
-    """The app, for a terminal of these colours: Textual reads them from the environment.
-
-    Raises:
-        UsageError: Textual is not installed.
-    """
+    """The app, for a terminal of these colours: Textual reads them from the environment."""
     system = session.consoles.err.color_system
     os.environ["TEXTUAL_COLOR_SYSTEM"] = system or "standard"
     os.environ.pop("NO_COLOR", None)
@@ -114,11 +106,7 @@ def _textual(display: Display, session: Session) -> type["ExploreApp"]:
 
 
 def _take_keys_from_the_terminal(session: Session) -> None:
-    """Standard input was the text: keys come from the terminal itself.
-
-    Raises:
-        UsageError: the process has none, or its standard input is closed.
-    """
+    """Standard input was the text: keys come from the terminal itself."""
     if session.stdin.stream is None:
         raise UsageError("standard input is closed, and no keys come from there", "leave <&- out")
     try:

@@ -105,35 +105,6 @@ Slot: TypeAlias = tuple[int, int]
 """Row and column of a head in the grid of heads."""
 
 
-@dataclass(frozen=True)
-class Toggles:
-    """The transforms of the patterns: words merged, the sink left out, layers rolled out."""
-
-    words: bool = False
-    sink: bool = False
-    rollout: bool = False
-
-    def turned(self, name: str) -> "Toggles":
-        """These toggles with one of them turned on or off."""
-        return replace(self, **{name: not getattr(self, name)})
-
-    @property
-    def names(self) -> list[str]:
-        """The toggles that are on, as a person reads them."""
-        states = {"words": self.words, "no sink": self.sink, "rollout": self.rollout}
-        return [name for name, on in states.items() if on]
-
-    @property
-    def transforms(self) -> Transforms:
-        """The same as the command line's options say it."""
-        return Transforms(
-            words=self.words,
-            drop_sink=self.sink,
-            rollout=self.rollout,
-            rollout_layers="all" if self.rollout else None,
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class Scene:
     """An exhibit of whole maps, and the slot, the query and the key that the user has chosen.
@@ -210,16 +181,13 @@ class Scene:
         """The largest weight of the pattern, the top of its scale."""
         return strongest([self.pattern])
 
-    def weight(self, query: int, key: int) -> float:
-        return float(self.map.weights[query, key])
-
     @property
     def reading(self) -> str:
         """The chosen link: `creature → blue 0.48`."""
         if self.waits:
             return "not computed yet"
         query, key = fenced(self.queries[self.query]), fenced(self.keys[self.key])
-        return f"{query} → {key} {self.weight(self.query, self.key):.2f}"
+        return f"{query} → {key} {self.map.weights[self.query, self.key]:.2f}"
 
     def looks_at(self) -> list[tuple[int, float]]:
         """The keys that the query attends to, with their weights, strongest first."""
@@ -316,9 +284,9 @@ class Scene:
 
 
 def scene_of(
-    captured: Capture, toggles: Toggles, *, choose: bool = True, between: Between = go_on
+    captured: Capture, transforms: Transforms, *, choose: bool = True, between: Between = go_on
 ) -> Scene:
-    """A capture, transformed.
+    """A capture, transformed; a rollout shows every layer.
 
     `choose`: at the strongest link of the head with the clearest pattern, if the capture
     holds all heads; otherwise of the first head. Else at the last word. `between` is called
@@ -327,11 +295,12 @@ def scene_of(
     Raises:
         UsageError: a transform is impossible for this capture.
     """
-    if toggles.words and Merged("words") in captured.transforms:
+    if transforms.words and Merged("words") in captured.transforms:
         raise UsageError("pieces of words are merged in this capture", "keep them merged")
-    made = exhibit_of(captured, Choice(captured.heads), toggles.transforms, between=between)
-    start = Scene(made, grid_of(made.maps).slot(made.maps[0]), 0, 0)
-    start = start.at(last_word(made.capture.query_tokens))
+    transforms = replace(transforms, rollout_layers="all" if transforms.rollout else None)
+    exhibit = exhibit_of(captured, Choice(captured.heads), transforms, between=between)
+    start = Scene(exhibit, grid_of(exhibit.maps).slot(exhibit.maps[0]), 0, 0)
+    start = start.at(last_word(exhibit.capture.query_tokens))
     if not choose:
         return start
     between()

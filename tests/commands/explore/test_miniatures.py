@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 
 from attnviz.commands.explore.pattern import Miniatures, miniatures_of, shape_of
-from attnviz.commands.explore.scene import Opened, Scene, Toggles, scene_of
+from attnviz.commands.explore.scene import Opened, Scene, scene_of
 from attnviz.console import Display
 from attnviz.draw.terminal.colors import color_of
 from attnviz.records.heads import Head
+from attnviz.records.transforms import PLAIN
 from tests.commands.explore.app import Visit, explore
 from tests.commands.explore.test_running import reach, until
 from tests.factories import make_capture
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
-COLOR, PLAIN = Display(80, color=True), Display(80, color=False)
+COLOR, SHADES = Display(80, color=True), Display(80, color=False)
 
 
 def opened(text: str = TEXT, heads: int = 2, layers: int = 2) -> Opened:
@@ -99,7 +100,7 @@ def test_without_colour_a_point_is_a_shade() -> None:
         await there.press("g")
         assert set("".join(there.seen("miniatures")[1:4])) <= set(" []·░▒▓█")
 
-    explore(opened(), does, display=PLAIN)
+    explore(opened(), does, display=SHADES)
 
 
 @pytest.mark.parametrize(("width", "room"), [(80, False), (110, True)])
@@ -225,20 +226,20 @@ def test_weights_get_as_many_points_as_there_are(
 
 
 def test_a_point_is_the_strongest_of_its_weights_and_masked_ones_are_none() -> None:
-    scene = scene_of(make_capture(TEXT, heads_per_layer=(1,)), Toggles())
+    scene = scene_of(make_capture(TEXT, heads_per_layer=(1,)), PLAIN)
     points = miniatures_of(scene, 4, COLOR).points[0, 0]
     weights = scene.pattern / np.nanmax(scene.pattern)
     expected = np.fmax.reduceat(np.fmax.reduceat(weights, [0, 2, 4, 6], 0), [0, 2, 4, 6], 1)
     np.testing.assert_array_equal(points, expected)
     assert np.isnan(points[0, 1:]).all()
-    plain = miniatures_of(scene, 4, PLAIN).points[0, 0]  # one point a line
+    plain = miniatures_of(scene, 4, SHADES).points[0, 0]  # one point a line
     np.testing.assert_array_equal(plain, np.fmax(expected[::2], expected[1::2]))
 
 
 def test_all_heads_are_on_one_scale() -> None:
     weak = np.full((8, 8), 0.1, np.float32)
     capture = make_capture(TEXT, causal=False, patterns={Head(0, 0): weak})
-    scene = scene_of(capture, Toggles())
+    scene = scene_of(capture, PLAIN)
     small = miniatures_of(scene, 8, COLOR)
     most = max(float(each.weights.max()) for each in scene.slots.values())
     assert most < 0.999
@@ -256,4 +257,4 @@ def test_two_texts_of_different_lengths_are_not_square() -> None:
         query_tokens=capture.query_tokens[:2],
         layers=(replace(layer, weights=layer.weights[:, :2]),),
     )
-    assert miniatures_of(scene_of(cross, Toggles()), 8, COLOR).points[0, 0].shape == (4, 8)
+    assert miniatures_of(scene_of(cross, PLAIN), 8, COLOR).points[0, 0].shape == (4, 8)

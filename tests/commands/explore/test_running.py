@@ -12,7 +12,7 @@ from textual.worker import WorkerCancelled
 
 from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.commands.explore.pattern import GaveWay
-from attnviz.commands.explore.scene import Opened, Runs, SoFar, Toggles, scene_of
+from attnviz.commands.explore.scene import Opened, Runs, SoFar, scene_of
 from attnviz.errors import ModelError
 from attnviz.kit.prepare import TextOptions, load_model
 from attnviz.models.catalog import Source
@@ -20,7 +20,7 @@ from attnviz.models.loaded import LoadedModel
 from attnviz.records.apply import Between, exhibit_of, go_on, whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
-from attnviz.records.transforms import Transforms
+from attnviz.records.transforms import PLAIN, Transforms
 from tests.commands.explore.app import Visit, explore, gave_way
 from tests.factories import make_capture
 
@@ -129,7 +129,7 @@ def test_layers_are_shown_as_they_come_and_then_the_head_that_tells_most() -> No
         for _ in "12":
             steps.may.release()
         await there.settle()
-        expected = scene_of(whole, Toggles())
+        expected = scene_of(whole, PLAIN)
         assert there.app.scene
         assert (there.app.scene.head, there.app.scene.query, there.app.scene.key) == (
             expected.head,
@@ -223,9 +223,9 @@ def test_quitting_stops_what_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    "toggles", [Toggles(words=True), Toggles(sink=True), Toggles(rollout=True)]
+    "toggles", [Transforms(words=True), Transforms(drop_sink=True), Transforms(rollout=True)]
 )
-def test_a_transform_stops_between_its_layers(toggles: Toggles) -> None:
+def test_a_transform_stops_between_its_layers(toggles: Transforms) -> None:
     asked: list[int] = []
 
     def stop() -> None:
@@ -242,7 +242,7 @@ def test_a_transform_stops_between_its_layers(toggles: Toggles) -> None:
 def test_a_transform_is_the_same_whether_it_may_be_stopped_or_not() -> None:
     capture = make_capture(TEXT, bos=True)
     every = Transforms(words=True, drop_sink=True, rollout=True, rollout_layers="all")
-    choice = scene_of(capture, Toggles()).exhibit.choice
+    choice = scene_of(capture, PLAIN).exhibit.choice
     assert choice
     plain = exhibit_of(capture, choice, every)
     asked = exhibit_of(capture, choice, every, between=lambda: None)
@@ -255,8 +255,8 @@ def test_a_newer_key_stops_a_transform_and_the_older_picture_stays_usable(
 ) -> None:
     made, ended = threading.Event(), list[str]()
 
-    def slowly(capture: Capture, toggles: Toggles, **options: object) -> object:
-        if toggles == Toggles(words=True):
+    def slowly(capture: Capture, toggles: Transforms, **options: object) -> object:
+        if toggles == Transforms(words=True):
             made.set()
             try:
                 until(lambda: options["between"]())  # type: ignore[operator]
@@ -278,7 +278,7 @@ def test_a_newer_key_stops_a_transform_and_the_older_picture_stays_usable(
         await reach(there, lambda: ended == ["words"])
         await there.settle()
         assert there.subtitle("words") == ""
-        assert there.app.toggles == Toggles()
+        assert there.app.toggles == PLAIN
 
     explore(Opened(capture=make_capture(TEXT)), does)
 
@@ -290,7 +290,7 @@ def test_a_refused_toggle_keeps_the_ones_that_were_wanted_before() -> None:
             await there.settle()
         await there.settle()
         assert "needs all heads" in there.told[0]
-        assert there.app.toggles == Toggles(sink=True)
+        assert there.app.toggles == Transforms(drop_sink=True)
 
     explore(Opened(capture=make_capture(TEXT).only((Head(0, 0),))), does)
 

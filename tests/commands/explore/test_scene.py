@@ -5,22 +5,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnviz.commands.explore.scene import Scene, Toggles, matches_of, scene_of
+from attnviz.commands.explore.scene import Scene, matches_of, scene_of
 from attnviz.errors import UsageError
 from attnviz.records.apply import merged, rollout
 from attnviz.records.heads import Head, NamedHead
 from attnviz.records.tokens import Token
+from attnviz.records.transforms import PLAIN, Transforms
 from tests.factories import make_capture
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
 
 
 def scene(**toggles: bool) -> Scene:
-    return scene_of(make_capture(TEXT), Toggles(**toggles))
+    return scene_of(make_capture(TEXT), Transforms(**toggles))
 
 
 def test_a_scene_begins_at_the_strongest_link_between_two_tokens() -> None:
-    begun = scene_of(make_capture(TEXT, bos=True), Toggles())
+    begun = scene_of(make_capture(TEXT, bos=True), PLAIN)
     weights = begun.map.weights.copy()
     weights[0] = weights[:, 0] = 0  # BOS
     np.fill_diagonal(weights, 0)
@@ -33,19 +34,19 @@ def test_the_strongest_link_of_a_head_that_is_known_for_something_is_one_that_sh
     pattern[5] = [0, 0, 0, 0, 1, 0, 0, 0, 0]  # a stronger one, which does not show it
     card = (NamedHead("adjectives", Head(1, 1), "nouns attend to their adjectives"),)
     capture = make_capture(TEXT, bos=True, patterns={Head(1, 1): pattern}, named_heads=card)
-    begun = scene_of(capture, Toggles())
+    begun = scene_of(capture, PLAIN)
     assert begun.head == Head(1, 1)
     assert (begun.query, begun.key) == (4, 3)
 
 
 def test_where_no_token_attends_to_another_a_scene_begins_at_the_last_word() -> None:
     only_itself = make_capture(TEXT, heads_per_layer=(1,), patterns={Head(0, 0): np.eye(8)})
-    assert scene_of(only_itself, Toggles()).query == 7
-    assert scene_of(make_capture("cat"), Toggles()).query == 0
+    assert scene_of(only_itself, PLAIN).query == 7
+    assert scene_of(make_capture("cat"), PLAIN).query == 0
 
 
 def test_an_older_place_is_not_left_for_the_strongest_link() -> None:
-    begun = scene_of(make_capture(TEXT), Toggles(), choose=False)
+    begun = scene_of(make_capture(TEXT), PLAIN, choose=False)
     assert begun.query == 7
     assert begun.slot == (0, 0)
 
@@ -53,7 +54,7 @@ def test_an_older_place_is_not_left_for_the_strongest_link() -> None:
 def test_layers_that_are_still_to_come_have_no_weights_and_no_peaks() -> None:
     nothing = np.full((8, 8), np.nan, np.float32)
     to_come = {Head(1, 0): nothing, Head(1, 1): nothing}
-    begun = scene_of(make_capture(TEXT, patterns=to_come), Toggles(), choose=False).at(5)
+    begun = scene_of(make_capture(TEXT, patterns=to_come), PLAIN, choose=False).at(5)
     assert begun.computed == {(0, 0), (0, 1)}
     assert set(begun.peaks()) == {(0, 0), (0, 1)}
     waiting = begun.in_slot((1, 0))
@@ -74,10 +75,10 @@ def test_moves_go_through_layers_and_heads_and_stop_at_the_edge() -> None:
 
 def test_a_move_passes_over_heads_that_are_not_there() -> None:
     few = make_capture(TEXT).only((Head(0, 0), Head(1, 1), Head(0, 1)))
-    begun = scene_of(few, Toggles())
+    begun = scene_of(few, PLAIN)
     assert begun.in_slot((1, 0)) is begun  # no L1H0
     hybrid = make_capture(TEXT, heads_per_layer=(2, 0, 2))
-    assert scene_of(hybrid, Toggles()).in_slot((0, 0)).moved(1, 0).head == Head(2, 0)
+    assert scene_of(hybrid, PLAIN).in_slot((0, 0)).moved(1, 0).head == Head(2, 0)
 
 
 def test_links_are_the_weights_of_the_pattern_strongest_first() -> None:
@@ -109,18 +110,18 @@ def test_where_everything_is_seen_the_first_token_may_be_a_peak() -> None:
     everything = make_capture(
         TEXT, heads_per_layer=(1,), causal=False, patterns={Head(0, 0): weights}
     )
-    assert scene_of(everything, Toggles()).at(5).peaks()[0, 0][0] == 0
+    assert scene_of(everything, PLAIN).at(5).peaks()[0, 0][0] == 0
 
 
 def test_special_tokens_are_no_peak() -> None:
-    begun = scene_of(make_capture(TEXT, bos=True), Toggles()).at(5)
+    begun = scene_of(make_capture(TEXT, bos=True), PLAIN).at(5)
     assert all(key > 0 for key, _ in begun.peaks().values())
 
 
 def test_words_are_what_the_transform_makes_of_them() -> None:
     pieces = ["a", " flu", "ffy", " blue", " cat"]
     capture = make_capture(pieces)
-    begun = scene_of(capture, Toggles(words=True))
+    begun = scene_of(capture, Transforms(words=True))
     words = merged(capture, "words")
     assert [token.text for token in begun.capture.query_tokens] == ["a", " fluffy", " blue", " cat"]
     np.testing.assert_array_equal(begun.map.weights, words.weights(begun.head))
@@ -128,17 +129,17 @@ def test_words_are_what_the_transform_makes_of_them() -> None:
 
 def test_the_place_in_the_text_stays_where_words_are_merged_and_taken_apart() -> None:
     capture = make_capture(["a", " flu", "ffy", " blue", " cat"])
-    piece = scene_of(capture, Toggles()).at(1)
-    word = scene_of(capture, Toggles(words=True)).following(piece)
+    piece = scene_of(capture, PLAIN).at(1)
+    word = scene_of(capture, Transforms(words=True)).following(piece)
     assert word.capture.query_tokens[word.query].text == " fluffy"
-    assert scene_of(capture, Toggles()).following(word).query == 1
-    blue = scene_of(capture, Toggles(words=True)).following(piece.at(3))
+    assert scene_of(capture, PLAIN).following(word).query == 1
+    blue = scene_of(capture, Transforms(words=True)).following(piece.at(3))
     assert blue.capture.query_tokens[blue.query].text == " blue"
 
 
 def test_the_last_word_is_followed_while_the_text_grows() -> None:
-    before = scene_of(make_capture("a blue cat"), Toggles())
-    after = scene_of(make_capture("a blue cat ran far"), Toggles())
+    before = scene_of(make_capture("a blue cat"), PLAIN)
+    after = scene_of(make_capture("a blue cat ran far"), PLAIN)
     grown = after.following(before)
     assert grown.query == 4
     elsewhere = after.following(before.at(1))
@@ -146,7 +147,7 @@ def test_the_last_word_is_followed_while_the_text_grows() -> None:
 
 
 def test_without_the_sink_no_row_and_no_column_is_the_first_token() -> None:
-    begun = scene(sink=True)
+    begun = scene(drop_sink=True)
     assert begun.exhibit.keys == tuple(range(1, 8))
     assert begun.at(0).query == 1  # the first looked at nothing else
     assert begun.map.weights[7, 1:].sum() == pytest.approx(1, abs=1e-6)
@@ -154,19 +155,19 @@ def test_without_the_sink_no_row_and_no_column_is_the_first_token() -> None:
 
 def test_a_rollout_is_one_map_for_each_layer_and_leads_back_to_the_layer() -> None:
     heads = scene().in_slot((1, 1))
-    rolled = scene_of(make_capture(TEXT), Toggles(rollout=True)).following(heads)
+    rolled = scene_of(make_capture(TEXT), Transforms(rollout=True)).following(heads)
     assert rolled.grid.layers == (0, 1)
     assert rolled.head is None
     assert rolled.map.label == "L1 rollout"
     every = [heads.slots[slot] for slot in sorted(heads.slots)]
     for got, expected in zip(rolled.slots.values(), rollout(every), strict=True):
         np.testing.assert_array_equal(got.weights, expected.weights)
-    assert scene_of(make_capture(TEXT), Toggles()).following(rolled).head == Head(1, 1)
+    assert scene_of(make_capture(TEXT), PLAIN).following(rolled).head == Head(1, 1)
 
 
 def test_a_rollout_of_a_part_of_the_heads_is_refused() -> None:
     with pytest.raises(UsageError, match="needs all heads"):
-        scene_of(make_capture(TEXT).only((Head(0, 0),)), Toggles(rollout=True))
+        scene_of(make_capture(TEXT).only((Head(0, 0),)), Transforms(rollout=True))
 
 
 @pytest.mark.parametrize(
@@ -187,13 +188,13 @@ def test_between_two_texts_queries_are_found_first_and_then_keys() -> None:
     target = tuple(Token(i, i, word, 2 * i, 2 * i + 1) for i, word in enumerate("xyz"))
     capture = make_capture("a blue cat", causal=False)
     cross = replace(capture, kind="cross", target="x y z", query_tokens=target)
-    begun = scene_of(cross, Toggles())
+    begun = scene_of(cross, PLAIN)
     assert matches_of(begun, "y") == ((1,), False)
     assert matches_of(begun, "cat") == ((2,), True)
 
 
 def test_the_nearest_that_is_shown_is_gone_to() -> None:
-    begun = scene(sink=True)
+    begun = scene(drop_sink=True)
     assert begun.at(0).query == 1
     assert begun.at(99).query == 7
     assert begun.at(key=0).key == 1
