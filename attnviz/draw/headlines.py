@@ -93,15 +93,9 @@ def map_titles(exhibit: Exhibit, head_map: Map) -> tuple[str, ...]:
 def _title(
     label: str, finding: Finding | None, capture: Capture, named: Iterable[NamedHead]
 ) -> str:
-    said = f"{label}: {finding_title(finding, capture)}" if finding else label
-    known = known_for(named)
-    return f"{said} · {known}" if known else said
-
-
-def known_for(named: Iterable[NamedHead]) -> str:
-    """`known for: nouns attend to their adjectives`; empty where there is nothing."""
-    titles = "; ".join(dict.fromkeys(readable(each.title) for each in named))
-    return f"known for: {titles}" if titles else ""
+    title = f"{label}: {finding_title(finding, capture)}" if finding else label
+    known = "; ".join(dict.fromkeys(readable(each.title) for each in named))
+    return f"{title} · known for: {known}" if known else title
 
 
 def finding_title(finding: Finding, capture: Capture) -> str:

@@ -70,14 +70,13 @@ def find_matches(tokens: Sequence[Token], name: str, parameter: str) -> list[tup
         )
     if is_expression(name):
         return _matching(tokens, name, parameter)
-    numbered = re.fullmatch(r"(.+)#([0-9]{1,9})", name, flags=re.DOTALL)
     if not name.strip():
         raise UsageError(f"{option(parameter)} names no token", "give a token of the text")
-    occurrences = _occurrences(tokens, name)
-    if occurrences or numbered is None:
-        if not occurrences:
-            raise _not_there(tokens, name, parameter)
+    if occurrences := _occurrences(tokens, name):
         return occurrences
+    numbered = re.fullmatch(r"(.+)#([0-9]{1,9})", name, flags=re.DOTALL)
+    if numbered is None:
+        raise _not_there(tokens, name, parameter)
     word, number = numbered[1], int(numbered[2])
     occurrences = _occurrences(tokens, word)
     if not occurrences:

@@ -128,7 +128,7 @@ def loss_curve(outcome: TrainingOutcome, title: str) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from attnviz.draw.picture.canvas import drawing, figure_bytes, lettering, use_fonts
+    from attnviz.draw.picture.canvas import drawing, figure_bytes, use_fonts
     from attnviz.draw.picture.frame import GREY
 
     steps = [point.progress.step for point in outcome.points]
@@ -137,8 +137,7 @@ def loss_curve(outcome: TrainingOutcome, title: str) -> bytes:
     losses = [*training, *held_out, outcome.trigram]
     low, high = min(losses), max(losses)
     with drawing():
-        fonts = lettering([title])
-        use_fonts(fonts.families)
+        fonts = use_fonts([title])
         figure = Figure(figsize=(6.4, 4.0), dpi=150, facecolor="white", layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()

@@ -5,7 +5,7 @@ import logging
 import math
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -73,24 +73,26 @@ def drawing() -> Iterator[None]:
             logger.setLevel(levels[name])
 
 
-def use_fonts(families: Sequence[str]) -> None:
-    """Draw with these font families, each for the letters that those before it lack.
-
-    Only inside `drawing`, which puts the setting back.
-    """
+def use_fonts(texts: Iterable[str]) -> "Lettering":
+    """Draw with fonts that have the letters of these texts; `drawing` puts the setting back."""
     import matplotlib
 
+    fonts = lettering(texts)
     # An SVG names its fonts; a viewer that has none of them is to take its own sans-serif.
-    matplotlib.rcParams["font.sans-serif"] = list(families)
-    matplotlib.rcParams["font.family"] = [*families, "sans-serif"]
+    matplotlib.rcParams["font.sans-serif"] = list(fonts.families)
+    matplotlib.rcParams["font.family"] = [*fonts.families, "sans-serif"]
+    return fonts
 
 
 def figure_bytes(figure: "Figure", format: str, dpi: int | None = None) -> bytes:
     """The content of a file; the same figure gives the same bytes. `dpi`: None for its own."""
     check_size(figure, dpi or round(figure.dpi))
+    from matplotlib.text import Text
+
     buffer = io.BytesIO()
     with drawing():
-        _make_harmless(figure)
+        for text in figure.findobj(Text):  # no text may have what XML lacks, or reorder letters
+            text.set_text(harmless(text.get_text()))
         figure.savefig(
             buffer,
             format=format,
@@ -98,14 +100,6 @@ def figure_bytes(figure: "Figure", format: str, dpi: int | None = None) -> bytes
             metadata=_METADATA[cast("PictureFormat", format)],
         )
     return buffer.getvalue()
-
-
-def _make_harmless(figure: "Figure") -> None:
-    """Write out, in every text, what has no place in XML or would reorder letters."""
-    from matplotlib.text import Text
-
-    for text in figure.findobj(Text):
-        text.set_text(harmless(text.get_text()))
 
 
 def check_dpi(dpi: int) -> None:

@@ -19,7 +19,6 @@ from attnviz.draw.picture.canvas import (
     check_size,
     drawing,
     fit,
-    lettering,
     new_figure,
     place,
     use_fonts,
@@ -260,8 +259,7 @@ def sheet(texts: Iterable[str], *, dpi: int, cmap: str) -> Iterator[tuple["Figur
     check_dpi(dpi)
     with drawing():
         check_cmap(cmap)
-        fonts = lettering(list(texts))
-        use_fonts(fonts.families)
+        fonts = use_fonts(texts)
         figure = new_figure(dpi)
         yield figure, fonts
         fit(figure)

@@ -102,19 +102,15 @@ def _titles(exhibit: Exhibit, options: PictureOptions) -> tuple[str, str]:
             joined = " and " if len(maps) == 2 else " to "
             kind = "maps of attention" if any(m.reduced for m in maps) else "attention heads"
             title = f"{maps[0].label}{joined}{maps[-1].label}, {len(maps)} {kind}"
-        subtitle = _subtitle(exhibit.capture, options.orient) + sink_said(exhibit)
+        subtitle, capture = caption(exhibit.capture), exhibit.capture
+        if capture.target:
+            said = written(capture, row="column" if options.orient == "key-rows" else "row")
+            subtitle = f"{facts(capture)}; read: “{readable(capture.text)}”, {said}"
+        subtitle += sink_said(exhibit)
     if options.title is None:
         return title, subtitle
     which = maps[0].label if len(maps) == 1 else title
     return readable(options.title), subtitle if exhibit.subtitle else f"{which} · {subtitle}"
-
-
-def _subtitle(capture: Capture, orient: Orient) -> str:
-    """The model, the size and the text; for an encoder-decoder also its output."""
-    if not capture.target:
-        return caption(capture)
-    said = written(capture, row="column" if orient == "key-rows" else "row")
-    return f"{facts(capture)}; read: “{readable(capture.text)}”, {said}"
 
 
 # What lies below a thousandth of the strongest weight is drawn alike on a log scale.
