@@ -34,13 +34,8 @@ LEVELS = 10_000
 """A weight of 1 on the page."""
 FOLDER = "commands/atlas/page"
 STYLES = (f"{COMMON}.css", f"{FOLDER}/atlas.css")
-SCRIPTS = (
-    f"{COMMON}.js",
-    *(
-        f"{FOLDER}/{name}.js"
-        for name in ("state", "overview", "panel", "examples", "search", "atlas")
-    ),
-)
+PARTS = "state", "overview", "panel", "examples", "search", "atlas"
+SCRIPTS = (f"{COMMON}.js", *(f"{FOLDER}/{name}.js" for name in PARTS))
 
 
 @dataclass(frozen=True)
@@ -124,7 +119,10 @@ def head_json(head: HeadAtlas, scan: str) -> str:
             for name, bins in head.histograms.items()
         },
         "tokens": {
-            side: [[_or_none(m.query), _or_none(m.key), _short(m.mass) or 0.0] for m in masses]
+            side: [
+                [m.query and _token(m.query), m.key and _token(m.key), _short(m.mass) or 0.0]
+                for m in masses
+            ]
             for side, masses in head.tokens.items()
         },
         "examples": [_example(example) for example in head.examples],
@@ -140,10 +138,13 @@ def scan_id(atlas: Atlas) -> str:
 
 def _facts(atlas: Atlas, start: AtlasStart) -> Mapping[str, object]:
     """Everything of the page but the tokens and the heads."""
+    length, windows = atlas.asked.get("length"), int(atlas.rows[0]["windows"])
+    at_most = f" of at most {amount(length, 'token')}" if isinstance(length, int) else ""
+    tokens = f"{amount(atlas.size[1], 'token')} in {amount(windows, 'window')}{at_most}"
     return {
         "scan": scan_id(atlas),
         "title": _title(atlas),
-        "about": _about(atlas),
+        "about": f"Scanned: {tokens}. Scores are means over documents.",
         "documents": atlas.size[0],
         "heads": [[str(head), *head] for head in atlas.heads],
         "scores": [
@@ -167,13 +168,6 @@ def _title(atlas: Atlas) -> str:
     documents, _ = atlas.size
     model = f"{amount(len(atlas.rows), 'attention head')} of {readable(atlas.model)}"
     return f"{model} over {amount(documents, 'document')}"
-
-
-def _about(atlas: Atlas) -> str:
-    length, windows = atlas.asked.get("length"), int(atlas.rows[0]["windows"])
-    at_most = f" of at most {amount(length, 'token')}" if isinstance(length, int) else ""
-    tokens = f"{amount(atlas.size[1], 'token')} in {amount(windows, 'window')}{at_most}"
-    return f"Scanned: {tokens}. Scores are means over documents."
 
 
 def _values(atlas: Atlas) -> Mapping[str, object]:
@@ -208,10 +202,6 @@ def _token(text: str) -> str:
     """A token with every control character written out; the space that it begins with stays."""
     space = " " if text.startswith(" ") and text.strip(" ") else ""
     return space + readable(text)
-
-
-def _or_none(token: str | None) -> str | None:
-    return None if token is None else _token(token)
 
 
 def _short(value: float | None) -> float | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import numpy as np
 from rich.text import Text
@@ -53,7 +52,7 @@ def _said(text: str, display: Display, style: str = "dim") -> list[Text]:
 
 
 def _cut(name: str, cells: int, display: Display) -> str:
-    """A name of a user's in letters that the display has."""
+    """The name of a token or a folder in letters that the display has."""
     written = name if display.unicode else ascii_only(name)
     return fenced(cut(written, cells, unicode=display.unicode))
 
@@ -213,16 +212,16 @@ def _fitting(means: Sequence[list[str]], arrow: str, room: int) -> list[list[str
 TOKENS, EXAMPLES = 10, 3
 BAR, SHORT_BAR = 12, 8
 TOKEN = 20  # cells
-HISTOGRAMS: Mapping[Histogram, str] = MappingProxyType(
-    {
-        "distance": "weight by distance",
-        "position": "weight by key position",
-        "largest": "windows by largest weight",
-    }
-)
-SIDES: Mapping[TokenSide, str] = MappingProxyType(
-    {"query": "query tokens", "key": "key tokens", "pair": "pairs"}
-)
+HISTOGRAMS: Mapping[Histogram, str] = {
+    "distance": "weight by distance",
+    "position": "weight by key position",
+    "largest": "windows by largest weight",
+}
+SIDES: Mapping[TokenSide, str] = {
+    "query": "query tokens",
+    "key": "key tokens",
+    "pair": "pairs",
+}
 
 
 def render_head(head: HeadAtlas, display: Display, top: int) -> Iterator[Text]:
