@@ -88,14 +88,14 @@ Defaults: TypeAlias = dict[str, Any]
 
 def _defaults(session: Session, name: str) -> Defaults:
     """The defaults of a command; what the file sets is tried as if the command were called."""
-    _, made, _ = session.root.command.resolve_command(session.root, [name])
+    _, typed, _ = session.root.command.resolve_command(session.root, [name])
     if session.misconfigured:
         raise session.misconfigured
-    options = {key_of(p): p for p in made.params if isinstance(p, TyperOption)}
+    options = {key_of(p): p for p in typed.params if isinstance(p, TyperOption)}
     configured = session.configuration.set_for(name, options)
     for key in configured:
         option = options[key]
-        value = made.context_settings["default_map"].get(option.name)
+        value = typed.context_settings["default_map"].get(option.name)
         if value is None or option.is_flag:
             continue
         try:

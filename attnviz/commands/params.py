@@ -149,8 +149,8 @@ def render(count: ParameterCount, width: int) -> Iterator[RenderableType]:
         ]
         yield from listing(SUMS, totals, width, header=False)
     for apart in count.apart:
-        said = f"not counted: {apart.source} ({apart.count:,} numbers, {apart.why})"
-        yield from folded(Text(said, "dim"), width)
+        note = f"not counted: {apart.source} ({apart.count:,} numbers, {apart.why})"
+        yield from folded(Text(note, "dim"), width)
 
 
 def _facts(count: ParameterCount) -> Iterator[str]:

@@ -34,12 +34,12 @@ COMMON = ["output"]
 def outputs() -> dict[str, JsonOutput]:
     """What each command writes: the `JSON` of its module, or of `rows` in its folder."""
     package = __name__.rpartition(".")[0]
-    found = {}
+    known = {}
     for module in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
         name = f"{module.name}.rows" if module.ispkg else module.name
         if find_spec(name) is not None:
-            found[module.name.rpartition(".")[2]] = getattr(import_module(name), "JSON", None)
-    return {name: each for name, each in sorted(found.items()) if each is not None}
+            known[module.name.rpartition(".")[2]] = getattr(import_module(name), "JSON", None)
+    return {name: each for name, each in sorted(known.items()) if each is not None}
 
 
 @command

@@ -67,7 +67,7 @@ class Store:
                     check_regular(path)
             write_bytes(path, data)
             return
-        with self._told(OutputError, name):
+        with self._one_sentence(OutputError, name):
             whole = data if isinstance(data, bytes) else b"".join(data)
             system = self._system
             if self.where.partition("://")[0] in OBJECTS:
@@ -80,7 +80,7 @@ class Store:
 
     def read(self, name: str) -> bytes | None:
         """The content of a file; None where there is none."""
-        with self._told(InputError, name):
+        with self._one_sentence(InputError, name):
             try:
                 if self.remote:
                     return bytes(self._system.cat_file(self.url(name)))  # in one request
@@ -94,7 +94,7 @@ class Store:
 
     def has(self, name: str) -> bool:
         """Whether a file, or anything else, is there."""
-        with self._told(InputError, name):
+        with self._one_sentence(InputError, name):
             if self.remote:
                 return bool(self._system.exists(self.url(name)))
             return os.path.lexists(Path(self.where) / name)
@@ -102,7 +102,7 @@ class Store:
     def state(self, name: str) -> dict[str, Any] | None:
         """The bytes of a file, and their digest; None where there is none."""
         size, digest = 0, blake2b(digest_size=16)
-        with self._told(InputError, name):
+        with self._one_sentence(InputError, name):
             try:
                 with self.open(name) as file:
                     while data := file.read(PART):
@@ -122,22 +122,22 @@ class Store:
 
     def names(self, folder: str) -> set[str]:
         """The files of a folder within this one, as `folder/name`."""
-        with self._told(InputError, folder):
+        with self._one_sentence(InputError, folder):
             try:
                 if self.remote:
                     self._system.invalidate_cache()  # others write there, too
-                    found = self._system.ls(self.url(folder), detail=False)
+                    entries = self._system.ls(self.url(folder), detail=False)
                 else:
-                    found = [path.name for path in (Path(self.where) / folder).iterdir()]
+                    entries = [path.name for path in (Path(self.where) / folder).iterdir()]
             except (FileNotFoundError, NotADirectoryError):
                 return set()
-        return {f"{folder}/{str(each).rsplit('/', 1)[-1]}" for each in found}
+        return {f"{folder}/{str(each).rsplit('/', 1)[-1]}" for each in entries}
 
     def remove(self, folder: str) -> None:
         """Remove a folder within this one, and the files in it."""
         import shutil
 
-        with self._told(OutputError, folder):
+        with self._one_sentence(OutputError, folder):
             if not self.remote:
                 shutil.rmtree(Path(self.where) / folder, ignore_errors=True)
             elif self.names(folder):
@@ -147,7 +147,7 @@ class Store:
         """See that a file can be written."""
         name = f"{TRIAL}-{secrets.token_hex(4)}"  # others may try at the same time
         self.write(name, b"attnviz")
-        with self._told(OutputError, name):
+        with self._one_sentence(OutputError, name):
             if self.remote:
                 self._system.rm_file(self.url(name))
             else:
@@ -169,7 +169,7 @@ class Store:
             ) from None
 
     @contextmanager
-    def _told(self, kind: type[InputError | OutputError], name: str) -> Iterator[None]:
+    def _one_sentence(self, kind: type[InputError | OutputError], name: str) -> Iterator[None]:
         """Raise one sentence in place of whatever a file system raises."""
         try:
             yield
@@ -177,9 +177,11 @@ class Store:
             raise
         except Exception as error:  # each file system has errors of its own
             known = error.strerror if isinstance(error, OSError) else None
-            said = " ".join((known or str(error)).split()) or type(error).__name__
+            sentence = " ".join((known or str(error)).split()) or type(error).__name__
             verb = "written" if kind is OutputError else "read"
-            raise kind(f"{self.url(name)!r} cannot be {verb}: {said}", "see that it can") from None
+            raise kind(
+                f"{self.url(name)!r} cannot be {verb}: {sentence}", "see that it can"
+            ) from None
 
 
 def check_regular(path: Path) -> None:
@@ -260,7 +262,7 @@ def manifest_of(
 
     `files` are those of the model.
     """
-    asked = {**asdict(request), "heads": asdict(request.heads), "paths": list(request.paths)}
+    options = {**asdict(request), "heads": asdict(request.heads), "paths": list(request.paths)}
     return {
         "schema": SCHEMA,
         "model": source.name,
@@ -270,7 +272,7 @@ def manifest_of(
         "engine": source.engine,
         "device": source.placement.device,
         "dtype": source.placement.dtype,
-        **asked,
+        **options,
         "corpus": [list(each) for each in corpus],
         "shards": shards,
         "versions": {
@@ -286,18 +288,18 @@ def manifest_of(
 def processor() -> str:
     """The kind of processor, as far as it chooses how numbers are computed."""
     try:
-        told = Path("/proc/cpuinfo").read_text()
+        cpuinfo = Path("/proc/cpuinfo").read_text()
     except OSError:
-        told = ""
-    vendor = re.search(r"vendor_id\s*:\s*(\S+)", told)
-    widest = next((name for name in ("avx512f", "avx2") if name in told.split()), "")
+        cpuinfo = ""
+    vendor = re.search(r"vendor_id\s*:\s*(\S+)", cpuinfo)
+    widest = next((name for name in ("avx512f", "avx2") if name in cpuinfo.split()), "")
     return " ".join(filter(None, (platform.machine(), vendor[1] if vendor else "", widest)))
 
 
 def digest_of(manifest: Mapping[str, Any]) -> str:
     """The name of a scan, by which its records are known: a digest of what was asked."""
-    asked = {name: value for name, value in manifest.items() if name not in ADDED}
-    written = json.dumps(asked, sort_keys=True).encode()
+    described = {name: value for name, value in manifest.items() if name not in ADDED}
+    written = json.dumps(described, sort_keys=True).encode()
     return blake2b(written, digest_size=8).hexdigest()
 
 
@@ -307,19 +309,21 @@ def keep_manifest(store: Store, manifest: Mapping[str, Any]) -> None:
     One under which nothing was counted is replaced. One that is lost or damaged is written again
     where all shards are of this scan.
     """
-    found, scan = _found(store), digest_of(manifest)
-    intact = _is_intact(found)
-    if intact and found["scan"] == scan:
+    old, scan = _stored(store), digest_of(manifest)
+    intact = _is_intact(old)
+    if intact and old["scan"] == scan:
         return
     shards = store.names("shards")
-    if shards or found.get("result") or any(map(store.has, TABLES)):
-        if not found or (found.get("schema") == SCHEMA and not intact):
+    if shards or old.get("result") or any(map(store.has, TABLES)):
+        if not old or (old.get("schema") == SCHEMA and not intact):
             _check_orphans(store, shards, scan)
         else:
-            names = (name for name in manifest if found.get(name) != manifest[name])
-            told = ", ".join(_difference(name, found.get(name), manifest[name]) for name in names)
-            raise UsageError(f"{store.where!r} holds another scan ({told})", ANOTHER)
-    elif not str(found.get("schema")).startswith(SCHEMA.partition("/")[0]):
+            names = (name for name in manifest if old.get(name) != manifest[name])
+            differences = ", ".join(
+                _difference(name, old.get(name), manifest[name]) for name in names
+            )
+            raise UsageError(f"{store.where!r} holds another scan ({differences})", ANOTHER)
+    elif not str(old.get("schema")).startswith(SCHEMA.partition("/")[0]):
         _check_empty(store)
     for folder in ("examples", "sampled"):
         store.remove(folder)  # they are of whatever was there before
@@ -329,7 +333,7 @@ def keep_manifest(store: Store, manifest: Mapping[str, Any]) -> None:
 def made_of(manifest: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
     """How the result of a scan was made: the same for the same scan, whoever ran it, and when."""
     same = ("split", "length", "kind", "engine", "device", "dtype")
-    asked = {
+    options = {
         "corpus": manifest["paths"],
         "field": manifest["key"],
         **{name: manifest[name] for name in same},
@@ -339,8 +343,8 @@ def made_of(manifest: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
         "heads": manifest["heads"]["heads"],
     }
     models = () if origin.model is None else (origin.model,)
-    made = made_to_dict((), models, Asked(asked, manifest["seed"]))
-    return {**made, "versions": manifest["versions"]}
+    how_made = made_to_dict((), models, Asked(options, manifest["seed"]))
+    return {**how_made, "versions": manifest["versions"]}
 
 
 def finish(
@@ -401,11 +405,11 @@ def read_manifest(store: Store) -> Mapping[str, Any]:
     Raises:
         InputError: the folder holds none, or a damaged one, or that of another version.
     """
-    found = _found(store)
-    if _is_intact(found):
-        return found
-    schema = found.get("schema")
-    if not found and not store.has(MANIFEST):
+    manifest = _stored(store)
+    if _is_intact(manifest):
+        return manifest
+    schema = manifest.get("schema")
+    if not manifest and not store.has(MANIFEST):
         raise InputError(
             f"{store.where!r} holds no scan", "give the folder that attnviz scan wrote"
         )
@@ -423,33 +427,33 @@ def asked_by(store: Store) -> tuple[Request, Source]:
     Raises:
         InputError: the folder holds no scan, or a damaged one.
     """
-    found = read_manifest(store)
+    manifest = read_manifest(store)
     names = ("split", "key", "length", "shard", "documents", "seed")
     try:
-        heads = HeadOptions(**found["heads"])
-        request = Request(tuple(found["paths"]), heads=heads, **{n: found[n] for n in names})
-        placement = Placement(found["device"], found["dtype"])
-        named = {name: found[name] for name in ("revision", "kind", "engine")}
-        return request, Source(found["model"], placement=placement, **named)
+        heads = HeadOptions(**manifest["heads"])
+        request = Request(tuple(manifest["paths"]), heads=heads, **{n: manifest[n] for n in names})
+        placement = Placement(manifest["device"], manifest["dtype"])
+        named = {name: manifest[name] for name in ("revision", "kind", "engine")}
+        return request, Source(manifest["model"], placement=placement, **named)
     except (KeyError, TypeError):
         raise InputError(f"the manifest in {store.where!r} is damaged", AGAIN) from None
 
 
-def _found(store: Store) -> dict[str, Any]:
+def _stored(store: Store) -> dict[str, Any]:
     """What the file of a manifest holds; nothing where there is none, or no object in it."""
     try:
-        found = json.loads(store.read(MANIFEST) or b"")
+        manifest = json.loads(store.read(MANIFEST) or b"")
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return manifest if isinstance(manifest, dict) else {}
 
 
-def _is_intact(found: Mapping[str, Any]) -> bool:
+def _is_intact(manifest: Mapping[str, Any]) -> bool:
     """Whether a manifest is of this version, and as it was written."""
-    result = found.get("result", {"files": {}, "made": {}, "skipped": 0})
+    result = manifest.get("result", {"files": {}, "made": {}, "skipped": 0})
     return (
-        found.get("schema") == SCHEMA
-        and found.get("scan") == digest_of(found)
+        manifest.get("schema") == SCHEMA
+        and manifest.get("scan") == digest_of(manifest)
         and isinstance(result, dict)
         and isinstance(result.get("files"), dict)
         and isinstance(result.get("made"), dict)

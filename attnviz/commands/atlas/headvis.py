@@ -109,8 +109,8 @@ def model_of(atlas: Atlas) -> str:
 def corpus_of(atlas: Atlas) -> str:
     """What the corpus is called: its file or folder, or the folder that all of it lies in."""
     files = atlas.asked.get("corpus") or []
-    asked = atlas.asked.get("paths") or [each[0] for each in files if isinstance(each, list)]
-    paths = [Path(str(path)) for path in asked]
+    named = atlas.asked.get("paths") or [each[0] for each in files if isinstance(each, list)]
+    paths = [Path(str(path)) for path in named]
     if len(paths) == 1:
         return paths[0].stem or "corpus"
     parts = [path.parent.parts for path in paths]

@@ -64,17 +64,17 @@ class Search:
 
     def add(self, number: int, head: HeadAtlas) -> None:
         """The tokens of a head; `number`: its place among the rows of the atlas."""
-        for side, found in self.sides.items():
+        for side, tokens in self.sides.items():
             for each in head.tokens.get(side, ()):  # type: ignore[call-overload]
                 token = each.query if side == "query" else each.key
-                found[_token(token or "")] += [number, _short(each.mass) or 0.0]
+                tokens[_token(token or "")] += [number, _short(each.mass) or 0.0]
         if head.tokens:
             self.sampled.add(head.sampled)
 
     def content(self) -> Mapping[str, object]:
         """For the page: the tokens, and for each of them head, mass, head, mass and so on."""
         tokens = sorted(set().union(*self.sides.values()))
-        lists = {side: [found.get(t, []) for t in tokens] for side, found in self.sides.items()}
+        lists = {side: [heads.get(t, []) for t in tokens] for side, heads in self.sides.items()}
         return {"tokens": tokens, "sampled": sorted(self.sampled), **lists}
 
 
@@ -110,7 +110,7 @@ def page_chunks(
 
 def head_json(head: HeadAtlas, scan: str) -> str:
     """All that was found of a head, as JSON that can stand in a page; `scan`: `scan_id`."""
-    found = {
+    content = {
         "scan": scan,
         "head": str(head.head),
         "sampled": head.sampled,
@@ -127,7 +127,7 @@ def head_json(head: HeadAtlas, scan: str) -> str:
         },
         "examples": [_example(example) for example in head.examples],
     }
-    return safe_json(found)
+    return safe_json(content)
 
 
 def scan_id(atlas: Atlas) -> str:

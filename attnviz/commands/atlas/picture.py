@@ -79,8 +79,8 @@ def draw_scatter(scatter: Scatter, *, top: int, dpi: int = 150, cmap: str = LAYE
         named = _name_outliers(axes, scatter, top)
         draw_layers(place(figure, WIDTH + 0.15, 0, 0.13, HEIGHT), scale, layers)
         lines = "; lines: ± the standard error over documents"
-        said = fill(outliers_said(scatter, named) + lines, int(WIDTH * LETTERS))
-        write_line(figure, -0.55, said, size=8, va="top", color=GREY)
+        rule = fill(outliers_said(scatter, named) + lines, int(WIDTH * LETTERS))
+        write_line(figure, -0.55, rule, size=8, va="top", color=GREY)
         wrapped = fill(fonts.spell(title), int(WIDTH * LETTERS * 0.85))
         write_line(figure, HEIGHT + 0.12, wrapped)
     return Drawn(figure, fonts.notes)
@@ -199,8 +199,8 @@ def draw_development(
         right = min(ACROSS, len(scores)) * (PANEL_WIDTH + GAP_ACROSS)
         if len(set(layers)) > 1:
             draw_layers(place(figure, right - 0.5, 0, 0.13, PANEL_HEIGHT), scale, layers)
-        said = fill(fonts.spell(title), int(right * TITLE_LETTERS))
-        write_line(figure, PANEL_HEIGHT + 0.42, said)
+        heading = fill(fonts.spell(title), int(right * TITLE_LETTERS))
+        write_line(figure, PANEL_HEIGHT + 0.42, heading)
     return Drawn(figure, fonts.notes)
 
 

@@ -270,9 +270,9 @@ class HeadExample:
         """
         inner = (self.queries > 0) & (self.keys > 0)
         for chosen in (inner & (self.queries != self.keys), inner):
-            found = np.flatnonzero(chosen)
-            if len(found):
-                best = found[np.argmax(self.weights[found])]
+            links = np.flatnonzero(chosen)
+            if len(links):
+                best = links[np.argmax(self.weights[links])]
                 return int(self.queries[best]), int(self.keys[best])
         return None
 
@@ -439,11 +439,11 @@ def record_to_bytes(record: Record, skipped: Sequence[Skipped] = (), shard: int 
         **{name: getattr(record, name) for name in NUMBERS},
         "skipped": [vars(each) for each in skipped],
     }
-    made = io.BytesIO()
+    file = io.BytesIO()
     written: dict[str, Any] = {name: getattr(record, name) for name in shapes(0)}
     written["rest"] = np.frombuffer(to_json(rest).encode(), np.uint8)
-    np.savez_compressed(made, **written)
-    return made.getvalue() + _digest(made.getvalue())
+    np.savez_compressed(file, **written)
+    return file.getvalue() + _digest(file.getvalue())
 
 
 def record_of_bytes(data: bytes, shard: int | None = None) -> Record:
@@ -452,11 +452,11 @@ def record_of_bytes(data: bytes, shard: int | None = None) -> Record:
     Raises:
         ValueError: it holds none, or that of another shard than this one.
     """
-    with _opened(data) as (found, rest):
+    with _opened(data) as (stored, rest):
         if shard is not None and rest["shard"] != shard:
             raise ValueError("shard")
         heads = tuple(map(str, rest["heads"]))
-        arrays = {name: found[name] for name in shapes(len(heads))}
+        arrays = {name: stored[name] for name in shapes(len(heads))}
         for name, shape in shapes(len(heads)).items():
             if arrays[name].shape != shape or arrays[name].dtype != np.int64:
                 raise ValueError(name)
@@ -483,8 +483,8 @@ def _opened(data: bytes) -> Iterator[tuple[Any, Any]]:
         data, digest = data[:-DIGEST], data[-DIGEST:]
         if digest != _digest(data):
             raise ValueError("the digest is another one")
-        with np.load(io.BytesIO(data), allow_pickle=False) as found:
-            yield found, json.loads(found["rest"].tobytes())
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            yield arrays, json.loads(arrays["rest"].tobytes())
     except Exception as error:  # a damaged file fails in numpy, zlib, zipfile or tokenize
         raise ValueError(str(error)) from None
 

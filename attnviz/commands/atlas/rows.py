@@ -98,11 +98,11 @@ def parts_of(head: HeadAtlas) -> Iterator[HeadPart]:
             yield head, {"part": "token", "name": side, **vars(token), **mass}
     for example in head.examples:
         place = {"path": example.path, "start": example.start, "n": example.window}
-        found = {"part": "example", "name": example.kind, "value": example.largest, **place}
+        part = {"part": "example", "name": example.kind, "value": example.largest, **place}
         if example.strongest is not None:
             query, key = (example.tokens[at] for at in example.strongest)
-            found |= {"query": query, "key": key}
-        yield head, found
+            part |= {"query": query, "key": key}
+        yield head, part
 
 
 # Two scores of every head, and scores over several scans.

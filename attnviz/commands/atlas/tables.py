@@ -67,9 +67,9 @@ def table_bytes(table: str, rows: Sequence[Mapping[str, object]], said: str = ""
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
-    made = pa.Table.from_pylist([dict(row) for row in rows], schema=columns(table))
-    made = made.replace_schema_metadata({SAID: said} if said else None)
-    pq.write_table(made, sink, row_group_size=GROUP[table], compression="zstd")
+    content = pa.Table.from_pylist([dict(row) for row in rows], schema=columns(table))
+    content = content.replace_schema_metadata({SAID: said} if said else None)
+    pq.write_table(content, sink, row_group_size=GROUP[table], compression="zstd")
     data: bytes = sink.getvalue().to_pybytes()
     return data
 
@@ -81,10 +81,10 @@ def part_of(store: Store, name: str) -> str | None:
 
     try:
         with store.open(name) as opened:
-            said = (pq.read_schema(opened).metadata or {}).get(SAID, b"")
+            origin = (pq.read_schema(opened).metadata or {}).get(SAID, b"")
     except (OSError, pa.ArrowException):
         return None
-    return bytes(said).decode(errors="replace")
+    return bytes(origin).decode(errors="replace")
 
 
 def read_atlas(folder: str | Path) -> Atlas:
@@ -229,22 +229,22 @@ def _read(folder: str, table: str, head: Head | None = None) -> list[dict[str, A
         chosen = None if head is None else between(head, head)
         with store.open(name) as opened:
             # threads of its own that hold a Python file abort a process that ends
-            found = pq.read_table(opened, filters=chosen, use_threads=False, pre_buffer=False)
-        _check(found, store.url(name), table)
-        rows: list[dict[str, Any]] = found.to_pylist()
+            chosen_rows = pq.read_table(opened, filters=chosen, use_threads=False, pre_buffer=False)
+        _check(chosen_rows, store.url(name), table)
+        rows: list[dict[str, Any]] = chosen_rows.to_pylist()
     except (OSError, pa.ArrowException):
         raise _damaged(store, name) from None
     return rows
 
 
-def _check(found: Any, path: str, table: str) -> None:
+def _check(batch: Any, path: str, table: str) -> None:
     """See that rows are of this table, and that no value is missing, in lists neither."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not found.schema.equals(columns(table)):
+    if not batch.schema.equals(columns(table)):
         raise InputError(f"{path!r} is no table of {table}", "scan again")
-    for field, column in zip(TABLES[table], found.columns, strict=True):
+    for field, column in zip(TABLES[table], batch.columns, strict=True):
         flat = pc.list_flatten(column) if pa.types.is_list(column.type) else column
         if (column.null_count or flat.null_count) and NoneType not in kinds_of(field.type):
             raise InputError(f"{path!r} has rows without {field.name}", "scan again")

@@ -83,8 +83,8 @@ def render_atlas(atlas: Atlas, display: Display, top: int) -> Iterator[Text]:
     if errors:
         yield Text()
         every = display.speller("format", "json")
-        said = f"standard errors over documents: at most {max(errors):.3f}, except for distances"
-        yield from folded(Text(f"{said} ({every} has all)", "dim"), display.width)
+        note = f"standard errors over documents: at most {max(errors):.3f}, except for distances"
+        yield from folded(Text(f"{note} ({every} has all)", "dim"), display.width)
 
 
 def _number(name: str, value: float | None) -> str:
@@ -138,14 +138,14 @@ def render_development(development: Development, display: Display, top: int) -> 
         return
     left_out = yield from _table_of_changes(development, shown, display)
     yield Text()
-    said = (
+    note = (
         "change: the last mean minus the first; ±: its standard error, with the two scans taken as "
         "independent"
     )
     if left_out:
         every = display.speller("format", "csv")
-        said += f"; {amount(left_out, 'checkpoint')} left out for want of room ({every} has all)"
-    yield from _said(said, display)
+        note += f"; {amount(left_out, 'checkpoint')} left out for want of room ({every} has all)"
+    yield from _said(note, display)
 
 
 def _table_of_changes(
@@ -305,12 +305,12 @@ def _tokens_apart(each: Bin) -> str:
     return f"{last:,.0f}" if last <= each.start else f"{each.start:,.0f}–{last:,.0f}"
 
 
-def _tokens(side: TokenSide, found: Sequence[TokenMass], display: Display) -> list[Text]:
+def _tokens(side: TokenSide, masses: Sequence[TokenMass], display: Display) -> list[Text]:
     """A line for each of the tokens with the most weight."""
     room = TOKEN if side != "pair" else min(TOKEN, (display.width - 24) // 2)
 
     def cells(end: str) -> list[str]:
-        texts = [getattr(each, end) or "" for each in found]
+        texts = [getattr(each, end) or "" for each in masses]
         return [_cut(name, room, display) for name in names_of_texts(texts)]
 
     labels = cells("query" if side == "pair" else side)
@@ -318,7 +318,7 @@ def _tokens(side: TokenSide, found: Sequence[TokenMass], display: Display) -> li
         arrow, wide = letters(" → ", display), widest(labels)
         pairs = zip(labels, cells("key"), strict=True)
         labels = [f"{pad(query, wide)}{arrow}{key}" for query, key in pairs]
-    amounts = [each.mass for each in found]
+    amounts = [each.mass for each in masses]
     values = [f"{mass:,.1f}" for mass in amounts]
     return [Text(SIDES[side], "bold"), *_bars(labels, values, amounts, SHORT_BAR, display)]
 
@@ -384,16 +384,16 @@ def examples(head: HeadAtlas, most: int, display: Display) -> Iterator[Text]:
     for each in head.examples:
         if each.kind == "top":
             texts.setdefault(each.tokens, []).append(each)
-    found = [(alike, row) for alike in texts.values() if (row := strongest_row(alike[0]))][:most]
-    if not found:
+    windows = [(alike, row) for alike in texts.values() if (row := strongest_row(alike[0]))][:most]
+    if not windows:
         return
     yield Text()
-    said = (
+    heading = (
         "windows with the strongest links between two tokens, each as the query of its link attends"
     )
-    yield from _said(said, display, "bold")
-    strongest = max(row.largest for _, row in found)
-    for n, (alike, row) in enumerate(found, start=1):
+    yield from _said(heading, display, "bold")
+    strongest = max(row.largest for _, row in windows)
+    for n, (alike, row) in enumerate(windows, start=1):
         yield from _example(n, alike, row, strongest, display)
     yield Text()
     yield from _legend(strongest, display)
@@ -403,8 +403,8 @@ def _example(
     n: int, alike: Sequence[HeadExample], row: WindowRow, strongest: float, display: Display
 ) -> Iterator[Text]:
     example = alike[0]
-    told = told_apart([readable(token) or SPECIAL_LABEL for token in example.tokens])
-    named = [_cut(name_of(name), LONGEST, display) for name in told]
+    labels = told_apart([readable(token) or SPECIAL_LABEL for token in example.tokens])
+    named = [_cut(name_of(name), LONGEST, display) for name in labels]
     weights = ((named[key], row.weights[key]) for key in row.told)
     links = ", ".join(f"{name} {weight:.2f}" for name, weight in weights if weight >= LEAST)
     line = Text().append(f"{n} ", "dim")
@@ -419,18 +419,18 @@ def _example(
 def _place(example: HeadExample, alike: int, display: Display) -> str:
     """Where the window is: its file, the byte at which its document begins, and its number."""
     path = readable(example.path)
-    said = f"  {path}, byte {example.start:,}"
-    said += f", window {example.window:,}" if example.window else ""
-    said += f"; {alike - 1:,} more of the same tokens" if alike > 1 else ""
-    return fenced(said) if display.unicode else ascii_only(said)
+    place = f"  {path}, byte {example.start:,}"
+    place += f", window {example.window:,}" if example.window else ""
+    place += f"; {alike - 1:,} more of the same tokens" if alike > 1 else ""
+    return fenced(place) if display.unicode else ascii_only(place)
 
 
 def _pieces(example: HeadExample, row: WindowRow) -> Iterator[TextPiece]:
     """The tokens near the query and its strongest keys; `…` stands for the others."""
     ahead = bool((example.keys > example.queries).any())  # the model is not causal
-    told = np.array([row.query, *row.told])
+    marked = np.array([row.query, *row.told])
     positions = np.arange(len(example.tokens))
-    near = (np.abs(positions[:, None] - told) <= AROUND).any(axis=1)
+    near = (np.abs(positions[:, None] - marked) <= AROUND).any(axis=1)
     words = not any(" " in token for token in example.tokens)
     gap = False
     for at, token in enumerate(example.tokens):
@@ -452,8 +452,8 @@ def _piece(token: str, weight: float | None, query: bool) -> TextPiece:
     """A token as part of one line: a line end is a space, and is written where it has weight."""
     piece = piece_of(token or SPECIAL_LABEL)
     if piece.lines:
-        told = query or (weight or 0.0) >= LEAST
-        ends = "\\n" * piece.lines if told and not piece.written else ""
+        shown = query or (weight or 0.0) >= LEAST
+        ends = "\\n" * piece.lines if shown and not piece.written else ""
         piece = replace(piece, written=ends or piece.written, lines=0, spaces=1)
     return replace(piece, weight=weight, query=query)
 

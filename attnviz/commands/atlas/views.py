@@ -93,12 +93,12 @@ def two_scores(names: str) -> tuple[str, str]:
     wrong = [name for name in scores if name not in SCORES]
     if len(scores) == 2 and not wrong and scores[0] != scores[1]:
         return scores[0], scores[1]
-    said = f"{option('plot', repr(names))} does not name two scores"
+    problem = f"{option('plot', repr(names))} does not name two scores"
     if wrong and wrong[0]:
         near = get_close_matches(wrong[0], [*SCORES], 1)
         meant = f" (did you mean {near[0]}?)" if near else ""
-        said = f"{option('plot', repr(names))}: there is no score {wrong[0]!r}{meant}"
-    raise UsageError(said, f"name two of {', '.join(SCORES)}, as in previous,induction")
+        problem = f"{option('plot', repr(names))}: there is no score {wrong[0]!r}{meant}"
+    raise UsageError(problem, f"name two of {', '.join(SCORES)}, as in previous,induction")
 
 
 def scatter_of(atlas: Atlas, x: str, y: str) -> Scatter:
@@ -313,8 +313,8 @@ def _one_sided(sides: Mapping[str, Mapping[Any, Any]]) -> str:
 
 def _some(things: Sequence[object]) -> str:
     more = len(things) - MOST_NAMED
-    said = ", ".join(map(str, things[:MOST_NAMED]))
-    return f"{said} and {more:,} more" if more > 0 else said
+    first = ", ".join(map(str, things[:MOST_NAMED]))
+    return f"{first} and {more:,} more" if more > 0 else first
 
 
 # Sentences on a scan and its views.
@@ -357,11 +357,11 @@ def outliers_said(scatter: Scatter, named: int) -> str:
     )
     outliers = len(scatter.outliers)
     if not outliers:
-        said = f"no head lies {rule}"
+        sentence = f"no head lies {rule}"
     elif named < outliers:
-        said = f"named: {named} of the {amount(outliers, 'head')} {rule}"
+        sentence = f"named: {named} of the {amount(outliers, 'head')} {rule}"
     else:
-        said = f"named: heads {rule}"
+        sentence = f"named: heads {rule}"
     if scatter.missing:
-        said += f"; {amount(scatter.missing, 'head')} without both scores left out"
-    return said
+        sentence += f"; {amount(scatter.missing, 'head')} without both scores left out"
+    return sentence
