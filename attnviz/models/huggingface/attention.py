@@ -1,13 +1,12 @@
 """A forward pass of a transformers model, and the attention in it, at its own extension point."""
 
-import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from inspect import signature
-from types import TracebackType
+from traceback import walk_tb
 from typing import Any, TypeAlias
 
 from torch import Tensor, nn
@@ -28,8 +27,9 @@ def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: 
     try:
         return (through or model)(**inputs)
     except Exception as error:
-        if error.__traceback__ and _is_ours(error.__traceback__.tb_next):
-            raise
+        below = walk_tb(error.__traceback__ and error.__traceback__.tb_next)
+        if any(str(frame.f_globals.get("__name__")).startswith("attnviz.") for frame, _ in below):
+            raise  # from attnviz, or passed through it
         import transformers
 
         reason = cut(str(error).strip().split("\n")[0] or type(error).__name__)
@@ -45,15 +45,6 @@ def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: 
 
 
 OTHER_INPUTS = re.compile(r"(?:pixel|input)_(?:values|features)$|bbox$")
-
-
-def _is_ours(frames: TracebackType | None) -> bool:
-    """Whether an error was raised in attnviz, or passed through it."""
-    while frames is not None:
-        if str(frames.tb_frame.f_globals.get("__name__", "")).startswith("attnviz."):
-            return True
-        frames = frames.tb_next
-    return False
 
 
 # transformers looks an attention function up by name, in a mapping that can be changed. While a
@@ -166,24 +157,22 @@ def _described(name: str, function: Any) -> str:
 Heard: TypeAlias = Callable[[nn.Module, Tensor], None]
 """Is given a module and its pattern (h, n_q, n_k)."""
 
-OPTION = "output_attentions"
-
 
 @contextmanager
 def listening(model: nn.Module, heard: Heard) -> Iterator[None]:
     """Let every attention module of the model return its weights, and hand them to `heard`."""
 
     def request(module: nn.Module, args: Any, kwargs: Any) -> Any:
-        signature = inspect.signature(module.forward)
-        if OPTION not in signature.parameters:
+        takes = signature(module.forward)
+        if "output_attentions" not in takes.parameters:
             return None  # it always returns them
-        call = signature.bind(*args, **kwargs)
-        call.arguments[OPTION] = True
+        call = takes.bind(*args, **kwargs)
+        call.arguments["output_attentions"] = True
         return call.args, call.kwargs
 
     def hear(module: nn.Module, _args: Any, output: Any) -> Any:
-        parts = (part for part in output if isinstance(part, Tensor) and part.dim() == 4)
-        weights = next(parts, None)  # (1, h, n_q, n_k)
+        fitting = (part for part in output if isinstance(part, Tensor) and part.dim() == 4)
+        weights = next(fitting, None)  # (1, h, n_q, n_k)
         if weights is None:
             return None
         heard(module, weights[0])

@@ -48,7 +48,6 @@ class AttentionCall:
 
     @property
     def texts(self) -> int:
-        """How many texts there are in the batch."""
         return self._texts[0].size(0)
 
     def of(self, text: int) -> "AttentionCall":
@@ -96,7 +95,6 @@ class AttentionCall:
 
     @property
     def foreign(self) -> bool:
-        """Whether its function is none of transformers' own."""
         return is_foreign(self._function)
 
     def on(self, values: Tensor) -> "AttentionCall":
@@ -122,7 +120,7 @@ class AttentionCall:
         """
         mask = self._whole_mask
         more = torch.zeros(()) if mask is None else mask[0]
-        seen = more.masked_fill(more <= torch.finfo(torch.float32).min / 2, 0)
+        seen = more.masked_fill(more <= LOWEST / 2, 0)
         if self.bias is None and not seen.any():
             return None
         every = seen if self.bias is None else _precise(self.bias) + seen
@@ -291,12 +289,11 @@ def eager_of(module: Any) -> Callable[..., tuple[Tensor, Tensor]]:
 
     A class of the user's own is in another file than the one that it derives from.
     """
-    from transformers.models.llama import modeling_llama  # the plain formula
+    from transformers.models.llama.modeling_llama import eager_attention_forward as plain
 
-    name, plain = "eager_attention_forward", modeling_llama.eager_attention_forward
     files = (sys.modules.get(kind.__module__) for kind in type(module).__mro__)
-    eager: Callable[..., tuple[Tensor, Tensor]]
-    eager = next(filter(None, (getattr(file, name, None) for file in files)), plain)
+    functions = (getattr(file, "eager_attention_forward", None) for file in files)
+    eager: Callable[..., tuple[Tensor, Tensor]] = next(filter(None, functions), plain)
     return eager
 
 
@@ -335,8 +332,8 @@ class Room:
 
     def of(self, name: str, shape: tuple[int, int, int], most: int, device: torch.device) -> Tensor:
         """A float32 tensor of this shape, of which the last number will grow to `most`."""
-        size, room = prod(shape), prod(shape[:2]) * most
-        kept = self._kept.get((name, device))
+        size, kept = prod(shape), self._kept.get((name, device))
         if kept is None or len(kept) < size:
+            room = prod(shape[:2]) * most
             kept = self._kept[name, device] = torch.empty(room, dtype=torch.float32, device=device)
         return kept[:size].view(shape)

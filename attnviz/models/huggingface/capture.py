@@ -66,7 +66,7 @@ class ProvenRows:
         `scores`: they are shown, so that they have to be what the weights are made of.
         """
         checked = self._some(call, queries)
-        ways = [self._computed] if scores else [self._computed, _returned]
+        ways = [self._computed] if scores else [self._computed, self._returned]
         if call.foreign:  # in half precision several weights fit: the function's own come first
             ways.reverse()
         for make in ways:
@@ -95,6 +95,9 @@ class ProvenRows:
             raise
         except CannotCompute:
             return None
+
+    def _returned(self, call: AttentionCall, queries: Tensor) -> WeightRows | None:
+        return None if call.returned is None else (call.returned[:, queries].float(), None)
 
     def _proven(
         self, call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int]
@@ -209,11 +212,6 @@ def unproven(call: AttentionCall, layer: int, *, scores: bool = False) -> ModelE
         "let it return the weights (batch, heads, queries, keys) that it multiplies them by, "
         'or choose another with model.set_attn_implementation("eager")',
     )
-
-
-def _returned(call: AttentionCall, queries: Tensor) -> WeightRows | None:
-    weights = call.returned
-    return None if weights is None else (weights[:, queries].float(), None)
 
 
 def _outputs(

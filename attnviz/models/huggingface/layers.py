@@ -100,8 +100,12 @@ def layers_of(model: nn.Module) -> list[nn.Module]:
     """The modules that are a model's layers, in order: the list that its attention is in."""
     names = {module: name for name, module in model.named_modules()}
     path = names[attention_modules(model)[0]].split(".")
-    depth = next(i for i, part in enumerate(path) if part.isdigit())
-    return list(model.get_submodule(".".join(path[:depth])).children())
+    return list(model.get_submodule(".".join(path[: _depth(path)])).children())
+
+
+def _depth(path: list[str]) -> int:
+    """Where the number of the layer stands in a module's name."""
+    return next(i for i, part in enumerate(path) if part.isdigit())
 
 
 @dataclass(frozen=True)
@@ -167,7 +171,7 @@ def _parts(
     *before, (_, attention, width) = calls[: numbers.index(layer) + 1]
     turn = 1 + sum(module is attention for _, module, _ in before)
     path = names[attention].split(".")
-    depth = next(i for i, part in enumerate(path) if part.isdigit()) + 1
+    depth = _depth(path) + 1
     block = model.get_submodule(".".join(path[:depth]))
     # BERT keeps the output projection beside the module that attends, not in it
     for end in range(len(path), depth - 1, -1):
@@ -261,20 +265,22 @@ def weights_of_head(
     """
     (heads, _, d_k), kv_heads, d_v = call.q.shape, call.k.size(0), call.v.size(-1)
     at = {"Q": (head, d_k), "K": (kv, d_k), "V": (kv, d_v)}
+
+    def own(letter: str, matrix: Matrix, first: int, stride: int | None = None) -> Matrix:
+        """The columns of the head's number in a matrix, from those of the first head on."""
+        number, wide = at[letter]
+        start = first + number * (stride or wide)
+        columns, (weight, bias) = slice(start, start + wide), matrix
+        return weight[:, columns], None if bias is None else bias[columns]
+
     if "QKV" not in projections:
-        apart = dict[str, Matrix]()
-        for letter, (n, wide) in at.items():
-            matrix = matrix_of(projections[letter], read[letter])
-            apart[f"w_{letter.lower()}"] = _columns(matrix, n * wide, wide)
-        return apart
+        matrices = {letter: matrix_of(projections[letter], read[letter]) for letter in at}
+        return {f"w_{letter.lower()}": own(letter, m, 0) for letter, m in matrices.items()}
     joined = matrix_of(projections["QKV"], read["V"])
     side_by_side = {"Q": 0, "K": heads * d_k, "V": (heads + kv_heads) * d_k}
     by_head = {"Q": 0, "K": d_k, "V": 2 * d_k}  # head after head: q k v q k v
     for starts, stride in ((side_by_side, None), (by_head, 2 * d_k + d_v)):
-        split = {}
-        for letter, (n, wide) in at.items():
-            start = starts[letter] + n * (stride or wide)
-            split[f"w_{letter.lower()}"] = _columns(joined, start, wide)
+        split = {f"w_{name.lower()}": own(name, joined, starts[name], stride) for name in at}
         if agrees(projected(read["V"], split["w_v"]), call.v[kv]):
             return split
     raise unknown(f"queries, keys and values of {type(call.module).__name__} cannot be told apart")
@@ -331,11 +337,6 @@ def projected(x: Tensor, matrix: Matrix) -> Tensor:
     """x·W + b for vectors x (n, d_in)."""
     weight, bias = matrix
     return x @ weight if bias is None else x @ weight + bias
-
-
-def _columns(matrix: Matrix, first: int, wide: int) -> Matrix:
-    (weight, bias), cut = matrix, slice(first, first + wide)
-    return weight[:, cut], None if bias is None else bias[cut]
 
 
 def compared(plain: Tensor, used: Tensor) -> Compared:
