@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from attnviz.models.engine import (
     rows_at_a_time,
     taken_vectors,
 )
-from attnviz.models.huggingface.attention import corrected, forward, hooked, recording
+from attnviz.models.huggingface.attention import corrected, forward, hooked
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import fits
 from attnviz.models.huggingface.dissecting import ENOUGH, Seen, what_is_added
@@ -93,16 +94,7 @@ def _adding(
     they are the output projection and None.
     """
     seen = {layer: Seen(own) for layer, own in parts.items()}
-
-    def on_call(call: Any) -> None:
-        for each in seen.values():
-            each.on_call(call)
-
-    with ExitStack() as stack:
-        if model._can_set_attn_implementation():
-            stack.enter_context(recording(model, on_call))
-        for each in seen.values():
-            stack.enter_context(hooked(each.hooks(model)))
+    with hooked(handle for each in seen.values() for handle in each.hooks(model)):
         forward(model, input_ids=ids[:, :ENOUGH], use_cache=False)
     return {layer: _two(each) for layer, each in seen.items()}
 
@@ -175,87 +167,72 @@ def changed_runs(
     """The runs over ids (1, n) of a causal transformers model, as `LoadedModel.intervene`."""
     n, vocabulary = ids.size(1), model.config.get_text_config().vocab_size
     size = max(1, min(BATCH_TOKENS // n, LOGITS // (n * vocabulary)))
-    places = _Places(model, ids, heads_per_layer, interventions)
-    taken = taken_vectors(places.taken, ids[0].tolist(), interventions, source)
-    for batch in batches(range(len(interventions)), size):
-        of_batch = ChangedBatch([interventions[i] for i in batch], n, taken)
-        with places.changed(of_batch):
-            logits = forward(model, input_ids=ids.expand(len(batch), -1), use_cache=False).logits
-        for i, rows in zip(batch, logits, strict=True):  # (n, V)
+    every = [change for changes in interventions for change in changes]
+    sites = {(edit.site.kind, edit.layer) for edit in every if isinstance(edit, Edit)}
+    places = places_of(model, ids, heads_per_layer, sites) if sites else {}
+    cuts = any(isinstance(change, CutLink) for change in every)
+    if cuts and not model._can_set_attn_implementation():
+        raise unknown(f"{type(model).__name__} keeps its attention to itself: no link is cut")
+    vectors_of = partial(_vectors_of, model, heads_per_layer, places)
+    taken = taken_vectors(vectors_of, ids[0].tolist(), interventions, source)
+    for indices in batches(range(len(interventions)), size):
+        batch = ChangedBatch([interventions[i] for i in indices], n, taken)
+        with ExitStack() as stack:
+            for (kind, layer), place in places.items():
+                if edits := batch.edits(kind, layer):
+                    heads = heads_per_layer[layer] if kind == "head" else None
+                    edit = partial(_edited, batch, edits, heads)
+                    stack.enter_context(passing(place, edit))
+            if cuts:
+                stack.enter_context(_cutting(model, batch))
+            logits = forward(model, input_ids=ids.expand(len(indices), -1), use_cache=False).logits
+        for i, rows in zip(indices, logits, strict=True):  # (n, V)
             followed = log_probability(rows[:-1], ids[0, 1:]) if whole else rows.new_empty(0)
             yield ChangedRun(i, numbers(followed), numbers(rows[-1]))
 
 
-class _Places:
-    """The modules of a model at which interventions change it."""
+def _vectors_of(
+    model: Any,
+    heads_per_layer: Sequence[int],
+    places: Mapping[tuple[SiteKind, int], SitePlace],
+    source: SourceRun,
+    sites: Iterable[Site],
+    mean: bool,
+) -> dict[Site, Tensor]:
+    """The vectors of sites in the run of a source, for `taken_vectors`."""
+    vectors: dict[tuple[SiteKind, int], Tensor] = {}
 
-    def __init__(
-        self,
-        model: Any,
-        ids: Tensor,
-        heads_per_layer: Sequence[int],
-        interventions: Sequence[Intervention],
-    ) -> None:
-        self._model, self._heads = model, heads_per_layer
-        every = [change for changes in interventions for change in changes]
-        sites = {(e.site.kind, e.site.layer) for e in every if isinstance(e, Edit)}
-        self._of = places_of(model, ids, heads_per_layer, sites) if sites else {}
-        self._cut = any(isinstance(change, CutLink) for change in every)
-        if self._cut and not model._can_set_attn_implementation():
-            raise unknown(f"{type(model).__name__} keeps its attention to itself: no link is cut")
+    def keep(at: tuple[SiteKind, int], values: Tensor) -> None:
+        rows = _rows(values, 1, len(source.ids))[0]
+        # a copy, as Falcon adds to it in place
+        vectors[at] = rows.mean(dim=0, keepdim=True) if mean else rows.clone()
 
-    @contextmanager
-    def changed(self, batch: ChangedBatch) -> Iterator[None]:
-        """Make the changes of a batch in the runs until the end."""
-        with ExitStack() as stack:
-            for (kind, layer), place in self._of.items():
-                edits = batch.edits(kind, layer)
-                if edits:
-                    stack.enter_context(passing(place, self._editing(batch, edits, kind, layer)))
-            if self._cut:
-                stack.enter_context(_cutting(self._model, batch))
-            yield
+    with ExitStack() as stack:
+        for at in {(site.kind, site.layer) for site in sites}:
+            stack.enter_context(passing(places[at], partial(keep, at)))
+        ids = torch.tensor([list(source.ids)], device=model.device)
+        forward(model, input_ids=ids, use_cache=False)
+    taken: dict[Site, Tensor] = {}
+    for site in sites:
+        values = vectors[site.kind, site.layer]
+        if site.head is not None:
+            values = values.view(len(values), heads_per_layer[site.layer], -1)[:, site.head]
+        taken[site] = values[list(source.places)]
+    return taken
 
-    def taken(self, source: SourceRun, sites: Iterable[Site], mean: bool) -> dict[Site, Tensor]:
-        """The vectors of sites in the run of a source, for `taken_vectors`."""
-        vectors: dict[tuple[SiteKind, int], Tensor] = {}
-        n = len(source.ids)
 
-        def keeping(at: tuple[SiteKind, int]) -> Callable[[Tensor], None]:
-            def keep(values: Tensor) -> None:
-                rows = _rows(values, 1, n)[0]
-                # a copy, as Falcon adds to it in place
-                vectors[at] = rows.mean(dim=0, keepdim=True) if mean else rows.clone()
+def _edited(
+    batch: ChangedBatch, edits: Sequence[tuple[int, Edit]], heads: int | None, values: Tensor
+) -> Tensor:
+    """Vectors (B, n, width), or (B·n, width) as some modules have them, after edits.
 
-            return keep
-
-        wanted = {(site.kind, site.layer) for site in sites}
-        ids = torch.tensor([list(source.ids)], device=self._model.device)
-        with ExitStack() as stack:
-            for at in wanted:
-                stack.enter_context(passing(self._of[at], keeping(at)))
-            forward(self._model, input_ids=ids, use_cache=False)
-        places, taken = list(source.places), dict[Site, Tensor]()
-        for site in sites:
-            values = vectors[site.kind, site.layer]
-            if site.head is not None:
-                values = values.view(len(values), self._heads[site.layer], -1)[:, site.head]
-            taken[site] = values[places]
-        return taken
-
-    def _editing(
-        self, batch: ChangedBatch, edits: Sequence[tuple[int, Edit]], kind: SiteKind, layer: int
-    ) -> Callable[[Tensor], Tensor]:
-        """What makes edits in vectors (B, n, width), or (B·n, width) as some modules have them."""
-
-        def edit(values: Tensor) -> Tensor:
-            rows = _rows(values, len(batch.interventions), batch.tokens)
-            if kind != "head":
-                return batch.changed(rows, edits).view(values.shape)
-            z = rows.view(*rows.shape[:2], self._heads[layer], -1).transpose(1, 2)  # (B, h, n, d_v)
-            return batch.changed(z, edits).transpose(1, 2).reshape(values.shape)
-
-        return edit
+    `heads`: how many there are, where the vectors are theirs side by side.
+    """
+    rows = _rows(values, len(batch.interventions), batch.tokens)
+    if heads is None:
+        return batch.changed(rows, edits).view(values.shape)
+    z = rows.view(*rows.shape[:2], heads, -1).transpose(1, 2)  # (B, h, n, d_v)
+    return batch.changed(z, edits).transpose(1, 2).reshape(values.shape)
 
 
 def _rows(values: Tensor, runs: int, n: int) -> Tensor:
@@ -322,8 +299,5 @@ def _hidden(cuts: Iterable[CutLink]) -> tuple[int, ...]:
 
 
 def _does_more(call: AttentionCall) -> ModelError:
-    name = type(call.module).__name__
-    return unknown(
-        f"the attention function {call.function} of {name} does more to a row than attnviz knows: "
-        "no link is cut"
-    )
+    function = f"the attention function {call.function} of {type(call.module).__name__}"
+    return unknown(f"{function} does more to a row than attnviz knows: no link is cut")
