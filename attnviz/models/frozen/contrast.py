@@ -94,19 +94,16 @@ class Contrast:
         own = self._run.query_of(self._head, self._query, members)  # (parts, d_k)
         whole = self._attention.q[self._head.head, self._query]
         queries = torch.cat([own, whole[None] - own.sum(dim=0, keepdim=True)])
-        shares = self._by_keys(queries).by(group)
+        batches = torch.split(queries, AT_ONCE)
+        by_keys = [self._run.of_keys(self._head, q, self._coefficients).shares for q in batches]
+        each_value = np.concatenate([some.values for some in by_keys])
+        each_total = np.concatenate([some.total for some in by_keys])
+        shares = Shares(by_keys[0].parts, each_value, each_total).by(group)
         columns = shares.strongest(most)
         others = shares.total - shares.values[:, columns].sum(axis=1)
         values = np.concatenate([shares.values[:, columns], others[:, None]], axis=1)
         query_parts = *(by_part.parts[i] for i in kept), None
         return query_parts, (*(shares.parts[i] for i in columns), None), values.astype(np.float32)
-
-    def _by_keys(self, queries: Tensor) -> Shares:
-        """The contrasts of several query vectors by what wrote the keys, some at a time."""
-        batches = torch.split(queries, AT_ONCE)
-        some = [self._run.of_keys(self._head, q, self._coefficients).shares for q in batches]
-        values = np.concatenate([each.values for each in some])
-        return Shares(some[0].parts, values, np.concatenate([each.total for each in some]))
 
     def _members(self, group_part: Part, group: Group) -> list[Part]:
         """The parts that are summed up in one."""

@@ -1,16 +1,18 @@
 """A run held fixed, whichever engine it is of, and its scores and logits as sums over its parts.
 
-Every such number is an affine function of the residual stream at some layer. Its gradient is
-followed back through the layers, each of which is affine: at each layer the gradient times what a
-head, the MLP or a bias added there is what this part contributes. No part is run by itself.
+With its norms and its attention weights as they were, a model is affine: a query, a key or a logit
+is a sum over what was written into the residual stream (Elhage et al. 2021, "A Mathematical
+Framework for Transformer Circuits"). The gradient of such a number is followed back through the
+layers; times what a head, the MLP or a bias added there, it is what this part contributes.
 
 Letters in the shape comments: B batch, n tokens, d d_model, h heads, g heads of keys and values
 (h is a multiple of g), d_k and d_v width of a head's keys and values, V vocabulary, S sums at once.
 """
 
+import itertools
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -125,25 +127,17 @@ def _as_often(of_tokens: Tensor, x: Tensor) -> Tensor:
 
 def frozen_norm(module: nn.Module, x: Tensor, y: Tensor) -> FrozenNorm | None:
     """The norm that gave y for x; None where it is no norm of this form."""
-    bias = getattr(module, "bias", None)
-    for weight, centred in _forms(module):
+    weight, bias = getattr(module, "weight", None), getattr(module, "bias", None)
+    weights = [None] if weight is None else [weight.detach(), 1 + weight.detach()]
+    unbiased = y if bias is None else y - bias.detach()
+    for centred, weight in itertools.product((True, False), weights):
         unit = FrozenNorm(torch.ones_like(x[..., :1]), weight, centred)(x)
-        unbiased = y if bias is None else y - bias.detach()
         length = (unit * unit).sum(dim=-1, keepdim=True)
         scale = (unit * unbiased).sum(dim=-1, keepdim=True) / length.clamp_min(1e-30)
         norm = FrozenNorm(scale, weight, centred)
         if near(norm(x), unbiased):
             return replace(norm, constant=y - norm(x))
     return None
-
-
-def _forms(module: nn.Module) -> Iterator[tuple[Tensor | None, bool]]:
-    """The weights that a norm may multiply by, and whether it takes the mean away."""
-    weight = getattr(module, "weight", None)
-    weights = [None] if weight is None else [weight.detach(), 1 + weight.detach()]
-    for centred in (True, False):
-        for each in weights:
-            yield each, centred
 
 
 @dataclass(frozen=True)
@@ -201,7 +195,6 @@ class FrozenRun:
 
     @property
     def n(self) -> int:
-        """How many tokens there are."""
         return self.constant.size(0)
 
     @cached_property
