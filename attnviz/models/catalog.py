@@ -67,26 +67,25 @@ def load(source: Source) -> "LoadedModel":
             "this model has its own mask",
         )
     folder, revision = locate(source)
-    model = _load(source, folder, revision)
-    if not read_config(folder).get("auto_map"):
-        return model
-    return replace(model, identity=replace(model.identity, own_code=True))
-
-
-def _load(source: Source, folder: Path, revision: str | None) -> "LoadedModel":
-    if read_config(folder).get("model_type") == SEQ2SEQ:
+    config = read_config(folder)
+    model: LoadedModel
+    if config.get("model_type") == SEQ2SEQ:
         from attnviz.models.scratch.translator import load_translator
 
         _check_plain(source)
-        return load_translator(folder, source.name, source.kind)
-    if source.engine != "transformers" and _runs_natively(folder, source):
+        model = load_translator(folder, source.name, source.kind)
+    elif source.engine != "transformers" and _runs_natively(folder, source):
         from attnviz.models.scratch.native import load_native
 
         check_kind(source.kind)
-        return load_native(folder, source.name, revision, source.placement)
-    from attnviz.models.huggingface.load import load_huggingface
+        model = load_native(folder, source.name, revision, source.placement)
+    else:
+        from attnviz.models.huggingface.load import load_huggingface
 
-    return load_huggingface(folder, source.name, revision, source.kind, source.placement)
+        model = load_huggingface(folder, source.name, revision, source.kind, source.placement)
+    if not config.get("auto_map"):
+        return model
+    return replace(model, identity=replace(model.identity, own_code=True))
 
 
 def _runs_natively(folder: Path, source: Source) -> bool:
@@ -115,8 +114,8 @@ def _runs_natively(folder: Path, source: Source) -> bool:
 
 def _check_plain(source: Source) -> None:
     where = source.placement
-    fits = source.engine in ("auto", "native") and where.device in ("auto", "cpu")
-    if not fits or where.dtype not in ("auto", "float32"):
+    plain = (source.engine, "native"), (where.device, "cpu"), (where.dtype, "float32")
+    if any(choice not in ("auto", own) for choice, own in plain):
         raise UsageError(
             f"{source.name} runs on the from-scratch code, on the CPU, in float32",
             f"leave {option('engine')}, {option('device')} and {option('dtype')} out",

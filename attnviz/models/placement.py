@@ -42,11 +42,8 @@ class Placement:
         """The device; `auto` is a graphics processor if there is one."""
         import torch
 
-        there = ["cpu"]
-        if torch.cuda.is_available():
-            there.insert(0, "cuda")
-        if torch.backends.mps.is_available():
-            there.insert(0, "mps")
+        graphics = {"mps": torch.backends.mps, "cuda": torch.cuda}
+        there = [*(name for name, kind in graphics.items() if kind.is_available()), "cpu"]
         if self.device not in ("auto", *there):
             raise ModelError(
                 f"this machine has no {self.device} device",
@@ -143,18 +140,15 @@ def _left_to_groups() -> Iterator[int]:
     with suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
-            for controller, limit, used, cached in CGROUP_FILES:
+            for controller, *names, cached in CGROUP_FILES:
                 if controller in controllers.split(","):
                     inside = GROUPS / controller / path.lstrip("/")
                     for group in (inside, *inside.parents):
-                        yield from _left_to(group, limit, used, cached)
-
-
-def _left_to(group: Path, limit: str, used: str, cached: str) -> Iterator[int]:
-    with suppress(OSError, ValueError):  # no limit, or none of this version
-        most, now = int((group / limit).read_text()), int((group / used).read_text())
-        files = re.search(rf"^{cached} (\d+)", (group / "memory.stat").read_text(), re.MULTILINE)
-        yield most - now + (int(files[1]) if files else 0)
+                        with suppress(OSError, ValueError):  # no limit, or none of this version
+                            limit, used = (int((group / name).read_text()) for name in names)
+                            stat = (group / "memory.stat").read_text()
+                            files = re.search(rf"^{cached} (\d+)", stat, re.MULTILINE)
+                            yield limit - used + (int(files[1]) if files else 0)
 
 
 def size_of(text: str) -> int:

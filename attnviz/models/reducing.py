@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor, nn
 
-from attnviz.models.engine import numbers
 from attnviz.models.loaded import HeadRows, LoadedModel
 from attnviz.records.capture import IntArray, Wanted
 from attnviz.records.heads import Head, by_layer
@@ -272,23 +271,21 @@ class StrongestLinks:
             inner = weights[(1 if rows.first == 0 else 0) :, 1:]
             most = inner.max() if inner.numel() else weights.new_zeros(())
             self._parts.setdefault((window, head), []).append((*links, most[None]))
-            if rows.first + r == self.n:
-                self._finish(window, rows.layer, head)
-
-    def _finish(self, window: int, layer: int, head: int) -> None:
-        parts = self._parts.pop((window, head))
-        queries, keys, weights, largest = (torch.cat(p).cpu() for p in zip(*parts, strict=True))
-        self.give(
-            HeadLinks(
-                window=window,
-                layer=layer,
-                head=head,
-                queries=queries.numpy(),
-                keys=keys.numpy(),
-                weights=numbers(weights),
-                largest=float(largest.max()),
+            if rows.first + r < self.n:
+                continue
+            parts = zip(*self._parts.pop((window, head)), strict=True)
+            queries, keys, strongest, largest = (torch.cat(p).cpu().numpy() for p in parts)
+            self.give(
+                HeadLinks(
+                    window=window,
+                    layer=rows.layer,
+                    head=head,
+                    queries=queries,
+                    keys=keys,
+                    weights=strongest,
+                    largest=float(largest.max()),
+                )
             )
-        )
 
 
 def use_threads(threads: int) -> None:

@@ -106,9 +106,8 @@ def fingerprint(tensors: Mapping[str, Tensor], more: str = "", *, whole: bool = 
 
 def as_it_is_now(model: Any) -> Any:
     """The same loaded model, with the fingerprint of the weights that it has by now."""
-    return replace(
-        model, identity=replace(model.identity, fingerprint=fingerprint(*model.weights()))
-    )
+    mark = fingerprint(*model.weights())
+    return replace(model, identity=replace(model.identity, fingerprint=mark))
 
 
 def with_all_bytes(model: Any) -> Any:
@@ -122,10 +121,9 @@ def with_all_bytes(model: Any) -> Any:
 
 def _sampled(tensor: Tensor) -> Tensor:
     """Fixed samples (at most SAMPLES) of a tensor, which need not be contiguous."""
-    size = tensor.numel()
+    size, runs = tensor.numel(), SAMPLES // RUN
     if size <= SAMPLES:
         return tensor.reshape(-1)
-    runs = SAMPLES // RUN
     step = (size - RUN) // (runs - 1)
     if tensor.is_contiguous():
         return tensor.as_strided((runs, RUN), (step, 1), tensor.storage_offset())
@@ -135,12 +133,8 @@ def _sampled(tensor: Tensor) -> Tensor:
 
 def _all_of(tensor: Tensor) -> Iterator[Tensor]:
     """Every number, some rows at a time."""
-    if tensor.dim() < 2:
-        yield tensor.reshape(-1)
-        return
-    rows = max(1, CHUNK * len(tensor) // tensor.numel())
-    for part in torch.split(tensor, rows):
-        yield part.reshape(-1)
+    rows = tensor if tensor.dim() else tensor[None]
+    yield from torch.split(rows, max(1, CHUNK * len(rows) // rows.numel()))
 
 
 def weights_in(model: nn.Module) -> tuple[dict[str, Tensor], str]:
