@@ -15,7 +15,13 @@ from attnviz.errors import ModelError, readable
 from attnviz.models.folder.config import SEQ2SEQ, ModelSizes
 from attnviz.models.folder.files import MERGES, TOKENIZER
 from attnviz.models.folder.gate import cut, foreign, read_bytes
-from attnviz.models.folder.tokenizer import LARGEST_TOKENIZER, MOST_AROUND, check_tokenizer
+from attnviz.models.folder.tokenizer import (
+    LARGEST_TOKENIZER,
+    MOST_AROUND,
+    backend_of,
+    check_tokenizer,
+    no_tokenizer,
+)
 from attnviz.records.tokens import MASKS, SPECIAL_LABEL, Token, numbered
 
 END = "<|endoftext|>"
@@ -54,13 +60,12 @@ class TextTokenizer:
         read `<|endoftext|>` in the text as the special token; otherwise it is text like any other.
         """
         encoding = self._encoded(text, around=bos and self.adds_special, special=special)
+        places = zip(encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True)
         tokens = [
-            Token(i, id_, "", 0, 0, special=True, name=self._name(id_))
+            Token(0, id_, "", 0, 0, special=True, name=self._name(id_))
             if added
-            else Token(i, id_, text[start:end], start, end)
-            for i, (id_, (start, end), added) in enumerate(
-                zip(encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True)
-            )
+            else Token(0, id_, text[start:end], start, end)
+            for id_, (start, end), added in places
         ]
         self._check_known(encoding.ids)
         tokens = _mark_parts(_marks_apart(tokens, encoding.tokens, text), text)
@@ -140,15 +145,14 @@ class TextTokenizer:
 
     def _by_addition(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
         """Each token with the slice that it adds; tokens that add a letter together share it."""
-        begun = [self.decoded(ids[:n]) for n in range(len(ids))]
-        whole = [n for n, part in enumerate(begun) if text.startswith(part)]
+        begun = [*(self.decoded(ids[:n]) for n in range(len(ids))), text]
+        whole = [n for n, part in enumerate(begun[:-1]) if text.startswith(part)]
         tokens: list[Token] = []
         for first, after in pairwise([*whole, len(ids)]):
-            start = len(begun[first])
-            end = len(begun[after]) if after < len(ids) else len(text)
-            slice_ = text[start:end]
+            start, end = len(begun[first]), len(begun[after])
+            group = range(first, after)
             tokens += _numbered_parts(
-                [Token(i, ids[i], slice_, start, end) for i in range(first, after)]
+                [Token(i, ids[i], text[start:end], start, end) for i in group]
             )
         return tuple(tokens)
 
@@ -210,9 +214,10 @@ def load_tokenizer(
 
     `as_saved`: take tokenizer.json as it is, where transformers may put it together anew.
     """
-    own = as_saved or sizes.architecture in ("gpt2", SEQ2SEQ)
-    saved = (_backend(folder), "") if own else None
-    backend, differs = saved or _of_transformers(folder, sizes.vocab_size)
+    if as_saved or sizes.architecture in ("gpt2", SEQ2SEQ):
+        backend, differs = _backend(folder), ""
+    else:
+        backend, differs = _of_transformers(folder, sizes.vocab_size)
     # Saved with many fine-tuned models; a text must be neither cut nor padded in silence.
     backend.no_truncation()
     backend.no_padding()
@@ -234,8 +239,6 @@ def _of_transformers(folder: Path, vocab_size: int) -> tuple[Tokenizer, str]:
 
     Its class for the model adds special tokens of its own, which a model may not know.
     """
-    from attnviz.models.folder.tokenizer import backend_of, no_tokenizer
-
     saved = _backend(folder) if (folder / TOKENIZER).is_file() else None
     try:
         with foreign(folder), _readable(folder):

@@ -72,11 +72,11 @@ class Turn:
         arrived: Tensor = self.args[0] if self.args else self.named["hidden_states"]
         return arrived
 
-    def given(self, x: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of the same call on another stream."""
+    def on(self, x: Tensor) -> Any:
+        """The layer's output in the same call on another stream."""
         if self.args:
-            return (x, *self.args[1:]), dict(self.named)
-        return (), {**self.named, "hidden_states": x}
+            return self.layer(x, *self.args[1:], **self.named)
+        return self.layer(**{**self.named, "hidden_states": x})
 
 
 class TurnRecorder:
@@ -154,8 +154,7 @@ class HuggingFaceLayer(FrozenLayer):
                 silent[projection] = self._nothing(projection)
             silent[parts.output] = lambda *_: attended
         with self._with(silent, frozen=True), replaced_by(self._model, _nothing_seen):
-            args, named = self._turn.given(x)
-            after: Tensor = first_of(self._turn.layer(*args, **named))
+            after: Tensor = first_of(self._turn.on(x))
         return after
 
     def asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
@@ -164,9 +163,8 @@ class HuggingFaceLayer(FrozenLayer):
 
     def _asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         with self._with({}, frozen=not free), replaced_by(self._model, _reached):
-            args, named = self._turn.given(x)
             try:
-                self._turn.layer(*args, **named)
+                self._turn.on(x)
             except ReachedAttention as reached:
                 q, k, v = reached.args
                 return q, k, v
@@ -212,11 +210,11 @@ class HuggingFaceLayer(FrozenLayer):
         """
         if self.attention is None:
             return ()
-        vectors = self._asks(self._turn.x)
         was = self.attention.q, self.attention.k, self.attention.v
-        if not all(near(each[0], then) for each, then in zip(vectors, was, strict=True)):
+        pairs = [*zip(self._asks(self._turn.x), was, strict=True)]
+        if not all(near(each[0], then) for each, then in pairs):
             raise unknown(f"{type(self._turn.layer).__name__} attends in a way that is not known")
-        return tuple(then - each[0] for each, then in zip(vectors, was, strict=True))
+        return tuple(then - each[0] for each, then in pairs)
 
     def _check(self) -> float | None:
         """See that it is affine: what it makes of a sum is the sum of what it makes.
