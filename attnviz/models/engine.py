@@ -257,14 +257,7 @@ def head_trace(recorded: RecordedHead, blank: Capture, tokenizer: TextTokenizer)
     for name, (weight, bias) in matrices.items():
         fields[name] = Projection(numbers(weight), None if bias is None else numbers(bias))
     return HeadTrace(
-        text=blank.text,
-        target=blank.target,
-        kind=blank.kind,
-        unknown_words=blank.unknown_words,
-        query_tokens=blank.query_tokens,
-        key_tokens=blank.key_tokens,
-        model=blank.model,
-        versions=blank.versions,
+        capture=blank,
         layer=layer,
         head=head,
         query=r.query,

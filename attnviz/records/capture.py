@@ -351,3 +351,25 @@ class Capture:
                 rows = [layer.heads.index(h) for h in kept]
                 layers.append(LayerPattern(layer.layer, kept, layer.weights[rows]))
         return replace(self, layers=tuple(layers))
+
+
+class OverText:
+    """A result over one text; `capture` is its run without any pattern."""
+
+    capture: Capture
+
+    @property
+    def text(self) -> str:
+        return self.capture.text
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        return self.capture.key_tokens
+
+    @property
+    def model(self) -> ModelIdentity:
+        return self.capture.model
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        return self.capture.versions

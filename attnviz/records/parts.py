@@ -8,10 +8,9 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.records.capture import Capture, FloatArray, ModelIdentity
+from attnviz.records.capture import Capture, FloatArray, ModelIdentity, OverText
 from attnviz.records.heads import Head
 from attnviz.records.metrics import descending
-from attnviz.records.tokens import Token
 
 PartKind: TypeAlias = Literal["embedding", "position", "head", "mlp", "biases", "layer", "token"]
 Side: TypeAlias = Literal["query", "key"]
@@ -178,28 +177,6 @@ class Reader:
     key: int
     value: float
     total: float
-
-
-class OverText:
-    """A result over one text; `capture` is its run without any pattern."""
-
-    capture: Capture
-
-    @property
-    def text(self) -> str:
-        return self.capture.text
-
-    @property
-    def tokens(self) -> tuple[Token, ...]:
-        return self.capture.key_tokens
-
-    @property
-    def model(self) -> ModelIdentity:
-        return self.capture.model
-
-    @property
-    def versions(self) -> Mapping[str, str]:
-        return self.capture.versions
 
 
 @dataclass(frozen=True, eq=False, repr=False)

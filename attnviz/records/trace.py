@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.records.capture import FloatArray, Kind, ModelIdentity
+from attnviz.records.capture import Capture, FloatArray, ModelIdentity, OverText
 from attnviz.records.tokens import Token
 
 # Attention on small matrices, worked out in full: the examples of lessons, or one's own.
@@ -138,12 +138,10 @@ class OtherRow:
 
 
 @dataclass(frozen=True, eq=False)
-class HeadTrace:
+class HeadTrace(OverText):
     """Everything that head `head` of layer `layer` computes over the tokens.
 
-    `kind`, `text`, `target`, `query_tokens`, `key_tokens`, `unknown_words`: as in a `Capture`. In
-    an encoder-decoder a query is named by the token that its position writes.
-
+    In an encoder-decoder a query is named by the token that its position writes.
     A new array is a field here, under the name by which a model records it (`RecordedHead` in
     `models/engine.py`) and `explain` writes it; the order of the fields is the order in files.
 
@@ -171,11 +169,7 @@ class HeadTrace:
     none where their width is another.
     """
 
-    text: str
-    query_tokens: tuple[Token, ...]
-    key_tokens: tuple[Token, ...]
-    model: ModelIdentity
-    versions: Mapping[str, str]
+    capture: Capture
     layer: int
     head: int
     query: int
@@ -202,9 +196,6 @@ class HeadTrace:
     x_after: FloatArray
     next_tokens: tuple[Predicted, ...]
     nearest: tuple[Predicted, ...]
-    kind: Kind = "self"
-    target: str = ""
-    unknown_words: tuple[str, ...] = ()
     embedding: FloatArray | None = None
     position: FloatArray | None = None
     source: FloatArray | None = None

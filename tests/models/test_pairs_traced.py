@@ -117,7 +117,7 @@ def own_run(folder: Path, name: str, found: HeadTrace, watch: Callable[[Any], An
         folder, attn_implementation="eager"
     )
     source = bytes_tokenizer().encode(TEXT).ids
-    read = [0, *(token.id for token in found.query_tokens[:-1])]
+    read = [0, *(token.id for token in found.capture.query_tokens[:-1])]
     watch(model.eval())
     with torch.no_grad():
         return model(
@@ -279,7 +279,7 @@ def test_the_prediction_is_the_word_that_the_query_is_named_by(kind: Kind) -> No
     for token in prepared.target:
         found = prepared.trace(Head(1, 2), token.index)
         assert found.next_tokens[0].label == token.label
-        assert found.query_tokens[found.query].label == token.label
+        assert found.capture.query_tokens[found.query].label == token.label
 
 
 def test_general_similarity_compares_the_written_side_with_the_read_side(

@@ -241,7 +241,7 @@ def test_of_a_layer_that_all_share_the_right_turn_is_traced(
     model = load_huggingface(folder_of("albert"), "albert", None)
     found = traced(model, Head(layer, 1), 3)
     with torch.no_grad():
-        ids = torch.tensor([[token.id for token in found.query_tokens]])
+        ids = torch.tensor([[token.id for token in found.capture.query_tokens]])
         states = model.model(ids, output_hidden_states=True).hidden_states
     np.testing.assert_allclose(found.x_after, states[layer + 1][0, 3].numpy(), atol=1e-5)
 
@@ -334,7 +334,7 @@ def test_the_built_in_model_has_the_same_trace_on_both_engines(head: Head) -> No
 def test_the_next_tokens_are_the_models_own(folder_of: Callable[[str], Path]) -> None:
     folder = folder_of("llama")
     found = traced(load_huggingface(folder, "llama", None), Head(0, 0), 3)
-    ids = torch.tensor([[token.id for token in found.query_tokens]])
+    ids = torch.tensor([[token.id for token in found.capture.query_tokens]])
     with torch.no_grad():
         logits = transformers.LlamaForCausalLM.from_pretrained(folder).eval()(ids).logits[0, -1]
     top = torch.softmax(logits, -1).topk(5)

@@ -262,7 +262,7 @@ def command_line(
 
 def _note_a_piece(session: Session, trace: HeadTrace) -> None:
     """One line where the query is a part of a character only."""
-    token = trace.query_tokens[trace.query]
+    token = trace.capture.query_tokens[trace.query]
     if token.part is not None:
         session.note(
             f"“{token.label}” is a part of the character {token.text.strip()}, and explain follows "

@@ -117,14 +117,14 @@ def calculation_fields(subject: str, run: tuple[Field[Any], ...] = ()) -> tuple[
     )
 
 
-def tokens_of(name: str, two: bool) -> Field[HeadTrace]:
+def tokens_of(name: str, two: bool) -> Field[Capture]:
     """The tokens: one list where queries and keys are the same ones, else two."""
     side = "query_tokens" if name == "tokens" else name
     return Field(
         name,
         list_of(TOKEN),
         "",
-        lambda t: getattr(t, side) if two == (t.kind in ("cross", "decoder")) else ABSENT,
+        lambda run: getattr(run, side) if two == (run.kind in ("cross", "decoder")) else ABSENT,
         optional=True,
     )
 
@@ -153,17 +153,24 @@ FOLLOWING = Fields[Predicted](
         Field("exact", str, EXACT),
     ),
 )
-HEAD_TRACE = Fields[HeadTrace](
+OF_RUN = Fields[Capture](
     "",
     "",
     (
-        *calculation_fields("head", RUN_FIELDS),
         Field("kind", Kind),
         TARGET,
         tokens_of("tokens", two=False),
         tokens_of("query_tokens", two=True),
         tokens_of("key_tokens", two=True),
         UNKNOWN,
+    ),
+)
+HEAD_TRACE = Fields[HeadTrace](
+    "",
+    "",
+    (
+        *calculation_fields("head", RUN_FIELDS),
+        *OF_RUN.within(lambda trace: trace.capture),
         Field("layer", int, LAYER),
         Field("head", int, HEAD),
         Field("query", int),
@@ -262,7 +269,7 @@ def _of_head(traced: Traced, telling: Telling) -> Calculation[Traced]:
     arrays: dict[str, Numbers] = {**trace.arrays()}
     if other:
         arrays |= {"other_scores": other.scores, "other_weights": other.weights}
-    query = trace.query_tokens[trace.query].label
+    query = trace.capture.query_tokens[trace.query].label
     about = f"{traced.choice.heads[0]} at {query}, {trace.model.name}"
     return Calculation(_form(about, TRACE, arrays, shown), traced, (capture,))
 

@@ -312,12 +312,12 @@ class HeadSheet(Sheet):
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The labels of the queries."""
-        return distinct_labels(self.trace.query_tokens)
+        return distinct_labels(self.trace.capture.query_tokens)
 
     @cached_property
     def key_labels(self) -> tuple[str, ...]:
         """Those of the keys, which are the same for one sequence."""
-        return distinct_labels(self.trace.key_tokens)
+        return distinct_labels(self.trace.capture.key_tokens)
 
     @property
     def query(self) -> str:
@@ -330,7 +330,7 @@ class HeadSheet(Sheet):
     @property
     def cross(self) -> bool:
         """Whether keys and values are made of another text than the queries."""
-        return self.trace.kind == "cross"
+        return self.trace.capture.kind == "cross"
 
     @property
     def queried(self) -> str:

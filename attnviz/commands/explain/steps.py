@@ -34,12 +34,13 @@ def render(
 ) -> Iterable[Text]:
     """The lines of the explanation: a heading, then the steps in `only`, or all of them."""
     paper = HeadSheet(**vars(sheet), trace=trace, other=other)
-    where, source = WHERE.get(trace.kind, ""), FROM.get(trace.kind, "the tokens")
+    kind, target = trace.capture.kind, trace.capture.target
+    where, source = WHERE.get(kind, ""), FROM.get(kind, "the tokens")
     naming = "a query is named by the word that its position writes; its input is the word before"
     paper.title(
         f"How {paper.head}{where} computes what “{paper.query}” takes from {source}",
         about,
-        f"written: “{readable(trace.target)}” ({naming})" if trace.kind in FROM else "",
+        f"written: “{readable(target)}” ({naming})" if kind in FROM else "",
     )
     for number in only or range(1, len(STEPS) + 1):
         STEPS[number - 1](paper)
@@ -93,7 +94,7 @@ def _numbered(sheet: HeadSheet, name: str, labels: tuple[str, ...]) -> None:
 
 def _listed(sheet: HeadSheet) -> None:
     """The tokens of one sequence; in a decoder, what each position reads and writes."""
-    if sheet.trace.kind == "decoder":
+    if sheet.trace.capture.kind == "decoder":
         _numbered(sheet, "inputs", sheet.key_labels)
         _numbered(sheet, "written", sheet.labels)
         sheet.say(f"{_input(sheet)}.")
@@ -340,7 +341,7 @@ def _rest(sheet: HeadSheet) -> None:
     wide = f"({n}, {d}) → ({n}, {t.kinds.mlp}) → ({n}, {d})" if t.kinds.mlp else f"({n}, {d})"
     formulas, remark = _residual(sheet)
     for name, formula in formulas.items():
-        if name != "cross" or t.kind == "decoder":
+        if name != "cross" or t.capture.kind == "decoder":
             sizes = wide if name == "MLP" else f"({n}, {d})"
             sheet.formula(f"{name:<10}{formula} {sizes}")
     if remark:
@@ -395,11 +396,11 @@ def _times(factor: float) -> str:
 def _ending(sheet: HeadSheet) -> str:
     """The use of the vector after the last layer."""
     t = sheet.trace
-    if t.kind == "encoder":
+    if t.capture.kind == "encoder":
         return "The encoder's output is what the decoder's cross-attention reads."
     if not t.next_tokens:
         return "This model has no output layer."
-    if t.kind in FROM:
+    if t.capture.kind in FROM:
         return (
             "The vector of this position, times each token's output vector, then predicts the word "
             "that it writes, with probability:"
