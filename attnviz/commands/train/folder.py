@@ -23,7 +23,7 @@ from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 
-from attnviz.commands.train.loop import SCHEMA, Batch, beside, figure_entries, read_state
+from attnviz.commands.train.loop import SCHEMA, Batch, figure_entries, partial_file, read_state
 from attnviz.commands.train.plan import Plan, Point, TrainingOutcome, TrainingProgress, recipe_of
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.kit import write
@@ -209,7 +209,7 @@ def note(folder: Path, text: OwnText, plan: Plan, points: Sequence[Point]) -> No
         "text": text.digest,
         "points": [{"progress": asdict(p.progress), "held_out": p.held_out} for p in points],
     }
-    with beside(folder / ABOUT) as partial:
+    with partial_file(folder / ABOUT) as partial:
         partial.write_text(json.dumps(about) + "\n", encoding="utf-8")
 
 
@@ -255,7 +255,7 @@ def _write_card(
         "figures": figure_entries(figures),
         "training": asdict(plan),
     }
-    with beside(folder / CARD) as partial:
+    with partial_file(folder / CARD) as partial:
         partial.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

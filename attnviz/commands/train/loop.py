@@ -290,12 +290,12 @@ def _save(
         "progress": asdict(now),
         "recipe": asdict(recipe),
     }
-    with beside(path) as partial:
+    with partial_file(path) as partial:
         torch.save(state, partial)
 
 
 @contextlib.contextmanager
-def beside(path: Path) -> Iterator[Path]:
+def partial_file(path: Path) -> Iterator[Path]:
     """A file to write, which then takes this place; an interruption leaves the old one complete."""
     partial = path.with_suffix(".partial")
     try:
