@@ -15,11 +15,11 @@ from attnviz.commands.atlas.command import ScanAtlas, atlas
 from attnviz.commands.atlas.folder import Request, Store, asked_by
 from attnviz.commands.atlas.record import Split
 from attnviz.commands.atlas.tables import import_parquet, read_atlas
-from attnviz.commands.scan.corpus import LONGEST, spool
+from attnviz.commands.scan.corpus import LONGEST
 from attnviz.commands.scan.executors import HowRun
 from attnviz.commands.scan.plan import ScanPlan, make_plan
 from attnviz.commands.scan.run import Estimated, Watcher, run_scan
-from attnviz.commands.scan.shards import check_field, corpus_files
+from attnviz.commands.scan.shards import check_field, corpus_files, spool
 from attnviz.commands.scan.worker import Done
 from attnviz.draw.titles import amount, model_notes
 from attnviz.errors import UsageError, option

@@ -5,18 +5,20 @@ number of processes. Nothing that is read grows with the corpus but the list of 
 """
 
 import glob
+import json
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
-from itertools import takewhile
+from functools import partial
+from itertools import chain, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from attnviz.commands.atlas.record import CorpusFile, FilePart, Shard, Split
 from attnviz.commands.scan.corpus import cuts_of
-from attnviz.errors import InputError, option
+from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.places import (
     PLAIN,
     as_local,
@@ -26,9 +28,12 @@ from attnviz.inputs.places import (
     is_result,
     is_url,
     named_form,
+    opened,
     reading,
     shown,
 )
+from attnviz.inputs.text import LARGEST, Stdin, as_input_error
+from attnviz.kit.write import write_bytes
 
 SHARD = 1 << 18
 """Bytes of a shard, roughly."""
@@ -299,3 +304,71 @@ def _marks(info: Mapping[str, Any]) -> Iterator[str]:
     for value in (info[name] for name in MARKS if info.get(name)):
         # a listing may tell seconds where the file itself tells a date
         yield str(value.timestamp() if isinstance(value, datetime) else value)
+
+
+# Standard input as a file, which can be cut into shards and read by several processes.
+
+CHUNK = 1 << 20
+"""The most bytes of it that are read at a time."""
+
+
+def spool(stdin: Stdin, path: Path) -> Path:
+    """Write standard input, to its end, into a file, complete or not at all; returns the file.
+
+    `path`: without a suffix; JSON lines get `.jsonl`, everything else `.txt`. A file that holds the
+    same bytes already stays as it is, so that its time is kept.
+
+    Raises:
+        InputError: standard input is a terminal or closed, or cannot be read.
+        OutputError: the file cannot be written.
+        UsageError: the file is there, with other bytes.
+    """
+    if stdin.stream is None or stdin.is_terminal:
+        state = "closed" if stdin.stream is None else "a terminal"
+        raise InputError(f"standard input is {state}", "send the corpus through a pipe")
+    head = _head(stdin.stream)
+    chunks = chain([head], iter(partial(_read, stdin.stream), b""))
+    texts, lines = (path.with_name(path.name + suffix) for suffix in (".txt", ".jsonl"))
+    target = lines if _is_json(head) else texts
+    for old in (lines, texts):
+        if old.exists() and not (old == target and _holds(old, chunks)):
+            raise UsageError(
+                f"{str(old)!r} holds what another scan read from standard input",
+                f"give another folder with {option('output')}",
+            )
+    if not target.exists():
+        write_bytes(target, chunks)
+    return target
+
+
+def _head(stream: BinaryIO) -> bytes:
+    """The beginning of standard input, up to the end of the first line that is not blank."""
+    lines, size = list[bytes](), 0
+    with as_input_error(None):
+        while size < LARGEST and (line := stream.readline(LARGEST)):
+            lines.append(line)
+            size += len(line)
+            if line.strip():
+                break
+    return b"".join(lines)
+
+
+def _read(stream: BinaryIO) -> bytes:
+    with as_input_error(None):
+        return stream.read(CHUNK)
+
+
+def _is_json(line: bytes) -> bool:
+    """Whether a line is a JSON object."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _holds(path: Path, chunks: Iterable[bytes]) -> bool:
+    """Whether a file holds these bytes, and no more."""
+    if not path.is_file():
+        return False
+    with opened(str(path)) as file, reading(str(path)):
+        return all(file.read(len(chunk)) == chunk for chunk in chunks) and not file.read(1)
