@@ -17,10 +17,9 @@ from attnviz.commands.atlas.record import Split
 from attnviz.commands.atlas.tables import import_parquet, read_atlas
 from attnviz.commands.scan.corpus import LONGEST
 from attnviz.commands.scan.executors import HowRun
-from attnviz.commands.scan.plan import ScanPlan, make_plan
+from attnviz.commands.scan.plan import Done, ScanPlan, make_plan
 from attnviz.commands.scan.run import Estimated, Watcher, run_scan
 from attnviz.commands.scan.shards import check_field, corpus_files, spool
-from attnviz.commands.scan.worker import Done
 from attnviz.draw.titles import amount, model_notes
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
@@ -330,9 +329,6 @@ def _places(
     """The paths of a corpus, and the folder of the result.
 
     Standard input is kept in that folder, so that several processes can read it.
-
-    Raises:
-        UsageError: there is no corpus or no folder, or the folder is not on this machine.
     """
     if not corpus:
         raise UsageError("there is no corpus", "name files or folders of text")
@@ -351,11 +347,7 @@ def _places(
 
 
 def _merging(session: Session, corpus: list[str] | None, folder: str) -> ScanPlan:
-    """The plan of a scan whose parts are all counted.
-
-    Raises:
-        UsageError: there is a corpus, or an option that does nothing here.
-    """
+    """The plan of a scan whose parts are all counted."""
     if corpus:
         raise UsageError(f"{option('merge')} takes no corpus", "leave it out")
     useless = "split field length max_docs seed model revision offline layers heads output shard"
@@ -365,11 +357,7 @@ def _merging(session: Session, corpus: list[str] | None, folder: str) -> ScanPla
 
 
 def _part(written: str | None) -> tuple[int, int]:
-    """`2/8` as (2, 8).
-
-    Raises:
-        UsageError: it is no part.
-    """
+    """`2/8` as (2, 8)."""
     if written is None:
         return 1, 1
     number, _, of = written.partition("/")

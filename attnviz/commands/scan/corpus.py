@@ -64,11 +64,7 @@ def documents_of(piece: FilePart, split: Split, field: str) -> Iterator[CorpusTe
 
 
 def _text_of(data: bytes | InputError, kind: ContentKind, field: str) -> str:
-    """The text of a unit; of a JSON object, that of this field.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """The text of a unit; of a JSON object, that of this field."""
     if isinstance(data, InputError):
         raise data
     try:

@@ -20,7 +20,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from attnviz.commands.scan.worker import Done, Job, Task, Worker
+from attnviz.commands.scan.plan import Done, Job, Task
+from attnviz.commands.scan.worker import Worker
 from attnviz.errors import AttnvizError, ModelError, UsageError, missing, option
 from attnviz.models.placement import Device
 
@@ -237,9 +238,6 @@ class RayWorkers(Executor):
 
     `address`: "local" for a cluster on this machine, "auto" for the one that it belongs to, or
     where its head is.
-
-    Raises:
-        ModelError: there is no cluster at this address.
     """
 
     def __init__(self, job: Job, address: str, most: int | None) -> None:

@@ -34,9 +34,16 @@ from attnviz.commands.atlas.record import (
 from attnviz.commands.atlas.tables import GROUP, SAID, between, columns, import_parquet, table_bytes
 from attnviz.commands.scan.corpus import LONGEST, READ, longest_texts
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
-from attnviz.commands.scan.plan import WHOLE, ScanPlan, parts_of
+from attnviz.commands.scan.plan import (
+    PARTS,
+    WHOLE,
+    Done,
+    ScanPlan,
+    Trial,
+    parts_of,
+    record_file,
+)
 from attnviz.commands.scan.shards import check_unchanged
-from attnviz.commands.scan.worker import PARTS, Done, Trial, record_file
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.kit.write import as_output_error, make_folder
@@ -152,10 +159,6 @@ def check_bad(
     """Name the bad documents of counted shards, and see that they are no more than this percentage.
 
     `documents`: how many are not bad.
-
-    Raises:
-        InputError: there are more, or no others.
-        OutputError: their list cannot be written.
     """
     lines = (f"{to_json(vars(each))}\n".encode() for each in plan.skipped(shards))
     plan.store.write("skipped.jsonl", lines)
@@ -220,9 +223,6 @@ def locked(store: Store, part: tuple[int, int] = WHOLE) -> Iterator[None]:
     """Hold the folder against another scan until the end; parts hold it together.
 
     A folder behind a URL has no lock.
-
-    Raises:
-        UsageError: another process scans into it.
     """
     if store.remote:
         yield

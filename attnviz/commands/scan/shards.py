@@ -81,9 +81,6 @@ def corpus_files(paths: Sequence[str], avoid: str | None = None) -> list[CorpusF
     Args:
         paths: files, folders, patterns (`*`, `?`, `[…]`, `**`), here or as URLs.
         avoid: a folder, here or as a URL, that is left out where another one holds it.
-
-    Raises:
-        InputError: there is none, or one cannot be found.
     """
     files = dict[object, CorpusFile]()
     avoid = None if avoid is None else as_local(avoid)
@@ -99,11 +96,7 @@ def corpus_files(paths: Sequence[str], avoid: str | None = None) -> list[CorpusF
 
 
 def check_field(files: Iterable[CorpusFile], field: str | None) -> None:
-    """See that a field is named only where there are objects or columns.
-
-    Raises:
-        InputError: no file holds any.
-    """
+    """See that a field is named only where there are objects or columns."""
     if field is not None and all(named_form(file.path).kind == "text" for file in files):
         raise InputError(f"{option('field')} is for JSON lines and Parquet", "leave it out")
 
@@ -112,9 +105,6 @@ def check_unchanged(files: Iterable[CorpusFile], *, here: bool) -> None:
     """Check that files have not changed since they were listed, as far as can be known.
 
     `here`: whether they were listed on this machine, so that a file has its own inode.
-
-    Raises:
-        InputError: one was changed, replaced or removed.
     """
     for file in files:
         how = _change_of(file, here)
@@ -317,11 +307,6 @@ def spool(stdin: Stdin, path: Path) -> Path:
 
     `path`: without a suffix; JSON lines get `.jsonl`, everything else `.txt`. A file that holds the
     same bytes already stays as it is, so that its time is kept.
-
-    Raises:
-        InputError: standard input is a terminal or closed, or cannot be read.
-        OutputError: the file cannot be written.
-        UsageError: the file is there, with other bytes.
     """
     if stdin.stream is None or stdin.is_terminal:
         state = "closed" if stdin.stream is None else "a terminal"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.commands.atlas.folder import Request, Store, read_manifest
+from attnviz.commands.atlas.folder import read_manifest
 from attnviz.commands.atlas.record import (
     SCALE,
     WEIGHTS,
@@ -27,11 +27,22 @@ from attnviz.commands.atlas.record import (
 )
 from attnviz.commands.atlas.tables import table_bytes
 from attnviz.commands.scan.corpus import documents_of_shard
+from attnviz.commands.scan.plan import (
+    Done,
+    ExamplePlace,
+    Job,
+    SampleTokens,
+    TablePart,
+    TakeExamples,
+    Task,
+    Trial,
+    part_name,
+    record_file,
+)
 from attnviz.commands.scan.shards import check_unchanged
 from attnviz.commands.scan.windows import Counter, Window, WindowCutter, run_batches
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError, option
 from attnviz.kit.prepare import load_model
-from attnviz.models.catalog import Source
 from attnviz.records.capture import IntArray
 from attnviz.records.heads import Head, choose_heads
 from attnviz.records.metrics import HeadLinks
@@ -44,105 +55,6 @@ if TYPE_CHECKING:
 
 TRIAL_SIZE = 4096
 """So many bytes of text are tried before a scan."""
-
-# The tasks. All but a trial leave one file, by which they are known to be done.
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Run a few windows of a shard, to see what a scan will take."""
-
-    shard: Shard
-
-
-@dataclass(frozen=True)
-class ExamplePlace:
-    """An example's place: its head by number in a record, and its rank among the head's own."""
-
-    head: int
-    rank: int
-    kind: Literal["top", "bin"]
-
-
-@dataclass(frozen=True)
-class TablePart:
-    """Run chosen windows of some shards again, for a part of a table of the result.
-
-    `chosen`: the ordinals of the windows, by shard.
-    """
-
-    number: int
-    chosen: Sequence[tuple[Shard, Collection[int]]]
-    table: ClassVar[str]
-    folder: ClassVar[str]
-
-    @property
-    def name(self) -> str:
-        """The file that it leaves."""
-        return f"{self.folder}/{self.number:06}.parquet"
-
-
-@dataclass(frozen=True)
-class TakeExamples(TablePart):
-    """Keep the strongest links of the heads that want a window."""
-
-    chosen: Sequence[tuple[Shard, Mapping[int, Sequence[ExamplePlace]]]]
-    table, folder = "examples", "examples"
-
-
-@dataclass(frozen=True)
-class SampleTokens(TablePart):
-    """Count the tokens of some heads, named by their places."""
-
-    heads: range
-    table, folder = "tokens", "sampled"
-
-
-PARTS: Sequence[type[TablePart]] = (TakeExamples, SampleTokens)
-Task: TypeAlias = Shard | TakeExamples | SampleTokens | Trial
-"""A shard is counted."""
-
-
-def record_file(shard: Shard) -> str:
-    """The file that counting a shard leaves: its record."""
-    return f"shards/{shard.number:06}.npz"
-
-
-def part_name(scan: str, part: TablePart) -> str:
-    """What a part of a table says of itself: its scan and its file."""
-    return f"{scan} {part.name}"
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a task did: how many documents, tokens and skipped documents; what a trial took.
-
-    `seconds`: for these tokens; `size`: bytes of text that they were; `heads`: of the model;
-    `memory`: bytes of the process at most.
-    """
-
-    documents: int = 0
-    tokens: int = 0
-    skipped: int = 0
-    seconds: float = 0.0
-    size: int = 0
-    heads: int = 0
-    memory: int = 0
-
-
-@dataclass(frozen=True)
-class Job:
-    """All that a worker has to know before its first task; it can be sent to another machine.
-
-    `model`: one that is in memory already, whose worker stays in this process.
-    """
-
-    store: Store
-    request: Request
-    source: Source
-    scan: str
-    """The digest of the manifest, which a worker must find in the folder."""
-    model: "LoadedModel | None" = None
 
 
 class Worker:

@@ -76,11 +76,7 @@ class Windows:
 
 
 def prepare(text: str, plan: Plan, tokenizer: Tokenizer | None = None) -> OwnText:
-    """Split a text, and encode both parts; without a tokenizer, learn one from the first part.
-
-    Raises:
-        InputError: the text is too short for a training and a held-out part.
-    """
+    """Split a text, and encode both parts; without a tokenizer, learn one from the first part."""
     at = round(len(text) * (1 - HELD_OUT))
     kept, held_out = text[:at], text[at:]
     tokenizer = tokenizer or learn_tokenizer(kept, plan.vocab)
@@ -120,11 +116,7 @@ STATE, ABOUT, CARD, CURVE = "training.pt", "training.json", "card.json", "loss.p
 
 
 def check_folder(folder: Path, *, resume: bool) -> None:
-    """Check that the folder is new or empty, or to resume, that it has an unfinished training.
-
-    Raises:
-        UsageError: it is not; the message says whether a training in it is finished.
-    """
+    """Check that the folder is new or empty, or to resume, that it has an unfinished training."""
     write.check_folder(folder)
     begun, shown = (folder / ABOUT).is_file(), repr(str(folder))
     another = f"choose another folder with {option('output')}"
@@ -142,11 +134,7 @@ def check_folder(folder: Path, *, resume: bool) -> None:
 
 
 def resumed_plan(folder: Path, digest: str) -> Plan:
-    """The plan of an unfinished training on the text with this digest.
-
-    Raises:
-        UsageError: it was trained on another text, or its files cannot be read.
-    """
+    """The plan of an unfinished training on the text with this digest."""
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
         plan, trained_on = Plan(**about["plan"]), about["text"]

@@ -142,12 +142,7 @@ class Recipe:
 
 
 def check_plan(plan: Plan) -> None:
-    """Check that a model can have these sizes, and that the learning rate is above 0.
-
-    Raises:
-        UsageError: the heads do not divide the width, the rate is 0 or not a number, or the
-            training does not fit into memory.
-    """
+    """Check that a model can have these sizes, and that the learning rate is above 0."""
     if not plan.lr > 0:
         raise UsageError(f"{option('lr', plan.lr)} is not a learning rate", "give a number above 0")
     if plan.n_embd % plan.n_head:

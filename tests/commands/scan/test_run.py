@@ -19,9 +19,8 @@ from attnviz.commands.atlas.folder import Request, Store, asked_by, keep_manifes
 from attnviz.commands.atlas.record import empty_record, merged
 from attnviz.commands.atlas.tables import read_atlas, read_head
 from attnviz.commands.scan.executors import HowRun
-from attnviz.commands.scan.plan import ScanPlan, make_plan, shard_size
+from attnviz.commands.scan.plan import Done, ScanPlan, make_plan, shard_size
 from attnviz.commands.scan.run import Estimated, Watcher, locked, run_scan
-from attnviz.commands.scan.worker import Done
 from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.models.catalog import Source
 from tests.conftest import Run
