@@ -15,6 +15,7 @@ from attnviz.commands.atlas.command import ScanAtlas, atlas
 from attnviz.commands.atlas.folder import Request, Store, asked_by
 from attnviz.commands.atlas.record import Split
 from attnviz.commands.atlas.tables import import_parquet, read_atlas
+from attnviz.commands.atlas.views import size_of
 from attnviz.commands.scan.corpus import LONGEST
 from attnviz.commands.scan.executors import HowRun
 from attnviz.commands.scan.plan import Done, ScanPlan, make_plan
@@ -198,9 +199,16 @@ def scan(
         seed=seed,
         heads=which_heads(layers, heads),
     )
-    placement = placement_of(device, dtype, max_memory)
-    source = Source("", revision, offline, True, kind, engine=engine, placement=placement)
-    return make_plan(store, request, *_model(model, source)), HowRun(workers, ray, max_bad=max_bad)
+    source = Source(
+        revision=revision,
+        offline=offline,
+        quiet=True,
+        kind=kind,
+        engine=engine,
+        placement=placement_of(device, dtype, max_memory),
+    )
+    source, held = _model(model, source)
+    return make_plan(store, request, source, held), HowRun(workers, ray, max_bad=max_bad)
 
 
 def _model(model: AnyModel | Source, source: Source) -> "tuple[Source, LoadedModel | None]":
@@ -318,9 +326,7 @@ def _say_counted(session: Session, store: Store) -> None:
         )
     if not store.remote:
         session.wrote(Path(store.where))
-    documents, tokens = found.size
-    counted = f"{amount(documents, 'document')}, {amount(tokens, 'token')}"
-    session.note(f"{counted} in {store.where!r}; attnviz atlas {store.where} shows it")
+    session.note(f"{size_of(found.size)} in {store.where!r}; attnviz atlas {store.where} shows it")
 
 
 def _places(
@@ -358,9 +364,7 @@ def _merging(session: Session, corpus: list[str] | None, folder: str) -> ScanPla
 
 def _part(written: str | None) -> tuple[int, int]:
     """`2/8` as (2, 8)."""
-    if written is None:
-        return 1, 1
-    number, _, of = written.partition("/")
+    number, _, of = (written or "1/1").partition("/")
     if number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of):
         return int(number), int(of)
     raise UsageError(f"{option('shard', written)} is no part", "write 2/8 for the second of eight")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import chain, takewhile
+from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -68,8 +68,7 @@ def _pieces(file: CorpusFile, split: Split, most: int) -> Iterator[FilePart]:
             cuts = ()  # the documents tell
     else:
         cuts = range(most, file.size, most)
-    starts = [0, *cuts]
-    for start, end in zip(starts, [*starts[1:], file.size], strict=True):
+    for start, end in pairwise([0, *cuts, file.size]):
         yield FilePart(file.path, start, end, file)
 
 
@@ -219,14 +218,10 @@ def _matched(pattern: str, avoid: str | None) -> Iterator[tuple[object, CorpusFi
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    if not pattern:
-        return not parts
-    if pattern[0] == "**" and _fits(parts, pattern[1:]):
-        return True
-    if not parts:
-        return False
+    if not parts or not pattern:
+        return not parts and all(each == "**" for each in pattern)
     if pattern[0] == "**":
-        return _fits(parts[1:], pattern)
+        return _fits(parts, pattern[1:]) or _fits(parts[1:], pattern)
     return fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
 
 
