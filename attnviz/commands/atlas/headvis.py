@@ -134,7 +134,9 @@ def head_object(head: HeadAtlas, atlas: Atlas) -> dict[str, Any]:
     largest = head.histograms.get("largest", ())
     windows = sum(each.value for each in largest)
     mean = sum((each.start + (each.end or 1.0)) / 2 * each.value for each in largest)
-    sequences = [sequence_object(each) for each in _distinct(head.examples)]
+    # one window may be among the largest, and be drawn from its bin, too
+    distinct = {(each.path, each.start, each.window): each for each in head.examples}
+    sequences = list(map(sequence_object, distinct.values()))
     return {
         "sequences": sorted(sequences, key=lambda s: (s["interval"], -s["max_activation"])),
         "qk_distance_histogram": _distances(head.histograms.get("distance", ()), atlas),
@@ -166,11 +168,6 @@ def sequence_object(example: HeadExample) -> dict[str, Any]:
         "seq_len": len(example.tokens),
         "max_activation": _rounded(example.largest),
     }
-
-
-def _distinct(examples: Iterable[HeadExample]) -> Iterable[HeadExample]:
-    """Each window once; one may be among the largest, and be drawn from its bin, too."""
-    return {(each.path, each.start, each.window): each for each in examples}.values()
 
 
 def _distances(bins: Sequence[Bin], atlas: Atlas) -> dict[str, list[float]]:

@@ -121,13 +121,8 @@ def scatter_row(*scores: str) -> Fields[HeadPoint]:
         (
             *head_fields(lambda point: point.head),
             *values,
-            Field(
-                "distance_from_median",
-                float,
-                "In robust standard deviations.",
-                lambda point: point.distance,
-            ),
-            Field("outlier", bool, "", lambda point: point.far),
+            Field("distance_from_median", float, "In robust standard deviations."),
+            Field("outlier", bool),
         ),
         more=True,
     )

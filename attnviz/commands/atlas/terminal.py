@@ -108,7 +108,7 @@ def render_scatter(scatter: Scatter, display: Display, top: int) -> Iterator[Tex
                 score_number(x, point.x_error, display),
                 score_number(y, point.y, display),
                 score_number(y, point.y_error, display),
-                f"{point.distance:.1f}",
+                f"{point.distance_from_median:.1f}",
             ]
             for point in shown
         ]

@@ -48,8 +48,8 @@ MAD_OF_NORMAL, MEAN_OF_NORMAL = 1.4826, 1.2533
 class HeadPoint:
     """A head's two scores with their standard errors.
 
-    `distance`: the larger of how far the two lie from the median of all heads, in robust standard
-    deviations.
+    `distance_from_median`: the larger of how far the two lie from that of all heads, in robust
+    standard deviations.
     """
 
     head: Head
@@ -57,11 +57,11 @@ class HeadPoint:
     y: float
     x_error: float | None
     y_error: float | None
-    distance: float
+    distance_from_median: float
 
     @property
-    def far(self) -> bool:
-        return self.distance > FAR
+    def outlier(self) -> bool:
+        return self.distance_from_median > FAR
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Scatter:
     @property
     def outliers(self) -> Sequence[HeadPoint]:
         """The heads with an outlying score, the farthest first."""
-        return [point for point in self.points if point.far]
+        return [point for point in self.points if point.outlier]
 
 
 def two_scores(names: str) -> tuple[str, str]:
@@ -123,7 +123,7 @@ def scatter_of(atlas: Atlas, x: str, y: str) -> Scatter:
         )
         for row, distance in zip(rows, away, strict=True)
     ]
-    points.sort(key=lambda point: (-point.distance, point.head))
+    points.sort(key=lambda point: (-point.distance_from_median, point.head))
     return Scatter(atlas.model, x, y, points, len(atlas.rows) - len(rows))
 
 

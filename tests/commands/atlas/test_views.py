@@ -239,7 +239,7 @@ def atlas_of(values: dict[str, list[float | None]]) -> Atlas:
 def test_outliers_lie_far_from_the_median_in_robust_units() -> None:
     first: list[float | None] = [1, 2, 3, 4, 5, 100]
     scatter = scatter_of(atlas_of({"first": first, "self": [0, 1, 2, 3, 4, 5]}), "first", "self")
-    away = {point.head.head: point.distance for point in scatter.points}
+    away = {point.head.head: point.distance_from_median for point in scatter.points}
     # of first: median 3.5, deviations 2.5 1.5 .5 .5 1.5 96.5, their median 1.5
     assert away[5] == pytest.approx(96.5 / (1.4826 * 1.5))
     assert away[0] == pytest.approx(2.5 / (1.4826 * 1.5))
@@ -251,9 +251,11 @@ def test_where_most_heads_are_alike_the_mean_deviation_stands_in() -> None:
     alike: list[float | None] = [0.0] * 9 + [1.0]
     scatter = scatter_of(atlas_of({"first": alike}), "first", "self")
     assert [point.head.head for point in scatter.outliers] == [9]
-    assert scatter.points[0].distance == pytest.approx(1 / (1.2533 * 0.1))
+    assert scatter.points[0].distance_from_median == pytest.approx(1 / (1.2533 * 0.1))
     nearly: list[float | None] = [1e-8 * i for i in range(9)] + [1.0]  # but for rounding
-    assert scatter_of(atlas_of({"first": nearly}), "first", "self").points[0].distance < 10
+    assert (
+        scatter_of(atlas_of({"first": nearly}), "first", "self").points[0].distance_from_median < 10
+    )
     same = scatter_of(atlas_of({"first": [0.5] * 4}), "first", "self")
     assert not same.outliers
 
