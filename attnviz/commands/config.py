@@ -16,7 +16,7 @@ from attnviz.kit import options as g
 from attnviz.kit.defaults import NOT_HERE, key_of
 from attnviz.kit.deliver import deliver, destination_of
 from attnviz.kit.formats import Piece
-from attnviz.kit.option import command
+from attnviz.kit.option import command, positional
 from attnviz.kit.session import Session
 from attnviz.records.rows import to_json
 
@@ -48,10 +48,8 @@ def config(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="COMMAND",
-            help="The command whose defaults to list.",
-            autocompletion=completion.commands,
+        positional(
+            "COMMAND", "The command whose defaults to list.", autocompletion=completion.commands
         ),
     ] = None,
     screen: g.Screen,

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -15,7 +14,7 @@ from attnviz.errors import ModelError
 from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
-from attnviz.kit.option import command
+from attnviz.kit.option import command, positional
 from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, describe, identity_of, known_models, parameters_of
@@ -176,11 +175,8 @@ def models(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="builtin, a hub id, or a model's folder.",
-            show_default=False,
-            autocompletion=completion.models,
+        positional(
+            "NAME", "builtin, a hub id, or a model's folder.", autocompletion=completion.models
         ),
     ] = None,
     screen: g.Screen,

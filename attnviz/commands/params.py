@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -15,7 +14,7 @@ from attnviz.draw.titles import amount
 from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
-from attnviz.kit.option import command
+from attnviz.kit.option import command, positional
 from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, identity_of, parameters_of
@@ -215,10 +214,9 @@ def params(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME",
-            help=f"{', '.join(COUNTED)}, a hub id, or a model's folder.",
-            show_default=False,
+        positional(
+            "NAME",
+            f"{', '.join(COUNTED)}, a hub id, or a model's folder.",
             autocompletion=completion.models,
         ),
     ] = None,

@@ -8,13 +8,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from attnviz.errors import UsageError
 from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import STDOUT
-from attnviz.kit.option import command, panel_option
+from attnviz.kit.option import command, positional
 from attnviz.kit.session import Session
 from attnviz.kit.write import check_target, write_bytes, write_stream
 from attnviz.records.rows import JsonOutput
@@ -48,16 +46,13 @@ def schema(
     *,
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="COMMAND",
-            help="One of the commands that are listed.",
-            show_default=False,
-            autocompletion=completion.commands,
+        positional(
+            "COMMAND", "One of the commands that are listed.", autocompletion=completion.commands
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        panel_option(g.OUTPUT, "--output", "-o", metavar="FILE", help="Write to a file."),
+        g.output_option("--output", "-o", metavar="FILE", help="Write to a file."),
     ] = None,
     noise: g.Noise,
 ) -> None:

@@ -428,6 +428,11 @@ def _path(given: str | Path) -> Path:
     return path.absolute() if str(path) == "-" != given else path
 
 
+def positional(metavar: str, help: str, **more: Any) -> Any:
+    """A parameter that is typed without a flag, for its `Annotated`."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
+
+
 def panel_option(panel: str, *flags: str, help: str, **more: Any) -> Any:
     """An option in a panel of the help, for the `Annotated` of a parameter or a field."""
     return typer.Option(*flags, help=help, rich_help_panel=panel, **more)

@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from attnviz.commands.atlas.record import Atlas, HeadAtlas, ScoreName
 from attnviz.commands.atlas.rows import ALL_HEADS, DEVELOPMENT, ONE_HEAD, of_scatter
 from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads
@@ -16,7 +14,7 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver, deliver_result, destination_of
 from attnviz.kit.lines import say
-from attnviz.kit.option import Arguments, Call, check_number, command_of, feature
+from attnviz.kit.option import Arguments, Call, check_number, command_of, feature, positional
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
 from attnviz.kit.values import FilePath, path_of
@@ -211,11 +209,7 @@ def command_line(
     *,
     folders: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FOLDER",
-            help="The folder of a scan; several: scans of one model's checkpoints.",
-            show_default=False,
-        ),
+        positional("FOLDER", "The folder of a scan; several: scans of one model's checkpoints."),
     ],
     view: AtlasView,
     canvas: g.Canvas,
