@@ -135,24 +135,23 @@ ARRAYS: Field[Any] = Field(
     "Every array as nested lists, by name; null stands for −∞.",
     lambda record: ABSENT,  # whoever writes the object streams them
 )
-NEAREST = Fields[Predicted](
-    "Nearest",
-    "A token close to what the head adds.",
-    (
-        Field("token", str, "", lambda token: token.label),
-        Field("cosine", float, "", lambda token: token.score),
-        Field("exact", str, EXACT),
-    ),
-)
-FOLLOWING = Fields[Predicted](
-    "Following",
-    "A token that may come next.",
-    (
-        Field("token", str, "", lambda token: token.label),
-        Field("probability", float, "", lambda token: token.score),
-        Field("exact", str, EXACT),
-    ),
-)
+
+
+def _scored(name: str, about: str, score: str) -> Fields[Predicted]:
+    """A token with its score, by the name of that."""
+    return Fields(
+        name,
+        about,
+        (
+            Field("token", str, "", lambda token: token.label),
+            Field(score, float, "", lambda token: token.score),
+            Field("exact", str, EXACT),
+        ),
+    )
+
+
+NEAREST = _scored("Nearest", "A token close to what the head adds.", "cosine")
+FOLLOWING = _scored("Following", "A token that may come next.", "probability")
 OF_RUN = Fields[Capture](
     "",
     "",
@@ -260,8 +259,9 @@ def _of_head(traced: Traced, telling: Telling) -> Calculation[Traced]:
     only = telling.among(len(STEPS))
 
     def shown(display: Display) -> Iterable[Text]:
+        sheet = telling.sheet(display)
         line = headline(traced.choice, traced.finding, capture)
-        about, sheet = f"{line} · {run_facts(capture)}", telling.sheet(display)
+        about = f"{line} · {run_facts(capture)}"
         if telling.as_lookup:
             return render_lookup(trace, sheet, about=about)
         return render(trace, sheet, about=about, only=only, other=other)
@@ -282,23 +282,27 @@ def explain_embeddings(
     trace = model.compare(text, prepared.source, position_of(prepared.source, query))
     trace = replace(trace, versions=prepared.empty.versions)
     only = telling.among(len(EMBEDDING_STEPS))
-
-    def shown(display: Display) -> Iterable[Text]:
-        return render_embeddings(trace, telling.sheet(display), only=only)
-
-    form = _form(f"embeddings, {trace.model.name}", EMBEDDED, trace.arrays(), shown)
+    form = _form(
+        f"embeddings, {trace.model.name}",
+        EMBEDDED,
+        trace.arrays(),
+        lambda display: render_embeddings(trace, telling.sheet(display), only=only),
+    )
     return Calculation(form, trace, (prepared.empty,))
 
 
 def of_worked(worked: Worked, title: str, telling: Telling) -> Calculation[Worked]:
     """Attention on small matrices."""
-    only = telling.among(len(WORKED_STEPS))
-
-    def shown(display: Display) -> Iterable[Text]:
-        sheet = telling.sheet(display, digits=1 if worked.way.rounded else 4)
-        return render_worked(worked, sheet, title=title, only=only)
-
-    return Calculation(_form(title, WORKED, worked.arrays(), shown), worked)
+    only, digits = telling.among(len(WORKED_STEPS)), 1 if worked.way.rounded else 4
+    form = _form(
+        title,
+        WORKED,
+        worked.arrays(),
+        lambda display: render_worked(
+            worked, telling.sheet(display, digits), title=title, only=only
+        ),
+    )
+    return Calculation(form, worked)
 
 
 def _form(

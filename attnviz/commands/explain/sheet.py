@@ -157,12 +157,10 @@ class Sheet:
 
     def weights(self, named: Sequence[tuple[str, float]]) -> None:
         """One line for each weight of a row, drawn as a bar."""
-        cells = self._cells_of([name for name, _ in named])
-        for name, weight in named:
-            self._barred(f"{INDENT}{self._padded(name, cells)}  {self.number(weight)} ", weight)
+        self.table(("", ""), [(name, [weight]) for name, weight in named])
 
     def table(self, header: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]) -> None:
-        """Labelled rows of numbers under headers, with a bar for the last number of each.
+        """Labelled rows of numbers under headers, if any; with a bar for each row's last number.
 
         Where the columns do not fit side by side, each row takes several lines.
         """
@@ -182,7 +180,7 @@ class Sheet:
                 padded = "  ".join(pad(cells_of[i], widths[i], right=True) for i in shown)
                 yield f"{INDENT}{' ' * cells if number else label}  {padded}"
 
-        for text in lines_of(pad(header[0], cells), heads):
+        for text in lines_of(pad(header[0], cells), heads) if any(header) else ():
             self._row(text, "bold")
         for (name, values), numbers in zip(rows, written, strict=True):
             *before, last = lines_of(self._padded(name, cells), numbers)
