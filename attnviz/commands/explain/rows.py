@@ -49,12 +49,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Traced:
-    """A head's calculation, the choice of the head and what it does on the text; the text's
-    capture, and the row by another similarity."""
+    """A head's calculation, why it is this head and what it does on the text; and the query's row
+    by another similarity."""
 
     trace: HeadTrace
     choice: Choice
-    capture: Capture
     finding: Finding | None = None
     other: OtherRow | None = None
 
@@ -251,11 +250,11 @@ def explain_head(
         finding = found(replace(shown, queries=(position,)), choice.heads[0]).finding
     trace = prepared.trace(choice.heads[0], position)
     other = other_row(trace, similarity) if similarity else None
-    return _of_head(Traced(trace, choice, prepared.empty, finding, other), telling)
+    return _of_head(Traced(trace, choice, finding, other), telling)
 
 
 def _of_head(traced: Traced, telling: Telling) -> Calculation[Traced]:
-    trace, other, capture = traced.trace, traced.other, traced.capture
+    trace, other, capture = traced.trace, traced.other, traced.trace.capture
     only = telling.among(len(STEPS))
 
     def shown(display: Display) -> Iterable[Text]:
@@ -269,7 +268,7 @@ def _of_head(traced: Traced, telling: Telling) -> Calculation[Traced]:
     arrays: dict[str, Numbers] = {**trace.arrays()}
     if other:
         arrays |= {"other_scores": other.scores, "other_weights": other.weights}
-    query = trace.capture.query_tokens[trace.query].label
+    query = capture.query_tokens[trace.query].label
     about = f"{traced.choice.heads[0]} at {query}, {trace.model.name}"
     return Calculation(_form(about, TRACE, arrays, shown), traced, (capture,))
 
