@@ -568,7 +568,7 @@ class Noise:
     ] = False
 
 
-def _format(*formats: str, note: str = "") -> Any:
+def _format(formats: tuple[str, ...], note: str = "") -> Any:
     *first, last = ("txt (as in the terminal)", *formats[1:])
     return output_option(
         "--format",
@@ -588,7 +588,7 @@ class OutputOptions:
     """Where a result goes, and in which of the formats that the command writes."""
 
     formats: ClassVar[tuple[str, ...]] = (*RECORDS, "npz", "html", *PICTURES)
-    format: Annotated[str | None, _format(*formats)] = None
+    format: Annotated[str | None, _format(formats)] = None
     output: Annotated[
         Path | None,
         output_option(
@@ -605,7 +605,7 @@ class RecordOutput(OutputOptions):
     """Where records go."""
 
     formats = RECORDS
-    format: Annotated[str | None, _format(*formats)] = None
+    format: Annotated[str | None, _format(formats)] = None
 
 
 @dataclass(frozen=True)
@@ -613,7 +613,7 @@ class ReportOutput(OutputOptions):
     """Where records go, or a picture of them."""
 
     formats = (*RECORDS, *PICTURES)
-    format: Annotated[str | None, _format(*formats)] = None
+    format: Annotated[str | None, _format(formats)] = None
 
 
 @dataclass(frozen=True)
@@ -621,7 +621,7 @@ class ComparisonOutput(ReportOutput):
     """Where records go, a picture of them, or a matrix."""
 
     formats = (*RECORDS, "npz", *PICTURES)
-    format: Annotated[str | None, _format(*formats)] = None
+    format: Annotated[str | None, _format(formats)] = None
 
 
 @dataclass(frozen=True)
@@ -629,7 +629,7 @@ class PageOutput(ReportOutput):
     """Where records go, a picture of them, or a page."""
 
     formats = (*RECORDS, "html", *PICTURES)
-    format: Annotated[str | None, _format(*formats)] = None
+    format: Annotated[str | None, _format(formats)] = None
 
 
 @dataclass(frozen=True)
@@ -637,7 +637,7 @@ class CalculationOutput(OutputOptions):
     """Where a calculation goes."""
 
     formats = ("txt", "json", "npz")
-    format: Annotated[str | None, _format(*formats, note=" (every number, in full)")] = None
+    format: Annotated[str | None, _format(formats, note=" (every number, in full)")] = None
 
 
 @dataclass(frozen=True)
@@ -645,4 +645,4 @@ class ObjectOutput(OutputOptions):
     """Where one object goes."""
 
     formats = ("txt", "json")
-    format: Annotated[str | None, _format(*formats)] = None
+    format: Annotated[str | None, _format(formats)] = None

@@ -29,13 +29,13 @@ from attnviz.records.heads import Head, by_layer, every_head
 from attnviz.records.predict import LogitRows, log_softmax
 from attnviz.records.rows import versions_now
 from attnviz.records.tokens import Token, asked, numbered
-from attnviz.records.trace import HeadTrace, Verified
 from attnviz.records.transforms import Scores
 
 if TYPE_CHECKING:
     from attnviz.models.frozen.run import FrozenRun
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
+    from attnviz.records.trace import HeadTrace, Verified
 
 
 # What may be asked of a run: how a text becomes tokens, and which heads are meant.
@@ -194,7 +194,7 @@ class Prepared:
         self.run(heads, keep, queries, scores=scores)
         return replace(self.blank(scores=scores), layers=keep.layers())
 
-    def trace(self, head: Head, query: int) -> HeadTrace:
+    def trace(self, head: Head, query: int) -> "HeadTrace":
         """All that one head computes, and what becomes of it at one query."""
         target = [token.id for token in self.target]
         return self.model.trace(self.empty, self.ids, head, query, target)
@@ -271,7 +271,7 @@ def empty_capture(
 
 def verify(
     model: "LoadedModel", source: Source | None, text: str, options: TextOptions
-) -> Verified:
+) -> "Verified":
     """How exact the capture of a text is; raises what `prepare` raises.
 
     `source`: where the model came from; None: it was in memory.

@@ -163,12 +163,12 @@ class Session:
         """
         from rich import progress as rich  # takes a moment
 
-        columns = [rich.BarColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn()]
-        columns = columns if ends else [rich.TimeElapsedColumn()]
-        columns.insert(ends, rich.TextColumn(text))
         shown = stays or self.environment.stderr.isatty()
         with rich.Progress(
-            *columns,
+            *([rich.BarColumn()] if ends else []),
+            rich.TextColumn(text),
+            rich.TimeElapsedColumn(),
+            *([rich.TimeRemainingColumn()] if ends else []),
             console=self.consoles.err,
             transient=not stays,
             disable=self.quiet or not shown,

@@ -262,8 +262,7 @@ def command_line(
 
 def _score_lines(session: Session, call: Call[Result[Any]], model: Loaded) -> Result[Any]:
     """The scores on the labelled texts of a file; a bad line is left out."""
-    how = (call[name] for name in ("bos", "special", "truncate", "target"))
-    options = model._text_options(*how)
+    options = model._text_options(call["bos"], call["special"], call["truncate"], call["target"])
     which = which_heads(call["layers"], call["heads"])
 
     def run(line: str, number: int) -> LabelRun:
