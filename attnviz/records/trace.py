@@ -12,8 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.records.capture import Capture, FloatArray, ModelIdentity, OverText
-from attnviz.records.tokens import Token
+from attnviz.records.capture import Capture, FloatArray, OverText
 
 # Attention on small matrices, worked out in full: the examples of lessons, or one's own.
 
@@ -264,19 +263,15 @@ class HeadTrace(OverText):
 
 
 @dataclass(frozen=True, eq=False)
-class EmbeddingTrace:
+class EmbeddingTrace(OverText):
     """Attention without queries, keys and values: the token embeddings compared with each other.
 
     x (n, d): the embeddings; products (n, n): x·xᵀ, -inf under a causal mask; pattern
     (n, n): their softmax; output (n, d): the weighted sums of x.
     """
 
-    text: str
-    tokens: tuple[Token, ...]
-    model: ModelIdentity
-    versions: Mapping[str, str]
+    capture: Capture
     query: int
-    causal: bool
     x: FloatArray
     products: FloatArray
     pattern: FloatArray

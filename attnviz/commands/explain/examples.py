@@ -323,7 +323,7 @@ def _embedding_weights(t: EmbeddingTrace, sheet: Sheet, labels: Sequence[str]) -
     sheet.heading(2, "Dot products with each other, and their softmax")
     sizes = f"({n}, {d})·({d}, {n}) = ({n}, {n})"
     sheet.formula(f"W = softmax(x·xᵀ)   {sizes}", f"Wᵀ = softmax of each column of Eᵀ·E   {sizes}")
-    mask = "later keys are masked" if t.causal else "no mask: every token attends to all"
+    mask = "later keys are masked" if t.capture.causal else "no mask: every token attends to all"
     sheet.say(f"The row of “{labels[t.query]}”; {mask}.")
     products, pattern, row = t.products[t.query], t.pattern[t.query], t.query + 1
     keys = strongest_keys(products)

@@ -202,7 +202,7 @@ EMBEDDED = Fields[EmbeddingTrace](
         *calculation_fields("embeddings", RUN_FIELDS),
         Field("tokens", list_of(TOKEN)),
         Field("query", int),
-        Field("causal", bool),
+        Field("causal", bool, "", lambda trace: trace.capture.causal),
         ARRAYS,
     ),
 )
@@ -278,8 +278,7 @@ def explain_embeddings(
 ) -> Calculation[EmbeddingTrace]:
     """Compare the token embeddings of a text with each other."""
     prepared = prepare(model, text, options)
-    trace = model.compare(text, prepared.source, position_of(prepared.source, query))
-    trace = replace(trace, versions=prepared.empty.versions)
+    trace = model.compare(prepared.empty, position_of(prepared.source, query))
     only = telling.among(len(EMBEDDING_STEPS))
     form = _form(
         f"embeddings, {trace.model.name}",

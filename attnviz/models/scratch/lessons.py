@@ -31,9 +31,8 @@ from attnviz.models.placement import EMBEDDINGS
 from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.tokenizer import load_tokenizer
 from attnviz.models.weights import fingerprint
-from attnviz.records.capture import Consumer, ModelIdentity, Wanted
+from attnviz.records.capture import Capture, Consumer, ModelIdentity, Wanted
 from attnviz.records.heads import Head, ModelCard, NamedHead
-from attnviz.records.tokens import Token
 from attnviz.records.trace import (
     DoubleArray,
     EmbeddingTrace,
@@ -64,16 +63,12 @@ class EmbeddingModel(LoadedModel):
         _, _, pattern = self._compared(ids)
         Handover(wanted, consume).take_rows(0, 0, pattern[None])
 
-    def compare(self, text: str, tokens: Sequence[Token], query: int) -> EmbeddingTrace:
-        """Every step of the comparison."""
-        x, products, pattern = self._compared([token.id for token in tokens])
+    def compare(self, blank: Capture, query: int) -> EmbeddingTrace:
+        """Every step of the comparison; `blank`: the run without its pattern."""
+        x, products, pattern = self._compared([token.id for token in blank.key_tokens])
         return EmbeddingTrace(
-            text=text,
-            tokens=tuple(tokens),
-            model=self.identity,
-            versions=self.versions(),
+            capture=blank,
             query=query,
-            causal=self.causal,
             x=numbers(x),
             products=numbers(products),
             pattern=numbers(pattern),
