@@ -3,8 +3,7 @@
 Architectures call the same things by different names. Here they are recognised by their role: the
 projections as in `layers.py`, the additions to the residual stream by what sums up to its change in
 a run. A layer adds an output as it is, times a factor (Granite), through a norm of its own (Gemma
-2), or with a norm over the sum (BERT), where attention and the MLP can no longer be told apart. A
-decoder of an encoder-decoder adds a second attention.
+2), or with a norm over the sum (BERT), where attention and the MLP can no longer be told apart.
 """
 
 import itertools
@@ -50,10 +49,10 @@ class Seen:
 
     x, x_after, normed, attention_out (n_q, d), source (n_k, d), as in `HeadTrace`; `outputs`
     (n_q, d) of the modules outside attention, in the order of their calls; `reads` (n_q, d): the
-    inputs of the norms among them; `mlp`: the width of the hidden layer; `final` (d): the
-    vector at position `at` before the output layer. `other`: the other attention of the same layer,
-    in the decoder of a pair; `other_out` (n_q, d): its output. `earlier`: how many of the outputs
-    came before attention_out and other_out.
+    inputs of the norms among them; `mlp`: the width of the hidden layer; `final` (d): the vector at
+    position `at` before the output layer. `other`: the other attention of the layer, in the decoder
+    of a pair; `other_out` (n_q, d): its output. `earlier`: how many outputs came before each of the
+    two.
     """
 
     parts: LayerParts
@@ -258,9 +257,8 @@ def dissected(
 ) -> RecordedHead:
     """Run the whole model, and record what one head of one of its attentions computes.
 
-    `inputs`: the arguments of its forward pass; of a pair with `decoder_input_ids` (1, n_t).
-    `kind`: "cross", "decoder", or "self" for a layer with one attention. `query`: the row for which
-    the rest of the layer is recorded.
+    `inputs`: of its forward pass, in a pair with `decoder_input_ids` (1, n_t). `kind`: "cross",
+    "decoder", or "self" for a layer with one attention. `query`: the row that is followed.
     """
     check_recordable(model)
     with torch.inference_mode():
@@ -316,7 +314,7 @@ def _recorded(
     check_outputs(parts.attention, out, seen.attention_out, (w_o, b_o))
     weights, scale, compared_arrays = _compared(seen, head.head, head.head // group)
     arrays |= compared_arrays
-    changed = arrays["q_plain"] is not None or arrays["k_plain"] is not None
+    changed = any(arrays[name] is not None for name in ("q_plain", "k_plain"))
     kinds = _kinds(model, seen, layer, changed=changed)
     output = model.get_output_embeddings()
     embedding = model.get_input_embeddings().weight
@@ -348,21 +346,14 @@ def _compared(
     weights = weights_of_head(parts.projections, call, read, head, kv)
     w_v, v = weights["w_v"], call.v[kv]
     if not agrees(projected(seen.source, w_v), v, max(NEAR, 4 * torch.finfo(w_v[0].dtype).eps)):
-        name = type(parts.attention).__name__
-        raise unknown(f"{name} changes its values behind their projection")
+        raise unknown(
+            f"{type(parts.attention).__name__} changes its values behind their projection"
+        )
     q = compared(projected(seen.normed, weights["w_q"]), call.q[head])
     k = compared(projected(seen.source, weights["w_k"]), call.k[kv])
-    bias = None if call.bias is None else call.bias[head]
-    arrays = {
-        "q": q.used,
-        "k": k.used,
-        "v": v,
-        "q_plain": q.plain,
-        "k_plain": k.plain,
-        "bias": None
-        if bias is None or not bias.any()
-        else bias,  # T5 adds zeros in cross-attention
-    }
+    arrays = {"q": q.used, "k": k.used, "v": v, "q_plain": q.plain, "k_plain": k.plain}
+    if call.bias is not None and call.bias[head].any():  # T5 adds zeros in cross-attention
+        arrays["bias"] = call.bias[head]
     return weights, call.scaling * q.factor * k.factor, arrays
 
 

@@ -1,16 +1,14 @@
 """A model through transformers, of any architecture, as an engine: a class for what it can do.
 
-The model itself turns the output of its last layer into logits, through whatever stands between
-them (a norm, a soft cap, a factor). For the logit lens, the output of an earlier layer replaces
-that of the last one in a second run. What is written is what its own `generate` writes without us:
-nothing is passed to it but the sampling, and a criterion that is asked after every token whether to
-go on.
+The model itself turns the output of its last layer into logits (through a norm, a soft cap, a
+factor). For the logit lens, the output of an earlier layer replaces that of the last one in a
+second run. What is written is what its own `generate` writes: it is given nothing but the sampling,
+and a criterion that is asked after every token whether to go on.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -102,8 +100,7 @@ class HuggingFaceModel(LoadedModel):
     ) -> Tensor:
         """What leaves the body (1, n, d), with the wanted heads captured on the way.
 
-        A model that has no body of its own (T5) gives its logits. `errors`: as in
-        `run_and_capture`.
+        A model without a body (T5) gives its logits. `errors`: as in `run_and_capture`.
         """
         inputs = self.inputs(ids, target)
         if consume is None:
@@ -292,13 +289,13 @@ class OneSequence(OneStack):
         if lens:
             *earlier, last = layers_of(self.model)
             for layer, stream in enumerate(self._streams(inputs["input_ids"], earlier)):
-                with passing(SitePlace(last, incoming=False), partial(_instead, stream)):
+
+                def instead(_: Tensor, stream: Tensor = stream) -> Tensor:
+                    return stream
+
+                with passing(SitePlace(last, incoming=False), instead):
                     hand_over(layer)
         hand_over(None)
-
-
-def _instead(stream: Tensor, _: Tensor) -> Tensor:
-    return stream
 
 
 class CausalLM(OneSequence):
