@@ -124,12 +124,10 @@ def _check_plain(source: Source) -> None:
 
 def tokenizer_of(source: Source) -> "TextTokenizer":
     """A model's tokenizer, without its weights."""
-    from attnviz.models.tokenizer import load_tokenizer
+    from attnviz.models.tokenizer import read_folder
 
     folder, _ = locate(source)
-    sizes = folder_sizes(folder)
-    card = read_card(folder, source.name, sizes.heads_per_layer)
-    return load_tokenizer(folder, sizes, card.bos)
+    return read_folder(folder, source.name)[2]
 
 
 def locate(source: Source) -> tuple[Path, str | None]:

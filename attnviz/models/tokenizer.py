@@ -12,9 +12,10 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
 from attnviz.errors import ModelError, readable
-from attnviz.models.folder.config import SEQ2SEQ, ModelSizes
+from attnviz.models.folder.config import SEQ2SEQ, ModelSizes, folder_sizes
 from attnviz.models.folder.files import MERGES, TOKENIZER
 from attnviz.models.folder.gate import cut, foreign, read_bytes
+from attnviz.models.folder.hub import read_card
 from attnviz.models.folder.tokenizer import (
     LARGEST_TOKENIZER,
     MOST_AROUND,
@@ -22,6 +23,8 @@ from attnviz.models.folder.tokenizer import (
     check_tokenizer,
     no_tokenizer,
 )
+from attnviz.records.capture import Kind
+from attnviz.records.heads import ModelCard
 from attnviz.records.tokens import MASKS, SPECIAL_LABEL, Token, numbered
 
 END = "<|endoftext|>"
@@ -205,6 +208,15 @@ class TextTokenizer:
         # SentencePiece decoders drop the space before the first word
         marked = (self.backend.id_to_token(id_) or "").startswith(WORD_MARKS[1])
         return f" {text}" if marked and text and text[0] != " " else text
+
+
+def read_folder(
+    folder: Path, name: str, kind: Kind | None = None, *, as_saved: bool = False
+) -> tuple[ModelSizes, ModelCard, TextTokenizer]:
+    """A model's folder without its weights; `as_saved`: as in `load_tokenizer`."""
+    sizes = folder_sizes(folder, kind)
+    card = read_card(folder, name, sizes.heads_per_layer)
+    return sizes, card, load_tokenizer(folder, sizes, card.bos, as_saved=as_saved)
 
 
 def load_tokenizer(

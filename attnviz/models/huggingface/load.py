@@ -14,16 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import AttnvizError, ModelError
-from attnviz.models.folder.config import (
-    ModelSizes,
-    folder_sizes,
-    not_taken,
-    reads_no_text,
-    transformers_config,
-)
+from attnviz.models.folder.config import ModelSizes, not_taken, reads_no_text, transformers_config
 from attnviz.models.folder.files import PICKLED, read_config
 from attnviz.models.folder.gate import foreign
-from attnviz.models.folder.hub import read_card
 from attnviz.models.huggingface.attention import forward, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
@@ -37,7 +30,7 @@ from attnviz.models.huggingface.model import (
     PairEncoder,
 )
 from attnviz.models.placement import ANYWHERE, Placement, check_weights, written
-from attnviz.models.tokenizer import TextTokenizer, load_tokenizer
+from attnviz.models.tokenizer import TextTokenizer, read_folder
 from attnviz.models.weights import (
     check_finite,
     check_parameters,
@@ -58,9 +51,7 @@ def load_huggingface(
     placement: Placement = ANYWHERE,
 ) -> HuggingFaceModel:
     """Load a local folder through transformers; nothing is fetched and no remote code is run."""
-    sizes = folder_sizes(folder, kind)
-    card = read_card(folder, name, sizes.heads_per_layer)
-    tokenizer = load_tokenizer(folder, sizes, card.bos)
+    sizes, card, tokenizer = read_folder(folder, name, kind)
     check_weights(folder, placement)
     with foreign(folder):
         model = _load_weights(folder, placement)
@@ -93,10 +84,8 @@ def wrap_huggingface(
         with foreign(None):
             plain.config.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-        sizes = folder_sizes(folder, kind)
         name = name or plain.name_or_path or type(plain).__name__
-        card = read_card(folder, name, sizes.heads_per_layer)
-        read = load_tokenizer(folder, sizes, card.bos, as_saved=True)
+        sizes, card, read = read_folder(folder, name, kind, as_saved=True)
         if model is not plain:
             _check_within(model, plain, _few_tokens(plain, sizes))
         wrapped = _engine(plain, name, sizes, card, read, None)

@@ -19,15 +19,14 @@ from attnviz.models.engine import (
     numbers,
     rows_at_a_time,
 )
-from attnviz.models.folder.config import folder_sizes, gpt2_config
-from attnviz.models.folder.hub import read_card
+from attnviz.models.folder.config import gpt2_config
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.loaded import HeadRows, LoadedModel, TakeRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
 from attnviz.models.scratch.checkpoint import load_checkpoint, to_gpt2
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native
-from attnviz.models.tokenizer import load_tokenizer
+from attnviz.models.tokenizer import read_folder
 from attnviz.models.weights import fingerprint
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, ModelIdentity, Wanted
 from attnviz.records.heads import Head
@@ -215,9 +214,7 @@ def load_native(
     folder: Path, name: str, revision: str | None = None, placement: Placement = ANYWHERE
 ) -> NativeModel:
     """Load a GPT-2 folder into the from-scratch model."""
-    sizes = folder_sizes(folder)
-    card = read_card(folder, name, sizes.heads_per_layer)
-    tokenizer = load_tokenizer(folder, sizes, card.bos)
+    _, card, tokenizer = read_folder(folder, name)
     if name != BUILTIN:
         check_weights(folder, placement)
     model = load_checkpoint(folder)
