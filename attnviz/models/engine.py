@@ -206,7 +206,8 @@ def batches(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
 
 # The record of one head in a run, completed to a trace by the code of `attention.py`.
 
-MOST_LIKELY = NEAREST = 5
+LABELLED = 5
+"""Likeliest tokens, and those nearest to a head's output, that a trace names."""
 
 
 @dataclass(frozen=True)
@@ -263,15 +264,10 @@ def head_trace(recorded: RecordedHead, blank: Capture, tokenizer: TextTokenizer)
         query=r.query,
         kinds=r.kinds,
         scale=r.scale,
-        next_tokens=() if logits is None else _likeliest(logits, tokenizer),
+        next_tokens=() if logits is None else _labelled(logits.float().softmax(dim=-1), tokenizer),
         nearest=_nearest(outputs[head], r.unembedding, tokenizer),
         **fields,
     )
-
-
-def _likeliest(logits: Tensor, tokenizer: TextTokenizer) -> tuple[Predicted, ...]:
-    top = torch.softmax(logits.float(), dim=-1).topk(min(MOST_LIKELY, logits.numel()))
-    return _labelled(top, tokenizer)
 
 
 def _nearest(
@@ -285,10 +281,12 @@ def _nearest(
     if vocabulary.size(-1) != direction.size(-1) or not direction.any():
         return ()
     cosines = torch.nn.functional.cosine_similarity(vocabulary, direction[None], dim=-1)  # (V)
-    return _labelled(cosines.topk(min(NEAREST, cosines.numel())), tokenizer)
+    return _labelled(cosines, tokenizer)
 
 
-def _labelled(top: torch.return_types.topk, tokenizer: TextTokenizer) -> tuple[Predicted, ...]:
+def _labelled(scores: Tensor, tokenizer: TextTokenizer) -> tuple[Predicted, ...]:
+    """The tokens of the highest scores (V)."""
+    top = scores.topk(min(LABELLED, scores.numel()))
     pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
     return tuple(
         Predicted(tokenizer.label(id_), score, tokenizer.exact(id_)) for id_, score in pairs

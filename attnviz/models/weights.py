@@ -1,6 +1,6 @@
 """The weights of a model: read, checked against its configuration, told apart by a fingerprint."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from math import prod
@@ -99,7 +99,9 @@ def fingerprint(tensors: Mapping[str, Tensor], more: str = "", *, whole: bool = 
         tensor = tensors[name].detach()
         digest.update(f"\0{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
         if tensor.numel() and tensor.device.type != "meta":
-            for part in _all_of(tensor) if whole else (_sampled(tensor),):
+            rows = tensor if tensor.dim() else tensor[None]
+            chunk = max(1, CHUNK * len(rows) // rows.numel())
+            for part in torch.split(rows, chunk) if whole else (_sampled(tensor),):
                 digest.update(part.cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
@@ -129,12 +131,6 @@ def _sampled(tensor: Tensor) -> Tensor:
         return tensor.as_strided((runs, RUN), (step, 1), tensor.storage_offset())
     places = (step * torch.arange(runs)[:, None] + torch.arange(RUN)).flatten().to(tensor.device)
     return tensor[torch.unravel_index(places, tensor.shape)]
-
-
-def _all_of(tensor: Tensor) -> Iterator[Tensor]:
-    """Every number, some rows at a time."""
-    rows = tensor if tensor.dim() else tensor[None]
-    yield from torch.split(rows, max(1, CHUNK * len(rows) // rows.numel()))
 
 
 def weights_in(model: nn.Module) -> tuple[dict[str, Tensor], str]:
