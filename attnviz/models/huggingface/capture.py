@@ -145,10 +145,8 @@ class ProvenRows:
         return self._proven(call, queries, rows, heads)
 
 
-def fits(
-    call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int] | None = None
-) -> bool:
-    """Whether weights (h, rows, n) times the values are the output, in these heads; None: in all.
+def fits(call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int]) -> bool:
+    """Whether weights (h, rows, n) times the values are the output, in these heads.
 
     Weights that are NaN pass where the function may have made them: they are refused as such.
     """
@@ -158,9 +156,7 @@ def fits(
         return False
 
 
-def fitting(
-    call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int] | None = None
-) -> Tensor:
+def fitting(call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int]) -> Tensor:
     """The rows (heads, rows) of which `fits` holds."""
     ours, theirs = _outputs(call, queries, weights, heads)
     allowed = _tolerance(call)
@@ -174,9 +170,7 @@ def fitting(
     return near | (errors(call, queries, weights, heads) <= most)
 
 
-def errors(
-    call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int] | None = None
-) -> Tensor:
+def errors(call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int]) -> Tensor:
     """How far weights times values are from the output (h, rows), as a share of what is added up.
 
     That is max_d |Σ_k w_k v_kd − o_d| / Σ_k |w_k| max_d |v_kd|.
@@ -215,7 +209,7 @@ def unproven(call: AttentionCall, layer: int, *, scores: bool = False) -> ModelE
 
 
 def _outputs(
-    call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int] | None
+    call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int]
 ) -> tuple[Tensor, Tensor]:
     """Weights times values, and what the function returned: both (heads, rows, d_v)."""
     groups, n = call.v.size(0), weights.size(2)
@@ -227,9 +221,9 @@ def _outputs(
     return _of(ours, heads), _of(theirs, heads)
 
 
-def _of(each: Tensor, heads: Sequence[int] | None) -> Tensor:
+def _of(each: Tensor, heads: Sequence[int]) -> Tensor:
     """The part of a tensor (h, …) that is some heads'."""
-    return each if heads is None or len(heads) == len(each) else each[list(heads)]
+    return each if len(heads) == len(each) else each[list(heads)]
 
 
 def _tolerance(call: AttentionCall) -> float:
