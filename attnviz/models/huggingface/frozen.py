@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
+from operator import add
 from typing import Any
 
 import torch
@@ -143,7 +144,9 @@ class HuggingFaceLayer(FrozenLayer):
         self._off = [module for module in other if module in turn.made]  # the others were not run
         self._factor: float | None = None
         self._factor = self._check()
-        self._rounded = self._rounding()
+        self._rounded: Sequence[Tensor | float] = (0.0, 0.0, 0.0)
+        if self.attention is not None:
+            self._rounded = self._rounding(self.attention)
 
     def passes(self, x: Tensor, attended: Tensor) -> Tensor:
         if self._factor is not None:
@@ -158,17 +161,16 @@ class HuggingFaceLayer(FrozenLayer):
         return after
 
     def asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        q, k, v = self._asks(x, free=free)
-        return q + self._rounded[0], k + self._rounded[1], v + self._rounded[2]
-
-    def _asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         with self._with({}, frozen=not free), replaced_by(self._model, _reached):
             try:
                 self._turn.on(x)
             except ReachedAttention as reached:
-                q, k, v = reached.args
+                q, k, v = map(add, reached.args, self._rounded)
                 return q, k, v
-        raise unknown(f"{type(self._turn.layer).__name__} attends in a way that is not known")
+        raise self._unknown_attention()
+
+    def _unknown_attention(self) -> ModelError:
+        return unknown(f"{type(self._turn.layer).__name__} attends in a way that is not known")
 
     @contextmanager
     def _with(
@@ -203,17 +205,15 @@ class HuggingFaceLayer(FrozenLayer):
 
         return nothing
 
-    def _rounding(self) -> tuple[Tensor, ...]:
-        """What queries, keys and values were beside what `_asks` makes of this run's stream.
+    def _rounding(self, attention: FrozenAttention) -> tuple[Tensor, ...]:
+        """What queries, keys and values were beside what `asks` makes of this run's stream.
 
         Some models turn queries and keys in float32, whatever the type of the run is.
         """
-        if self.attention is None:
-            return ()
-        was = self.attention.q, self.attention.k, self.attention.v
-        pairs = [*zip(self._asks(self._turn.x), was, strict=True)]
+        was = attention.q, attention.k, attention.v
+        pairs = [*zip(self.asks(self._turn.x), was, strict=True)]
         if not all(near(each[0], then) for each, then in pairs):
-            raise unknown(f"{type(self._turn.layer).__name__} attends in a way that is not known")
+            raise self._unknown_attention()
         return tuple(then - each[0] for each, then in pairs)
 
     def _check(self) -> float | None:
@@ -312,12 +312,8 @@ def _frozen_calls(module: nn.Module, calls: list[tuple[Tensor, Tensor]]) -> list
 
 def _in_turn(calls: list[FrozenNorm]) -> Callable[..., Tensor]:
     """A forward that does what each call did, in their order."""
-    calls_in_turn = cycle(calls)
-
-    def norm(x: Tensor, *_: Any, **_named: Any) -> Tensor:
-        return next(calls_in_turn)(x)
-
-    return norm
+    each_call = cycle(calls)
+    return lambda x, *_, **_named: next(each_call)(x)
 
 
 def _without_norms(module: nn.Module, parts: LayerParts | None) -> Iterator[nn.Module]:
