@@ -5,7 +5,7 @@ Here is the edge of `models/`: blocks of a layer's query rows arrive as tensors 
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,6 @@ class Handover:
 
     wanted: Wanted
     consume: Consumer
-    last: dict[int, Tensor] = field(default_factory=dict)
-    """The last row (h, 1, n_k) of each wanted layer, while a model writes token by token."""
 
     def take(self, layer: int, queries: Tensor, weights: Tensor) -> None:
         """Hand over computed rows of a wanted layer, at these positions (rows).
@@ -70,21 +68,10 @@ class Handover:
 
         return hand_over
 
-    def last_rows(self, points: str) -> dict[str, Hook]:
-        """Hooks at the patterns (1, h, n_q, n_k) of the wanted layers that keep the last row."""
 
-        def keeping(layer: int) -> Hook:
-            def keep(pattern: Tensor) -> None:
-                self.last[layer] = pattern[0, :, -1:].clone()  # not the whole block
-
-            return keep
-
-        return {points.format(layer): keeping(layer) for layer in self.wanted.heads}
-
-    def take_last(self, step: int) -> None:
-        """Hand over the last rows as those of a new token, numbered `step`."""
-        for layer in self.wanted.heads:
-            self.take(layer, torch.tensor([step]), self.last[layer])
+def last_row(pattern: Tensor) -> Tensor:
+    """The last row (h, 1, n_k) of a pattern (1, h, n_q, n_k), without the whole block."""
+    return pattern[0, :, -1:].clone()
 
 
 def rows_at_a_time(n_keys: int, n_heads: int) -> int:

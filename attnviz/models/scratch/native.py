@@ -15,6 +15,7 @@ from attnviz.models.engine import (
     Handover,
     chosen,
     head_trace,
+    last_row,
     log_probability,
     numbers,
     rows_at_a_time,
@@ -161,18 +162,19 @@ class NativeModel(LoadedModel):
     ) -> None:
         """Each token is read once, thanks to a cache at the hook points of keys and values."""
         read, n, handover = self._ids(ids), len(ids), Handover(wanted, consume)
-        hooks = handover.last_rows("h.{}.attn.pattern")
-        for layer in range(self.model.config.n_layer):
-            for name in ("k", "v"):
-                hooks[f"h.{layer}.attn.{name}"] = _cache(n + sampling.most)
-        with torch.inference_mode(), torch.random.fork_rng(), attached(self.model, hooks):
+        points = {f"h.{layer}.attn.pattern": layer for layer in wanted.heads}
+        every = [f"h.{layer}.attn.{name}" for layer in range(len(self.model.h)) for name in "kv"]
+        caches = attached(self.model, {point: _cache(n + sampling.most) for point in every})
+        last_rows = kept(self.model, points, last_row)
+        with torch.inference_mode(), torch.random.fork_rng(), caches, last_rows as rows:
             torch.manual_seed(sampling.seed)
             stream = self._hidden(read)  # (1, n, d)
             for step in range(sampling.most):
                 id_ = chosen(self.model.logits(self.model.ln_f(stream[0, -1])), sampling)
                 if id_ in self.ends:
                     return
-                handover.take_last(step)
+                for point, layer in points.items():
+                    handover.take(layer, torch.tensor([step]), rows[point])
                 if not go_on(id_) or step + 1 == sampling.most:
                     return
                 everything = torch.ones(1, n + step + 1, dtype=torch.bool, device=read.device)

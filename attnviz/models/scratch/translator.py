@@ -12,8 +12,8 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from attnviz.errors import ModelError
-from attnviz.models.attention import attached
-from attnviz.models.engine import Handover, chosen, head_trace, log_probability, numbers
+from attnviz.models.attention import attached, kept
+from attnviz.models.engine import Handover, chosen, head_trace, last_row, log_probability, numbers
 from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS, WORDS, read_words
 from attnviz.models.folder.hub import CARD, read_card
@@ -90,8 +90,9 @@ class NativeTranslator(LoadedModel):
     ) -> None:
         n = 1 + min(sampling.most, self.model.config.n_positions - 1)
         handover, read = Handover(wanted, consume), [self.end]
-        hooks = handover.last_rows(POINTS[self.kind])
-        with torch.inference_mode(), torch.random.fork_rng(), attached(self.model, hooks):
+        points = {POINTS[self.kind].format(layer): layer for layer in wanted.heads}
+        last_rows = kept(self.model, points, last_row)
+        with torch.inference_mode(), torch.random.fork_rng(), last_rows as rows:
             torch.manual_seed(sampling.seed)
             encoded = self.model.encode(torch.tensor([list(ids)]))
             while len(read) < n:
@@ -99,7 +100,8 @@ class NativeTranslator(LoadedModel):
                 id_ = chosen(self.model.logits(normed), sampling)
                 if id_ == self.end:
                     return
-                handover.take_last(len(read) - 1)
+                for point, layer in points.items():
+                    handover.take(layer, torch.tensor([len(read) - 1]), rows[point])
                 read.append(id_)
                 if not go_on(id_):
                     return
