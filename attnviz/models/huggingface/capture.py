@@ -40,10 +40,10 @@ CannotCompute = (RuntimeError, TypeError, ValueError, LookupError, AttributeErro
 
 
 class ProvenRows:
-    """The rows of calls, of each of which some are checked before one is handed over.
+    """The rows of attention calls, some of which are checked before one is handed over.
 
-    Of a function that is not transformers' own, every one that is handed over is checked.
-    Those of one block are good until the next one's are asked for.
+    Every row is checked where the function is not transformers' own. The rows of one block are good
+    until those of the next one are asked for.
     """
 
     def __init__(self, errors: dict[int, float] | None = None) -> None:

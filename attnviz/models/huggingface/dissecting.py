@@ -204,10 +204,7 @@ class Sublayer:
 
 
 def sublayer_of(seen: Seen, kind: Kind) -> Sublayer | None:
-    """The attention that was seen, in its layer; None where a decoder adds it up in other ways.
-
-    `kind`: "cross", "decoder", or "self" for a layer with one attention.
-    """
+    """The attention that was seen, in its layer; None where a decoder adds it up in other ways."""
     # the norm whose output the queries are made of
     norms = (m for m, out in seen.outputs if is_norm(m) and torch.equal(out, seen.normed))
     norm = next(norms, None)

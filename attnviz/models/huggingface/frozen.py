@@ -1,9 +1,8 @@
 """A run of a transformers model, held fixed, whatever its architecture.
 
-The model's own code computes everything a second time: of a layer, the norms are replaced by what
-they did to the tokens of this run, the MLP by zeros, and the output projection by what is to be
-its output. What is left of the layer's code is affine, and is called on whatever vectors are asked
-about. That it is, is checked on random ones.
+The model's own code computes everything a second time. In each layer, the norms do what they did to
+the tokens of this run, the MLP gives zeros, and the output projection gives what is to be its
+output. The rest of the layer's code is affine, which is checked on random vectors.
 
 Letters in the shape comments as in `models/frozen/run.py`.
 """
