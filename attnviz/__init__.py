@@ -71,33 +71,28 @@ __all__ = [
 ]
 
 _HOME = {
-    "attnviz.commands.ablate.command": ("ablate",),
-    "attnviz.commands.show.capture": (
-        "AttentionCapture",
-        "Link",
-        "capture",
-        "from_attention",
-        "load",
-    ),
-    "attnviz.commands.compare.command": ("compare",),
-    "attnviz.commands.explain.command": ("explain",),
-    "attnviz.commands.generate.command": ("generate",),
-    "attnviz.commands.generate.rows": ("AttentionAnswer",),
-    "attnviz.commands.heads.command": ("heads",),
-    "attnviz.api": ("Model", "load_model"),
-    "attnviz.commands.patch.command": ("patch",),
-    "attnviz.commands.predict.command": ("predict",),
-    "attnviz.commands.scan.command": ("scan",),
-    "attnviz.commands.atlas.command": ("ScanAtlas", "atlas"),
-    "attnviz.commands.show.command": ("ShowOptions", "show"),
-    "attnviz.commands.show.run": ("Shown",),
-    "attnviz.commands.verify": ("verify",),
-    "attnviz.commands.why.command": ("why", "writes"),
-    "attnviz.records.tokens": ("Token",),
-    "attnviz.records.trace": ("Verified",),
-    "attnviz.errors": ("AttnvizError",),
-    "attnviz.kit.result": ("Calculation", "Result"),
+    "attnviz.commands.ablate.command": "ablate",
+    "attnviz.commands.show.capture": "AttentionCapture Link capture from_attention load",
+    "attnviz.commands.compare.command": "compare",
+    "attnviz.commands.explain.command": "explain",
+    "attnviz.commands.generate.command": "generate",
+    "attnviz.commands.generate.rows": "AttentionAnswer",
+    "attnviz.commands.heads.command": "heads",
+    "attnviz.api": "Model load_model",
+    "attnviz.commands.patch.command": "patch",
+    "attnviz.commands.predict.command": "predict",
+    "attnviz.commands.scan.command": "scan",
+    "attnviz.commands.atlas.command": "ScanAtlas atlas",
+    "attnviz.commands.show.command": "ShowOptions show",
+    "attnviz.commands.show.run": "Shown",
+    "attnviz.commands.verify": "verify",
+    "attnviz.commands.why.command": "why writes",
+    "attnviz.records.tokens": "Token",
+    "attnviz.records.trace": "Verified",
+    "attnviz.errors": "AttnvizError",
+    "attnviz.kit.result": "Calculation Result",
 }
+"""The module of each name, which is imported when it is needed."""
 
 
 def __getattr__(name: str) -> Any:
@@ -107,7 +102,7 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         return importlib.metadata.version("attnviz")
     for home, names in _HOME.items():
-        if name in names:
+        if name in names.split():
             return getattr(importlib.import_module(home), name)
     raise AttributeError(f"module 'attnviz' has no attribute {name!r}")
 
