@@ -178,9 +178,9 @@ class Result(Generic[T]):
 
     @property
     def _archive(self) -> tuple[Row, Mapping[str, Numbers]]:
-        archive: Callable[[T], tuple[Row, Mapping[str, Numbers]]]
-        archive = self._form.part("archive", "writes no npz")
-        return archive(self.record)
+        archive: tuple[Row, Mapping[str, Numbers]]
+        archive = self._form.part("archive", "writes no npz")(self.record)
+        return archive
 
     def _rows(self) -> list[Row]:
         before = [row for each in self._before for row in each._rows()]
@@ -209,11 +209,10 @@ class Result(Generic[T]):
 
     def drawn(self, **look: Any) -> "Drawn":
         """The picture, with what is to be said beside it; as `figure`."""
-        draw: Callable[..., Drawn]
-        draw = self._form.part("picture", "draws no picture")
         if self._form.named:
             look["top"] = self._top or self._form.top
-        return draw(self.record, **look)
+        drawn: Drawn = self._form.part("picture", "draws no picture")(self.record, **look)
+        return drawn
 
     def shown(self, display: Display) -> "Iterable[RenderableType]":
         """What the terminal shows."""
@@ -232,9 +231,8 @@ class Result(Generic[T]):
             write = calculation_npz if format == "npz" else calculation_json
             return write({**facts, "made": self.made}, arrays)
         if format == "html":
-            page: Callable[[T], Iterable[str]]
-            page = self._form.part("page", "makes no page")
-            return page(self.record)
+            page: Iterable[str] = self._form.part("page", "makes no page")(self.record)
+            return page
         if format == "txt":
             return self.shown(display or Display())
         if format == "json" and self._form.whole is not None:
