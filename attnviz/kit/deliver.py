@@ -101,21 +101,13 @@ def check_lines(to: Destination, *, alone: bool, lines: bool) -> None:
 def deliver(
     session: Session, to: Destination, results: Iterable[tuple[int | None, Iterable[Piece]]]
 ) -> None:
-    """Send results out as they come.
-
-    Args:
-        session: the session.
-        to: where they go.
-        results: pieces of each, with the number of the input line that it answers.
-    """
+    """Send results out as they come: pieces of each, with the number of the input line."""
     if to.output is None:
         for _, pieces in results:
             if to.format.name == "txt":
                 session.show(cast("Iterable[RenderableType]", pieces))
             else:
-                write_stream(
-                    session.environment.stdout.buffer, cast("Iterable[str | bytes]", pieces)
-                )
+                write_stream(session.environment.stdout.buffer, encoded(pieces))
     elif to.each_line_apart:
         for line, pieces in results:
             path = Path(str(to.output).replace(LINE, str(line or 1)))
