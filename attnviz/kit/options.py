@@ -16,7 +16,7 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import completion
 from attnviz.kit.defaults import NOT_HERE, bare
 from attnviz.kit.formats import PICTURES, ROWS, VIEWS, View
-from attnviz.kit.option import Arguments, Cli, flags_of, info_of, panel_option
+from attnviz.kit.option import Arguments, Cli, flags_of, info_of, panel_option, positional
 from attnviz.kit.prepare import TextOptions, Truncation
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source
@@ -367,11 +367,10 @@ class TextIn:
 
     text: Annotated[
         str | None,
-        typer.Argument(
-            metavar="TEXT",
+        positional(
+            "TEXT",
+            "The text, - for standard input, or the name of a saved capture (.npz).",
             autocompletion=completion.captures,
-            help="The text, - for standard input, or the name of a saved capture (.npz).",
-            show_default=False,
         ),
     ] = None
     file: Annotated[
