@@ -223,9 +223,9 @@ def _rows_of(
     The quoted links are the strongest of those rows, even when a filter hides them below.
     """
     queries = tuple(sorted([*dict.fromkeys(link.query for link in telling)][:MOST_QUERIES]))
-    asked = replace(exhibit, queries=queries, top=MOST_KEYS, least=TELLING)
-    found = list(links_of(asked, head_map).rows())
-    rows = ([link for link in found if link.query == query] for query in queries)
+    strong = replace(exhibit, queries=queries, top=MOST_KEYS, least=TELLING)
+    links = list(links_of(strong, head_map).rows())
+    rows = ([link for link in links if link.query == query] for query in queries)
     return tuple(link for row in rows for link in row[:MOST_KEYS] if link.weight >= TELLING)
 
 
@@ -247,11 +247,11 @@ def _strongest(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
     """The strongest link of each row that has a choice; special tokens have no rows here."""
     links = links_of(replace(exhibit, top=1), head_map)
     seen, tokens = exhibit.capture.allowed_count(), exhibit.capture.query_tokens
-    found: dict[int, FoundLink] = {}
+    strongest: dict[int, FoundLink] = {}
     for query, key, weight in links.rows():
         if weight > 0 and seen[query] > 1 and not tokens[query].special:
-            found.setdefault(query, FoundLink(query, key, weight))
-    return list(found.values())
+            strongest.setdefault(query, FoundLink(query, key, weight))
+    return list(strongest.values())
 
 
 def _tendency(exhibit: Exhibit, strongest: Sequence[FoundLink]) -> Tendency | None:
@@ -291,8 +291,8 @@ def _telling(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
     skip = (0,) if capture.one_sequence else ()
     best: dict[int, FoundLink] = {}
     for some in (tuple(filter(None, keys)) if capture.causal else keys, keys):
-        asked = replace(exhibit, queries=rows, keys=some, skip=skip, top=1)
-        for query, key, weight in links_of(asked, head_map).rows() if rows and some else ():
+        filtered = replace(exhibit, queries=rows, keys=some, skip=skip, top=1)
+        for query, key, weight in links_of(filtered, head_map).rows() if rows and some else ():
             if key in some and query in rows and query - key not in skip and weight >= TELLING:
                 best.setdefault(query, FoundLink(query, key, weight))
         if best:
@@ -311,9 +311,9 @@ def one_row(
     Without `query` it is that of the finding's first link, or the last word.
     """
     choice, shown = _head(prepared, head)
-    told = told_query(shown.finding) if shown and query is None else None
+    position = told_query(shown.finding) if shown and query is None else None
     tokens = prepared.empty.query_tokens
-    return choice, position_of(tokens, query) if told is None else told, shown
+    return choice, position_of(tokens, query) if position is None else position, shown
 
 
 def position_of(tokens: Sequence[Token], query: str | None) -> int:

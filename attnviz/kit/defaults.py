@@ -51,8 +51,8 @@ class Configuration:
             if key not in known:
                 hint = _nearest(key, known) or f"attnviz {name} --help-all lists its options"
                 raise self._wrong(f"{key!r} in [{name}] is not an option of attnviz {name}", hint)
-        found = self.set_for(name, known)
-        return {known[key].name: self._value(key, found[key], known[key]) for key in found}
+        settings = self.set_for(name, known)
+        return {known[key].name: self._value(key, settings[key], known[key]) for key in settings}
 
     def set_for(self, name: str, keys: Iterable[str]) -> dict[str, Any]:
         """The file's settings of these options of a command."""

@@ -40,22 +40,22 @@ class Destination:
         return Display(session.display.width, speller=as_flag)
 
 
-def destination_of(session: Session, given: OutputOptions) -> Destination:
+def destination_of(session: Session, options: OutputOptions) -> Destination:
     """Where the result of a command goes; seen to be possible before anything is run.
 
     Raises:
         UsageError: a format that the command does not write, or bytes for a terminal.
         OutputError: the file cannot be written.
     """
-    output = None if str(given.output) == STDOUT else given.output
-    name = _wanted(session, given, output)
+    output = None if str(options.output) == STDOUT else options.output
+    name = _wanted(session, options, output)
     form = choose_format(output, name, session.environment.stdout.isatty())
-    if form.name not in given.formats:
-        *first, last = given.formats
+    if form.name not in options.formats:
+        *first, last = options.formats
         raise UsageError(
             f"this command does not write {form.name}", f"use {', '.join(first)} or {last}"
         )
-    if isinstance(given, ReportOutput) and not form.picture:
+    if isinstance(options, ReportOutput) and not form.picture:
         hint = f"leave it out, or add {option('output', 'FILE.png')}"
         session.refuse(Canvas, wrong="is for pictures", hint=hint)
     if output is not None:
@@ -68,17 +68,17 @@ def destination_of(session: Session, given: OutputOptions) -> Destination:
     return Destination(form, output)
 
 
-def _wanted(session: Session, given: OutputOptions, output: Path | None) -> str | None:
+def _wanted(session: Session, options: OutputOptions, output: Path | None) -> str | None:
     """The format that was asked for; a configured one yields to a file, and to what is written."""
-    if given.format is None or not session.configured("format"):
-        return given.format
-    if given.format not in FORMATS:
+    if options.format is None or not session.configured("format"):
+        return options.format
+    if options.format not in FORMATS:
         known = ", ".join(FORMATS)
         raise UsageError(
-            f"{option('format', given.format)} is not a format", f"formats are {known}"
+            f"{option('format', options.format)} is not a format", f"formats are {known}"
         )
-    elsewhere = given.format not in given.formats or (output is not None and output.suffix)
-    return None if elsewhere else given.format
+    elsewhere = options.format not in options.formats or (output is not None and output.suffix)
+    return None if elsewhere else options.format
 
 
 def check_lines(to: Destination, *, alone: bool, lines: bool) -> None:

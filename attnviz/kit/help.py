@@ -121,8 +121,8 @@ def _panel(console: Console, title: str, rows: list[tuple[Text, Text]]) -> Itera
     left = max((typed.cell_len for typed, _ in rows if typed.cell_len <= most), default=most)
     yield Text()
     yield Text(title, "bold")
-    for typed, told in rows:
-        lines = list(_wrapped(console, told, console.width - left - 4)) or [Text()]
+    for typed, description in rows:
+        lines = list(_wrapped(console, description, console.width - left - 4)) or [Text()]
         if typed.cell_len > left:
             if typed.cell_len > console.width - 2:  # choices may be broken after a bar
                 typed = Text("| ").join(typed.split("|"))
@@ -151,7 +151,7 @@ def _choices(parameter: TyperOption) -> list[str]:
 
 def _told(parameter: TyperArgument | TyperOption, ctx: Any) -> Text:
     """The description of a parameter, with its bounds, its variable and its default."""
-    told = Text(parameter.help or "")
+    description = Text(parameter.help or "")
     least, most = parameter.min, parameter.max
     if least is not None and most is not None:
         bounds = f"{_number(least)} to {_number(most)}"
@@ -163,8 +163,8 @@ def _told(parameter: TyperArgument | TyperOption, ctx: Any) -> Text:
         extra.append(f"one of: {', '.join(_choices(parameter))}")
     default = _default(parameter, ctx)
     extra += [f"default: {default}" if default else "", "required" if parameter.required else ""]
-    said = "; ".join(filter(None, extra))
-    return told.append(f" [{said}]", "dim") if said else told
+    facts = "; ".join(filter(None, extra))
+    return description.append(f" [{facts}]", "dim") if facts else description
 
 
 def _number(value: float) -> str:

@@ -184,34 +184,34 @@ def check_number(
 def check_text(text: object) -> None:
     """Check that a text is one."""
     if not isinstance(text, str):
-        given = "None" if text is None else f"a value of type {type(text).__name__}"
-        raise UsageError(f"{given} is not a text", _instead_of_text(text))
+        what = "None" if text is None else f"a value of type {type(text).__name__}"
+        raise UsageError(f"{what} is not a text", _instead_of_text(text))
 
 
-def _instead_of_text(given: object) -> str:
+def _instead_of_text(value: object) -> str:
     """What to give where no text was given."""
-    if isinstance(given, PathLike):
+    if isinstance(value, PathLike):
         return "give what the file holds: path.read_text()"
-    if isinstance(given, bytes):
+    if isinstance(value, bytes):
         return "give a str: data.decode()"
-    if hasattr(given, "record"):
+    if hasattr(value, "record"):
         return "give its text"
-    if isinstance(given, Mapping):
+    if isinstance(value, Mapping):
         return "give a str; attnviz.generate takes a chat"
-    if is_torch_module(given) or hasattr(given, "heads_per_layer"):
+    if is_torch_module(value) or hasattr(value, "heads_per_layer"):
         return "give the text first, and the model after it"
-    return "give the texts one by one" if is_several(given) else "give a str"
+    return "give the texts one by one" if is_several(value) else "give a str"
 
 
-def is_torch_module(given: object) -> bool:
+def is_torch_module(value: object) -> bool:
     """Whether something is a module of torch, such as a model of transformers that is not loaded
     by `load_model`; torch is not imported to see it."""
-    return any(kind.__module__.startswith("torch.nn.") for kind in type(given).__mro__)
+    return any(kind.__module__.startswith("torch.nn.") for kind in type(value).__mro__)
 
 
-def is_several(given: object) -> bool:
+def is_several(value: object) -> bool:
     """Whether several values are given, and no text, bytes or file."""
-    return isinstance(given, Iterable) and not isinstance(given, str | bytes | PathLike | Mapping)
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | PathLike | Mapping)
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:
@@ -341,8 +341,8 @@ def command_of(
                 return run(session, **packed)
             chosen = {name: values[name] for name in values if session.chosen(name)}
             named = {name: value for name, value in values.items() if name not in options}
-            told = (name for name in chosen if _is_chosen(chosen[name], defaults.get(name)))
-            arguments = Arguments({**defaults, **named, **chosen}, frozenset(told))
+            names = (name for name in chosen if _is_chosen(chosen[name], defaults.get(name)))
+            arguments = Arguments({**defaults, **named, **chosen}, frozenset(names))
             for rule in function._rules:  # type: ignore[attr-defined]
                 rule(arguments)
             picked = {name: value for name, value in chosen.items() if name in options}
@@ -422,10 +422,10 @@ def _for_typer(parameters: Iterable[inspect.Parameter]) -> list[inspect.Paramete
     return [inspect.Parameter(n, kind, annotation=of, default=value) for n, of, value in spread]
 
 
-def _path(given: str | Path) -> Path:
+def _path(typed: str | Path) -> Path:
     """A path as it was typed. Only `-` is a stream; `./-`, which `Path` shortens, is a file."""
-    path = Path(given)
-    return path.absolute() if str(path) == "-" != given else path
+    path = Path(typed)
+    return path.absolute() if str(path) == "-" != typed else path
 
 
 def positional(metavar: str, help: str, **more: Any) -> Any:

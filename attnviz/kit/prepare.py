@@ -176,10 +176,10 @@ class Prepared:
         scores: bool = False,
     ) -> None:
         """Run the model; of these heads hand the query rows that are wanted to the consumer."""
-        asked = Wanted(by_layer(heads), queries, scores)
+        wanted = Wanted(by_layer(heads), queries, scores)
         checked = Checked(consume, self.blank(scores=scores))
-        self.model.run(self.ids, asked, checked, [t.id for t in self.target])
-        checked.finish(asked)
+        self.model.run(self.ids, wanted, checked, [t.id for t in self.target])
+        checked.finish(wanted)
 
     def record(
         self, heads: Sequence[Head], queries: tuple[int, ...] | None = None, *, scores: bool = False
@@ -332,18 +332,18 @@ def text_loss(model: "LoadedModel", tokens: Sequence[Token], limit: float) -> Te
 
 
 def target_of(
-    model: "LoadedModel", source: Sequence[Token], given: str | None
+    model: "LoadedModel", source: Sequence[Token], text: str | None
 ) -> tuple[str, tuple[Token, ...]]:
     """The text that an encoder-decoder writes, or is given, with its tokens; else nothing."""
     if model.kind in ("self", "encoder"):
-        if given is not None:
+        if text is not None:
             raise UsageError(
                 f"{option('target')} is the output of an encoder-decoder, for "
                 f"{option('kind', 'cross')} or decoder",
                 "leave it out",
             )
         return "", ()
-    if given is None:
+    if text is None:
         written = model.write([token.id for token in source])
         if not written[1]:
             raise InputError(
@@ -351,16 +351,16 @@ def target_of(
                 f"give a {option('target')}, or use {option('kind', 'encoder')}",
             )
         return written
-    check_not_blank(given, "the target")
-    check_encodable(given)
-    tokens = model.read_target(given)
+    check_not_blank(text, "the target")
+    check_encodable(text)
+    tokens = model.read_target(text)
     if len(tokens) >= model.tokenizer.context:
         raise InputError(
             f"the target has {len(tokens)} tokens, but the model writes at most "
             f"{model.tokenizer.context - 1}",
             "shorten it",
         )
-    return given, tokens
+    return text, tokens
 
 
 def rows_and_columns(

@@ -162,8 +162,8 @@ class Result(Generic[T]):
     @property
     def notes(self) -> tuple[str, ...]:
         """What is to be said of the texts: that one was cut, or is none of the model's world."""
-        said = (note for model in self.models for note in model_notes(model))
-        return tuple(dict.fromkeys([*said, *notes_of(self.captures)]))
+        of_models = (note for model in self.models for note in model_notes(model))
+        return tuple(dict.fromkeys([*of_models, *notes_of(self.captures)]))
 
     @property
     def rows(self) -> list[Row]:
@@ -286,8 +286,8 @@ def mean_result(results: Sequence[Result[Any]]) -> Result[Any]:
 
 def notes_of(captures: Iterable[Capture]) -> tuple[str, ...]:
     """What is to be said of the texts of captures, each once, as Python spells it."""
-    said = (note for captured in captures for note in text_notes(captured))
-    return tuple(dict.fromkeys(spelled(note, as_argument) for note in said))
+    notes = (note for captured in captures for note in text_notes(captured))
+    return tuple(dict.fromkeys(spelled(note, as_argument) for note in notes))
 
 
 class Calculation(Result[T]):

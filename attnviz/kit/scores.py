@@ -95,19 +95,19 @@ def score_capture(
 
 def _score_maps(captured: Capture, transforms: Transforms) -> HeadReport:
     """Score whole patterns, transformed; those whose rows do not sum to 1 are brought there."""
-    made = exhibit_of(captured, Choice(captured.heads), transforms)
-    empty = replace(made.capture, layers=())
+    exhibit = exhibit_of(captured, Choice(captured.heads), transforms)
+    empty = replace(exhibit.capture, layers=())
     _check_length(empty)
     marks = _marks(empty, merged=transforms.merge is not None)
-    score = MeasureHeads(marks, empty.causal, made.dropped)
-    for head_map in made.maps:
+    score = MeasureHeads(marks, empty.causal, exhibit.dropped)
+    for head_map in exhibit.maps:
         assert head_map.layer is not None  # no transform joined any of them
         assert head_map.head is not None
-        weights = whole_map(head_map).weights[list(made.queries)]
+        weights = whole_map(head_map).weights[list(exhibit.queries)]
         sums = weights.sum(axis=1)
         # where a key was left out, a query may attend to nothing else
-        some = sums > 0 if made.dropped and sums.any() else np.ones(len(sums), np.bool_)
-        weights, queries = weights[some], np.array(made.queries)[some]
+        some = sums > 0 if exhibit.dropped and sums.any() else np.ones(len(sums), np.bool_)
+        weights, queries = weights[some], np.array(exhibit.queries)[some]
         if transforms.weighted:
             weights = weights / np.where(sums > 0, sums, 1)[some, None]
         score(PatternBlock(head_map.layer, (head_map.head,), queries, weights[None]))
@@ -142,8 +142,8 @@ def score_probe(
     sampled = "1 sample" if probe.samples == 1 else f"{probe.samples} samples"
     drawn = f"{probe.length} random tokens twice, {sampled}"
     rows = "whole diagonals" if probe.whole else "the second copy's rows"
-    said = f"{front}{drawn} from seed {probe.seed}; {rows}"
-    return _report(prepared.empty, samples, said)
+    convention = f"{front}{drawn} from seed {probe.seed}; {rows}"
+    return _report(prepared.empty, samples, convention)
 
 
 def _repeated(

@@ -139,8 +139,8 @@ class Session:
     def load(self, source: Source) -> "LoadedModel":
         """Load the model, with a line on stderr about layers without attention."""
         model = load_model(source)
-        for said in model_notes(model.identity):
-            self.note(said)
+        for note in model_notes(model.identity):
+            self.note(note)
         return model
 
     def note(self, message: str) -> None:

@@ -129,9 +129,9 @@ def check_as_it_is(*, placement: Placement, others: Sequence[object], instead: s
 # Texts, and what goes with each.
 
 
-def _listed(given: Any) -> list[Any]:
+def _listed(value: Any) -> list[Any]:
     """One value or several, as a list."""
-    return list(given) if is_several(given) else [given]
+    return list(value) if is_several(value) else [value]
 
 
 def texts_of(text: str | Iterable[str]) -> list[str]:
@@ -160,11 +160,11 @@ def prompt_of(prompt: str | Messages | Chat) -> str | Chat:
     return chat_of(messages, "the prompt")
 
 
-def path_of(name: str, given: FilePath) -> str:
+def path_of(name: str, path: FilePath) -> str:
     """A path, as a text."""
-    if not isinstance(given, str | PathLike):
-        raise _of_type(name, given, "give a path")
-    return fspath(given)
+    if not isinstance(path, str | PathLike):
+        raise _of_type(name, path, "give a path")
+    return fspath(path)
 
 
 def documents_of(docs: Mapping[str, str] | list[Document] | None) -> list[Document]:
@@ -192,10 +192,10 @@ def questions_of(
     return list(zip(texts, answers, _words_of("versus", versus, len(texts)), strict=True))
 
 
-def _words_of(name: str, given: str | Sequence[str] | None, texts: int) -> list[str | None]:
-    if given is None or isinstance(given, str):
-        return [given] * texts
-    words = _listed(given)
+def _words_of(name: str, answer: str | Sequence[str] | None, texts: int) -> list[str | None]:
+    if answer is None or isinstance(answer, str):
+        return [answer] * texts
+    words = _listed(answer)
     if len(words) != texts or not all(isinstance(word, str) for word in words):
         raise UsageError(
             f"{option(name)} is not one text, or one for each of {texts}",
@@ -204,19 +204,19 @@ def _words_of(name: str, given: str | Sequence[str] | None, texts: int) -> list[
     return list(words)
 
 
-def words(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
+def words(name: str, texts: str | Sequence[str] | None) -> tuple[str, ...]:
     """One text or several that an option takes; None: none; raises as `token_names`."""
-    return tuple(_several(name, given, str, "give a str, or several"))
+    return tuple(_several(name, texts, str, "give a str, or several"))
 
 
-def token_names(name: str, given: Names | None) -> tuple[str, ...]:
+def token_names(name: str, tokens: Names | None) -> tuple[str, ...]:
     """The names of tokens that an option takes; None: of none."""
     kind, hint = str | Integral, "give tokens or positions"
-    return tuple(map(str, _several(name, given, kind, hint)))
+    return tuple(map(str, _several(name, tokens, kind, hint)))
 
 
-def _several(name: str, given: Any, kind: Any, hint: str) -> list[Any]:
-    several = [] if given is None else _listed(given)
+def _several(name: str, values: Any, kind: Any, hint: str) -> list[Any]:
+    several = [] if values is None else _listed(values)
     for each in several:
         if not isinstance(each, kind):
             raise _of_type(name, each, hint)
@@ -227,9 +227,9 @@ def _of_type(name: str, value: object, hint: str) -> UsageError:
     return UsageError(f"{option(name)} is of type {type(value).__name__}", hint)
 
 
-def one_name(given: str | int | None) -> str | None:
+def one_name(token: str | int | None) -> str | None:
     """The name of a token; a number is a position."""
-    return None if given is None else str(given)
+    return None if token is None else str(token)
 
 
 def transforms(
@@ -245,19 +245,19 @@ def transforms(
     )
 
 
-def head_names(given: HeadNames | None) -> str | None:
+def head_names(heads: HeadNames | None) -> str | None:
     """The names of heads, or of layers, as the command line has them."""
-    if given is None or isinstance(given, str):
-        return given
-    several = given if isinstance(given, Sequence) and not _is_head(given) else [given]
+    if heads is None or isinstance(heads, str):
+        return heads
+    several = heads if isinstance(heads, Sequence) and not _is_head(heads) else [heads]
     return ",".join(_head_name(each) for each in several)
 
 
-def layer_names(name: str, given: LayerNames | None) -> str | None:
+def layer_names(name: str, layers: LayerNames | None) -> str | None:
     """The names of layers, as the command line has them."""
-    if given is None or isinstance(given, str):
-        return given
-    several = given if isinstance(given, list | tuple) else [given]
+    if layers is None or isinstance(layers, str):
+        return layers
+    several = layers if isinstance(layers, list | tuple) else [layers]
     if not several or not all(type(each) in (int, str) for each in several):
         raise UsageError(f"{option(name)} names no layers", 'give a number, a list, or "all"')
     return ",".join(map(str, several))
@@ -270,16 +270,16 @@ def which_heads(
     return HeadOptions(head_names(layers), head_names(heads), everything)
 
 
-def _head_name(given: object) -> str:
-    if isinstance(given, str):
-        return given
-    if isinstance(given, int) and not isinstance(given, bool):
-        return str(given)
-    if _is_head(given):
-        return str(Head(*given))  # type: ignore[misc]
-    raise UsageError(f"{given!r} names no head", 'give one as "L1H2" or (1, 2)')
+def _head_name(head: object) -> str:
+    if isinstance(head, str):
+        return head
+    if isinstance(head, int) and not isinstance(head, bool):
+        return str(head)
+    if _is_head(head):
+        return str(Head(*head))  # type: ignore[misc]
+    raise UsageError(f"{head!r} names no head", 'give one as "L1H2" or (1, 2)')
 
 
-def _is_head(given: object) -> bool:
-    two = isinstance(given, tuple) and len(given) == 2
-    return two and all(isinstance(each, int) for each in given)  # type: ignore[attr-defined]
+def _is_head(head: object) -> bool:
+    two = isinstance(head, tuple) and len(head) == 2
+    return two and all(isinstance(each, int) for each in head)  # type: ignore[attr-defined]
