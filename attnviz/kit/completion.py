@@ -191,28 +191,27 @@ def with_shell(args: list[str]) -> list[str]:
     return [*args, shell]
 
 
-def _show(context: typer.Context, shell: str | None) -> None:
-    if shell and not context.resilient_parsing:
-        typer.echo(script_for(shell))
-        raise typer.Exit
+def _install(shell: str) -> str:
+    try:
+        _, path = install(shell)
+        if shell == "zsh":
+            path.write_text(ZSH)
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        raise OutputError(
+            f"completion for {shell} cannot be written ({error})",
+            f"attnviz {SHOW} {shell} prints it",
+        ) from error
+    return f"{shell} completion is in {path}; it works in the next {shell} that you start."
 
 
-def _install(context: typer.Context, shell: str | None) -> None:
-    if shell and not context.resilient_parsing:
-        try:
-            _, path = install(shell)
-            if shell == "zsh":
-                path.write_text(ZSH)
-        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-            raise OutputError(
-                f"completion for {shell} cannot be written ({error})",
-                f"attnviz {SHOW} {shell} prints it",
-            ) from error
-        typer.echo(f"{shell} completion is in {path}; it works in the next {shell} that you start.")
-        raise typer.Exit
+def _option(flag: str, act: Callable[[str], str], what: str) -> Any:
+    """An option that acts for a shell, prints what comes of it, and exits."""
 
+    def callback(context: typer.Context, shell: str | None) -> None:
+        if shell and not context.resilient_parsing:
+            typer.echo(act(shell))
+            raise typer.Exit
 
-def _option(flag: str, callback: Any, what: str) -> Any:
     return typer.Option(
         flag,
         metavar="[SHELL]",
@@ -225,4 +224,4 @@ def _option(flag: str, callback: Any, what: str) -> Any:
 
 
 InstallCompletion: TypeAlias = Annotated[Shell | None, _option(INSTALL, _install, "Install")]
-ShowCompletion: TypeAlias = Annotated[Shell | None, _option(SHOW, _show, "Print")]
+ShowCompletion: TypeAlias = Annotated[Shell | None, _option(SHOW, script_for, "Print")]

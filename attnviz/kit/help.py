@@ -4,7 +4,7 @@ Typer's own help lays each option out in six columns, which breaks names apart a
 option has two: how it is typed, and what it does.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
@@ -53,7 +53,7 @@ class HelpedCommand(TyperCommand):
         listed = {"Options": [options[name] for name in (*self.common, "help")]}
         more = len(options) - len(listed["Options"])
         note = f"{ctx.command_path} --help-all lists all {len(options)} options." if more else ""
-        _print(ctx, _lines(self, ctx, listed, note))
+        _print(self, ctx, listed, note)
 
     def print_whole_help(self, ctx: Any) -> None:
         """Print the help of every option, in panels."""
@@ -61,7 +61,8 @@ class HelpedCommand(TyperCommand):
         for each in self.get_params(ctx):
             if isinstance(each, TyperOption):
                 panels.setdefault(each.rich_help_panel or "Options", []).append(each)
-        _print(ctx, (*_lines(self, ctx, panels), Text()))
+        _print(self, ctx, panels)
+        typer.echo()
 
 
 class HelpedGroup(TyperGroup):
@@ -70,7 +71,7 @@ class HelpedGroup(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help; typer prints an empty line after it."""
         options = [p for p in self.get_params(ctx) if isinstance(p, TyperOption)]
-        _print(ctx, _lines(self, ctx, {"Options": options}))
+        _print(self, ctx, {"Options": options})
 
 
 def show_whole(context: typer.Context, value: bool) -> None:
@@ -81,18 +82,16 @@ def show_whole(context: typer.Context, value: bool) -> None:
         raise typer.Exit
 
 
-def _print(ctx: Any, lines: Iterable[Text]) -> None:
+def _print(command: Any, ctx: Any, panels: dict[str, list[TyperOption]], note: str = "") -> None:
     session = ctx.find_root().obj
-    session = session if isinstance(session, Session) else process_session()
-    for line in lines:
-        session.consoles.out.print(line, soft_wrap=True)
+    console = (session if isinstance(session, Session) else process_session()).consoles.out
+    for line in _lines(console, command, ctx, panels, note):
+        console.print(line, soft_wrap=True)
 
 
 def _lines(
-    command: Any, ctx: Any, panels: dict[str, list[TyperOption]], note: str = ""
+    console: Console, command: Any, ctx: Any, panels: dict[str, list[TyperOption]], note: str
 ) -> Iterator[Text]:
-    session = ctx.find_root().obj
-    console = (session if isinstance(session, Session) else process_session()).consoles.out
     usage = " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)])
     yield from _wrapped(console, Text.assemble(("Usage: ", "bold"), usage))
     for paragraph in (command.help or "").split("\n\n"):
