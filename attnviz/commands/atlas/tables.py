@@ -23,7 +23,7 @@ GROUP = {"heads": 1 << 12, "histograms": 1 << 12, "tokens": 1 << 10, "examples":
 """Rows of a group, of which a reader of one head reads few."""
 SAID = b"attnviz"
 """Where a table says how it was made, as JSON, and a part of one of which scan and task it is."""
-TableRow: TypeAlias = Mapping[str, Any]
+StoredRow: TypeAlias = Mapping[str, Any]
 
 
 def import_parquet() -> None:
@@ -109,7 +109,7 @@ def read_atlas(folder: str | Path) -> Atlas:
 OF_A_HEAD = "histograms", "tokens", "examples"
 
 
-def read_head(atlas: Atlas, row: TableRow) -> HeadAtlas:
+def read_head(atlas: Atlas, row: StoredRow) -> HeadAtlas:
     """All that was found of one head; `row`: its row of the atlas."""
     _checked(atlas.folder, *OF_A_HEAD)
     return _head(atlas, row, (_read(atlas.folder, table, head_of(row)) for table in OF_A_HEAD))
@@ -130,7 +130,7 @@ def read_heads(atlas: Atlas) -> Iterator[HeadAtlas]:
         yield _head(atlas, row, parts)
 
 
-def _by_head(folder: str, table: str, heads: Iterable[Head]) -> Iterator[list[TableRow]]:
+def _by_head(folder: str, table: str, heads: Iterable[Head]) -> Iterator[list[StoredRow]]:
     """The rows of each head in turn, from a table that is sorted by head and may lack some."""
     groups = groupby(_batches(folder, table), key=head_of)
     group = next(groups, None)
@@ -161,7 +161,7 @@ def _damaged(store: Store, name: str) -> InputError:
     return InputError(f"{store.url(name)!r} is missing, damaged, or of another scan", AGAIN)
 
 
-def _head(atlas: Atlas, row: TableRow, parts: Iterable[Sequence[TableRow]]) -> HeadAtlas:
+def _head(atlas: Atlas, row: StoredRow, parts: Iterable[Sequence[StoredRow]]) -> HeadAtlas:
     """A head from its row of each table in `OF_A_HEAD`."""
     bins, masses, examples = parts
     histograms: dict[Any, list[Bin]] = {}
@@ -174,11 +174,11 @@ def _head(atlas: Atlas, row: TableRow, parts: Iterable[Sequence[TableRow]]) -> H
     return HeadAtlas(row, histograms, tokens, list(map(_example, examples)), sampled, atlas.model)
 
 
-def _values_of(fields: Fields[Any], row: TableRow) -> dict[str, Any]:
+def _values_of(fields: Fields[Any], row: StoredRow) -> dict[str, Any]:
     return {field.name: row[field.name] for field in fields.all}
 
 
-def _example(row: TableRow) -> HeadExample:
+def _example(row: StoredRow) -> HeadExample:
     queries, keys = (np.array(row[name], np.int64) for name in ("queries", "keys"))
     weights, tokens = np.array(row["weights"], np.float32), tuple(row["tokens"])
     places = np.concatenate([queries, keys])
@@ -189,7 +189,7 @@ def _example(row: TableRow) -> HeadExample:
     return HeadExample(**{**_values_of(EXAMPLE, row), **links})
 
 
-def _batches(folder: str, table: str) -> Iterator[TableRow]:
+def _batches(folder: str, table: str) -> Iterator[StoredRow]:
     """The rows of a table, a few of which are in memory; their lists of numbers as arrays."""
     import_parquet()
     import pyarrow as pa
