@@ -13,6 +13,7 @@ from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver, deliver_result, destination_of
+from attnviz.kit.formats import choose_format
 from attnviz.kit.lines import say
 from attnviz.kit.option import Arguments, Call, check_number, command_of, feature, positional
 from attnviz.kit.result import Result
@@ -87,6 +88,24 @@ class ScanAtlas(Result[Atlas]):
             InputError: the result is damaged.
         """
         return read_head(self.record, one_head(self.record, name))
+
+    def save(self, path: str | Path, **look: Any) -> None:
+        """Write it to a file: rows, a picture, a page, or the text that the terminal shows.
+
+        Args:
+            path: its suffix decides; a page that is too large for one file gets a folder beside it.
+            look: for a picture, as for `figure`.
+
+        Raises:
+            UsageError: another suffix.
+            OutputError: the file cannot be written.
+        """
+        if look or choose_format(Path(path), None, False).name != "html":
+            super().save(path, **look)
+            return
+        from attnviz.commands.atlas.page import write_page
+
+        write_page(self.record, read_heads(self.record), Path(path))
 
     def __repr__(self) -> str:
         heads = amount(len(self.record.rows), "head")

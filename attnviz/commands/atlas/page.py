@@ -14,7 +14,6 @@ import numpy as np
 
 from attnviz.commands.atlas.headvis import new_folder
 from attnviz.commands.atlas.record import SCORES, Atlas, HeadAtlas, HeadExample
-from attnviz.commands.atlas.tables import read_heads
 from attnviz.draw.labels import VIRIDIS
 from attnviz.draw.page import document
 from attnviz.draw.page.document import COMMON, beside, filled, policy, safe_json, source
@@ -256,11 +255,6 @@ def page_of(atlas: Atlas, heads: Iterable[HeadAtlas], start: AtlasStart | None =
             f"name the first one: {option('output', 'atlas.html')}",
         )
     return page
-
-
-def whole_page(atlas: Atlas) -> list[bytes]:
-    """The page of a scan that lies in a folder."""
-    return [page_of(atlas, read_heads(atlas))]
 
 
 def _contents(atlas: Atlas, heads: Iterable[HeadAtlas], search: Search) -> Iterator[str]:

@@ -243,7 +243,6 @@ ALL_HEADS = Form[Atlas](
     lambda atlas: atlas.model,
     terminal="attnviz.commands.atlas.terminal:render_atlas",
     picture="attnviz.commands.atlas.picture:draw_atlas",
-    page="attnviz.commands.atlas.page:whole_page",
     top=sys.maxsize,
 )
 ONE_HEAD = Form[HeadAtlas](

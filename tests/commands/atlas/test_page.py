@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import attnviz
 from attnviz.commands.atlas import page as atlas_page
 from attnviz.commands.atlas.page import (
     AtlasStart,
@@ -297,6 +298,8 @@ def test_atlas_says_what_belongs_to_the_page(
     ended = run("atlas", str(folder), "-o", str(out))
     assert ended.status is ExitStatus.OK
     assert "has to stay beside the page" in ended.err
+    attnviz.atlas(folder).save(tmp_path / "python.html")
+    assert len(list((tmp_path / "python_heads").iterdir())) == 6
     assert len(list((tmp_path / "atlas_heads").iterdir())) == 6
     streamed = run("atlas", str(folder), "-f", "html")
     assert streamed.status is ExitStatus.USAGE
