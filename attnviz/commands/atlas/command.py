@@ -49,7 +49,7 @@ class ScanAtlas(Result[Atlas]):
     @property
     def manifest(self) -> Mapping[str, Any]:
         """What was asked, over which files, with which versions."""
-        return self.record.asked
+        return self.record.manifest
 
     @property
     def rows(self) -> list[Mapping[str, Any]]:

@@ -108,8 +108,8 @@ def model_of(atlas: Atlas) -> str:
 
 def corpus_of(atlas: Atlas) -> str:
     """What the corpus is called: its file or folder, or the folder that all of it lies in."""
-    files = atlas.asked.get("corpus") or []
-    named = atlas.asked.get("paths") or [each[0] for each in files if isinstance(each, list)]
+    files = atlas.manifest.get("corpus") or []
+    named = atlas.manifest.get("paths") or [each[0] for each in files if isinstance(each, list)]
     paths = [Path(str(path)) for path in named]
     if len(paths) == 1:
         return paths[0].stem or "corpus"
@@ -172,7 +172,7 @@ def sequence_object(example: HeadExample) -> dict[str, Any]:
 
 def _distances(bins: Sequence[Bin], atlas: Atlas) -> dict[str, list[float]]:
     """The bins that a window's distances reach; the open one ends where its successor would."""
-    length = atlas.asked.get("length")
+    length = atlas.manifest.get("length")
     reached = [b for b in bins if not isinstance(length, int) or b.start < length]
     ends = [each.end if each.end is not None else each.start * 2 for each in reached]
     return {
@@ -199,7 +199,7 @@ def _rounded(value: float | None) -> float | None:
 
 def config_object(atlas: Atlas) -> dict[str, Any]:
     """What `config.json` holds: the run as the loaders read it, and what the page shows."""
-    heads, dtype = [[row["layer"], row["head"]] for row in atlas.rows], atlas.asked.get("dtype")
+    heads, dtype = [[row["layer"], row["head"]] for row in atlas.rows], atlas.manifest.get("dtype")
     shared: dict[str, Any] = {
         "model_name": model_of(atlas),
         "dataset_name": corpus_of(atlas),
@@ -216,10 +216,10 @@ def config_object(atlas: Atlas) -> dict[str, Any]:
         "pipeline_config": {
             **shared,
             "n_sequences": int(atlas.rows[0]["windows"]),
-            "seq_len": int(atlas.asked.get("length") or 0),
+            "seq_len": int(atlas.manifest.get("length") or 0),
             "dtype": "float32" if dtype in (None, "auto") else str(dtype),
             "attn_implementation": "attnviz",
-            "attnviz": {name: atlas.asked[name] for name in PUBLISHED if name in atlas.asked},
+            "attnviz": {name: atlas.manifest[name] for name in PUBLISHED if name in atlas.manifest},
         },
     }
 

@@ -131,13 +131,13 @@ def head_json(head: HeadAtlas, scan: str) -> str:
 
 def scan_id(atlas: Atlas) -> str:
     """By which a page knows whether a head beside it is of the same scan."""
-    content = safe_json([atlas.model, _values(atlas), dict(atlas.asked)])
+    content = safe_json([atlas.model, _values(atlas), dict(atlas.manifest)])
     return sha256(content.encode()).hexdigest()[:16]
 
 
 def _facts(atlas: Atlas, start: AtlasStart) -> Mapping[str, object]:
     """Everything of the page but the tokens and the heads."""
-    length, windows = atlas.asked.get("length"), int(atlas.rows[0]["windows"])
+    length, windows = atlas.manifest.get("length"), int(atlas.rows[0]["windows"])
     at_most = f" of at most {amount(length, 'token')}" if isinstance(length, int) else ""
     tokens = f"{amount(atlas.size[1], 'token')} in {amount(windows, 'window')}{at_most}"
     return {

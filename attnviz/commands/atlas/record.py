@@ -305,20 +305,20 @@ class HeadAtlas:
 class Atlas:
     """The scores of every head, as `heads.parquet` has them; `model` is its name.
 
-    `asked`: the manifest of the scan; `identity`: the model as it was loaded; `folder`: where the
+    `manifest`: that of the scan; `identity`: the model as it was loaded; `folder`: where the
     tables are, as it was named.
     """
 
     model: str
     rows: Sequence[Mapping[str, Any]]
-    asked: Mapping[str, Any] = field(default_factory=dict)
+    manifest: Mapping[str, Any] = field(default_factory=dict)
     identity: ModelIdentity | None = None
     folder: str = ""
 
     @property
     def made(self) -> Mapping[str, Any]:
         """How the scan was made, as every result of it carries it."""
-        made: Mapping[str, Any] = self.asked.get("result", {}).get("made", {})
+        made: Mapping[str, Any] = self.manifest.get("result", {}).get("made", {})
         return made
 
     def sorted_by(self, score: str) -> "Atlas":

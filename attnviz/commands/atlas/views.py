@@ -241,7 +241,7 @@ def _steps(atlases: Sequence[Atlas]) -> list[int] | None:
     ways: tuple[Callable[[Atlas], str], ...] = (
         lambda atlas: _parts(atlas.folder)[-1],
         lambda atlas: _parts(atlas.model)[-1],
-        lambda atlas: str(atlas.asked.get("revision") or ""),
+        lambda atlas: str(atlas.manifest.get("revision") or ""),
         lambda atlas: atlas.folder,
     )
     for way in ways:
@@ -274,10 +274,10 @@ def _difference(first: Atlas, other: Atlas) -> str:
         alone = _one_sided({first.folder: heads, other.folder: others})
         return f"their heads differ ({alone})"
     for name in ASKED:
-        value, another = first.asked.get(name), other.asked.get(name)
+        value, another = first.manifest.get(name), other.manifest.get(name)
         if value != another:
             return f"their {name} differs ({value}, {another})"
-    if first.asked.get("corpus") != other.asked.get("corpus"):
+    if first.manifest.get("corpus") != other.manifest.get("corpus"):
         return f"their corpus differs ({_corpus_difference(first, other)})"
     for unit, size, another in zip(("documents", "tokens"), first.size, other.size, strict=True):
         if size != another:
@@ -291,7 +291,7 @@ def _corpus_difference(first: Atlas, other: Atlas) -> str:
         {str(each[0]) if isinstance(each, list) and each else str(each): each for each in corpus}
         if isinstance(corpus, list)
         else {str(corpus): None}
-        for corpus in (first.asked.get("corpus"), other.asked.get("corpus"))
+        for corpus in (first.manifest.get("corpus"), other.manifest.get("corpus"))
     )
     if files.keys() != others.keys():
         return _one_sided({first.folder: files, other.folder: others})

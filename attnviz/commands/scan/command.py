@@ -317,7 +317,7 @@ def _say_counted(session: Session, store: Store) -> None:
     """What a finished scan counted, and what could not be read."""
     found = read_atlas(store.where)
     say(session, model_notes(found.identity))
-    bad = found.asked["result"]["skipped"]
+    bad = found.manifest["result"]["skipped"]
     if bad:
         first, *_ = (store.read("skipped.jsonl") or b"").splitlines()
         session.note(

@@ -414,7 +414,7 @@ def test_steps_may_stand_in_the_models_name_or_in_its_revision(checkpoints: list
     models = [replace(a, model=f"x/step{n}") for a, n in zip(atlases, (3, 2, 1), strict=True)]
     assert named("abc", models).names == ("c", "b", "a")
     revisions = [
-        replace(a, asked={**a.asked, "revision": f"step{n}"})
+        replace(a, manifest={**a.manifest, "revision": f"step{n}"})
         for a, n in zip(atlases, (3, 1, 2), strict=True)
     ]
     assert named("abc", revisions).steps == (1, 2, 3)
