@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from operator import attrgetter, itemgetter
 from typing import Any, Literal, TypeAlias
 
@@ -172,32 +172,26 @@ SCORE = Fields[tuple[Row, str]](
         Field("documents", int, "", lambda score: score[0][f"{score[1]}_documents"]),
     ),
 )
-BIN = Fields[Bin](
-    "BinObject",
-    "A bin of a histogram; it ends before `end`, and is open where that is null.",
-    (Field("start", float), Field("end", float | None), Field("value", float)),
+
+
+def _as_declared(kind: type[Any], name: str, about: str, **types: Any) -> Fields[Any]:
+    """The fields of a dataclass; `types`: those that are others in JSON."""
+    declared = [Field[Any](each.name, types.get(each.name, each.type)) for each in fields(kind)]
+    return Fields(name, about, declared)
+
+
+BIN = _as_declared(
+    Bin, "BinObject", "A bin of a histogram; it ends before `end`, and is open where that is null."
 )
-MASS = Fields[TokenMass](
-    "MassObject",
-    "A token or a pair, and its mass.",
-    (Field("query", str | None), Field("key", str | None), Field("mass", float)),
-)
-EXAMPLE = Fields[HeadExample](
+MASS = _as_declared(TokenMass, "MassObject", "A token or a pair, and its mass.")
+EXAMPLE = _as_declared(
+    HeadExample,
     "ExampleObject",
     "A window with the strongest links of a head.",
-    (
-        Field("kind", Literal["top", "bin"]),
-        Field("bin", int),
-        Field("largest", float),
-        Field("apart", float),
-        Field("path", str),
-        Field("start", int),
-        Field("window", int),
-        Field("tokens", list[str]),
-        Field("queries", list[int]),
-        Field("keys", list[int]),
-        Field("weights", list[float]),
-    ),
+    tokens=list[str],
+    queries=list[int],
+    keys=list[int],
+    weights=list[float],
 )
 HEAD_ATLAS = Fields[HeadAtlas](
     "HeadAtlasObject",
