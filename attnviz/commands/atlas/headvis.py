@@ -24,7 +24,15 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.commands.atlas.record import SCORES, Atlas, Bin, HeadAtlas, HeadExample, TokenSide
+from attnviz.commands.atlas.record import (
+    SCORES,
+    Atlas,
+    Bin,
+    HeadAtlas,
+    HeadExample,
+    TokenSide,
+    head_of,
+)
 from attnviz.errors import OutputError
 from attnviz.kit.write import ELSEWHERE, as_output_error, check_folder, make_folder, write_bytes
 from attnviz.records.metrics import Score
@@ -126,7 +134,7 @@ def _write(path: Path, content: object) -> None:
 def scatter_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """The scores of a head under HeadVis's names; null where one could not be measured."""
     named = {score.headvis: _rounded(row[score.name]) for score in scores()}
-    return {"layer": row["layer"], "head": row["head"], **named}
+    return {**head_of(row)._asdict(), **named}
 
 
 def head_object(head: HeadAtlas, atlas: Atlas) -> dict[str, Any]:
@@ -199,7 +207,7 @@ def _rounded(value: float | None) -> float | None:
 
 def config_object(atlas: Atlas) -> dict[str, Any]:
     """What `config.json` holds: the run as the loaders read it, and what the page shows."""
-    heads, dtype = [[row["layer"], row["head"]] for row in atlas.rows], atlas.manifest.get("dtype")
+    dtype = atlas.manifest.get("dtype")
     shared: dict[str, Any] = {
         "model_name": model_of(atlas),
         "dataset_name": corpus_of(atlas),
@@ -207,9 +215,9 @@ def config_object(atlas: Atlas) -> dict[str, Any]:
     }
     return {
         **shared,
-        "heads": heads,
-        "n_layers": max(layer for layer, _ in heads) + 1,
-        "n_heads": max(number for _, number in heads) + 1,
+        "heads": list(map(list, atlas.heads)),
+        "n_layers": max(head.layer for head in atlas.heads) + 1,
+        "n_heads": max(head.head for head in atlas.heads) + 1,
         "metrics": [score.headvis for score in scores()],
         "metric_descriptions": {score.headvis: score.sentence for score in SCORES.values()},
         **PAGE,
