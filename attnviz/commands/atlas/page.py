@@ -13,7 +13,7 @@ from urllib.parse import quote
 import numpy as np
 
 from attnviz.commands.atlas.headvis import new_folder
-from attnviz.commands.atlas.record import SCORES, Atlas, HeadAtlas, HeadExample
+from attnviz.commands.atlas.record import SCORES, Atlas, HeadAtlas, HeadExample, TokenSide
 from attnviz.draw.labels import VIRIDIS
 from attnviz.draw.page import document
 from attnviz.draw.page.document import COMMON, beside, filled, policy, safe_json, source
@@ -56,25 +56,27 @@ class AtlasStart:
 class Search:
     """Which heads have which tokens among those with the most mass, head by head as they come."""
 
-    sides: Mapping[str, dict[str, list[float]]] = field(
+    sides: Mapping[TokenSide, dict[str, list[float]]] = field(
         default_factory=lambda: {"query": defaultdict(list), "key": defaultdict(list)}
     )
     sampled: set[int] = field(default_factory=set)
 
     def add(self, number: int, head: HeadAtlas) -> None:
         """The tokens of a head; `number`: its place among the rows of the atlas."""
-        for side, tokens in self.sides.items():
-            for each in head.tokens.get(side, ()):  # type: ignore[call-overload]
-                token = each.query if side == "query" else each.key
-                tokens[_token(token or "")] += [number, _short(each.mass) or 0.0]
+        for side, heads in self.sides.items():
+            for each in head.tokens.get(side, ()):
+                token = _token(getattr(each, side) or "")
+                heads[token] += [number, _short(each.mass) or 0.0]
         if head.tokens:
             self.sampled.add(head.sampled)
 
     def content(self) -> Mapping[str, object]:
         """For the page: the tokens, and for each of them head, mass, head, mass and so on."""
         tokens = sorted(set().union(*self.sides.values()))
-        lists = {side: [heads.get(t, []) for t in tokens] for side, heads in self.sides.items()}
-        return {"tokens": tokens, "sampled": sorted(self.sampled), **lists}
+        content: dict[str, object] = {"tokens": tokens, "sampled": sorted(self.sampled)}
+        for side, heads in self.sides.items():
+            content[side] = [heads.get(token, []) for token in tokens]
+        return content
 
 
 def page_chunks(
