@@ -18,6 +18,7 @@ from attnviz.records.predict import (
     Measure,
     NextTokens,
     Outcome,
+    Question,
     Replacement,
     mean_outcome,
 )
@@ -77,12 +78,12 @@ class AblationReport:
     """The effects of ablations on one text, or their mean over several.
 
     `capture`: the run, without patterns. `baseline`: what is measured without ablation. It is a
-    log-probability, in nats: the mean over the `tokens` tokens that really followed, or that of
-    `answer` after the last position, where its rank is `rank`, counted from 1, and `first` is the
-    likeliest. With `versus`, it is the difference of the logits of the two.
-    `cut`: the links that are removed; None where outputs are replaced by `replacement`.
-    `lines`: the number of texts of a mean; every error is then that of a mean over them, and
-    `capture` the run of the first. `own_answers`: each of these texts had an answer of its own.
+    log-probability, in nats: the mean over the `tokens` tokens that really followed, or that of the
+    `question`'s answer after the last position, where its rank is `rank`, counted from 1, and
+    `first` is the likeliest. With a versus, it is the difference of the logits of the two. `cut`:
+    the links that are removed; None where outputs are replaced by `replacement`. `lines`: the
+    number of texts of a mean; every error is then that of a mean over them, and `capture` and
+    `question` those of the first. `own_answers`: each of these texts had an answer of its own.
     """
 
     capture: Capture
@@ -90,14 +91,25 @@ class AblationReport:
     baseline: float
     tokens: int
     effects: Sequence[Effect]
-    answer: Candidate | None = None
-    versus: Candidate | None = None
+    question: Question | None = None
     rank: int | None = None
     first: Candidate | None = None
     cut: LinkNames | None = None
     lines: int | None = None
     own_answers: bool = False
-    measure: Measure = "tokens"
+
+    @property
+    def measure(self) -> Measure:
+        return self.question.measure if self.question else "tokens"
+
+    @property
+    def answer(self) -> Candidate | None:
+        """The answer; None where there is none, or texts have answers of their own."""
+        return self.question.answer if self.question and not self.own_answers else None
+
+    @property
+    def versus(self) -> Candidate | None:
+        return self.question.versus if self.question and not self.own_answers else None
 
     @property
     def strongest(self) -> Sequence[Effect]:
@@ -112,15 +124,11 @@ class AblationReport:
 
 @dataclass(frozen=True)
 class BeforeAfter:
-    """The next tokens with and without the parts of one effect.
-
-    `answer`: the probabilities of the report's answer before and after, where it has one.
-    """
+    """The next tokens with and without the parts of one effect."""
 
     report: AblationReport
     before: NextTokens
     after: NextTokens
-    answer: tuple[float, float] | None = None
 
     @property
     def capture(self) -> Capture:
@@ -144,15 +152,9 @@ def mean_of(reports: Sequence[AblationReport]) -> AblationReport:
     cut = cuts[0]
     if cut is not None and len(set(cuts)) > 1:  # texts have other numbers of these links
         cut = replace(cut, number=0)
-    questions = {
-        tuple(token.id for token in (report.answer, report.versus) if token) for report in reports
-    }
-    differ = len(questions) > 1
     return replace(
         reports[0],
-        answer=None if differ else reports[0].answer,
-        versus=None if differ else reports[0].versus,
-        own_answers=differ,
+        own_answers=len({report.question and report.question.ids for report in reports}) > 1,
         baseline=fmean(report.baseline for report in reports),
         tokens=sum(report.tokens for report in reports),
         effects=effects,

@@ -3,9 +3,9 @@
 text ─► tokens ─► a run for each intervention ─► log-probabilities or an outcome ─► effects
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,9 +32,9 @@ from attnviz.records.predict import (
     LogitRows,
     NextTokens,
     Outcome,
-    Question,
     Replacement,
     Site,
+    SiteKind,
     outcome_of,
 )
 
@@ -52,11 +52,6 @@ class Targets:
     heads: HeadOptions = field(default_factory=HeadOptions)
     mlps: str | None = None
     layers: str | None = None
-
-    @property
-    def named(self) -> bool:
-        """Whether any part is named."""
-        return self.heads.named or self.mlps is not None or self.layers is not None
 
 
 @dataclass(frozen=True)
@@ -77,8 +72,7 @@ def ablate_each(
     model: "LoadedModel", text: str, options: TextOptions, targets: Targets, how: Ablating
 ) -> AblationReport:
     """Ablate one part at a time."""
-    model.require("predict")
-    prepared = prepare(model, text, options)
+    prepared = _prepared(model, text, options, how)
     parts = _chosen(prepared, targets, how)
     report, _ = _report(prepared, options, how, [(part,) for part in parts])
     return report
@@ -88,16 +82,21 @@ def ablate_together(
     model: "LoadedModel", text: str, options: TextOptions, targets: Targets, how: Ablating, top: int
 ) -> BeforeAfter:
     """Ablate some parts at once."""
-    model.require("predict")
-    prepared = prepare(model, text, options)
+    prepared = _prepared(model, text, options, how)
     parts = tuple(_chosen(prepared, targets, how))
     report, ends = _report(prepared, options, how, [parts])
-    probabilities = None
-    if report.answer is not None and report.versus is None:
-        without = report.baseline + report.effects[0].change
-        probabilities = exp(report.baseline), exp(without)
     before, after = (_next(prepared, top, last) for last in ends)
-    return BeforeAfter(report, before, after, probabilities)
+    return BeforeAfter(report, before, after)
+
+
+def _prepared(model: "LoadedModel", text: str, options: TextOptions, how: Ablating) -> Prepared:
+    model.require("predict")
+    prepared = prepare(model, text, options)
+    if len(prepared.ids) < 2 and how.answer is None:
+        raise InputError(
+            "nothing follows a single token", f"give a longer text, or an {option('answer')}"
+        )
+    return prepared
 
 
 def _chosen(prepared: Prepared, targets: Targets, how: Ablating) -> list[Part]:
@@ -130,9 +129,8 @@ def _report(
     Returns:
         the report, and the logits (V) after the text: as it is, and after the first ablation.
     """
-    question = _question(prepared, options, how)
+    question = question_of(prepared, options, how.answer, how.versus)
     links = _links(prepared, how.cut) if how.cut else ()
-    cut = replace(how.cut, number=len(links)) if how.cut else None
     ends = dict[int, FloatArray]()
 
     def keep(run: ChangedRun) -> tuple[NDArray[np.float64], Outcome | None]:
@@ -149,50 +147,40 @@ def _report(
         effect_of(parts, before, after, own.less(outcome) if own and outcome else None)
         for parts, (after, own) in zip(ablations, runs, strict=True)
     ]
+    last = ends[0]
     report = AblationReport(
-        prepared.empty, how.replacement, float(before.mean()), len(before), effects, cut=cut
+        capture=prepared.empty,
+        replacement=how.replacement,
+        baseline=float(before.mean()),
+        tokens=len(before),
+        effects=effects,
+        question=question and question.likely(last),
+        rank=int((last > last[question.answer.id]).sum()) + 1 if question else None,
+        first=_next(prepared, 1, last).candidates[0] if question else None,
+        cut=how.cut and replace(how.cut, number=len(links)),
     )
-    if question is not None:
-        last = ends[0]
-        question = question.likely(last)
-        report = replace(
-            report,
-            answer=question.answer,
-            versus=question.versus,
-            rank=int((last > last[question.answer.id]).sum()) + 1,
-            first=_next(prepared, 1, last).candidates[0],
-            measure=question.measure,
-        )
     return report, [ends[i] for i in sorted(ends)]
 
 
-def _question(prepared: Prepared, options: TextOptions, how: Ablating) -> Question | None:
-    if len(prepared.ids) < 2 and how.answer is None:
-        raise InputError(
-            "nothing follows a single token", f"give a longer text, or an {option('answer')}"
-        )
-    return question_of(prepared, options, how.answer, how.versus)
+SITES: Mapping[str, tuple[SiteKind, ...]] = MappingProxyType(
+    {"head": ("head",), "mlp": ("mlp",), "layer": ("attention", "mlp")}
+)
+"""The vectors by which a part acts; those of a whole layer are two."""
 
 
 def _changes(
     parts: tuple[Part, ...], how: Ablating, links: Sequence[tuple[int, int]]
 ) -> Intervention:
     """What ablating some parts changes in a run."""
-    if how.cut is not None:
-        return tuple(
-            CutLink(Head(part.layer or 0, part.head or 0), query, key, how.cut.renormalise)
-            for part in parts
-            for query, key in links
-        )
-    return tuple(Edit(site, how.replacement) for part in parts for site in _sites(part))
-
-
-def _sites(part: Part) -> tuple[Site, ...]:
-    """The vectors by which a part acts; those of a whole layer are two."""
-    layer = part.layer or 0
-    if part.kind == "layer":
-        return Site("attention", layer), Site("mlp", layer)
-    return (Site("mlp", layer) if part.kind == "mlp" else Site("head", layer, part.head),)
+    changes = list[Edit | CutLink]()
+    for part in parts:
+        head = Head(part.layer or 0, part.head or 0)
+        if how.cut is not None:
+            changes += [CutLink(head, query, key, how.cut.renormalise) for query, key in links]
+        else:
+            sites = [Site(kind, head.layer, part.head) for kind in SITES[part.kind]]
+            changes += [Edit(site, how.replacement) for site in sites]
+    return tuple(changes)
 
 
 def _links(prepared: Prepared, cut: LinkNames) -> list[tuple[int, int]]:

@@ -1,6 +1,7 @@
 """Ablations, shown: sentences, a grid of all parts, a table of some, and a picture."""
 
 from collections.abc import Callable, Iterator, Sequence
+from math import exp
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -167,14 +168,14 @@ def _effect_together(both: BeforeAfter) -> str:
         names = "every head"
     without = f"without the link of {names}" if report.cut else f"without {names}"
     error = f" ± {_error(effect)}" if _error(effect) else ""
+    after = report.baseline + effect.change
     if report.measure == "difference":
-        after = report.baseline + effect.change
         return (
             f"{without}: {difference(report.answer, report.versus)} {report.baseline:+.3f} → "
             f"{after:+.3f} ({effect.change:+.3f}{error})"
         )
-    if both.answer and report.answer:
-        shift = " → ".join(map(probability, both.answer))
+    if report.answer and report.lines is None:
+        shift = " → ".join(probability(exp(log)) for log in (report.baseline, after))
         return f"{without}: P({named(report.answer)}) {shift} ({effect.change:+.3f} nats)"
     return f"{without}: {effect.change:+.3f}{error} nats on average, from {report.baseline:.3f}"
 
