@@ -83,21 +83,21 @@ def run_texts(
     words = text_alone(session, text, refusal) if alone else ""
     model = load()
 
-    def found(number: int, **words: str) -> Result[Any]:
+    def run_one(number: int, **words: str) -> Result[Any]:
         """What is found of a text; as rows, all parts where the user names no number."""
         result = call(**words, model=model)
         return replace(result, _line=number, _top=call.options.get("top"))
 
     if alone:
         with nullcontext() if doing is None else session.running(doing):
-            result = found(1, text=words)
+            result = run_one(1, text=words)
         note_texts(session, result.captures)
         deliver_result(session, to, result, canvas)
         return
     if pairs is None:
-        results = _each_result(session, text, lambda line, number: found(number, text=line))
+        results = _each_result(session, text, lambda line, number: run_one(number, text=line))
     else:
-        results = _each_result(session, TextIn(None, pairs), _of_prompts(found, fields))
+        results = _each_result(session, TextIn(None, pairs), _of_prompts(run_one, fields))
     _deliver_each(session, to, results, canvas, mean_alone=pairs is not None)
 
 
@@ -113,7 +113,7 @@ def _check_one_file(session: Session, to: Destination, *, lines: bool, pairs: bo
 
 
 def _of_prompts(
-    found: Callable[..., Result[Any]], fields: Sequence[str]
+    run_one: Callable[..., Result[Any]], fields: Sequence[str]
 ) -> Callable[[str, int], Result[Any]]:
     """Runs a line of a file of prompts with the fields that a command takes."""
     from attnviz.inputs.prompts import read_prompt
@@ -124,7 +124,7 @@ def _of_prompts(
         prompt = read_prompt(line)
         if "source" in fields and "source" not in prompt:
             raise InputError("there is no source", 'add "source" to the line')
-        result = found(number, **{name: prompt[name] for name in fields if name in prompt})
+        result = run_one(number, **{name: prompt[name] for name in fields if name in prompt})
         if measures - {result.record.measure}:
             raise InputError(
                 "this line asks for another measurement than the lines before it",
@@ -178,11 +178,11 @@ def each_line(
 
 
 def _each_result(
-    session: Session, given: TextIn, run: Callable[[str, int], Result[Any]]
+    session: Session, source: TextIn, run: Callable[[str, int], Result[Any]]
 ) -> Iterator[Result[Any]]:
     """The result of each line, with notes on stderr about its text; raises as `each_line`."""
     strange = list[bool]()
-    lines = session.progress(read_lines(given.text, given.file, session.stdin), "line")
+    lines = session.progress(read_lines(source.text, source.file, session.stdin), "line")
     for number, result in each_line(session, lines, run, OF_A_TEXT):
         captured = result.captures[0]
         say(session, run_notes(captured), f"line {number}: ")
@@ -249,14 +249,14 @@ def _with_mean(
 # The text of a command: read, with what there is to say about it on stderr.
 
 
-def text_or_capture(session: Session, given: TextIn) -> str | Capture:
+def text_or_capture(session: Session, source: TextIn) -> str | Capture:
     """The text, or the saved capture in its place.
 
     Raises:
         InputError: it cannot be read.
         UsageError: there is none; or a saved capture with options that concern a run.
     """
-    read = _read(session, given)
+    read = _read(session, source)
     if isinstance(read, SavedCapture):
         from attnviz.inputs.captures import load_capture
 
@@ -268,7 +268,7 @@ def text_or_capture(session: Session, given: TextIn) -> str | Capture:
 
 
 def text_alone(
-    session: Session, given: TextIn, refusal: str, hint: str = "give the text again"
+    session: Session, source: TextIn, refusal: str, hint: str = "give the text again"
 ) -> str:
     """The text, for a command that needs a run.
 
@@ -276,7 +276,7 @@ def text_alone(
         InputError: it cannot be read.
         UsageError: there is none, or a saved capture in its place.
     """
-    return _to_run(_read(session, given), refusal, hint)
+    return _to_run(_read(session, source), refusal, hint)
 
 
 def texts_alone(session: Session, texts: Sequence[str], refusal: str) -> list[str]:
@@ -291,15 +291,15 @@ def _to_run(read: str | SavedCapture, refusal: str, hint: str) -> str:
     return read
 
 
-def _read(session: Session, given: TextIn, *, alone: bool = True) -> str | SavedCapture:
-    read = read_text(given.text, given.file, session.stdin, alone=alone)
+def _read(session: Session, source: TextIn, *, alone: bool = True) -> str | SavedCapture:
+    read = read_text(source.text, source.file, session.stdin, alone=alone)
     if isinstance(read, SavedCapture):
         return read
     if read.note:
         session.note(read.note)
-    elif given.text in KNOWN_MODELS or os.path.isfile(os.path.join(given.text or "", CONFIG)):
-        meant = option("model", given.text)
-        session.note(f"{given.text!r} is taken as the text, and is a model: did you mean {meant}?")
+    elif source.text in KNOWN_MODELS or os.path.isfile(os.path.join(source.text or "", CONFIG)):
+        meant = option("model", source.text)
+        session.note(f"{source.text!r} is taken as the text, and is a model: did you mean {meant}?")
     return read.text
 
 

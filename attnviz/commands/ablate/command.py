@@ -149,12 +149,12 @@ def ablate(
     results = list[Result[Any]]()
     for line, (one, word, other) in enumerate(questions, start=1):
         how = Ablating(replacement, word, other, link)
-        form, found = (
+        form, record = (
             (BOTH, ablate_together(model._loaded, one, options, targets, how, top or SHOWN))
             if together
             else (ONE_BY_ONE, ablate_each(model._loaded, one, options, targets, how))
         )
-        results.append(Result(form, found, (found.capture,), _top=top, _line=line))
+        results.append(Result(form, record, (record.capture,), _top=top, _line=line))
     return results[0] if isinstance(text, str) else mean_result(results)
 
 

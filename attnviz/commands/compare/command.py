@@ -122,9 +122,9 @@ def compare(
         weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
     )
     if against is None:
-        found = compare_texts(model._loaded, texts, one_name(query), options, which, done)
-        form = OF_ROWS if found.queries is None else OF_A_WORD
-        return Result(form, found, found.captures, _top=top)
+        comparison = compare_texts(model._loaded, texts, one_name(query), options, which, done)
+        form = OF_ROWS if comparison.queries is None else OF_A_WORD
+        return Result(form, comparison, comparison.captures, _top=top)
     other = loaded(against, "against")
     both = compare_models(
         model._loaded, other._loaded, texts[0], options, which, done, pair or "best"

@@ -128,10 +128,10 @@ def patch(
     results = list[Result[Any]]()
     for (ours, word, other), theirs in zip(questions, sources, strict=True):
         how = Patching(part, word, other, positions, pairs)
-        found = patch_text(model._loaded, ours, theirs, options, which, how)
-        runs, line = (found.capture, found.source), len(results) + 1
-        results.append(Result(FORM, found, runs, _top=top, _line=line))
-        check_positions([results[0].record, found])  # before all others are run
+        report = patch_text(model._loaded, ours, theirs, options, which, how)
+        runs, line = (report.capture, report.source), len(results) + 1
+        results.append(Result(FORM, report, runs, _top=top, _line=line))
+        check_positions([results[0].record, report])  # before all others are run
     return results[0] if isinstance(text, str) else mean_result(results)
 
 

@@ -14,15 +14,12 @@ from attnviz.records.rows import ERROR, LAYER, LINE_OR_MEAN, Field, Fields, Json
 
 @dataclass(frozen=True)
 class PatchRow:
-    """An effect of a report, as a row has it; `place`: the position of the source.
-
-    None stands for tokens of which pairs have several.
-    """
+    """An effect of a report; None stands for tokens of which pairs have several."""
 
     line: int | None
     report: PatchReport
     effect: PatchEffect
-    place: int | None
+    source_position: int | None
     token: str | None
     source_token: str | None
 
@@ -66,12 +63,7 @@ PATCHED = Fields[PatchRow](
             lambda row: row.effect.position,
         ),
         Field("token", str | None, "The token there; null: several pairs have several."),
-        Field(
-            "source_position",
-            int | None,
-            "The position of the source that it is taken from.",
-            lambda row: row.place,
-        ),
+        Field("source_position", int | None, "The position of the source that it is taken from."),
         Field("source_token", str | None, "The token there."),
         *MEASURED_TOKENS.within(lambda row: row.report),
         Field(

@@ -108,7 +108,7 @@ def _place_names(report: PatchReport, *, unicode: bool = True) -> dict[int, str]
     for position in report.positions:
         ours, theirs = report.tokens_at(position)
         tokens = [ours] if ours.id == theirs.id else [ours, theirs]
-        name = arrow.join(of[token.index] for of, token in zip(labels, tokens, strict=False))
+        name = arrow.join(own[token.index] for own, token in zip(labels, tokens, strict=False))
         names[position] = name + (more if position in report.varied else "")
     return names
 

@@ -97,10 +97,10 @@ def predict(
     model = loaded(model)
     reading = Reading(top, each, lens, attribute, answer, versus)
     options = model._text_options(bos, special, truncate)
-    found = [predict_text(model._loaded, one, options, reading) for one in texts]
+    predictions = [predict_text(model._loaded, one, options, reading) for one in texts]
     results = [
         Result(form_of(one), one, (one.capture,), _top=top, _line=line)
-        for line, one in enumerate(found, start=1)
+        for line, one in enumerate(predictions, start=1)
     ]
     return results[0] if isinstance(text, str) else mean_result(results)
 

@@ -51,8 +51,8 @@ def render(prediction: Prediction, display: Display, top: int) -> Iterator[Rende
         yield from _asked(prediction.asked, display)
     if prediction.lens:
         yield Text()
-        of = f" in place of {last}" if prediction.fills else ""
-        yield Text(f"prediction{of} if the model ended after each layer", "bold")
+        where = f" in place of {last}" if prediction.fills else ""
+        yield Text(f"prediction{where} if the model ended after each layer", "bold")
         yield from _lens(prediction.lens, display)
     if prediction.attribution is not None:
         yield Text()

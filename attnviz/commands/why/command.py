@@ -112,8 +112,8 @@ def why(
     model = loaded(model)
     named = one_name(query), one_name(key), one_name(versus)
     question = WhyQuestion(head_names(head), *named, group, top, depth, check)
-    found = ask_why(model._loaded, text, question, model._text_options(bos, special, truncate))
-    return Result(CONTRAST, found, (found.capture,), _top=top)
+    contrast = ask_why(model._loaded, text, question, model._text_options(bos, special, truncate))
+    return Result(CONTRAST, contrast, (contrast.capture,), _top=top)
 
 
 @feature()
@@ -142,8 +142,8 @@ def writes(
     model = loaded(model)
     question = WhyQuestion(head_names(head), one_name(query))
     options = model._text_options(bos, special, truncate)
-    found = what_it_writes(model._loaded, text, question, options)
-    return Result(WRITTEN, found, (found.capture,))
+    written = what_it_writes(model._loaded, text, question, options)
+    return Result(WRITTEN, written, (written.capture,))
 
 
 EPILOG = """

@@ -47,12 +47,12 @@ def asked_why(why: Why, names: Sequence[str]) -> str:
     """`L3H2: why “creature” attends to “blue” (0.50) rather than to “fluffy” (0.31)`."""
     row = why.row
     query, key = in_marks(names[why.query]), in_marks(names[why.key])
-    said = f"why {query} attends to {key} ({row.weights[why.key]:.2f})"
+    reason = f"why {query} attends to {key} ({row.weights[why.key]:.2f})"
     if why.versus is None:
         rather = "more than its row expects" if why.full > 0 else "less than its row expects"
     else:
         rather = f"rather than to {in_marks(names[why.versus])} ({row.weights[why.versus]:.2f})"
-    return f"{why.head}: {said} {rather}"
+    return f"{why.head}: {reason} {rather}"
 
 
 def in_marks(name: str) -> str:
@@ -82,12 +82,12 @@ def identity(why: Why, names: Sequence[str]) -> str:
 
 def _beside(why: Why) -> str:
     row = why.row
-    found = {
+    terms = {
         "position bias": row.added.any(),
         "soft cap": (np.abs(row.scores - row.added - row.raw) > 1e-6).any(),
         "sink": row.sink is not None,
     }
-    return ", ".join(name for name, there in found.items() if there)
+    return ", ".join(name for name, there in terms.items() if there)
 
 
 def side_title(why: Why, side: Side, names: Sequence[str]) -> str:
@@ -110,14 +110,14 @@ KEPT = (
 def removed(why: Why, removal: Removal, names: Sequence[str]) -> str:
     """The effect of the removal of a part."""
     side = "query" if removal.side == "query" else "keys"
-    said = (
+    effect = (
         f"without {part_name(removal.part, names)} at the {side}: {removal.predicted:+.3f} by the "
         f"sum, {removal.fixed:+.3f} computed with norms held fixed"
     )
     if removal.free is None or removal.weight is None:
-        return f"{said}; no norm stands before this head's attention that could be recomputed"
+        return f"{effect}; no norm stands before this head's attention that could be recomputed"
     return (
-        f"{said}, {removal.free:+.3f} with norms recomputed (weight "
+        f"{effect}, {removal.free:+.3f} with norms recomputed (weight "
         f"{why.row.weights[why.key]:.2f} to {removal.weight:.2f})"
     )
 
