@@ -11,22 +11,22 @@ from pathlib import Path
 from inside import report
 
 from attnviz.commands.ablate.record import link_named
-from attnviz.commands.ablate.run import Ablating, Targets, ablate_each
+from attnviz.commands.ablate.run import Ablating, ablate_each
 from attnviz.kit.prepare import TextOptions
 from attnviz.models.catalog import Source, load
 
 folder, text, engine, *what = sys.argv[1:]
 model = load(Source(folder, engine=engine))  # type: ignore[arg-type]
 words = Path(text).read_text().split()
-targets, how = Targets(), Ablating()
+how = Ablating()
 if what == ["mlps"]:
-    targets = Targets(mlps="all")
+    how = Ablating(mlps="all")
 elif what:
     how = Ablating(cut=link_named(what[0]))
 
 
 def ablate(n: int) -> None:
-    ablate_each(model, " ".join(words[:n]), TextOptions(), targets, how)
+    ablate_each(model, " ".join(words[:n]), TextOptions(), how)
 
 
 report(ablate, len(words))

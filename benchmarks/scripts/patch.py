@@ -11,7 +11,7 @@ from pathlib import Path
 from inside import report
 
 from attnviz.commands.patch.run import Patching, patch_text
-from attnviz.kit.prepare import HeadOptions, TextOptions
+from attnviz.kit.prepare import TextOptions
 from attnviz.models.catalog import Source, load
 
 folder, text, engine, kind = sys.argv[1:]
@@ -22,7 +22,7 @@ how = Patching(kind, answer="w1", versus="w2")  # type: ignore[arg-type]
 
 def patch(n: int) -> None:
     ours, theirs = " ".join(words[:n]), " ".join(reversed(words[:n]))
-    patch_text(model, ours, theirs, TextOptions(), HeadOptions(), how)
+    patch_text(model, ours, theirs, TextOptions(), how)
 
 
 report(patch, len(words))

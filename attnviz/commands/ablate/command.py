@@ -1,12 +1,13 @@
 """`attnviz ablate`: does a part matter? The model's predictions without it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.ablate.record import link_named
 from attnviz.commands.ablate.rows import BOTH, ONE_BY_ONE, SHOWN, refuse_picture
-from attnviz.commands.ablate.run import Ablating, Targets, ablate_each, ablate_together
+from attnviz.commands.ablate.run import Ablating, ablate_each, ablate_together
 from attnviz.errors import option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
@@ -142,17 +143,22 @@ def ablate(
             what to do instead.
     """
     questions = questions_of(text, answer, versus)
-    link = None if cut is None else link_named(cut, renormalise=renormalise)
+    ablating = Ablating(
+        heads=which_heads(layers, heads),
+        mlps=layer_names("mlps", mlps),
+        layers=layer_names("whole_layers", whole_layers),
+        replacement=replacement,
+        cut=None if cut is None else link_named(cut, renormalise=renormalise),
+    )
     model = loaded(model)
-    options, which = model._text_options(bos, special, truncate), which_heads(layers, heads)
-    targets = Targets(which, layer_names("mlps", mlps), layer_names("whole_layers", whole_layers))
+    options = model._text_options(bos, special, truncate)
     results = list[Result[Any]]()
     for line, (one, word, other) in enumerate(questions, start=1):
-        how = Ablating(replacement, word, other, link)
+        how = replace(ablating, answer=word, versus=other)
         form, record = (
-            (BOTH, ablate_together(model._loaded, one, options, targets, how, top or SHOWN))
+            (BOTH, ablate_together(model._loaded, one, options, how, top or SHOWN))
             if together
-            else (ONE_BY_ONE, ablate_each(model._loaded, one, options, targets, how))
+            else (ONE_BY_ONE, ablate_each(model._loaded, one, options, how))
         )
         results.append(Result(form, record, (record.capture,), _top=top, _line=line))
     return results[0] if isinstance(text, str) else mean_result(results)

@@ -43,47 +43,40 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Targets:
-    """The parts to ablate, as users name them: heads, the MLPs of layers, or whole layers.
+class Ablating:
+    """The parts to ablate, as users name them; how; and what is measured.
 
-    No heads are ablated where only the others are named.
+    `mlps`, `layers`: the MLPs of layers, and whole layers; without `heads` these alone, or, where
+    nothing is named, every head. `cut`: the links to remove, in place of the heads' outputs.
+    Without `answer`, every token that follows is measured; with it, that word after the text, alone
+    or rather than `versus`.
     """
 
     heads: HeadOptions = field(default_factory=HeadOptions)
     mlps: str | None = None
     layers: str | None = None
-
-
-@dataclass(frozen=True)
-class Ablating:
-    """How parts are ablated, and what is measured.
-
-    Without `answer`, every token that follows is measured; with it, that word after the text, alone
-    or rather than `versus`. `cut`: the links to remove, in place of the heads' outputs.
-    """
-
     replacement: Replacement = "zero"
+    cut: LinkNames | None = None
     answer: str | None = None
     versus: str | None = None
-    cut: LinkNames | None = None
 
 
 def ablate_each(
-    model: "LoadedModel", text: str, options: TextOptions, targets: Targets, how: Ablating
+    model: "LoadedModel", text: str, options: TextOptions, how: Ablating
 ) -> AblationReport:
     """Ablate one part at a time."""
     prepared = _prepared(model, text, options, how)
-    parts = _chosen(prepared, targets, how)
+    parts = _chosen(prepared, how)
     report, _ = _report(prepared, options, how, [(part,) for part in parts])
     return report
 
 
 def ablate_together(
-    model: "LoadedModel", text: str, options: TextOptions, targets: Targets, how: Ablating, top: int
+    model: "LoadedModel", text: str, options: TextOptions, how: Ablating, top: int
 ) -> BeforeAfter:
     """Ablate some parts at once."""
     prepared = _prepared(model, text, options, how)
-    parts = tuple(_chosen(prepared, targets, how))
+    parts = tuple(_chosen(prepared, how))
     report, ends = _report(prepared, options, how, [parts])
     before, after = (_next(prepared, top, last) for last in ends)
     return BeforeAfter(report, before, after)
@@ -99,22 +92,22 @@ def _prepared(model: "LoadedModel", text: str, options: TextOptions, how: Ablati
     return prepared
 
 
-def _chosen(prepared: Prepared, targets: Targets, how: Ablating) -> list[Part]:
+def _chosen(prepared: Prepared, how: Ablating) -> list[Part]:
     """The parts that are named; all heads where none is."""
     heads_per_layer = prepared.model.identity.heads_per_layer
     n_layers, others = len(heads_per_layer), list[Part]()
-    if targets.mlps is not None:
-        others += [Part("mlp", layer) for layer in choose_layers(n_layers, targets.mlps, "mlps")]
-    if targets.layers is not None:
-        chosen = choose_layers(n_layers, targets.layers, "whole_layers")
+    if how.mlps is not None:
+        others += [Part("mlp", layer) for layer in choose_layers(n_layers, how.mlps, "mlps")]
+    if how.layers is not None:
+        chosen = choose_layers(n_layers, how.layers, "whole_layers")
         others += [Part("layer", layer) for layer in chosen]
     if others and how.cut is not None:
         raise UsageError(
             "an MLP has no links", f"leave {option('mlps')} and {option('whole_layers')} out"
         )
-    if others and not targets.heads.named:
+    if others and not how.heads.named:
         return others
-    heads = choose_heads(heads_per_layer, targets.heads.layers, targets.heads.heads)
+    heads = choose_heads(heads_per_layer, how.heads.layers, how.heads.heads)
     return [Part("head", head.layer, head.head) for head in heads] + others
 
 

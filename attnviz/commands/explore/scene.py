@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from attnviz.commands.ablate.record import BeforeAfter
-from attnviz.commands.ablate.run import Ablating, Targets, ablate_together
+from attnviz.commands.ablate.run import Ablating, ablate_together
 from attnviz.draw.labels import distinct_labels, fenced
 from attnviz.draw.matrix import Grid, grid_of, shown, strongest
 from attnviz.errors import UsageError
@@ -71,11 +71,9 @@ class Runs:
     def without(self, text: str, head: Head, between: Between) -> BeforeAfter:
         with self._one:
             between()
-            targets = Targets(HeadOptions(heads=str(head)))
+            how = Ablating(HeadOptions(heads=str(head)))
             with watched(lambda _done, _of: between()):
-                return ablate_together(
-                    self.model, text, self.options, targets, Ablating(), CANDIDATES
-                )
+                return ablate_together(self.model, text, self.options, how, CANDIDATES)
 
 
 def _with_layers(empty: Capture, layers: tuple[LayerPattern, ...]) -> Capture:

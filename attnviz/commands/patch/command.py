@@ -1,6 +1,7 @@
 """`attnviz patch`: which parts carry the difference between two texts?"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, TypeAlias
 
@@ -123,12 +124,17 @@ def patch(
         wrong = f"there are {amount(len(questions), 'text')} and {amount(len(sources), 'source')}"
         raise UsageError(wrong, "give one source, or one for each text")
     model = loaded(model)
-    options, which = model._text_options(bos, special, truncate), which_heads(layers, heads)
-    positions, pairs = token_names("queries", query), words("align", align)
+    options = model._text_options(bos, special, truncate)
+    patching = Patching(
+        kind=part,
+        heads=which_heads(layers, heads),
+        queries=token_names("queries", query),
+        align=words("align", align),
+    )
     results = list[Result[Any]]()
     for (ours, word, other), theirs in zip(questions, sources, strict=True):
-        how = Patching(part, word, other, positions, pairs)
-        report = patch_text(model._loaded, ours, theirs, options, which, how)
+        how = replace(patching, answer=word, versus=other)
+        report = patch_text(model._loaded, ours, theirs, options, how)
         runs, line = (report.capture, report.source), len(results) + 1
         results.append(Result(FORM, report, runs, _top=top, _line=line))
         check_positions([results[0].record, report])  # before all others are run

@@ -4,7 +4,7 @@ two texts ─► tokens, aligned ─► a run for each site and position ─► 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from attnviz.commands.patch.record import PatchReport, effect_of
@@ -38,12 +38,13 @@ SAME = 1e-4
 class Patching:
     """The sites and positions to patch, and what is measured.
 
-    `answer`, `versus`: words; by default the likeliest token after the source and the likeliest
-    after the text. `queries`: names of the positions to patch; none: all. `align`: words that
-    correspond, as in `blue=red`.
+    `heads`: which heads, or of other sites which layers. `queries`: names of the positions to
+    patch; none: all. `align`: words that correspond, as in `blue=red`. `answer`, `versus`: words;
+    by default the likeliest token after the source and the likeliest after the text.
     """
 
     kind: SiteKind = "head"
+    heads: HeadOptions = field(default_factory=HeadOptions)
     answer: str | None = None
     versus: str | None = None
     queries: Sequence[str] = ()
@@ -51,12 +52,7 @@ class Patching:
 
 
 def patch_text(
-    model: "LoadedModel",
-    text: str,
-    source: str,
-    options: TextOptions,
-    heads: HeadOptions,
-    how: Patching,
+    model: "LoadedModel", text: str, source: str, options: TextOptions, how: Patching
 ) -> PatchReport:
     """Run a text once for each site, with the vectors that the site has in the source.
 
@@ -68,7 +64,7 @@ def patch_text(
         raise InputError("the source is the text itself", "give another one")
     places = aligned(ours.empty, theirs.empty, how.align)
     positions = _positions(ours, how, places)
-    edits = _edits(model, heads, how.kind, positions)
+    edits = _edits(model, how, positions)
     check_memory(theirs, len({edit.site._replace(head=None) for edit in edits}))
     question, before, ends = _measured(ours, theirs, options, how)
     outcomes = intervene(
@@ -129,16 +125,14 @@ def _measured(
     return question.likely(last[0]), before, ends
 
 
-def _edits(
-    model: "LoadedModel", heads: HeadOptions, kind: SiteKind, positions: tuple[int, ...]
-) -> list[Edit]:
+def _edits(model: "LoadedModel", how: Patching, positions: tuple[int, ...]) -> list[Edit]:
     """The change of each run: a head at all positions, or a layer at one."""
-    heads_per_layer = model.identity.heads_per_layer
-    if kind == "head":
+    heads_per_layer, heads = model.identity.heads_per_layer, how.heads
+    if how.kind == "head":
         chosen = choose_heads(heads_per_layer, heads.layers, heads.heads)
         return [Edit(Site("head", each.layer, each.head), "source", positions) for each in chosen]
     layers = choose_layers(len(heads_per_layer), heads.layers or "all", "layers")
-    sites = [Site(kind, n) for n in layers if kind != "attention" or heads_per_layer[n]]
+    sites = [Site(how.kind, n) for n in layers if how.kind != "attention" or heads_per_layer[n]]
     return [Edit(site, "source", (position,)) for site in sites for position in positions]
 
 

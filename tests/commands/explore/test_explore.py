@@ -19,7 +19,7 @@ from textual.widgets import TextArea
 from textual.worker import WorkerCancelled
 
 from attnviz.commands.ablate.record import BeforeAfter
-from attnviz.commands.ablate.run import Ablating, Targets, ablate_together
+from attnviz.commands.ablate.run import Ablating, ablate_together
 from attnviz.commands.explore.app import HELP, ExploreApp, Overlay
 from attnviz.commands.explore.pattern import GaveWay
 from attnviz.commands.explore.scene import Opened, Runs, SoFar, scene_of
@@ -311,7 +311,7 @@ def test_a_toggle_that_cannot_be_is_said_and_stays_off() -> None:
 
 def test_a_shows_what_the_model_says_without_the_head(opened: Opened, model: LoadedModel) -> None:
     chosen = HeadOptions(heads=NAMED["adjectives"])
-    expected = ablate_together(model, TEXT, TextOptions(), Targets(chosen), Ablating(), 8)
+    expected = ablate_together(model, TEXT, TextOptions(), Ablating(chosen), 8)
 
     async def does(there: Visit) -> None:
         await there.press("a")
