@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from attnviz.errors import UsageError, option
-from attnviz.kit.prepare import Prepared, TextOptions, encode
+from attnviz.kit.prepare import Prepared, encode
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.predict import (
     Candidate,
@@ -19,15 +19,10 @@ from attnviz.records.predict import (
 )
 
 
-def question_of(
-    prepared: Prepared, options: TextOptions, answer: str | None, versus: str | None
-) -> Question | None:
+def question_of(prepared: Prepared, answer: str | None, versus: str | None) -> Question | None:
     """The answer, and the token that it is told from; None where none is asked for.
 
-    Args:
-        prepared: the text.
-        options: how it became tokens.
-        answer, versus: words, with a space before them or without.
+    `answer`, `versus`: words, with a space before them or without.
 
     Raises:
         UsageError: one is not a token here, both are the same, or there is a `versus` alone.
@@ -38,10 +33,10 @@ def question_of(
                 f"{option('versus')} is for an {option('answer')}", f"add {option('answer')}"
             )
         return None
-    first = candidate_after(prepared, options, answer, "answer")
+    first = candidate_after(prepared, answer, "answer")
     if versus is None:
         return Question(first)
-    other = candidate_after(prepared, options, versus, "versus")
+    other = candidate_after(prepared, versus, "versus")
     if other.id == first.id:
         raise UsageError(
             f"{option('versus', repr(versus))} begins with the same token as "
@@ -51,25 +46,19 @@ def question_of(
     return Question(first, other)
 
 
-def candidate_after(
-    prepared: Prepared, options: TextOptions, word: str, parameter: str
-) -> Candidate:
+def candidate_after(prepared: Prepared, word: str, parameter: str) -> Candidate:
     """The token that a word is where it follows the text; of several tokens the first.
 
-    Args:
-        prepared: the text.
-        options: how it became tokens.
-        word: with a space before it or without.
-        parameter: that holds the word, for messages.
+    `parameter`: the one that holds the word, for messages.
 
     Raises:
         UsageError: it is no token.
     """
     text, tokenizer = prepared.empty.text, prepared.model.tokenizer
-    before = [token.id for token in encode(tokenizer, text, options)]
+    before = [token.id for token in encode(tokenizer, text, prepared.options)]
     continuations = []
     for space in (" ", ""):
-        ids = [token.id for token in encode(tokenizer, text + space + word, options)]
+        ids = [token.id for token in encode(tokenizer, text + space + word, prepared.options)]
         if ids[: len(before)] == before and len(ids) > len(before):
             continuations.append(ids[len(before) :])
     if not continuations:

@@ -157,6 +157,7 @@ class Prepared:
     empty: Capture
     """The capture to be, without any pattern."""
     budget: "Budget"
+    options: TextOptions
 
     @property
     def ids(self) -> list[int]:
@@ -216,7 +217,7 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
         encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate
     )
     written, target = target_of(model, tokens, options.target)
-    prepared = _prepared(model, text, tokens, written, target, options.max_memory)
+    prepared = _prepared(model, text, tokens, written, target, options)
     empty = replace(prepared.empty, left_out=left_out, loss=loss_of(model, tokens))
     return replace(prepared, empty=empty)
 
@@ -225,7 +226,7 @@ def prepare_tokens(
     model: "LoadedModel", tokens: tuple[Token, ...], options: TextOptions
 ) -> Prepared:
     """Make tokens that no text spells fit for a model that has one sequence."""
-    return _prepared(model, "", tokens, "", (), options.max_memory)
+    return _prepared(model, "", tokens, "", (), options)
 
 
 def _prepared(
@@ -234,12 +235,12 @@ def _prepared(
     source: tuple[Token, ...],
     written: str,
     target: tuple[Token, ...],
-    max_memory: int | None,
+    options: TextOptions,
 ) -> Prepared:
     queries, keys = rows_and_columns(model.kind, source, target)
     empty = empty_capture(model, text, source, queries, keys, written)
-    budget = Budget(model, (len(queries), len(keys)), max_memory)
-    return Prepared(model, source, target, empty, budget)
+    budget = Budget(model, (len(queries), len(keys)), options.max_memory)
+    return Prepared(model, source, target, empty, budget, options)
 
 
 def empty_capture(

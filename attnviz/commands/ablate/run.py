@@ -67,7 +67,7 @@ def ablate_each(
     """Ablate one part at a time."""
     prepared = _prepared(model, text, options, how)
     parts = _chosen(prepared, how)
-    report, _ = _report(prepared, options, how, [(part,) for part in parts])
+    report, _ = _report(prepared, how, [(part,) for part in parts])
     return report
 
 
@@ -77,7 +77,7 @@ def ablate_together(
     """Ablate some parts at once."""
     prepared = _prepared(model, text, options, how)
     parts = tuple(_chosen(prepared, how))
-    report, ends = _report(prepared, options, how, [parts])
+    report, ends = _report(prepared, how, [parts])
     before, after = (_next(prepared, top, last) for last in ends)
     return BeforeAfter(report, before, after)
 
@@ -112,17 +112,14 @@ def _chosen(prepared: Prepared, how: Ablating) -> list[Part]:
 
 
 def _report(
-    prepared: Prepared,
-    options: TextOptions,
-    how: Ablating,
-    ablations: Sequence[tuple[Part, ...]],
+    prepared: Prepared, how: Ablating, ablations: Sequence[tuple[Part, ...]]
 ) -> tuple[AblationReport, list[FloatArray]]:
     """Run the text as it is, then once for each ablation, and compare.
 
     Returns:
         the report, and the logits (V) after the text: as it is, and after the first ablation.
     """
-    question = question_of(prepared, options, how.answer, how.versus)
+    question = question_of(prepared, how.answer, how.versus)
     links = _links(prepared, how.cut) if how.cut else ()
     ends = dict[int, FloatArray]()
 

@@ -66,7 +66,7 @@ def patch_text(
     positions = _positions(ours, how, places)
     edits = _edits(model, how, positions)
     check_memory(theirs, len({edit.site._replace(head=None) for edit in edits}))
-    question, before, ends = _measured(ours, theirs, options, how)
+    question, before, ends = _measured(ours, theirs, how)
     outcomes = intervene(
         ours,
         [(edit,) for edit in edits],
@@ -102,12 +102,10 @@ def _positions(prepared: Prepared, how: Patching, places: Sequence[int | None]) 
     return positions
 
 
-def _measured(
-    ours: Prepared, theirs: Prepared, options: TextOptions, how: Patching
-) -> tuple[Question, Outcome, Outcome]:
+def _measured(ours: Prepared, theirs: Prepared, how: Patching) -> tuple[Question, Outcome, Outcome]:
     """What is measured, and the predictions of it after the text and after the source."""
     last = [intervene(each, [()], lambda run: run.last)[0] for each in (ours, theirs)]
-    question = question_of(ours, options, how.answer, how.versus)
+    question = question_of(ours, how.answer, how.versus)
     if question is None:  # the likeliest token after the source, and after the text
         here, there = (int(logits.argmax()) for logits in last)
         if here == there:

@@ -62,7 +62,7 @@ def predict_text(
     every, through = (keep_next_tokens(prepared, reading.top, follow=not fills) for _ in range(2))
     question, end = None, list[FloatArray]()
     if reading.answer is not None:
-        question = question_of(prepared, options, reading.answer, reading.versus)
+        question = question_of(prepared, reading.answer, reading.versus)
 
     def consume(rows: LogitRows) -> None:
         every(rows)
@@ -80,7 +80,7 @@ def predict_text(
         lens=through.next_tokens,
         evidence=_evidence(prepared, positions[-1]),
         attribution=(
-            _attribution(prepared, options, reading.versus, question, last.candidates[0])
+            _attribution(prepared, reading.versus, question, last.candidates[0])
             if reading.attribute
             else None
         ),
@@ -127,15 +127,11 @@ def _answered(question: Question, last: FloatArray) -> PredictedAnswer:
 
 
 def _attribution(
-    prepared: Prepared,
-    options: TextOptions,
-    other: str | None,
-    question: Question | None,
-    likeliest: Candidate,
+    prepared: Prepared, other: str | None, question: Question | None, likeliest: Candidate
 ) -> Attribution:
     """The answer's logit, or the likeliest token's (beside the `other`), as a sum over parts."""
     if question is None and other is not None:
-        versus = candidate_after(prepared, options, other, "versus")
+        versus = candidate_after(prepared, other, "versus")
         if versus.id == likeliest.id:
             raise UsageError(
                 f"{option('versus', repr(other))} is the likeliest token itself",
