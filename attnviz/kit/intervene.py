@@ -1,4 +1,4 @@
-"""The tokens that are measured after a text."""
+"""Runs with interventions, and the tokens that are measured after a text."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

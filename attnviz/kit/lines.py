@@ -54,7 +54,7 @@ def run_texts(
     text: TextIn,
     load: Callable[[], "Loaded"],
     *,
-    refusal: str,
+    refusal: str = "a saved capture cannot be run again",
     doing: str | None = None,
     canvas: g.Canvas | None = None,
     lines: bool | None = None,

@@ -219,7 +219,6 @@ def command_line(
         to,
         text,
         partial(model_of, session, model, run),
-        refusal="a saved capture cannot be run again",
         doing="ablating",
         canvas=canvas,
         lines=lines,

@@ -46,9 +46,9 @@ from attnviz.draw.picture.paint import (
     signed_scale,
 )
 from attnviz.draw.terminal import heatmap as terminal_heatmap
-from attnviz.draw.terminal.colors import cell_style, cut, folded
+from attnviz.draw.terminal.colors import cell_style, folded
 from attnviz.draw.terminal.grid import head_grid
-from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.terminal.listing import Column, fitting, listing
 from attnviz.draw.titles import caption, facts, transform_title
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
@@ -181,16 +181,14 @@ def _sights(
 ) -> Iterator[Text]:
     margin = len(f"{each.head}  0.00  ")
     for n, (sight, names) in enumerate(zip(each.sights, labels, strict=True)):
-        line = Text(no_wrap=True, overflow="crop")
-        line.append(f"{each.head}  {each.difference:.2f}  " if n == 0 else " " * margin)
+        line = Text(f"{each.head}  {each.difference:.2f}  " if n == 0 else " " * margin)
         line.append(f"{n + 1}  ", "dim")
-        for rank, (key, weight) in enumerate(sight.links):
-            label = cut(names[key], LABEL, unicode=display.unicode)
-            link = f"{', ' if rank else ''}{fenced(label)} {weight:.2f}"
-            if rank and (weight < 0.005 or line.cell_len + len(link) > display.width):
-                break
-            line.append(link)
-        yield line
+        items = (
+            (names[key], f"{weight:.2f}")
+            for rank, (key, weight) in enumerate(sight.links)
+            if rank == 0 or weight >= 0.005
+        )
+        yield fitting(line, items, LABEL, display)
 
 
 def render_models(

@@ -197,7 +197,6 @@ def command_line(
         to,
         text,
         partial(model_of, session, model, run),
-        refusal="a saved capture cannot be run again",
         doing="patching",
         canvas=canvas,
         pairs=pairs,

@@ -10,7 +10,7 @@ from attnviz.console import Display
 from attnviz.draw.effects import difference, named, strongest_parts, what_is_measured
 from attnviz.draw.labels import distinct_labels, fenced, name_of
 from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, widest
-from attnviz.draw.terminal.listing import Column, listing, named_bars
+from attnviz.draw.terminal.listing import Column, fitting, listing, named_bars
 from attnviz.draw.titles import amount, bar_of, facts, probability
 from attnviz.errors import readable
 from attnviz.records.metrics import Estimate
@@ -144,15 +144,11 @@ def _each(every: Sequence[NextTokens], labels: Sequence[str], display: Display) 
 def _lens(every: Sequence[NextTokens], display: Display) -> Iterator[Text]:
     for next_tokens in every:
         name = "whole model" if next_tokens.layer is None else f"L{next_tokens.layer}"
-        line = Text(pad(name, len("whole model")) + "  ", no_wrap=True, overflow="crop")
-        for rank, candidate in enumerate(next_tokens.candidates[:5]):
-            label = cut(candidate.quoted, display.width // 3, unicode=display.unicode)
-            number = probability(candidate.probability)
-            more = Text(f"{'  ' if rank else ''}{fenced(label)} {number}")
-            if rank and line.cell_len + more.cell_len > display.width:
-                break
-            line.append_text(more)
-        yield line
+        line = Text(pad(name, len("whole model")) + "  ")
+        items = (
+            (each.quoted, probability(each.probability)) for each in next_tokens.candidates[:5]
+        )
+        yield fitting(line, items, display.width // 3, display, gap="  ")
 
 
 def _attribution(
@@ -171,11 +167,7 @@ def _evidence(
     evidence: Sequence[LastLink], labels: Sequence[str], display: Display
 ) -> Iterator[Text]:
     for layer, links in groupby(evidence, key=lambda link: link.head.layer):
-        line = Text(f"L{layer}  ", no_wrap=True, overflow="crop")
-        for rank, link in enumerate(links):
-            label = cut(name_of(labels[link.key]), display.width // 3, unicode=display.unicode)
-            more = f"{', ' if rank else ''}{fenced(label)} {link.weight:.2f} (H{link.head.head})"
-            if rank and line.cell_len + len(more) > display.width:
-                break
-            line.append(more)
-        yield line
+        items = (
+            (name_of(labels[link.key]), f"{link.weight:.2f} (H{link.head.head})") for link in links
+        )
+        yield fitting(Text(f"L{layer}  "), items, display.width // 3, display)

@@ -202,7 +202,6 @@ def command_line(
         to,
         text,
         partial(model_of, session, model, run, kind),
-        refusal="a saved capture cannot be run again",
         canvas=canvas,
     )
 

@@ -1,13 +1,14 @@
 """Records as a table; where it does not fit, one below the other, with nothing cut."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.draw.terminal.colors import folded, pad, widest
+from attnviz.draw.labels import fenced
+from attnviz.draw.terminal.colors import cut, folded, pad, widest
 from attnviz.draw.titles import bar_of
 
 BAR = 16  # cells at most
@@ -78,6 +79,23 @@ def _stacked(
                 said = Text(f"{column.name}: " if column.name else "").append(value, column.style)
                 for line in folded(said, width - INDENT):
                     yield Text(" " * INDENT, no_wrap=True, overflow="crop").append_text(line)
+
+
+def fitting(
+    line: Text, items: Iterable[tuple[str, str]], longest: int, display: Display, gap: str = ", "
+) -> Text:
+    """The line, and after it as many names with their numbers as fit, at least the first.
+
+    `longest`: the cells that a name may have.
+    """
+    for n, (name, number) in enumerate(items):
+        label = fenced(cut(name, longest, unicode=display.unicode))
+        item = Text(f"{gap if n else ''}{label} {number}")
+        if n and line.cell_len + item.cell_len > display.width:
+            break
+        line.append_text(item)
+    line.no_wrap, line.overflow = True, "crop"
+    return line
 
 
 def footnotes(notes: Sequence[str], width: int) -> Iterator[Text]:

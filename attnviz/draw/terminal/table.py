@@ -19,7 +19,7 @@ from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels, fenced, names_of
 from attnviz.draw.terminal.around import closing, heading, map_heading
 from attnviz.draw.terminal.colors import bar_style, cut, pad, widest
-from attnviz.draw.terminal.listing import footnotes
+from attnviz.draw.terminal.listing import fitting, footnotes
 from attnviz.draw.titles import bar_of
 from attnviz.errors import Speller
 from attnviz.records.exhibit import Exhibit, Map, links_of, row_totals
@@ -310,17 +310,12 @@ def _written(exhibit: Exhibit, lines: list[LinkLine], display: Display) -> Itera
     heads = widest([line.head for line in lines])
     names = min(longest, widest([queries[line.query] for line in lines]))
     for line in lines:
-        written = Text(pad(line.head, heads) + "  ", no_wrap=True, overflow="crop")
+        written = Text(pad(line.head, heads) + "  ")
         query = fenced(cut(queries[line.query], names, unicode=unicode))
         written.append(pad(query, names, right=True), "bold")
         written.append(" → " if unicode else " > ", "dim")
-        for rank, (key, weight) in enumerate(line.keys):
-            label = fenced(cut(keys[key], longest, unicode=unicode))
-            more = Text(f"{', ' if rank else ''}{label} {weight:.2f}")
-            if rank and written.cell_len + more.cell_len > display.width:
-                break
-            written.append_text(more)
-        yield written
+        items = ((keys[key], f"{weight:.2f}") for key, weight in line.keys)
+        yield fitting(written, items, longest, display)
 
 
 def _others(others: int, exhibit: Exhibit, speller: Speller) -> str:
