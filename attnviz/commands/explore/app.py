@@ -146,7 +146,7 @@ class ExploreApp(App[None]):
 
     def on_input_submitted(self) -> None:
         """End the search."""
-        self._find.close()
+        self._find.display = False
         self._panes.focus_text()
 
     def action_switch_heads(self) -> None:
@@ -196,13 +196,11 @@ class ExploreApp(App[None]):
         work: Callable[[], R],
         then: Callable[[R], object],
         failed: Callable[[AttnvizError], object] | None = None,
-        *,
-        exclusive: bool = True,
     ) -> None:
         """Work in a thread, then use its result in the app's own, unless it was cancelled.
 
-        `doing` is what the user reads meanwhile; `failed` takes an error, which is told by default;
-        `exclusive` cancels older threads of the group.
+        A newer thread of a group cancels the older one, but for files. `doing` is what the user
+        reads meanwhile; `failed` takes an error, whose sentence is shown by default.
         """
 
         def run() -> None:
@@ -216,6 +214,7 @@ class ExploreApp(App[None]):
             if not get_current_worker().is_cancelled:
                 self.call_later(use)
 
+        exclusive = group != SAVE
         self.run_worker(run, group=group, description=doing, thread=True, exclusive=exclusive)
 
     async def action_quit(self) -> None:
@@ -259,7 +258,7 @@ class ExploreApp(App[None]):
 
     def action_leave_edit(self) -> None:
         """Leave the search, or show the words of the text."""
-        if self._find.is_open:
+        if self._find.display:
             self.on_input_submitted()
         elif self._panes.editing:
             self._panes.read()
@@ -430,7 +429,7 @@ class ExploreApp(App[None]):
             return note + more
 
         tell = partial(self.notify, timeout=3, markup=False)
-        self._off_thread(SAVE, doing, save, tell, exclusive=False)
+        self._off_thread(SAVE, doing, save, tell)
 
 
 def names_of(toggles: Transforms) -> list[str]:

@@ -407,21 +407,15 @@ class Find(Input):
     def __init__(self) -> None:
         super().__init__(id="find", placeholder="a token, an index, or /a pattern/")
         self.border_title = Content("find")
+        self.display = False
         self._places: tuple[int, ...] = ()
         self._of_keys = False
 
     def open(self) -> None:
         self.value = ""
         self.border_subtitle = ""
-        self.add_class("open")
+        self.display = True
         self.focus()
-
-    def close(self) -> None:
-        self.remove_class("open")
-
-    @property
-    def is_open(self) -> bool:
-        return self.has_class("open")
 
     def forget(self) -> None:
         """Forget the matches, because positions have changed."""

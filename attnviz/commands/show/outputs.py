@@ -170,13 +170,19 @@ def _links_of_table(request: OutputRequest) -> Needs:
     return Needs(links=MOST_SHOWN) if plain else _links(request)
 
 
+def _blocks(most_cells: Callable[..., int], drawn: object) -> Needs:
+    """The strongest weight of each block, for as many as have cells where it is `drawn`."""
+    return Needs(
+        cells=lambda heads, tokens: most_cells(
+            [HeadPlace(*head) for head in heads], max(tokens), drawn
+        )
+    )
+
+
 def _blocks_of_grid(request: OutputRequest) -> Needs:
     from attnviz.draw.terminal.grid import most_cells
 
-    def most(heads: Sequence[Head], tokens: tuple[int, int]) -> int:
-        return most_cells([HeadPlace(*head) for head in heads], max(tokens), request.display)
-
-    return Needs(cells=most)
+    return _blocks(most_cells, request.display)
 
 
 def _blocks_of_picture(request: OutputRequest) -> Needs:
@@ -184,13 +190,7 @@ def _blocks_of_picture(request: OutputRequest) -> Needs:
     from attnviz.draw.picture.paint import options_of
 
     options = options_of(request.look, request.look.orient)
-    if options.color_scale == "row":
-        return Needs()
-
-    def most(heads: Sequence[Head], tokens: tuple[int, int]) -> int:
-        return most_cells([HeadPlace(*head) for head in heads], max(tokens), options)
-
-    return Needs(cells=most)
+    return Needs() if options.color_scale == "row" else _blocks(most_cells, options)
 
 
 def switches(transforms: Transforms) -> Transforms:
