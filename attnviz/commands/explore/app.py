@@ -30,8 +30,8 @@ from textual.worker import Worker, WorkerFailed, get_current_worker
 
 from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.commands.ablate.shown import render_together
-from attnviz.commands.explore.pane import Find, Go
-from attnviz.commands.explore.pattern import GaveWay, Panes, give_way
+from attnviz.commands.explore.pane import Find, GaveWay, Go, give_way
+from attnviz.commands.explore.pattern import Panes
 from attnviz.commands.explore.scene import Opened, Scene, SoFar, scene_of
 from attnviz.commands.show.page import Start, page_of
 from attnviz.commands.show.run import pieces_of

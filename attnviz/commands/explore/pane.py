@@ -3,7 +3,7 @@
 Lines are made when they come into sight.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -19,6 +19,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
+from textual.worker import get_current_worker
 
 from attnviz.commands.explore.scene import Scene, Slot, matches_of
 from attnviz.console import Display
@@ -37,6 +38,16 @@ class Go(Message):
     """
 
     to: Callable[[Scene], Scene]
+
+
+class GaveWay(Exception):
+    """A thread stopped because its result is no longer wanted."""
+
+
+def give_way() -> None:
+    """Raise GaveWay in a thread of Textual's that was cancelled."""
+    if get_current_worker().is_cancelled:
+        raise GaveWay
 
 
 class ScenePane(ScrollView, can_focus=True):
@@ -126,9 +137,9 @@ class ScenePane(ScrollView, can_focus=True):
         raise NotImplementedError
 
     def render_line(self, y: int) -> Strip:
-        if self.scene is None:
-            return Strip.blank(self.room.width, self.rich_style)
-        return self.strip(self.line(self.scene, y + self.scroll_offset.y), self.scroll_offset.x)
+        y += self.scroll_offset.y
+        scene = self.scene if y < self.virtual_size.height else None
+        return self.strip(self.line(scene, y) if scene else Text(), self.scroll_offset.x)
 
     def strip(self, text: Text, x: int = 0) -> Strip:
         """The visible part of a line, from column `x` on."""
@@ -170,12 +181,9 @@ class HeadsPane(ScenePane):
         return region.union(Region(0, 0, 1, 1)) if row < self.room.height - 1 else region
 
     def line(self, scene: Scene, y: int) -> Text:
-        text = Text(no_wrap=True)
+        text, row = Text(no_wrap=True), y - 1
         if y == 0:
             return text.append(self._names(scene), Style(dim=True))
-        row = y - 1
-        if row >= len(scene.grid.layers):
-            return text
         chosen = scene.slot[1] if scene.slot[0] == row else None
         style = Style(bold=chosen is not None, dim=chosen is None)
         text.append(pad(layer_name(scene.grid.layers[row]), self._label), style)
@@ -279,8 +287,6 @@ class LinksPane(ScenePane):
         return keys.index(scene.key) if scene.key in keys else 0
 
     def line(self, scene: Scene, y: int) -> Text:
-        if y >= len(self._lines):
-            return Text()
         row, display = self._lines[y], self.display_here
         if row.key is None and row.query is None:
             return Text(fenced(cut(row.written, display.width)), Style(dim=True), no_wrap=True)
@@ -329,8 +335,7 @@ class WordsPane(ScenePane):
     stands above the source."""
 
     def lay_out(self, scene: Scene) -> Size:
-        self._lines: list[Text] = []
-        self._places: list[list[_Place]] = []
+        self._lines: list[tuple[Text, Sequence[_Place]]] = []
         same = scene.capture.one_sequence
         if not same:
             self._lay_out_target(scene)
@@ -340,9 +345,7 @@ class WordsPane(ScenePane):
                 if piece.keys:
                     end = start + cell_len(piece.written)
                     places.append(_Place(start, end, piece.keys if same else (), piece.keys))
-            for shown in line.shown:
-                self._lines.append(shown)
-                self._places.append(places)
+            self._lines += [(shown, places) for shown in line.shown]
         return Size(self.room.width, len(self._lines))
 
     def _lay_out_target(self, scene: Scene) -> None:
@@ -350,29 +353,27 @@ class WordsPane(ScenePane):
         for query in scene.exhibit.queries:
             label = fenced(cut(scene.capture.query_tokens[query].label, self.room.width))
             if line.cell_len and line.cell_len + cell_len(label) > self.room.width:
-                self._lines.append(line)
-                self._places.append(places)
+                self._lines.append((line, places))
                 line, places = Text(no_wrap=True), []
             start = line.cell_len
             chosen = query == scene.query
             line.append(label, Style(bold=chosen, underline=chosen, italic=True)).append(" ")
             places.append(_Place(start, start + cell_len(label), (query,)))
-        self._lines.append(line)
-        self._places.append(places)
+        self._lines.append((line, places))
 
     def title_of(self, scene: Scene) -> str:
         order = "" if scene.capture.one_sequence else " · written above, read below"
         return facts(scene.capture) + order
 
     def place_of(self, scene: Scene) -> Region:
-        for y, places in enumerate(self._places):
+        for y, (_, places) in enumerate(self._lines):
             for place in places:
                 if scene.query in place.queries:
                     return Region(place.start, y, max(1, place.end - place.start), 1)
         return Region(0, 0, 1, 1)
 
     def line(self, scene: Scene, y: int) -> Text:
-        return self._lines[y] if y < len(self._lines) else Text()
+        return self._lines[y][0]
 
     def step(self, scene: Scene, down: int, across: int) -> Scene:
         queries = scene.exhibit.queries
@@ -381,18 +382,18 @@ class WordsPane(ScenePane):
             return scene.at(queries[at]) if 0 <= at < len(queries) else scene
         here = self.place_of(scene)
         y = here.y + down
-        while 0 <= y < len(self._places):
-            there = [place for place in self._places[y] if place.queries]
-            others = [place for place in there if scene.query not in place.queries]
+        while 0 <= y < len(self._lines):
+            places = self._lines[y][1]
+            others = [each for each in places if each.queries and scene.query not in each.queries]
             # without colour, the numbers below a line belong to it
-            if others and self._places[y] is not self._places[here.y]:
+            if others and places is not self._lines[here.y][1]:
                 near = min(others, key=lambda place: abs(place.start - here.x))
                 return scene.at(near.queries[-1])
             y += down
         return scene
 
     def pointed(self, scene: Scene, x: int, y: int) -> Scene:
-        places = self._places[y] if y < len(self._places) else []
+        places = self._lines[y][1] if y < len(self._lines) else []
         place = next((place for place in places if place.start <= x < place.end), None)
         if place is None:
             return scene

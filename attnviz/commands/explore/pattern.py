@@ -15,9 +15,16 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import ContentSwitcher, TextArea
-from textual.worker import get_current_worker
 
-from attnviz.commands.explore.pane import HeadsPane, LinksPane, ScenePane, WordsPane, edge_of
+from attnviz.commands.explore.pane import (
+    GaveWay,
+    HeadsPane,
+    LinksPane,
+    ScenePane,
+    WordsPane,
+    edge_of,
+    give_way,
+)
 from attnviz.commands.explore.scene import Scene, Slot
 from attnviz.console import Display
 from attnviz.draw.headlines import map_titles
@@ -30,17 +37,6 @@ from attnviz.draw.terminal.heatmap import NUMBER_CELLS, TALLEST_LABEL, cell_of, 
 from attnviz.records.apply import Between, each, go_on
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit
-
-
-class GaveWay(Exception):
-    """A thread stopped because its result is no longer wanted."""
-
-
-def give_way() -> None:
-    """Raise GaveWay in a thread of Textual's that was cancelled."""
-    if get_current_worker().is_cancelled:
-        raise GaveWay
-
 
 # The pattern: a row for each query, a column for each key.
 
@@ -245,10 +241,8 @@ class MiniaturesPane(HeadsPane):
 
     def line(self, scene: Scene, y: int) -> Text:
         if self._lacking:
-            return self._lacking[y] if y < len(self._lacking) else Text()
+            return self._lacking[y]
         row, inner = divmod(y, self._high + 1)
-        if row >= len(scene.grid.layers):
-            return Text()
         chosen = scene.slot[1] if scene.slot[0] == row else None
         style = Style(bold=chosen is not None, dim=chosen is None)
         text = Text(no_wrap=True)

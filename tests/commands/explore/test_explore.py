@@ -21,7 +21,7 @@ from textual.worker import WorkerCancelled
 from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.commands.ablate.run import Ablating, ablate_together
 from attnviz.commands.explore.app import HELP, ExploreApp, Overlay
-from attnviz.commands.explore.pattern import GaveWay
+from attnviz.commands.explore.pane import GaveWay
 from attnviz.commands.explore.scene import Opened, Runs, SoFar, scene_of
 from attnviz.console import Display
 from attnviz.errors import InputError

@@ -11,7 +11,7 @@ import pytest
 from textual.worker import WorkerCancelled
 
 from attnviz.commands.ablate.record import BeforeAfter
-from attnviz.commands.explore.pattern import GaveWay
+from attnviz.commands.explore.pane import GaveWay
 from attnviz.commands.explore.scene import Opened, Runs, SoFar, scene_of
 from attnviz.errors import ModelError
 from attnviz.kit.prepare import TextOptions, load_model
