@@ -337,10 +337,8 @@ class Panes(Vertical):
         self._words, self.editor = WordsPane("words", display), TextArea(text, id="editor")
         self._scene: Scene | None = None
         self._text = ContentSwitcher(self._words, self.editor, initial="words", id="text")
-        self._list, self._miniatures = (
-            HeadsPane("heads", display),
-            MiniaturesPane("miniatures", display),
-        )
+        self._list = HeadsPane("heads", display)
+        self._miniatures = MiniaturesPane("miniatures", display)
         self._heads = ContentSwitcher(self._list, self._miniatures, initial="heads", id="switcher")
         self._links = LinksPane("links", display)
         self._pattern = PatternPane("pattern", display)
@@ -359,29 +357,26 @@ class Panes(Vertical):
 
     def show(self, scene: Scene | None) -> None:
         self._scene = scene
-        self._make_room()
-        for pane in (self._words, self._heads_shown, self._links, self._pattern):
+        self.on_resize()
+        heads = self._miniatures if self._grid else self._list
+        for pane in (self._words, heads, self._links, self._pattern):
             pane.show(scene)
         self._pattern.border_subtitle = Content(scene.reading if scene else "")
 
     @property
-    def _heads_shown(self) -> HeadsPane:
-        return self._miniatures if self._heads.current == "miniatures" else self._list
+    def _grid(self) -> bool:
+        return self._heads.current == "miniatures"
 
     def switch_heads(self) -> None:
-        listed = self._heads_shown is self._list
-        self._heads.current = "miniatures" if listed else "heads"
+        self._heads.current = "heads" if self._grid else "miniatures"
         self.show(self._scene)
 
     def on_resize(self) -> None:
-        self._make_room()
-
-    def _make_room(self) -> None:
-        scene, miniatures = self._scene, self._miniatures
-        on = scene is not None and self._heads_shown is miniatures
-        self.set_class(on, "-miniatures")
+        """Give the heads the room that they need."""
+        scene = self._scene if self._grid else None
+        self.set_class(scene is not None, "-miniatures")
         width, wider = (self.size.width * share // 100 for share in (45, 62))  # as in app.tcss
-        widen = scene is not None and on and miniatures.wants(scene, width, wider)
+        widen = scene is not None and self._miniatures.wants(scene, width, wider)
         self.set_class(widen, "-wider")
 
     @property
