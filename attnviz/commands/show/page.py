@@ -98,11 +98,6 @@ def _facts(
 ) -> Mapping[str, object]:
     """Everything of the page but its weights."""
     capture, texts = exhibit.capture, exhibit.capture.texts
-    queries, keys, answer = capture.query_tokens, capture.key_tokens, capture.kind == "answer"
-    words, pieces = groups_of(capture, "words"), groups_of(capture, "chars")
-    # an answer's text is the prompt with the answer behind it, of which the last token is no key
-    of_queries = (queries[0].start if answer else 0, len(texts[0]))
-    of_keys = (0, keys[-1].end if answer else len(texts[1]))
     segments = [(*ends, s.name) for s in capture.segments for ends in s.slices]
     return {
         "title": beginning(capture.text),
@@ -111,13 +106,13 @@ def _facts(
         "notes": [spelled(note, lambda name, value: value or name) for note in text_notes(capture)],
         "causal": capture.causal,
         "before": int(capture.allowed_count()[0]) - 1 if capture.causal else 0,
-        "cross": answer or capture.kind == "cross",
+        "cross": capture.kind in ("answer", "cross"),
         "top": top,
         "error": error,
         "thumbnail": list(document.thumbnail_shape(maps)),
         "colors": {"light": BLUES, "dark": BLUES_ON_DARK},
-        "queries": _side(queries, texts[0], of_queries, words[0], pieces[0]),
-        "keys": _side(keys, texts[1], of_keys, words[1], pieces[1]),
+        "queries": _side(capture, 0),
+        "keys": _side(capture, 1),
         "parts": {
             "keys": _parts(texts[1], segments),
             "queries": _parts(texts[0], _sentences(capture)),
@@ -163,22 +158,21 @@ def _head(
     }
 
 
-def _side(
-    tokens: Sequence[Token],
-    text: str,
-    shown: tuple[int, int],
-    words: Sequence[range],
-    pieces: Sequence[range],
-) -> Mapping[str, object]:
-    """The tokens of one side: their labels, where they stand in their text, and their words.
+def _side(capture: Capture, side: int) -> Mapping[str, object]:
+    """The tokens of the queries (0) or keys (1): labels, their places in their text, their words.
 
-    `shown`: the characters of the text between which it is shown.
+    `shown`: the part of the text that is shown. An answer's text is the prompt with the answer
+    behind it, of which the last token is no key.
     """
-    units = _units(text)
+    tokens, text = (capture.query_tokens, capture.key_tokens)[side], capture.texts[side]
+    begin, end, units = 0, len(text), _units(text)
+    if capture.kind == "answer":
+        begin, end = (begin, tokens[-1].end) if side else (tokens[0].start, end)
+    words, pieces = groups_of(capture, "words")[side], groups_of(capture, "chars")[side]
     return {
         "labels": [fenced(label) for label in distinct_labels(tokens)],
         "text": text,
-        "shown": [units[place] for place in shown],
+        "shown": [units[begin], units[end]],
         "spans": [[units[token.start], units[token.end]] for token in tokens],
         "special": [token.special for token in tokens],
         "units": {"words": _merged(tokens, text, words), "chars": _merged(tokens, text, pieces)},

@@ -147,20 +147,16 @@ def link_columns(exhibit: Exhibit) -> dict[str, NDArray[Any]]:
     layer, head = zip(*(head_map.place for head_map in exhibit.maps), strict=True)
     sizes = [len(each) for each in links]
     queries, keys = exhibit.capture.query_tokens, exhibit.capture.key_tokens
-    labels = ([token.label for token in tokens] for tokens in (queries, keys))
-    exact = ([token.exact for token in tokens] for tokens in (queries, keys))
-    query_labels, key_labels = (np.array(each, object) for each in labels)
-    query_exact, key_exact = (np.array(each, object) for each in exact)
     return {
         "layer": np.repeat(_places(layer), sizes),
         "head": np.repeat(_places(head), sizes),
         "query": query,
-        "query_token": query_labels[query],
+        "query_token": np.array([token.label for token in queries], object)[query],
         "key": key,
-        "key_token": key_labels[key],
+        "key_token": np.array([token.label for token in keys], object)[key],
         exhibit.value_name: weight,
-        "query_exact": query_exact[query],
-        "key_exact": key_exact[key],
+        "query_exact": np.array([token.exact for token in queries], object)[query],
+        "key_exact": np.array([token.exact for token in keys], object)[key],
     }
 
 
