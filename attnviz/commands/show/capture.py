@@ -110,11 +110,6 @@ class AttentionCapture:
                 "capture the text again with this head, or with heads=None for all",
             ) from None
 
-    @property
-    def _every(self) -> str:
-        """All heads that were recorded, by name."""
-        return ",".join(map(str, self.heads))
-
     def links(
         self, top: int | None = None, *, least: float = 0.0, heads: HeadNames | None = None
     ) -> list[Link]:
@@ -128,8 +123,8 @@ class AttentionCapture:
         Raises:
             UsageError: a head that was not recorded, or a `top` under 1.
         """
-        chosen = heads or self._every
-        exhibit = self.show(heads=chosen, top=top, least=least, chars=False).record
+        shown = self.show(heads=heads or self.heads, top=top, least=least, chars=False)
+        exhibit = shown.record
         queries, keys = exhibit.capture.query_tokens, exhibit.capture.key_tokens
         return [
             Link(head.layer, head.head, queries[query], keys[key], weight)
@@ -147,7 +142,7 @@ class AttentionCapture:
         Without `heads` those of all heads; no parts are merged unless `chars` or `words` says so.
         """
         if not (options.get("heads") or options.get("layers")):
-            options = {**options, "heads": self._every}
+            options = {**options, "heads": self.heads}
         if "chars" not in options:
             options = {**options, "chars": False}
         return self.show(**options).to_columns()
