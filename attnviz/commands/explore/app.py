@@ -282,7 +282,7 @@ class ExploreApp(App[None]):
             self._capture, self._moved = None, False
             self._show(None)
             return
-        so_far = self._telling(text)
+        so_far = self._progress(text)
         self._off_thread(
             "run",
             "running …",
@@ -291,7 +291,7 @@ class ExploreApp(App[None]):
             partial(self._failed, text),
         )
 
-    def _telling(self, text: str) -> SoFar:
+    def _progress(self, text: str) -> SoFar:
         """A consumer, in the thread of a run, that shows what there is of its patterns; not
         before it is due, and not too often."""
         due = monotonic() + (STEP if self.scene else 0)
@@ -490,7 +490,7 @@ class Overlay(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="overlay") as overlay:
             overlay.border_subtitle = "esc: close"
-            yield Static(self._content, id="said")
+            yield Static(self._content, id="content")
 
     def on_click(self) -> None:
         self.dismiss()

@@ -319,8 +319,8 @@ def test_a_shows_what_the_model_says_without_the_head(opened: Opened, model: Loa
         assert isinstance(screen, Overlay)
         shown = "\n".join(
             strip.text
-            for strip in screen.query_one("#said").render_lines(
-                screen.query_one("#said").size.region
+            for strip in screen.query_one("#content").render_lines(
+                screen.query_one("#content").size.region
             )
         )
         assert f"without {NAMED['adjectives']}" in shown

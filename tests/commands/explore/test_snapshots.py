@@ -1,6 +1,6 @@
 """The app as it was looked at and found good, as pictures (SVG).
 
-If a change is meant: `python -m tests.tui.test_snapshots`, and look at the difference.
+If a change is meant: `python -m tests.commands.explore.test_snapshots`, and look at the difference.
 """
 
 import os
