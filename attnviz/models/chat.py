@@ -180,7 +180,7 @@ def _render(
 
 
 def _in_a_process(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What the child answers."""
+    """The answer of the child process."""
     # by its path: with -m, the folder that the user stands in could bring modules of its own
     command = [sys.executable, rendering.__file__]
     sent = json.dumps(request).encode()

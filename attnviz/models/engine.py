@@ -58,7 +58,7 @@ class Handover:
             self.take(layer, queries, pattern)
 
     def hook(self, layer: int) -> Hook:
-        """What hands over the patterns (1, h, rows, n) that pass a hook point, in their order."""
+        """A hook that hands over the patterns (1, h, rows, n) of a hook point, in their order."""
         after = 0  # the query behind the rows that are handed over already
 
         def hand_over(pattern: Tensor) -> None:
@@ -169,7 +169,7 @@ def taken_vectors(
     interventions: Iterable[Intervention],
     source: SourceRun | None,
 ) -> dict[tuple[str, Site], Tensor]:
-    """What edits put in the place of vectors: of the source, and means of the text `ids` itself.
+    """The vectors that edits put in: of the source, and means of the text `ids` itself.
 
     `vectors_of` runs a text once, unchanged, and gives the vectors of sites at its places
     (places, width), or their mean over all positions (1, width). A mean is that of the unchanged

@@ -105,7 +105,7 @@ class LoadedModel(ABC):
         return {"torch": str(torch.__version__)}
 
     def weights(self) -> "tuple[dict[str, Tensor], str] | None":
-        """What a fingerprint is taken of; None where it is the same in every version."""
+        """The tensors of a fingerprint, and the rest of it; None where it never changes."""
         return None
 
     def reduce(self, ids: "Tensor", wanted: Wanted, take: TakeRows) -> None:

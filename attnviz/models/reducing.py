@@ -136,7 +136,7 @@ class _LayerSums:
 
 @dataclass(frozen=True)
 class FastSum:
-    """What a metric adds up over the rows of windows (B, h), faster than its own `of` does.
+    """The sum of a metric over the rows of windows (B, h), faster than by its own `of`.
 
     The layer's `by_distance` begins at distance 0. `rows`: how many rows of a window can show it,
     of how far before each token its first occurrence stands (n), and whether the model is causal.
@@ -239,7 +239,7 @@ def _entropies(weights: Tensor, most: Tensor, scores: Tensor | None) -> Tensor:
 
 
 def _entropy_units(first: int, r: int, n: int, causal: bool) -> Tensor:
-    """What the entropies of rows are multiplied by (r, 2): 1, and 1 / ln of the keys they see."""
+    """The factors on the entropies of rows (r, 2): 1, and 1 / ln of the keys they see."""
     seen = torch.arange(first + 1, first + r + 1) if causal else torch.full((r,), n)
     shares = torch.where(seen > 1, 1 / seen.clamp_min(2).log(), 0.0)
     return torch.stack([torch.ones(r), shares], dim=-1)
@@ -310,7 +310,7 @@ def use_device(worker: int) -> None:
 
 
 def device_name(model: LoadedModel) -> str:
-    """What kind of device a loaded model is on: `cpu`, or a graphics processor by its name."""
+    """The device that a loaded model is on: `cpu`, or a graphics processor by its name."""
     held = getattr(model, "model", None)  # a torch module, but for embeddings
     first = next(held.parameters(), None) if isinstance(held, nn.Module) else None
     if first is None or first.device.type != "cuda":

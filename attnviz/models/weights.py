@@ -85,7 +85,7 @@ SAMPLES = 1024
 RUN = 32
 CHUNK = 1 << 22  # numbers at a time, where all are
 ADAPTER = ("active_adapters", "merged_adapters", "disable_adapters", "scaling")
-"""What PEFT's layers hold beside tensors that decides what they do."""
+"""The state of PEFT's layers, beside tensors, that decides what they do."""
 
 
 def fingerprint(tensors: Mapping[str, Tensor], more: str = "", *, whole: bool = False) -> str:

@@ -58,14 +58,14 @@ def weights_of(run: FrozenRun) -> dict[Head, Weights]:
 
 
 def _added(layer: FrozenLayer, w_o: Tensor) -> Tensor:
-    """What of an output projection (d_v, d) reaches the stream, where a norm may stand between."""
+    """The part of an output projection (d_v, d) that reaches the stream, past a norm if any."""
     rows = w_o[:, None]  # (d_v, 1, d)
     zeros = torch.zeros_like(rows)
     return (layer.passes(zeros, rows) - layer.passes(zeros, zeros))[:, 0]
 
 
 def _directions(layer: FrozenLayer, d: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """What queries (d, h, d_k), keys and values (d, g, …) make of each direction."""
+    """The queries (d, h, d_k), keys and values (d, g, …) that each direction gives."""
     every = torch.eye(d, dtype=like.dtype, device=like.device)[:, None]  # (d, 1, d)
     zero = layer.asks(torch.zeros_like(every[:1]))
     parts = [layer.asks(some) for some in torch.split(every, DIRECTIONS)]
@@ -152,7 +152,7 @@ def _norm_of(one: Tensor, other: Tensor) -> float:
 
 
 def _reader(w: Weights, through: Through) -> tuple[Tensor, Tensor]:
-    """What a head does with what it reads: W_Q·W_Kᵀ, W_K·W_Qᵀ or W_V·W_O, the last one small."""
+    """The circuit of a reading head: W_Q·W_Kᵀ, W_K·W_Qᵀ or W_V·W_O, the last one small."""
     if through == "value":
         return w.w_v, _small(w.w_o)
     one, other = (w.w_q, w.w_k) if through == "query" else (w.w_k, w.w_q)

@@ -64,7 +64,7 @@ class Contrast:
 
     @property
     def added(self) -> float:
-        """What the soft cap, the position bias and a sink add to the contrast."""
+        """The share of the soft cap, the position bias and a sink in the contrast."""
         more = self._of_scores(self.row.scores - self.row.raw)
         if self._expected and self.row.sink is not None:
             more -= self.row.sink_weight * self.row.sink
@@ -172,7 +172,7 @@ class Contrast:
 
 
 class HeadOutput:
-    """What one head adds to the stream at one position, with everything else held fixed."""
+    """The addition of one head to the stream at one position, with everything else held fixed."""
 
     def __init__(self, run: FrozenRun, head: Head, query: int) -> None:
         self._run, self._head, self._query = run, head, query

@@ -119,7 +119,7 @@ class FrozenNorm:
 
 
 def _as_often(of_tokens: Tensor, x: Tensor) -> Tensor:
-    """What belongs to n tokens (n, ...), for those of several texts (B·n, d)."""
+    """Rows of n tokens (n, ...), repeated for those of several texts (B·n, d)."""
     if x.dim() > 2:
         return of_tokens
     return of_tokens.repeat(len(x) // len(of_tokens), 1)
@@ -153,7 +153,7 @@ class FrozenOutput:
     factor: float = 1.0
 
     def reads(self, x: Tensor) -> Tensor:
-        """What the output layer reads: affine in the stream x (B, n, d)."""
+        """The input of the output layer: affine in the stream x (B, n, d)."""
         return self.factor * (x if self.norm is None else self.norm(x))
 
 
@@ -199,7 +199,7 @@ class FrozenRun:
 
     @cached_property
     def mlps(self) -> list[Tensor]:
-        """What each layer adds beside its attention (n, d), by difference."""
+        """The addition of each layer beside its attention (n, d), by difference."""
         added, streams = list[Tensor](), self.streams
         for layer, stream, after in zip(self.layers, streams, streams[1:], strict=False):
             none = torch.zeros_like(stream)
@@ -269,7 +269,7 @@ class FrozenRun:
         return self.walked(len(self.layers), len(rows), logit)
 
     def of_taken(self, walk: Walk, head: Head, source: int) -> tuple[Walk, int]:
-        """What a head's part in a walk's only sum is made of, and the row that took most of it."""
+        """The parts of a head's part in a walk's only sum, and the row that took most of it."""
         a, to = self.attention(head), walk.at_attention[head.layer][0]  # (n, d)
         direction_of_values = to @ a.w_o[head.head].T  # (n, d_v)
         taken = a.pattern[head.head, :, source]  # (n)
@@ -322,7 +322,7 @@ class FrozenRun:
         return _gradients(passed, torch.zeros_like(gradient), torch.zeros_like(gradient))
 
     def vector(self, parts: Sequence[Part], layer: int) -> Tensor:
-        """What some parts, each from a token, are in the stream that arrives at a layer (n, d).
+        """The sum of some parts, each from a token, in the stream that arrives at a layer (n, d).
 
         With the biases, it is also what the layers themselves add on the way.
         """
@@ -351,7 +351,7 @@ class FrozenRun:
         return at[0]
 
     def query_of(self, head: Head, query: int, parts: Sequence[Sequence[Part]]) -> Tensor:
-        """What each collection of parts adds to a query vector (S, d_k)."""
+        """The addition of each collection of parts to a query vector (S, d_k)."""
         layer = self.layers[head.layer]
         with torch.no_grad():
             at = torch.stack([self.vector(some, head.layer) for some in parts])  # (S, n, d)
@@ -384,7 +384,7 @@ def _gradients(number: Callable[..., Tensor], *inputs: Tensor) -> tuple[tuple[Te
 
 
 def _taken(attention: FrozenAttention, gradient: Tensor) -> Tensor:
-    """What each head took from each token (S, h, n), by the gradient of what it adds (S, n, d)."""
+    """The share of each token in each head (S, h, n), by the gradient of its addition (S, n, d)."""
     rows = gradient.abs().sum(dim=(0, 2)).nonzero()[:, 0]
     sums = []
     for one in gradient[:, rows]:  # (rows, d)

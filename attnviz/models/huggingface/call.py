@@ -42,7 +42,7 @@ class AttentionCall:
     """q, k and v of all texts of the batch."""
     _function: Callable[..., tuple[Tensor, Tensor | None]]
     _result: tuple[Tensor, Tensor | None]
-    """What the function returned for all of them: outputs, and weights if it has any."""
+    """The function's result for all of them: outputs, and weights if it has any."""
     _text: int = 0
     """The text of the batch that this call is of."""
 
@@ -81,7 +81,7 @@ class AttentionCall:
 
     @property
     def output(self) -> Tensor:
-        """What the function returned (n_q, h, d_v), in the order in which the module reads it."""
+        """The function's output (n_q, h, d_v), in the order in which the module reads it."""
         heads, n_q = self.q.size(0), self.q.size(1)
         return self._result[0].reshape(self.texts, n_q, heads, -1)[self._text]
 
@@ -98,7 +98,7 @@ class AttentionCall:
         return is_foreign(self._function)
 
     def on(self, values: Tensor) -> "AttentionCall":
-        """What the model's function makes of other values (kv_heads, n_k, d_v)."""
+        """The same call of the model's function on other values (kv_heads, n_k, d_v)."""
         q, k, v = self.q[None], self.k[None], values[None]
         bias = {} if self.bias is None else {"position_bias": self.bias[None]}
         mask, more = self._mask, {**self._more, **bias}
@@ -114,7 +114,7 @@ class AttentionCall:
 
     @property
     def added(self) -> Tensor | None:
-        """What is added to the scores of the keys that a query sees (h, n_q, n_k); None: nothing.
+        """The addend to the scores of the keys that a query sees (h, n_q, n_k); None: nothing.
 
         The position bias, and what a mask holds beside what it hides (ALiBi, Doge).
         """

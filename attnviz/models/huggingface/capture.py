@@ -30,13 +30,13 @@ EXACT, HALF = 1e-4, 2e-2
 and in half precision: a sum rounds by 6e-8 and by up to 4e-3 of its terms, at random, and in half
 precision the weights and the output were rounded, too."""
 ROUNDED = 4 * torch.finfo(torch.float32).eps
-"""What float32 may change in a score, as a share of the lengths of query and key."""
+"""The error of float32 in a score, as a share of the lengths of query and key."""
 CHECKED = 8
 """Rows of a call to check: those that are shown where they are fewer, and others at random."""
 WeightRows: TypeAlias = tuple[Tensor, Tensor | None]
 """Weights of query rows (h, rows, n), and their scores where those are known."""
 CannotCompute = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError)
-"""What eager functions raise that want more than some rows, or another's arguments."""
+"""Errors of eager functions that want more than some rows, or another's arguments."""
 
 
 class ProvenRows:
@@ -61,7 +61,7 @@ class ProvenRows:
         *,
         scores: bool = False,
     ) -> Callable[[Tensor], WeightRows]:
-        """What gives the rows of a call that are shown: all, or these `queries`, of these heads.
+        """A function that gives rows of a call: of all queries or of these, in these heads.
 
         `scores`: they are shown, so that they have to be what the weights are made of.
         """

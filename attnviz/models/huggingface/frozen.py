@@ -205,7 +205,7 @@ class HuggingFaceLayer(FrozenLayer):
         return nothing
 
     def _rounding(self, attention: FrozenAttention) -> tuple[Tensor, ...]:
-        """What queries, keys and values were beside what `asks` makes of this run's stream.
+        """The difference of queries, keys and values from those that `asks` gives for this run.
 
         Some models turn queries and keys in float32, whatever the type of the run is.
         """
@@ -345,7 +345,7 @@ def _nothing_seen(
 def embedded_of(
     model: Any, ids: Tensor, recorder: TurnRecorder
 ) -> tuple[dict[Embedded, Tensor], Tensor]:
-    """What was added up before the first layer (n, d), and what a norm added to it (n, d)."""
+    """The embeddings added up before the first layer (n, d), and a norm's addend (n, d)."""
     x = recorder.turns[0].x[0]
     token = model.get_input_embeddings()(ids)[0]
     zeros = torch.zeros_like(x)
@@ -370,7 +370,7 @@ def factor_between(a: Tensor, b: Tensor) -> float | None:
 
 
 def vocabulary_of(model: Any, ids: Tensor, embedded: Tensor) -> Tensor | None:
-    """What each token's embedding adds to the stream (V, d): a multiple of it, or nothing known."""
+    """The addition of each token's embedding to the stream (V, d); None where it is not known."""
     embeddings = model.get_input_embeddings()
     every: Tensor = embeddings.weight.detach()
     if not is_plain(embeddings):

@@ -48,7 +48,7 @@ from attnviz.records.predict import (
 
 @dataclass(frozen=True)
 class SitePlace:
-    """Where the vectors of a kind of site pass in one layer.
+    """The place where the vectors of a kind of site pass in one layer.
 
     `incoming`: they are what the module is given, not what it gives. `turn`: which of the module's
     calls in a forward pass is meant, from 1, since layers may share their modules (ALBERT).

@@ -85,7 +85,7 @@ def layer_of(module: str) -> int:
 
 
 def _place(module: str) -> str:
-    """Where a module stands in its layer, whatever the number of that: its name from there on."""
+    """The place of a module in its layer, whatever the layer's number: its name from there on."""
     return re.sub(r"^.*?(?:^|\.)\d+(?=\.|$)", "", module, count=1)
 
 
@@ -104,7 +104,7 @@ def layers_of(model: nn.Module) -> list[nn.Module]:
 
 
 def _depth(path: list[str]) -> int:
-    """Where the number of the layer stands in a module's name."""
+    """The position of the layer's number in a module's name."""
     return next(i for i, part in enumerate(path) if part.isdigit())
 
 
@@ -287,7 +287,7 @@ def weights_of_head(
 
 
 def matrix_of(module: nn.Module, reads: Tensor) -> Matrix:
-    """What a projection does: a matrix (d_in, d_out), and its bias.
+    """The matrix (d_in, d_out) of a projection, and its bias.
 
     A plain one says so by its weight. One with an adapter, a hook, a wrapper or a `forward` of its
     own is asked: for an affine f, a row of the matrix is f(eᵢ) - f(0). `reads`: vectors (..., d_in)

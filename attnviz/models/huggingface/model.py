@@ -98,7 +98,7 @@ class HuggingFaceModel(LoadedModel):
         consume: Consumer | None = None,
         errors: dict[int, float] | None = None,
     ) -> Tensor:
-        """What leaves the body (1, n, d), with the wanted heads captured on the way.
+        """The output of the body (1, n, d), with the wanted heads captured on the way.
 
         A model without a body (T5) gives its logits. `errors`: as in `run_and_capture`.
         """
