@@ -261,6 +261,8 @@ def test_without_its_extra_one_line_says_how_to_install_it(
     ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "textual", None)
+    commands = sys.modules["attnviz.commands"]
+    monkeypatch.setattr(commands, "explore", commands.explore)  # put back at the end
     status, said = on_terminal("explore", "a text")
     assert status == ExitStatus.USAGE
     assert said == (
