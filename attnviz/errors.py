@@ -33,9 +33,7 @@ def option(name: str, value: object = None) -> str:
 
     The command line writes `option("top", 5)` as `--top 5`, Python as `top=5`.
 
-    Args:
-        name: the parameter, as Python spells it.
-        value: what is, or should be, given for it; None for the parameter alone.
+    `value`: what is, or should be, given for it; None for the parameter alone.
     """
     return f"{_BEGIN}{name}{_END}" if value is None else f"{_BEGIN}{name}={value}{_END}"
 
@@ -206,9 +204,7 @@ NAME = "attnviz"
 def missing(what: str, extra: str) -> UsageError:
     """The error where an extra is not installed; its hint is the command that installs it.
 
-    Args:
-        what: what needs which package: "a Ray cluster needs ray".
-        extra: the extra that brings the package.
+    `what`: what needs which package: "a Ray cluster needs ray".
     """
     command = command_to_install(requirements_of(extra) or [f"{NAME}[{extra}]"])
     return UsageError(f"{what}, which is not installed", f"install it: {command}")

@@ -139,15 +139,10 @@ def record_chunks(
     header: bool = True,
     made: Mapping[str, object] | None = None,
 ) -> Iterator[str]:
-    """The rows, one on each line.
+    """The rows (at least one, all with the same keys), one on each line.
 
-    Args:
-        records: at least one; all have the keys of the first, in the same order.
-        form: `json` (an object with the version of the schema, the command and its rows), `jsonl`,
-            `csv` or `tsv` (with a header; None is an empty cell, and a list is joined by spaces).
-        command: the command that they are of.
-        header: whether csv and tsv begin with one.
-        made: how they were made, for json.
+    json is one object, with the schema, the command and how they were `made`. In csv and tsv None
+    is an empty cell, and a list is joined by spaces.
     """
     if form == "json":
         yield f'{{\n"schema": {to_json(SCHEMA)},\n"command": {to_json(command)},\n'

@@ -66,10 +66,7 @@ class TextOptions:
 class HeadOptions:
     """Which heads: those of `layers` and `heads` as a user names them, `everything`, or a default.
 
-    Attributes:
-        layers: a list such as `1`, `0-3` or `all`.
-        heads: the same, or full names such as `L1H2`.
-        everything: every head, where none is named.
+    `layers`: a list such as `1`, `0-3` or `all`; `heads`: the same, or full names such as `L1H2`.
     """
 
     layers: str | None = None
