@@ -5,7 +5,7 @@ Its arrays stand beside them; `attnviz/inputs/captures.py` has the file.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import NoneType
 from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
 
@@ -34,13 +34,7 @@ from attnviz.records.rows import (
     list_of,
 )
 from attnviz.records.tokens import SPECIAL_LABEL, Asked, Segment, Token
-from attnviz.records.transforms import (
-    SENTENCES,
-    NormBased,
-    Transform,
-    transform_from_dict,
-    transform_to_dict,
-)
+from attnviz.records.transforms import KINDS, SENTENCES, NormBased, Transform, transform_to_dict
 
 JsonObject: TypeAlias = Mapping[str, Any]
 CAPTURE_SCHEMA = "attnviz-capture"
@@ -210,7 +204,16 @@ def _model(entry: JsonObject) -> ModelIdentity:
 
 def _transforms(entries: Sequence[JsonObject]) -> tuple[Transform, ...]:
     _check(len(entries) <= MOST_TRANSFORMS, "transforms")
-    return tuple(map(transform_from_dict, entries))
+    return tuple(map(_transform, entries))
+
+
+def _transform(entry: JsonObject) -> Transform:
+    known = KINDS.get(_read(str, entry.get("kind"), "transforms"))
+    if known is None or set(entry) != {"kind", *(field.name for field in fields(known))}:
+        raise ValueError("transforms cannot be right")
+    values = {f.name: _read(f.type, entry[f.name], "transforms") for f in fields(known)}
+    _check(0 <= values.get("share", 0) <= 1, "transforms")
+    return known(**values)
 
 
 def _loss(entry: JsonObject | None) -> TextLoss | None:
@@ -292,9 +295,9 @@ def _read(kind: Any, value: Any, name: str) -> Any:
         _check(isinstance(value, dict), name)
         known = (field for field in kind.all if field.name in value or not field.optional)
         return {f.name: _read(f.type, value.get(f.name, OLDER.get(f.name)), f.name) for f in known}
-    if origin is list:
+    if origin in (list, tuple):
         _check(isinstance(value, list), name)
-        return [_read(arguments[0], each, name) for each in value]
+        return origin(_read(arguments[0], each, name) for each in value)
     if origin is dict:
         _check(isinstance(value, dict), name)
         return {key: _read(arguments[1], each, key) for key, each in value.items()}

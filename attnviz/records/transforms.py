@@ -6,8 +6,8 @@ Programs compare and save these; `draw/titles.py` makes sentences of them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, TypeAlias, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
 
 from attnviz.errors import IdleOption, option
 
@@ -144,28 +144,6 @@ def transform_to_dict(transform: Transform) -> dict[str, Any]:
     """A transform as written to JSON: its `kind`, and its fields."""
     kind = next(name for name, known in KINDS.items() if type(transform) is known)
     return {"kind": kind, **asdict(transform)}
-
-
-def transform_from_dict(entry: Mapping[str, Any]) -> Transform:
-    """The transform that `transform_to_dict` was given; a ValueError where it is none."""
-    kind = entry.get("kind")
-    known = KINDS.get(kind) if isinstance(kind, str) else None
-    if known is None or set(entry) != {"kind", *(field.name for field in fields(known))}:
-        raise ValueError("transforms cannot be right")
-    values: dict[str, Any] = {f.name: _value(f.type, entry[f.name]) for f in fields(known)}
-    return known(**values)
-
-
-def _value(kind: Any, value: object) -> object:
-    """A field's value as its type has it; nothing is believed that a file says."""
-    if kind is float and isinstance(value, float) and 0 <= value <= 1:
-        return value
-    if kind == tuple[str, ...] and isinstance(value, list):
-        if all(isinstance(item, str) for item in value):
-            return tuple(value)
-    elif isinstance(value, str) and value in get_args(kind):
-        return value
-    raise ValueError("transforms cannot be right")
 
 
 SENTENCES: Mapping[str, Transform] = {
