@@ -15,10 +15,9 @@ from attnviz.records.tokens import SPECIAL_LABEL, Token
 
 
 def distinct_labels(tokens: Sequence[Token], *, unicode: bool = True) -> tuple[str, ...]:
-    """One label per token; where a label occurs more than once, `the#1`, `the#2` and so on.
+    """One label per token; where one occurs more than once, `the#1`, `the#2`, as a user types them.
 
-    The number is the one that a user types to name the token. Without `unicode`, letters beyond
-    ASCII are written as escapes.
+    Without `unicode`, letters beyond ASCII are written as escapes.
     """
     named = told_apart([standing(token.label) for token in tokens])
     return tuple(named if unicode else map(ascii_only, named))
@@ -161,14 +160,9 @@ def signed_color(share: float) -> tuple[int, int, int]:
 
 
 def is_light(color: ArrayLike, least: float = 110) -> NDArray[np.bool_]:
-    """Whether black letters stand out on a colour better than white ones.
+    """Whether black letters stand out on colours (..., 3), 0 to 255, better than white ones, (...).
 
-    Args:
-        color: red, green and blue from 0 to 255, (..., 3).
-        least: the luma, from 0 to 255, above which a colour is light.
-
-    Returns:
-        (...), by luma (ITU-R BT.601).
+    By the luma (ITU-R BT.601), which is more than `least`.
     """
     light: NDArray[np.bool_] = np.asarray(color, np.float32) @ LUMA > least
     return light

@@ -220,15 +220,10 @@ def exhibit_of(
     one_query: bool = False,
     between: Between = go_on,
 ) -> Exhibit:
-    """Put the heads of a capture on show.
+    """Put the heads of a capture on show, whose whole patterns it has.
 
-    Args:
-        captured: whole patterns of the heads that are shown.
-        choice: which heads these are, and why.
-        transforms: applied in their order.
-        filters: what is shown of the result.
-        one_query: exactly one query is shown; the last word's where none is named.
-        between: called between the layers, as each transform takes a while on a long text.
+    `one_query`: exactly one query is shown; the last word's where none is named. `between`: called
+    between the layers, as each transform takes a while on a long text.
     """
     if transforms.scores and not captured.signed:
         raise UsageError("a saved capture holds weights, not scores", "give the text again")

@@ -34,11 +34,8 @@ def choose_heads(
 ) -> tuple[Head, ...]:
     """The heads that a user's `layers` and `heads` name, in order, each once.
 
-    Args:
-        heads_per_layer: the number of heads in each layer of the model.
-        layers: a list such as `1`, `0-3`, `0,2` or `all`; None means all layers.
-        heads: the same, or full names such as `L1H2` and `1.2`, separated by commas; None
-            means all heads of the chosen layers.
+    `layers`: a list such as `1`, `0-3`, `0,2` or `all`. `heads`: the same, or full names such as
+    `L1H2` and `1.2`, separated by commas; None: all of the chosen layers.
 
     Raises:
         UsageError: a name cannot be read, or is out of range.
@@ -250,9 +247,8 @@ class Tendency:
 class Finding:
     """The behaviour of a head on a text.
 
-    `links` are the strongest ones of a few rows, by row, strongest first. The first one of each
-    row shows the `behaviour`, by the words of the text; None where none was looked for or seen.
-    Then `tendency` says what most rows do; where they have nothing in common, `links` do.
+    `links`: the strongest ones of a few rows, strongest first. The first one of each row shows the
+    `behaviour`, if any; else `tendency` says what most rows do; or they have nothing in common.
     """
 
     links: tuple[FoundLink, ...] = ()

@@ -101,10 +101,9 @@ RowSum: TypeAlias = tuple[NDArray[np.floating], object]
 
 @dataclass(frozen=True)
 class Score:
-    """A number that describes what a head does.
+    """A number that describes what a head does: a `meaning` in a clause; `headvis`: its name there.
 
-    `short`: for narrow columns; `meaning`: a clause, for tables, pages and schemas; `unit`: empty
-    for a share; `headvis`: what HeadVis calls it.
+    `short`: for narrow columns; `unit`: empty for a share.
     """
 
     name: str

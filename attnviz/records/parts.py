@@ -167,8 +167,7 @@ class Reader:
     """A later head that reads what a head wrote, through its query, its key or its value.
 
     `query` and `key`: the row and the key of its score. `value`: what the addition contributes to
-    `total`, that score's contrast with what its row expects; through the value, the lengths of
-    both.
+    `total`, that score's contrast with what its row expects; through the value, both lengths.
     """
 
     head: Head

@@ -170,8 +170,7 @@ class Outcome(NamedTuple):
     def measured(self) -> float:
         """The number in which effects are measured.
 
-        The log-probability of the answer; with a `versus` the difference of both logits, which
-        equals that of their log-probabilities, as softmax takes the same from each.
+        The answer's log-probability; with a `versus` the difference of their logits.
         """
         if np.isnan(self.versus_logit):
             return self.answer_log_probability

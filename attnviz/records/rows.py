@@ -106,9 +106,8 @@ class Field(Generic[RecordT]):
     """One value of a row: its name, type and meaning, and how a record gives it.
 
     `type`: a Python type, as `int | None`; `Fields`, for an object; `list_of` and `dict_of` such
-    types; a tuple, for one of several types; a function that returns `Fields` declared later.
-    `of`: takes the value from a record; None: the attribute of the same name. An `optional` field
-    is left out where that is `ABSENT`.
+    types; a tuple, for one of several; a function that returns `Fields` declared later. `of`: takes
+    the value from a record, or `ABSENT` if `optional`; None: the attribute of the same name.
     """
 
     name: str

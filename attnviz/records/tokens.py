@@ -89,16 +89,10 @@ class Segment:
 def partition(
     text: str, segments: Iterable[Segment], rest: str = OTHER, *, blanks: bool = False
 ) -> tuple[Segment, ...]:
-    """The segments in the order of the prompt, with one for what they leave over.
+    """The segments in the order of the prompt, with one (`rest`) for what they leave over.
 
-    That one stands last where it is nothing but blanks.
-
-    Args:
-        text: the prompt.
-        segments: parts of it, in any order.
-        rest: the name of what they leave over.
-        blanks: they are left over, too, where they stand alone between two segments; else they
-            need none, and count for the one before.
+    It stands last where it is nothing but blanks. `blanks`: those that stand alone between two
+    segments are left over, too; else they count for the one before.
 
     Raises:
         InputError: two of them overlap.

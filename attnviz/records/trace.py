@@ -298,8 +298,8 @@ AS_FAR = 2.0
 class FromExact:
     """The largest differences from the same model in float64.
 
-    `ours`: of what was captured; `theirs`: of transformers' eager weights, or of the output
-    without capture. Both are errors of float32, which grow with depth, length and large scores.
+    `ours`: of what was captured; `theirs`: of transformers' eager weights, or of the output without
+    capture. Errors of float32 grow with depth, length and large scores.
     """
 
     ours: float

@@ -99,8 +99,7 @@ class RolledOut:
 class KeysDropped:
     """Keys were left out, and the rest of each row was scaled to sum to 1.
 
-    `keys` are their labels, `share` is how much of the weight was on them, and `empty` are
-    the labels of the queries that attended to nothing else.
+    `share`: how much of the weight was on them; `empty`: the queries that attended to nothing else.
     """
 
     keys: tuple[str, ...]

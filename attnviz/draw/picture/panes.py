@@ -224,14 +224,9 @@ def place_names(
 ) -> list[Box | None]:
     """A box for each name, near its point; None where there is no place for it.
 
-    Each name takes, in order, the place that covers the fewest points, and of such places the
-    nearest.
-
-    Args:
-        marked: the points that have names, in inches from the lower left corner.
-        sizes: width and height of each name, in inches.
-        points (n, 2): all points, which names should not cover.
-        room: width and height of the picture; no box leaves it.
+    Each name takes, in order, the place that covers the fewest `points` (n, 2), and of such places
+    the nearest. All is in inches, from the lower left corner: the `marked` points, the `sizes` of
+    their names, and the `room`, which no box leaves.
     """
     taken: list[Box] = []
     found: list[Box | None] = []

@@ -180,15 +180,11 @@ def value_grid(
     style: StyleOf,
     display: Display,
 ) -> Iterator[Text]:
-    """Lines of at most `display.width` cells.
+    """Lines of at most `display.width` cells for values (rows, columns), NaN where there are none.
 
-    Args:
-        values: (rows, columns), NaN where there is nothing.
-        names: of the rows.
-        columns: their names: a letter and numbers from 0, then others, which always stay.
-        most: the value that gets the strongest colour; those of its negative, the opposite.
-        style: of a share of that value.
-        display: where it stands.
+    `names`: of the rows; `columns`: a letter and numbers from 0, then others, which always stay;
+    `most`: the value that gets the strongest colour; those of its negative, the opposite; `style`:
+    of a share of that value.
     """
     margin = min(widest(names), display.width // 3) + 1
     digits = digits_for(most)
