@@ -23,7 +23,7 @@ KeyKind: TypeAlias = Literal["sink", "segment", "special", "answer"]
 """The first token, or a learned sink; a segment; special tokens within the prompt; the answer."""
 RowUnit: TypeAlias = Literal["token", "word", "sentence", "head"]
 """What a row of shares stands for: a part of the answer, or the whole answer in one head."""
-View: TypeAlias = Literal["table", "heatmap", "text"]
+AnswerView: TypeAlias = Literal["table", "heatmap", "text"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, ParamSpec, TypeAlias
 
-from attnviz.commands.generate.answer import Answer, RowUnit, View
+from attnviz.commands.generate.answer import Answer, AnswerView, RowUnit
 from attnviz.commands.generate.rows import AttentionAnswer, of_shares
 from attnviz.commands.generate.run import Answering, Writing, answering, chat_prompt
 from attnviz.commands.show.run import pieces_of
@@ -224,7 +224,7 @@ class AnswerLooks(g.Canvas):
         ),
     ] = "sentence"
     view: Annotated[
-        View,
+        AnswerView,
         g.look_option(
             "--view",
             help="table: the share of each segment. heatmap: the same in colours. text: the "

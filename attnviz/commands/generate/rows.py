@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from attnviz.commands.generate.answer import Answer, AnswerShares, Check, KeyKind, RowUnit, View
+from attnviz.commands.generate.answer import (
+    Answer,
+    AnswerShares,
+    AnswerView,
+    Check,
+    KeyKind,
+    RowUnit,
+)
 from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import draw, render
 from attnviz.commands.show.capture import AttentionCapture
@@ -83,7 +90,9 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
             )
 
 
-def of_shares(shares: AnswerShares, line: int = 1, view: View = "table") -> Result[AnswerShares]:
+def of_shares(
+    shares: AnswerShares, line: int = 1, view: AnswerView = "table"
+) -> Result[AnswerShares]:
     """The shares in an answer; in a terminal, in this view."""
     form = Form[AnswerShares](
         "generate",

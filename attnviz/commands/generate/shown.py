@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.generate.answer import Answer, AnswerShares, Check, KeyGroup, View
+from attnviz.commands.generate.answer import Answer, AnswerShares, AnswerView, Check, KeyGroup
 from attnviz.console import Display
 from attnviz.draw.labels import fenced
 from attnviz.draw.picture import heatmap
@@ -167,7 +167,7 @@ def draw(shares: AnswerShares, **look: Any) -> Drawn:
     return heatmap.draw(by_segment(shares), options_of(PictureLook(**look), None))
 
 
-def render(shares: AnswerShares, display: Display, view: View) -> Iterator[RenderableType]:
+def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator[RenderableType]:
     """The answer in this view, the segments with the most attention, and changes by deletions."""
     if view == "heatmap":
         yield from terminal_heatmap.render(by_segment(shares), display)

@@ -82,7 +82,7 @@ LONG_REST, SHORT_REST = len("+0.02 on 12 more"), len("+0.02")
 
 
 @dataclass(frozen=True)
-class TableRow:
+class QueryRow:
     """One query: its shown keys with their weights, strongest first, and what is left."""
 
     query: int
@@ -90,12 +90,12 @@ class TableRow:
     rest: float
     others: int
 
-    def strongest(self, limit: int, faint: float) -> "TableRow":
+    def strongest(self, limit: int, faint: float) -> "QueryRow":
         """At most `limit` keys, and none but the first below `faint`; the others join the rest."""
         n = sum(1 for rank, (_, weight) in enumerate(self.keys) if rank == 0 or weight >= faint)
         kept, dropped = self.keys[: min(n, limit)], self.keys[min(n, limit) :]
         rest = self.rest + sum(weight for _, weight in dropped)
-        return TableRow(self.query, kept, rest, self.others + len(dropped))
+        return QueryRow(self.query, kept, rest, self.others + len(dropped))
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def render(exhibit: Exhibit, display: Display | None = None) -> Iterator[Rendera
     yield from closing(exhibit, shown, missing, without, display)
 
 
-def rows_of(exhibit: Exhibit, head_map: Map) -> list[TableRow]:
+def rows_of(exhibit: Exhibit, head_map: Map) -> list[QueryRow]:
     """The queries asked for, each with the links that the filters leave."""
     if not exhibit.weakest_left_out:  # no more is shown, so no more is sorted into rows
         exhibit = replace(exhibit, top=MOST_SHOWN)
@@ -147,11 +147,11 @@ def rows_of(exhibit: Exhibit, head_map: Map) -> list[TableRow]:
         start = end
         rest = total - sum(weight for _, weight in keys)
         seen = int(allowed[query]) - sum(key < allowed[query] for key in exhibit.dropped)
-        rows.append(TableRow(query, keys, rest, seen - len(keys)))
+        rows.append(QueryRow(query, keys, rest, seen - len(keys)))
     return rows
 
 
-def _block(exhibit: Exhibit, rows: list[TableRow], display: Display) -> Iterator[Text]:
+def _block(exhibit: Exhibit, rows: list[QueryRow], display: Display) -> Iterator[Text]:
     queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
     keys = names_of(exhibit.capture.key_tokens, unicode=display.unicode)
     query_cells = widest([queries[row.query] for row in rows])
@@ -165,8 +165,8 @@ def _block(exhibit: Exhibit, rows: list[TableRow], display: Display) -> Iterator
 
 
 def _fit(
-    exhibit: Exhibit, rows: list[TableRow], keys: tuple[str, ...], room: int, display: Display
-) -> tuple[list[TableRow], Columns]:
+    exhibit: Exhibit, rows: list[QueryRow], keys: tuple[str, ...], room: int, display: Display
+) -> tuple[list[QueryRow], Columns]:
     numbers: Sequence[int] = SIDE_BY_SIDE
     if not exhibit.weakest_left_out:
         stacked = [row.strongest(STACKED, FAINT_STACKED) for row in rows]
@@ -189,7 +189,7 @@ def _fit(
     return stacked, one or Columns(((room - NUMBER, 0),), 0, 1.0)
 
 
-def _ranks(rows: list[TableRow], keys: tuple[str, ...], longest: int) -> list[Rank]:
+def _ranks(rows: list[QueryRow], keys: tuple[str, ...], longest: int) -> list[Rank]:
     """The ranks of some rows, with labels of at most `longest` cells."""
     ranks = []
     for k in range(max((len(row.keys) for row in rows), default=0)):
@@ -199,7 +199,7 @@ def _ranks(rows: list[TableRow], keys: tuple[str, ...], longest: int) -> list[Ra
     return ranks
 
 
-def _room_for_count(row: TableRow, columns: Columns, room: int) -> bool:
+def _room_for_count(row: QueryRow, columns: Columns, room: int) -> bool:
     """Whether the rest of a row fits in its longer form, behind the keys or on its own line."""
     across = len(columns.cells)
     if across == 1 and len(row.keys) > 1:
@@ -210,7 +210,7 @@ def _room_for_count(row: TableRow, columns: Columns, room: int) -> bool:
     return used + long <= room or used + short > room
 
 
-def _lines(row: TableRow, sheet: _Sheet) -> Iterator[Text]:
+def _lines(row: QueryRow, sheet: _Sheet) -> Iterator[Text]:
     """One query: as many lines as its keys need; what is left stands behind the last one."""
     cells, unicode = sheet.columns.cells, sheet.display.unicode
     line = Text(no_wrap=True, overflow="crop")
@@ -247,7 +247,7 @@ def _indented(sheet: _Sheet) -> Text:
     return Text(" " * (sheet.query_cells + len(" → ")), no_wrap=True, overflow="crop")
 
 
-def _rest(row: TableRow, *, counted: bool) -> str:
+def _rest(row: QueryRow, *, counted: bool) -> str:
     """`+0.02 on 4 more`, without the number of keys unless they are counted; nothing of 0.00."""
     if not row.others or f"{row.rest:.2f}" in ("0.00", "-0.00"):
         return ""

@@ -24,7 +24,7 @@ from attnviz.models.huggingface.capture import ProvenRows
 from attnviz.models.huggingface.layers import (
     NEAR,
     LayerParts,
-    Matrix,
+    WeightAndBias,
     agrees,
     check_outputs,
     check_recordable,
@@ -336,7 +336,7 @@ def _recorded(
 
 def _compared(
     seen: Seen, head: int, kv: int
-) -> tuple[dict[str, Matrix], float, dict[str, Tensor | None]]:
+) -> tuple[dict[str, WeightAndBias], float, dict[str, Tensor | None]]:
     """The projections of a head, the scale of its scores, and what they are made of."""
     call, parts = seen.call, seen.parts
     read = {"Q": seen.normed, "K": seen.source, "V": seen.source}

@@ -199,7 +199,7 @@ def is_norm(module: nn.Module) -> bool:
 # matrix joins queries, keys and values, the right way to split it gives the values that were used.
 
 NEAR = 1e-4
-Matrix: TypeAlias = tuple[Tensor, Tensor | None]
+WeightAndBias: TypeAlias = tuple[Tensor, Tensor | None]
 """A projection: W (d_in, d_out), and its bias (d_out) if it has one."""
 
 
@@ -231,7 +231,9 @@ def check_recordable(model: Any) -> None:
         raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
 
 
-def check_outputs(attention: nn.Module, attended: Tensor, output: Tensor, matrix: Matrix) -> None:
+def check_outputs(
+    attention: nn.Module, attended: Tensor, output: Tensor, matrix: WeightAndBias
+) -> None:
     """See that what attention gives is its heads' outputs (n, h·d_v) times W_O."""
     expected = projected(attended, matrix)
     rounding = max(NEAR, 4 * torch.finfo(output.dtype).eps)
@@ -258,7 +260,7 @@ def weights_of_head(
     read: Mapping[str, Tensor],
     head: int,
     kv: int,
-) -> dict[str, Matrix]:
+) -> dict[str, WeightAndBias]:
     """This head's slices (d, d_k) of W_Q, W_K and W_V, with their biases.
 
     `read`: the vectors (n, d) that each of the projections Q, K and V reads.
@@ -266,7 +268,9 @@ def weights_of_head(
     (heads, _, d_k), kv_heads, d_v = call.q.shape, call.k.size(0), call.v.size(-1)
     at = {"Q": (head, d_k), "K": (kv, d_k), "V": (kv, d_v)}
 
-    def own(letter: str, matrix: Matrix, first: int, stride: int | None = None) -> Matrix:
+    def own(
+        letter: str, matrix: WeightAndBias, first: int, stride: int | None = None
+    ) -> WeightAndBias:
         """The columns of the head's number in a matrix, from those of the first head on."""
         number, wide = at[letter]
         start = first + number * (stride or wide)
@@ -286,7 +290,7 @@ def weights_of_head(
     raise unknown(f"queries, keys and values of {type(call.module).__name__} cannot be told apart")
 
 
-def matrix_of(module: nn.Module, reads: Tensor) -> Matrix:
+def matrix_of(module: nn.Module, reads: Tensor) -> WeightAndBias:
     """The matrix (d_in, d_out) of a projection, and its bias.
 
     A plain one says so by its weight. One with an adapter, a hook, a wrapper or a `forward` of its
@@ -333,7 +337,7 @@ def _asked(module: nn.Module, reads: Tensor) -> tuple[Tensor, Tensor]:
     return weight.detach(), bias.detach()
 
 
-def projected(x: Tensor, matrix: Matrix) -> Tensor:
+def projected(x: Tensor, matrix: WeightAndBias) -> Tensor:
     """x·W + b for vectors x (n, d_in)."""
     weight, bias = matrix
     return x @ weight if bias is None else x @ weight + bias

@@ -9,7 +9,7 @@ from rich.console import Group
 
 from attnviz.console import Display
 from attnviz.draw.terminal import table
-from attnviz.draw.terminal.table import TableRow, render, rows_of
+from attnviz.draw.terminal.table import QueryRow, render, rows_of
 from attnviz.kit.session import as_flag
 from attnviz.records.exhibit import Exhibit, Map
 from attnviz.records.heads import Head, NamedHead
@@ -235,7 +235,7 @@ def test_a_long_table_comes_in_pieces_that_are_printed_one_by_one(
 ) -> None:
     begun = list[str]()
 
-    def counted(exhibit: Exhibit, head_map: Map) -> list[TableRow]:
+    def counted(exhibit: Exhibit, head_map: Map) -> list[QueryRow]:
         begun.append(head_map.label)
         return rows_of(exhibit, head_map)
 
