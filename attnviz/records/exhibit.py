@@ -276,15 +276,6 @@ def whole_map(head_map: Map) -> HeadMap:
 # Consumers of one run, which keep links or cells of a picture: memory never holds n x n matrices.
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """The strongest links of a head: keys and weights (n, top), -1 where none; sums of rows (n)."""
-
-    keys: IntArray
-    weights: FloatArray
-    totals: FloatArray
-
-
 @dataclass
 class KeepLinks:
     """The strongest `top` links of each row to the keys asked for, none weaker than `least`,
@@ -296,7 +287,8 @@ class KeepLinks:
     top: int
     least: float
     skip: tuple[int, ...] = ()
-    _kept: dict[Head, _Rows] = field(default_factory=dict)
+    _kept: dict[Head, tuple[IntArray, FloatArray, FloatArray]] = field(default_factory=dict)
+    """Keys and weights (n_queries, top), -1 where none; sums of rows (n_queries)."""
 
     def __post_init__(self) -> None:
         self._keys = np.array(self.keys, np.int64)
@@ -307,26 +299,24 @@ class KeepLinks:
         keys, weights = _strongest(block.weights, self._keys, self.top, hidden)
         if self.causal:  # a first row sees fewer keys than `top`
             weights[keys > block.queries[:, None]] = -1
-        for i, head in enumerate(block.heads):
-            rows = self._kept.get(Head(block.layer, head))
-            if rows is None:
-                shape = self.n_queries, self.top
-                rows = self._kept[Head(block.layer, head)] = _Rows(
-                    keys=np.full(shape, -1),
-                    weights=np.full(shape, -1, np.float32),
-                    totals=np.zeros(self.n_queries, np.float32),
-                )
-            rows.keys[block.queries, : keys.shape[2]] = keys[i]
-            rows.weights[block.queries, : keys.shape[2]] = weights[i]
-            rows.totals[block.queries] = block.sums[i]
+        for i, head in enumerate(Head(block.layer, head) for head in block.heads):
+            if head not in self._kept:
+                none = np.full((self.n_queries, self.top), -1)
+                zeros = np.zeros(self.n_queries, np.float32)
+                self._kept[head] = none, none.astype(np.float32), zeros
+            kept_keys, kept_weights, totals = self._kept[head]
+            kept_keys[block.queries, : keys.shape[2]] = keys[i]
+            kept_weights[block.queries, : keys.shape[2]] = weights[i]
+            totals[block.queries] = block.sums[i]
 
     def maps(self) -> tuple[LinkMap, ...]:
-        made = []
-        for head, rows in sorted(self._kept.items()):
-            query, rank = np.nonzero((rows.weights >= 0) & (rows.weights >= self.least))
-            links = Links(query, rows.keys[query, rank], rows.weights[query, rank])
-            made.append(LinkMap(head.layer, head.head, links=links, totals=rows.totals))
-        return tuple(made)
+        maps = []
+        for head in sorted(self._kept):
+            keys, weights, totals = self._kept[head]
+            query, rank = np.nonzero((weights >= 0) & (weights >= self.least))
+            links = Links(query, keys[query, rank], weights[query, rank])
+            maps.append(LinkMap(head.layer, head.head, links=links, totals=totals))
+        return tuple(maps)
 
 
 def _strongest(
