@@ -84,8 +84,8 @@ def ran(first: Capture, texts: int | None, noun: str, name: Callable[[Capture], 
 
 def named(token: Candidate) -> str:
     """A token in a sentence; of a word of several tokens it says that it is the first."""
-    said = fenced(name_of(token.label))
-    return f"{said}, the first token of {fenced(beginning(token.begins))}" if token.begins else said
+    name = fenced(name_of(token.label))
+    return f"{name}, the first token of {fenced(beginning(token.begins))}" if token.begins else name
 
 
 def difference(answer: Candidate | None, versus: Candidate | None) -> str:
@@ -158,11 +158,11 @@ def by_part(values: Iterable[tuple[Part, float]]) -> tuple[FloatArray, tuple[str
     others = [kind for kind in OTHER_PARTS if any(part.kind == kind for part, _ in pairs)]
     column = {kind: heads + i for i, kind in enumerate(others)}
     layers = max(part.layer or 0 for part, _ in pairs) + 1
-    made = np.full((layers, heads + len(others)), np.nan, np.float32)
+    matrix = np.full((layers, heads + len(others)), np.nan, np.float32)
     for part, value in pairs:
         across = column[part.kind] if part.head is None else part.head
-        made[part.layer or 0, across] = value
-    return made, (*map(head_name, range(heads)), *(OTHER_PARTS[kind] for kind in others))
+        matrix[part.layer or 0, across] = value
+    return matrix, (*map(head_name, range(heads)), *(OTHER_PARTS[kind] for kind in others))
 
 
 def strongest_parts(shares: Shares, top: int, names: Sequence[str]) -> list[tuple[str, float]]:

@@ -192,10 +192,10 @@ def by_head(values: Iterable[tuple[Head, float]]) -> FloatArray:
     """(layers, heads), NaN where there is no head."""
     pairs = list(values)
     shape = max(head.layer for head, _ in pairs) + 1, max(head.head for head, _ in pairs) + 1
-    made = np.full(shape, np.nan, np.float32)
+    matrix = np.full(shape, np.nan, np.float32)
     for head, value in pairs:
-        made[head] = value
-    return made
+        matrix[head] = value
+    return matrix
 
 
 def largest(values: FloatArray) -> float:

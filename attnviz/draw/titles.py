@@ -169,8 +169,8 @@ def run_notes(capture: Capture) -> tuple[str, ...]:
     if words := capture.unknown_words:
         named = ", ".join(f"“{readable(word)}”" for word in words[:MOST_NAMED])
         more = f" and {len(words) - MOST_NAMED} more" if len(words) > MOST_NAMED else ""
-        said = "the model was not trained on these words and cannot translate them"
-        notes.append(f"{said}: {named}{more}")
+        untrained = "the model was not trained on these words and cannot translate them"
+        notes.append(f"{untrained}: {named}{more}")
     return (*notes, *_piece_notes(capture))
 
 
@@ -179,17 +179,17 @@ def _piece_notes(capture: Capture) -> tuple[str, ...]:
     from attnviz.records.positions import word_around
 
     sides = (capture.query_tokens, QUERIES), (capture.key_tokens, KEYS)
-    said = []
+    notes = []
     for tokens, options in sides:
-        given = [capture.asked.options.get(name) or () for name in options]
-        names = [n for each in given for n in ([each] if isinstance(each, str) else each)]
+        values = [capture.asked.options.get(name) or () for name in options]
+        names = [n for each in values for n in ([each] if isinstance(each, str) else each)]
         around = ((name, word_around(tokens, name)) for name in names if isinstance(name, str))
-        said += [
+        notes += [
             f"“{readable(name)}” is a piece of “{readable(word)}”, as no word of the text reads so"
             for name, word in around
             if word
         ]
-    return tuple(dict.fromkeys(said))
+    return tuple(dict.fromkeys(notes))
 
 
 def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:

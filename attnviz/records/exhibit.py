@@ -242,9 +242,9 @@ def links_of(exhibit: Exhibit, head_map: Map) -> Links:
 
 
 def _links_of_rows(
-    exhibit: Exhibit, whole: HeadMap, asked: Sequence[int]
+    exhibit: Exhibit, whole: HeadMap, rows: Sequence[int]
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    queries, keys = np.array(asked, int), np.array(exhibit.keys, int)
+    queries, keys = np.array(rows, int), np.array(exhibit.keys, int)
     weights = whole.weights[np.ix_(queries, keys)]  # (rows, keys asked for)
     allowed = keys < exhibit.capture.allowed_count()[queries][:, None]
     allowed &= ~np.isin(queries[:, None] - keys, exhibit.skip)
@@ -320,14 +320,14 @@ class KeepLinks:
 
 
 def _strongest(
-    weights: FloatArray, asked: IntArray, top: int, hidden: NDArray[np.bool_] | None
+    weights: FloatArray, wanted: IntArray, top: int, hidden: NDArray[np.bool_] | None
 ) -> tuple[IntArray, FloatArray]:
     """The strongest weights of each row on these keys: keys and weights (heads, rows, ≤ top).
 
     Links that are `hidden` (rows, n) count for -1. The earlier key comes first of equal ones, so
     that one that the mask allows stands before those that it forbids, whose weight is 0.
     """
-    seen = asked[asked < weights.shape[2]]
+    seen = wanted[wanted < weights.shape[2]]
     left = weights.copy() if hidden is None else np.where(hidden, np.float32(-1), weights)
     left = left if len(seen) == weights.shape[2] else left[:, :, seen]
     shape = *left.shape[:2], min(top, len(seen))

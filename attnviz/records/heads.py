@@ -25,8 +25,8 @@ def every_head(heads_per_layer: Sequence[int]) -> tuple[Head, ...]:
 
 def head_named(name: str) -> Head | None:
     """The head that a full name such as `L1H2` or `1.2` names; None where it is no full name."""
-    found = re.fullmatch(r"(?:[lL](\d{1,9})[hH](\d{1,9})|(\d{1,9})\.(\d{1,9}))", name.strip())
-    return Head(*(int(group) for group in found.groups() if group is not None)) if found else None
+    match = re.fullmatch(r"(?:[lL](\d{1,9})[hH](\d{1,9})|(\d{1,9})\.(\d{1,9}))", name.strip())
+    return Head(*(int(group) for group in match.groups() if group is not None)) if match else None
 
 
 def choose_heads(

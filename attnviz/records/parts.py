@@ -78,9 +78,9 @@ class Shares:
 @lru_cache(maxsize=8)
 def _places(parts: tuple[Part, ...], group: Group) -> tuple[tuple[Part, ...], NDArray[np.int64]]:
     """The parts that these are summed up in, and for each which of them it belongs to."""
-    found: dict[Part, int] = {}
-    places = [found.setdefault(grouped(part, group), len(found)) for part in parts]
-    return tuple(found), np.array(places)
+    numbers: dict[Part, int] = {}
+    places = [numbers.setdefault(grouped(part, group), len(numbers)) for part in parts]
+    return tuple(numbers), np.array(places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,11 +307,11 @@ class Circuits:
     @property
     def compositions(self) -> Sequence[Composition]:
         """Every pair, the largest score over what is expected first; those without one last."""
-        found = [
+        pairs = [
             Composition(writer, reader, through, float(scores[i, j]))
             for through, scores in self.composed.items()
             for i, writer in enumerate(self.heads)
             for j, reader in enumerate(self.heads)
             if writer.layer < reader.layer
         ]
-        return sorted(found, key=lambda each: descending(each.score - self.expected[each.through]))
+        return sorted(pairs, key=lambda each: descending(each.score - self.expected[each.through]))

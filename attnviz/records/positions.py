@@ -121,11 +121,11 @@ def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
         for token in tokens
         if word == token.label or (word == token.text and token.part is None)
     ]
-    found = sorted({*exact, *_spelled(tokens, word)})
+    anywhere = sorted({*exact, *_spelled(tokens, word)})
     folded = word.casefold()
     alike = [(token.index,) for token in tokens if token.label.casefold() == folded]
-    whole = _whole(tokens) if found or alike else lambda _: False
-    for matches in (filter(whole, found), filter(whole, alike), exact, alike, found):
+    whole = _whole(tokens) if anywhere or alike else lambda _: False
+    for matches in (filter(whole, anywhere), filter(whole, alike), exact, alike, anywhere):
         if several := list(matches):
             return several
     return []
@@ -136,17 +136,19 @@ def word_around(tokens: Sequence[Token], name: str) -> str:
     if is_expression(name) or re.fullmatch(r"-?[0-9]{1,9}", name):
         return ""
     numbered = re.fullmatch(r"(.+)#[0-9]{1,9}", name, flags=re.DOTALL)
-    found = _occurrences(tokens, name) or (_occurrences(tokens, numbered[1]) if numbered else [])
-    if not found or _whole(tokens)(found[0]):
+    occurrences = _occurrences(tokens, name) or (
+        _occurrences(tokens, numbered[1]) if numbered else []
+    )
+    if not occurrences or _whole(tokens)(occurrences[0]):
         return ""
-    first, last = found[0][0], found[0][-1]
+    first, last = occurrences[0][0], occurrences[0][-1]
     around = [group for group in _words(tokens) if group[-1] >= first and group[0] <= last]
     return "".join(tokens[i].text for group in around for i in group).strip()
 
 
 def _words(tokens: Sequence[Token]) -> list[list[int]]:
-    said = [token for token in tokens if token.text.strip() or token.special]
-    return [[said[i].index for i in group] for group in word_groups(said)]
+    visible = [token for token in tokens if token.text.strip() or token.special]
+    return [[visible[i].index for i in group] for group in word_groups(visible)]
 
 
 def _whole(tokens: Sequence[Token]) -> Callable[[tuple[int, ...]], bool]:
@@ -307,12 +309,12 @@ def compiled(name: str, parameter: str) -> Any:
             f"the regular expression in {option(parameter)} has {len(name):,} characters",
             f"give {LONGEST:,} at most",
         )
-    if any(found["call"] for found in _CALL.finditer(name)):
+    if any(match["call"] for match in _CALL.finditer(name)):
         raise UsageError(
             f"{option(parameter, name)} calls a group from within, whose memory has no limit",
             "write the group out",
         )
-    counts = (int((found[2] or found[1] or "0")[:9]) for found in _COUNT.finditer(name))
+    counts = (int((match[2] or match[1] or "0")[:9]) for match in _COUNT.finditer(name))
     if prod(max(1, count) for count in counts) > MOST_REPEATS:
         raise UsageError(
             f"{option(parameter, name)} repeats something more than {MOST_REPEATS:,} times",

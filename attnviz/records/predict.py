@@ -330,14 +330,14 @@ def mean_of(predictions: Sequence[Prediction]) -> PredictionMean:
         for prediction in predictions
         if prediction.each and not prediction.fills
     ]
-    asked = [prediction.asked for prediction in predictions if prediction.asked]
+    answers = [prediction.asked for prediction in predictions if prediction.asked]
     return PredictionMean(
         model=predictions[0].capture.model.name,
         texts=len(predictions),
         likeliest=Estimate.of(sure),
         followed=Estimate.of(followed) if followed else None,
-        question=asked[0].question if asked else None,
-        measured=Estimate.of([each.outcome.measured for each in asked]) if asked else None,
+        question=answers[0].question if answers else None,
+        measured=Estimate.of([each.outcome.measured for each in answers]) if answers else None,
         fills=fills,
     )
 

@@ -78,11 +78,11 @@ def versions_now() -> dict[str, str]:
     """The versions of this program and of the libraries under it that are installed."""
     import importlib.metadata  # takes a moment that a saved capture need not wait
 
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in ("attnviz", "numpy", "torch", "transformers"):
         with suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
 # A field, declared once: rows, columns, JSON and JSON Schema are made of it.

@@ -97,8 +97,8 @@ def partition(
     Raises:
         InputError: two of them overlap.
     """
-    given = tuple(segments)
-    taken = sorted((slice_, s.name) for s in given for slice_ in s.slices)
+    parts = tuple(segments)
+    taken = sorted((slice_, s.name) for s in parts for slice_ in s.slices)
     gaps, end, before = list[Slice](), 0, ""
     for (start, after), name in taken:
         if start < end:
@@ -112,7 +112,7 @@ def partition(
     gaps = [(a, b) for a, b in gaps if text[a:b].strip() or (blanks and a < b)]
     left = [Segment(rest, tuple(gaps))] if gaps else []
     blank = not any(text[a:b].strip() for a, b in gaps)  # which stands at the end
-    ordered = sorted([*given, *([] if blank else left)], key=lambda segment: segment.slices[0])
+    ordered = sorted([*parts, *([] if blank else left)], key=lambda segment: segment.slices[0])
     return (*ordered, *(left if blank else []))
 
 
@@ -242,10 +242,10 @@ def begin(given: Mapping[str, Any], seed: object = None) -> None:
 
 
 def _asked(given: Mapping[str, Any], seed: object) -> Asked:
-    told = {name: _plain(value) for name, value in given.items() if name not in ELSEWHERE}
+    options = {name: _plain(value) for name, value in given.items() if name not in ELSEWHERE}
     if isinstance(given.get("docs"), Mapping):  # whole documents, which a prompt holds already
-        told["docs"] = {str(name): len(str(text)) for name, text in given["docs"].items()}
-    return Asked(told, seed if isinstance(seed, int) else None)
+        options["docs"] = {str(name): len(str(text)) for name, text in given["docs"].items()}
+    return Asked(options, seed if isinstance(seed, int) else None)
 
 
 def _plain(value: Any) -> Any:

@@ -91,8 +91,8 @@ def _allowed(exhibit: Exhibit, head_map: HeadMap) -> NDArray[np.float32]:
     weights = head_map.weights
     if not exhibit.capture.causal:
         return weights.ravel()
-    found: NDArray[np.float32] = weights[exhibit.capture.allowed()]
-    return found
+    allowed: NDArray[np.float32] = weights[exhibit.capture.allowed()]
+    return allowed
 
 
 def levels(exhibit: Exhibit, head_map: HeadMap, top: float, size: int) -> Levels:

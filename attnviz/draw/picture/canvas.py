@@ -204,10 +204,10 @@ class Lettering:
         some = sorted(self.missing)
         codes = ", ".join(f"U+{ord(letter):04X}" for letter in some[:3])
         more = f" and {len(some) - 3:,} more" if len(some) > 3 else ""
-        said = f"no installed font has {codes}{more}, so the picture shows code points"
+        sentence = f"no installed font has {codes}{more}, so the picture shows code points"
         east = {unicodedata.name(letter, "").startswith(_EAST_ASIAN) for letter in some}
         packages = [_NOTO["CJK" if which else ""] for which in sorted(east, reverse=True)]
-        return (f"{said}; install one that has them: {' and '.join(packages)}",)
+        return (f"{sentence}; install one that has them: {' and '.join(packages)}",)
 
 
 _NOTO = {"CJK": "Noto Sans CJK (Debian, Ubuntu: fonts-noto-cjk)", "": "Noto (fonts-noto-core)"}
@@ -216,11 +216,11 @@ _EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC
 
 def lettering(texts: Iterable[str]) -> Lettering:
     wanted = frozenset(letter for text in texts for letter in text if letter.isprintable())
-    found = _lettering(wanted)
-    if found.missing:
+    fonts = _lettering(wanted)
+    if fonts.missing:
         _lettering.cache_clear()  # a font that has them may be installed meanwhile
-        found = _lettering(wanted) if _add_new_fonts() else found
-    return found
+        fonts = _lettering(wanted) if _add_new_fonts() else fonts
+    return fonts
 
 
 @lru_cache(maxsize=8)
@@ -230,12 +230,12 @@ def _lettering(wanted: frozenset[str]) -> Lettering:
     missing = wanted - _letters_of(findfont(FIRST), wanted)
     families = [FIRST]
     for name, path in _other_fonts(_region(missing)) if missing else ():
-        found = _letters_of(path, missing)
-        if found and findfont(name) != path:  # the family's regular face, which will be used
-            found = _letters_of(findfont(name), missing)
-        if found:
+        letters = _letters_of(path, missing)
+        if letters and findfont(name) != path:  # the family's regular face, which will be used
+            letters = _letters_of(findfont(name), missing)
+        if letters:
             families.append(name)
-            missing -= found
+            missing -= letters
         if not missing:
             break
     return Lettering(tuple(families), frozenset(missing))

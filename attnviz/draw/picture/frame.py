@@ -271,9 +271,9 @@ def write_heading(
 ) -> None:
     """A title `bottom` inches high, and small lines below it about what was run."""
     line = max(LEAST_LINE, width)
-    said = fill(fonts.spell(about), int(line * SMALL_LETTERS))
-    write_line(figure, bottom, said, size=8, color=GREY)
-    above = bottom + 0.05 + 0.15 * (said.count("\n") + 1) * bool(said)
+    lines = fill(fonts.spell(about), int(line * SMALL_LETTERS))
+    write_line(figure, bottom, lines, size=8, color=GREY)
+    above = bottom + 0.05 + 0.15 * (lines.count("\n") + 1) * bool(lines)
     write_line(figure, above, fill(fonts.spell(title), int(line * LETTERS)))
 
 

@@ -105,8 +105,8 @@ def _draw_one(
     write_titles(axes, words, width)
     name_sides(axes, orient, exhibit.sides, sums=cells.sums, block=cells.block)
     empty = left_out(exhibit) if np.isnan(cells.values).any() else ""
-    said = f"no number: under {LEAST_WRITTEN:g}" if blank else ""
-    add_key(figure, scale, (width, 0.0, height), empty=empty, blank=said)
+    note = f"no number: under {LEAST_WRITTEN:g}" if blank else ""
+    add_key(figure, scale, (width, 0.0, height), empty=empty, blank=note)
 
 
 def _cell(n: int, dpi: int) -> float:

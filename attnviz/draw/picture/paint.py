@@ -104,8 +104,8 @@ def _titles(exhibit: Exhibit, options: PictureOptions) -> tuple[str, str]:
             title = f"{maps[0].label}{joined}{maps[-1].label}, {len(maps)} {kind}"
         subtitle, capture = caption(exhibit.capture), exhibit.capture
         if capture.target:
-            said = written(capture, row="column" if options.orient == "key-rows" else "row")
-            subtitle = f"{facts(capture)}; read: “{readable(capture.text)}”, {said}"
+            output = written(capture, row="column" if options.orient == "key-rows" else "row")
+            subtitle = f"{facts(capture)}; read: “{readable(capture.text)}”, {output}"
         subtitle += sink_said(exhibit)
     if options.title is None:
         return title, subtitle

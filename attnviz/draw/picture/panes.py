@@ -103,8 +103,8 @@ def draw_panes(
         line = min(ACROSS, len(panes)) * (width + GAP_ACROSS)
         write_heading(figure, height + 0.4, line, title, about, fonts)
         small = int(max(LEAST_LINE, line) * SMALL_LETTERS)
-        said = "\n".join(fill(fonts.spell(each), small) for each in below)
-        write_line(figure, bottom - 0.35, said, size=7.5, va="top", color=GREY)
+        lines = "\n".join(fill(fonts.spell(each), small) for each in below)
+        write_line(figure, bottom - 0.35, lines, size=7.5, va="top", color=GREY)
     return Drawn(figure, fonts.notes)
 
 
@@ -146,8 +146,8 @@ def _draw_one(
     names = pane.columns or [f"H{i}" for i in range(values.shape[1])]
     upright = _label_height(pane, width) > 0
     at = range(0, len(names), max(1, ceil((LEAST_LABEL if upright else 0.2) / width)))
-    said = [fenced(fonts.spell(_short(names[i]))) for i in at]
-    axes.xaxis.set_ticks(list(at), said, fontsize=7, rotation=90 if upright else 0)
+    labels = [fenced(fonts.spell(_short(names[i]))) for i in at]
+    axes.xaxis.set_ticks(list(at), labels, fontsize=7, rotation=90 if upright else 0)
     axes.tick_params(width=0.6, length=2)
     for layer, head in pane.boxed:
         corner = head - 0.5, layer - 0.5
@@ -161,9 +161,9 @@ def _write_numbers(axes: "Axes", pane: Pane, image: "AxesImage") -> None:
     for (layer, head), value in np.ndenumerate(pane.values):
         if not isnan(value):
             color = image.to_rgba(np.array([value]), bytes=True)[0, :3]
-            # what rounds to nothing has no sign
-            said, ink = f"{value:z.{pane.digits}f}", "black" if is_light(color, 127.5) else "white"
-            axes.text(head, layer, said, ha="center", va="center", fontsize=7, color=ink)
+            ink = "black" if is_light(color, 127.5) else "white"
+            number = f"{value:z.{pane.digits}f}"  # what rounds to nothing has no sign
+            axes.text(head, layer, number, ha="center", va="center", fontsize=7, color=ink)
 
 
 # Layers as colours: one for each, in order, and a bar that names them.
@@ -229,7 +229,7 @@ def place_names(
     their names, and the `room`, which no box leaves.
     """
     taken: list[Box] = []
-    found: list[Box | None] = []
+    boxes: list[Box | None] = []
     for point, size in zip(marked, sizes, strict=True):
         best: Box | None = None
         least = np.inf
@@ -240,9 +240,9 @@ def place_names(
             cost = _covered(box, points) + away
             if cost < least:
                 best, least = box, cost
-        found.append(best)
+        boxes.append(best)
         taken += [best] if best else []
-    return found
+    return boxes
 
 
 def spread(heights: Sequence[float], least: float, top: float) -> list[float]:

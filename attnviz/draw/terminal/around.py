@@ -22,17 +22,17 @@ FLAT = (
 def heading(exhibit: Exhibit, display: Display) -> list[Text]:
     """One line (more where it is narrow) that says what this is."""
     line = Text()
-    said = about(exhibit, display.speller)
-    if said:
-        title = readable(said) + (" · " if display.unicode else " | ")
+    sentence = about(exhibit, display.speller)
+    if sentence:
+        title = readable(sentence) + (" · " if display.unicode else " | ")
         line.append(fenced(title) if display.unicode else in_ascii(title))
     what = exhibit.subtitle or facts(exhibit.capture)
     line.append(fenced(what) if display.unicode else ascii_only(what), style="dim")
     lines = folded(line, display.width)
     plain = exhibit.capture.target and not exhibit.subtitle
     remarks = [written(exhibit.capture)] if plain else []
-    for said in (*remarks, *([FLAT] if exhibit.by_row else [])):
-        remark = fenced(said) if display.unicode else ascii_only(said)
+    for sentence in (*remarks, *([FLAT] if exhibit.by_row else [])):
+        remark = fenced(sentence) if display.unicode else ascii_only(sentence)
         lines += folded(Text(remark, style="dim"), display.width)
     return lines
 
@@ -77,19 +77,19 @@ def closing(
     """The lines below a table: that rows are `missing`, and all of some `heads`; often none."""
     every_query = len(exhibit.queries) == len(exhibit.capture.query_tokens)
     if missing and not rows:
-        said = f"there is no link{_wanted(exhibit)}"
+        sentence = f"there is no link{_wanted(exhibit)}"
     elif missing:
         among = f", among them all of {_listed(heads)}," if heads else ""
         verb = "has" if missing == 1 else "have"
-        said = f"{missing:,} row{'' if missing == 1 else 's'}{among} {verb} no link"
-        said += _wanted(exhibit)
+        sentence = f"{missing:,} row{'' if missing == 1 else 's'}{among} {verb} no link"
+        sentence += _wanted(exhibit)
     elif rows > LONG and every_query and _every_key(exhibit) and not exhibit.filtered:
         less = [display.speller(name, None) for name in ("queries", "top")]
         picture = display.speller("output", "FILE.png")
-        said = f"{rows:,} rows; {' and '.join(less)} show fewer, {picture} draws all"
+        sentence = f"{rows:,} rows; {' and '.join(less)} show fewer, {picture} draws all"
     else:
         return []
-    return [Text(), *folded(Text(said, style="dim"), display.width)]
+    return [Text(), *folded(Text(sentence, style="dim"), display.width)]
 
 
 def _wanted(exhibit: Exhibit) -> str:

@@ -196,20 +196,20 @@ def value_grid(
         label = cut(name, margin - 1, unicode=display.unicode)
         line = Text(pad(fenced(label), margin), no_wrap=True, overflow="crop")
         for i, width in widths.items():
-            said = f"{row[i]:z.{digits}f}" if cell > NARROW else ""
-            line.append_text(_cell(row[i], most, width, said, style, display))
+            text = f"{row[i]:z.{digits}f}" if cell > NARROW else ""
+            line.append_text(_cell(row[i], most, width, text, style, display))
         line.rstrip()
         yield line
     if cell == NARROW:
         sign = "" if display.color or not np.nanmin(values, initial=0.0) < 0 else ", - below 0"
-        said = f"the strongest colour or shade is {most:.{digits}f} from 0{sign}"
-        yield from folded(Text(said, style="dim"), display.width)
+        text = f"the strongest colour or shade is {most:.{digits}f} from 0{sign}"
+        yield from folded(Text(text, style="dim"), display.width)
     if left_out := [i for i in range(len(columns)) if i not in widths]:
         what = "layers" if columns[0].startswith("L") else "heads"
         which = f"{what} {left_out[0]} to {left_out[-1]} are left out"
         picture = display.speller("output", "FILE.png")
-        said = f"{which}: use a wider terminal, or {picture}"
-        yield from folded(Text(said, style="dim"), display.width)
+        text = f"{which}: use a wider terminal, or {picture}"
+        yield from folded(Text(text, style="dim"), display.width)
 
 
 def _fit(columns: Sequence[str], least: int, room: int) -> tuple[int, dict[int, int]]:
@@ -254,10 +254,10 @@ def _cell(
         return Text(" " * width)
     share = value / most if most else 0.0
     if number:
-        said = number.rjust(width - 1) + " "
+        content = number.rjust(width - 1) + " "
     elif display.color:
-        said = " " * width
+        content = " " * width
     else:
         shade = shade_of(abs(share), unicode=display.unicode)
-        said = (shade + ("-" if value < 0 and abs(share) >= 0.05 else " ")).ljust(width)
-    return Text(said, style(share, display) if display.color else "")
+        content = (shade + ("-" if value < 0 and abs(share) >= 0.05 else " ")).ljust(width)
+    return Text(content, style(share, display) if display.color else "")

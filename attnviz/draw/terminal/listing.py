@@ -59,9 +59,9 @@ def _lines(
     for n in range(max(map(len, parts))):
         line = Text(no_wrap=True, overflow="crop")
         for i, (column, part) in enumerate(zip(columns, parts, strict=True)):
-            said = part[n].plain if n < len(part) else ""
+            content = part[n].plain if n < len(part) else ""
             line.append(" " * GAP if i else "")
-            line.append(pad(said, cells[i], right=column.right), style or column.style)
+            line.append(pad(content, cells[i], right=column.right), style or column.style)
         line.rstrip()
         yield line
 
@@ -76,8 +76,8 @@ def _stacked(
         yield from folded(Text(name, "bold"), width)
         for column, value in zip(columns[1:], values, strict=True):
             if value:
-                said = Text(f"{column.name}: " if column.name else "").append(value, column.style)
-                for line in folded(said, width - INDENT):
+                entry = Text(f"{column.name}: " if column.name else "").append(value, column.style)
+                for line in folded(entry, width - INDENT):
                     yield Text(" " * INDENT, no_wrap=True, overflow="crop").append_text(line)
 
 

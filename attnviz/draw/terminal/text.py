@@ -286,8 +286,8 @@ def _summary(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) ->
         if (weight := pieces[n].weight or 0.0) >= LEAST
     ]
     looks = f"attends to {', '.join(seen) or 'nothing that is shown'}"
-    said = f"{_query(exhibit, pieces, display)} {looks}"
-    return folded(Text(said, style="dim"), display.width)
+    sentence = f"{_query(exhibit, pieces, display)} {looks}"
+    return folded(Text(sentence, style="dim"), display.width)
 
 
 def _query(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) -> str:
