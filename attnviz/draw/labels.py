@@ -126,21 +126,19 @@ SEQUENTIAL, DIVERGING, LAYERS = "Blues", "RdBu_r", "viridis"
 """Matplotlib's maps in pictures: of values from 0 up (white to dark, as paper is white and ink is
 dark), of values with a sign (blue below zero, red above), and of layers, which have no zero."""
 
-_TABLE = bytes.fromhex(
+
+def _colors(table: str) -> tuple[tuple[int, int, int], ...]:
+    numbers = bytes.fromhex(table)
+    return tuple(zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True))
+
+
+VIRIDIS = _colors(
     "440154 470d60 48186a 482374 472e7c 453882 424186 3e4a89 "
     "3a548c 365d8d 32658e 2e6d8e 2b758e 287d8e 25848e 228c8d "
     "1f948c 1e9c89 20a386 25ab82 2eb37c 3aba76 48c16e 58c765 "
     "6ccd5a 7fd34e 93d741 a8db34 c0df25 d5e21a eae51a fde725"
 )
-_BLUES = bytes.fromhex("f7fbff deebf7 c6dbef 9ecae1 6baed6 4292c6 2171b5 08519c 08306b")
-
-
-def _colors(table: bytes) -> tuple[tuple[int, int, int], ...]:
-    return tuple((table[i], table[i + 1], table[i + 2]) for i in range(0, len(table), 3))
-
-
-VIRIDIS = _colors(_TABLE)
-BLUES = _colors(_BLUES)
+BLUES = _colors("f7fbff deebf7 c6dbef 9ecae1 6baed6 4292c6 2171b5 08519c 08306b")
 """Matplotlib's Blues (ColorBrewer), which is linear between these nine."""
 BLUES_ON_DARK = ((22, 24, 28), *BLUES[:0:-1])
 """The same blues on a dark ground, from nearly its colour to nearly white."""

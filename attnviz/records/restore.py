@@ -138,6 +138,7 @@ def capture_from(facts: JsonObject) -> Capture:
         keys = _tokens(facts["key_tokens"], target if kind == "decoder" else text)
     _check(len(facts["left_out"]) == 2 and all(map(_is_count, facts["left_out"])), "left_out")
     _check(sum(map(len, unknown)) <= len(text), "unknown_words")
+    _check(len(facts["transforms"]) <= MOST_TRANSFORMS, "transforms")
     _check_lengths(facts["versions"])
     same = ("text", "bos", "kind", "target", "causal", "sinks", "versions")
     return Capture(
@@ -147,7 +148,7 @@ def capture_from(facts: JsonObject) -> Capture:
         layers=(),
         model=model,
         left_out=tuple(facts["left_out"]),
-        transforms=_transforms(facts["transforms"]),
+        transforms=tuple(map(_transform, facts["transforms"])),
         named_heads=tuple(_named(entry, model) for entry in facts["named_heads"]),
         unknown_words=tuple(unknown),
         loss=_loss(facts["loss"]),
@@ -200,11 +201,6 @@ def _model(entry: JsonObject) -> ModelIdentity:
     _check(_is_count(entry["parameters"]), "parameters")
     _check_lengths(entry)
     return ModelIdentity(**{**entry, "heads_per_layer": per_layer})
-
-
-def _transforms(entries: Sequence[JsonObject]) -> tuple[Transform, ...]:
-    _check(len(entries) <= MOST_TRANSFORMS, "transforms")
-    return tuple(map(_transform, entries))
 
 
 def _transform(entry: JsonObject) -> Transform:
