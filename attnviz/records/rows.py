@@ -92,13 +92,7 @@ Row: TypeAlias = Mapping[str, object]
 ColumnArray: TypeAlias = NDArray[Any]
 ABSENT: Final = object()
 """The value of an optional field that is left out."""
-JSON_TYPES: Mapping[Any, str] = {
-    str: "string",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    NoneType: "null",
-}
+JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
 
 @dataclass(frozen=True)

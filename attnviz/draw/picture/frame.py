@@ -136,7 +136,7 @@ def write(
 
 
 def name_sides(
-    axes: "Axes", orient: Orient, sides: Sides, *, sums: bool, block: Sequence[int] = (1, 1)
+    axes: "Axes", orient: Orient, sides: Sides, *, sums: bool, block: Sequence[int]
 ) -> None:
     """Say which side the queries are on; and that their weights sum to 1, where they do.
 
@@ -155,22 +155,20 @@ def name_sides(
 
 
 def add_key(
-    figure: "Figure", scale: Scale, corner: Sequence[float], *, empty: str, blank: str = ""
+    figure: "Figure", scale: Scale, left: float, top: float, *, empty: str, blank: str = ""
 ) -> None:
-    """The colour bar right of `corner` (right, bottom, height in inches); below it a legend."""
-    right, bottom, height = corner
+    """The colour bar from `left` and `top` (inches) on down; below it a legend."""
     below = (SWATCH + 0.25 if empty else 0.0) + (SWATCH if blank else 0.0)
-    bar = min(BAR_MOST, max(BAR_LEAST, height - below))
-    top = bottom + height
-    draw_color_bar(place(figure, right + BAR_LEFT, top - bar, BAR_WIDTH, bar), scale)
+    bar = min(BAR_MOST, max(BAR_LEAST, top - below))
+    draw_color_bar(place(figure, left + BAR_LEFT, top - bar, BAR_WIDTH, bar), scale)
     down = top - bar - 0.25
     if empty:
         down -= SWATCH
-        sample = place(figure, right + BAR_LEFT, down, BAR_WIDTH, SWATCH)
+        sample = place(figure, left + BAR_LEFT, down, BAR_WIDTH, SWATCH)
         hatch_ground(sample)
         _say(sample, empty, (1, 0.5), (4, 0))
     if blank:
-        _say(place(figure, right + BAR_LEFT, down - SWATCH - 0.05, BAR_WIDTH, SWATCH), blank)
+        _say(place(figure, left + BAR_LEFT, down - SWATCH - 0.05, BAR_WIDTH, SWATCH), blank)
 
 
 def _say(

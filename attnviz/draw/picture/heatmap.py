@@ -106,7 +106,7 @@ def _draw_one(
     name_sides(axes, orient, exhibit.sides, sums=cells.sums, block=cells.block)
     empty = left_out(exhibit) if np.isnan(cells.values).any() else ""
     note = f"no number: under {LEAST_WRITTEN:g}" if blank else ""
-    add_key(figure, scale, (width, 0.0, height), empty=empty, blank=note)
+    add_key(figure, scale, width, height, empty=empty, blank=note)
 
 
 def _cell(n: int, dpi: int) -> float:
@@ -199,7 +199,7 @@ def _draw_mosaic(
     name_sides(axes, options.orient, exhibit.sides, sums=sums, block=cells[0].block)
     write_titles(axes, words, width, above=PANE_TITLE + 7)
     empty = left_out(exhibit) if any(np.isnan(pane).any() for pane in panes) else ""
-    add_key(figure, scale, (width, 0.0, height), empty=empty)
+    add_key(figure, scale, width, height, empty=empty)
 
 
 def assemble(
