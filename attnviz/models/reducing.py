@@ -179,10 +179,10 @@ def _largest_of_rows(weights: Tensor, first: int) -> tuple[Tensor, Tensor]:
     return apart, itself
 
 
-def _raise(largest: Tensor, found: Tensor) -> None:
+def _raise(largest: Tensor, weights: Tensor) -> None:
     """Raise the largest weights so far (b, h) to those of some rows (b, h, …)."""
-    if found.numel():
-        torch.maximum(largest, found.flatten(2).amax(dim=2).to(largest.dtype), out=largest)
+    if weights.numel():
+        torch.maximum(largest, weights.flatten(2).amax(dim=2).to(largest.dtype), out=largest)
 
 
 def _by_distance(weights: Tensor, first: int) -> Tensor:

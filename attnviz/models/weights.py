@@ -32,9 +32,9 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def check_parameters(asked: int, folder: Path) -> None:
+def check_parameters(parameters: int, folder: Path) -> None:
     """Check, before a model is built, that its weights hold as many numbers as it is to have."""
-    check_asked(asked, sum(map(prod, weight_shapes(folder).values())), folder)
+    check_asked(parameters, sum(map(prod, weight_shapes(folder).values())), folder)
 
 
 def check_shapes(

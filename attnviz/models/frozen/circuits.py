@@ -21,7 +21,7 @@ from attnviz.records.heads import Head
 from attnviz.records.parts import Copying, Through
 
 MOST_TOKENS, SEED = 512, 0
-"""So many tokens of the vocabulary, drawn at random, are tried for the top-1 score."""
+"""The number of tokens, drawn at random from the vocabulary, behind the top-1 score."""
 DIRECTIONS = 512  # of the stream at a time
 PROBES, NOISE = 4, 0.1
 """Directions that see whether a matrix is more than rounding, and how far they may miss it."""
@@ -71,20 +71,20 @@ def _directions(layer: FrozenLayer, d: int, like: Tensor) -> tuple[Tensor, Tenso
     parts = [layer.asks(some) for some in torch.split(every, DIRECTIONS)]
     q, k, v = (torch.cat(each)[:, :, 0] for each in zip(*parts, strict=True))
     drawn = torch.randn(PROBES, d, generator=torch.Generator().manual_seed(SEED)).to(like)
-    tried = layer.asks(drawn[:, None])
+    probed = layer.asks(drawn[:, None])
     matrices = q - zero[0][0, :, 0], k - zero[1][0, :, 0], v - zero[2][0, :, 0]
-    for matrix, result, none in zip(matrices, tried, zero, strict=True):
+    for matrix, result, none in zip(matrices, probed, zero, strict=True):
         _without_noise(matrix, drawn, result[:, :, 0] - none[0, :, 0])
     return matrices
 
 
-def _without_noise(matrix: Tensor, directions: Tensor, made: Tensor) -> None:
+def _without_noise(matrix: Tensor, directions: Tensor, results: Tensor) -> None:
     """Set to 0 the heads (d, h, w) of which only rounding is left, as where a norm cancels them.
 
-    `made` (m, h, w): what the layer makes of these directions (m, d), rounded otherwise.
+    `results` (m, h, w): what the layer makes of these directions (m, d), rounded otherwise.
     """
     sums = torch.einsum("md,dhw->mhw", directions, matrix)
-    size, error = (x.square().sum(dim=(0, 2)).sqrt() for x in (sums, sums - made))  # (h)
+    size, error = (x.square().sum(dim=(0, 2)).sqrt() for x in (sums, sums - results))  # (h)
     matrix[:, error > NOISE * size] = 0
 
 

@@ -250,6 +250,6 @@ class HeadOutput:
         at = zeros
         for layer in range(self._head.layer, len(run.layers)):
             both = torch.stack([at, zeros]), torch.stack([attended, zeros])
-            made, nothing = run.layers[layer].passes(*both)
-            at, attended = made - nothing, zeros
+            passed, nothing = run.layers[layer].passes(*both)
+            at, attended = passed - nothing, zeros
             yield layer + 1, at

@@ -51,7 +51,7 @@ class Turn:
     """One call of a layer: its arguments, and what its modules gave in it.
 
     `norms`: for each norm the inputs and outputs of its calls; `normed`: one of them came before
-    attention; `made`: the last output of every other module.
+    attention; `outputs`: the last output of every other module.
     """
 
     layer: nn.Module
@@ -61,7 +61,7 @@ class Turn:
     norms: dict[nn.Module, list[tuple[Tensor, Tensor]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    made: dict[nn.Module, Any] = field(default_factory=dict)
+    outputs: dict[nn.Module, Any] = field(default_factory=dict)
     call: AttentionCall | None = None
     normed: bool = False
     after: Tensor = field(init=False)
@@ -125,7 +125,7 @@ class TurnRecorder:
             else:
                 (self.behind if self.turns else self.before).append((module, args[0], output))
         elif self._inside:
-            self.turns[-1].made[module] = output
+            self.turns[-1].outputs[module] = output
 
     def _before_output(self, _module: nn.Module, args: Any) -> None:
         self.final = args[0]
@@ -140,7 +140,7 @@ class HuggingFaceLayer(FrozenLayer):
         self.attention = None if turn.parts is None else _attention(turn)
         self.normed = turn.normed
         other = _without_norms(turn.layer, turn.parts)
-        self._off = [module for module in other if module in turn.made]  # the others were not run
+        self._off = [module for module in other if module in turn.outputs]  # others were not run
         self._factor: float | None = None
         self._factor = self._check()
         self._rounded: Sequence[Tensor | float] = (0.0, 0.0, 0.0)
@@ -193,7 +193,7 @@ class HuggingFaceLayer(FrozenLayer):
 
     def _nothing(self, module: nn.Module) -> Callable[..., Any]:
         """A forward that gives zeros in the form of what the module gave."""
-        output = self._turn.made[module]
+        output = self._turn.outputs[module]
 
         def nothing(*args: Any, **named: Any) -> Any:
             x = next(each for each in (*args, *named.values()) if isinstance(each, Tensor))
@@ -291,7 +291,7 @@ def _attention(turn: Turn) -> FrozenAttention:
         scaling=call.scaling,
         w_o=w_o.detach().unflatten(0, (heads, width)),  # type: ignore[no-untyped-call]
         b_o=None if b_o is None else b_o.detach(),
-        attended=turn.made[parts.output].reshape(turn.x.shape)[0],
+        attended=turn.outputs[parts.output].reshape(turn.x.shape)[0],
         seen=call.visible,
         bias=call.added,
         cap=call.cap,
@@ -393,8 +393,8 @@ def output_of(model: Any, recorder: TurnRecorder, logits: Tensor | None) -> Froz
         if read.shape == last.shape and near(read, last)
         if (norm := frozen_norm(module, read, output)) is not None
     ]
-    tried = ((norm, last if norm is None else norm(last)) for norm in (*norms, None))
-    fitting = ((norm, factor_between(read, final)) for norm, read in tried)
+    candidates = ((norm, last if norm is None else norm(last)) for norm in (*norms, None))
+    fitting = ((norm, factor_between(read, final)) for norm, read in candidates)
     norm, factor = next((each for each in fitting if each[1] is not None), (None, None))
     if factor is None:
         return None

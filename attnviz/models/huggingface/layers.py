@@ -302,7 +302,7 @@ def matrix_of(module: nn.Module, reads: Tensor) -> WeightAndBias:
         assert isinstance(weight, Tensor)
         # transformers' Conv1D stores (d_in, d_out), torch's Linear (d_out, d_in)
         return (weight if isinstance(module, Conv1D) else weight.t()), bias
-    return _asked(module, reads)
+    return _probed(module, reads)
 
 
 def is_plain(module: nn.Module) -> bool:
@@ -319,7 +319,7 @@ PLAIN = (nn.Linear, NonDynamicallyQuantizableLinear, Conv1D, nn.Embedding)
 
 
 @torch.no_grad()
-def _asked(module: nn.Module, reads: Tensor) -> tuple[Tensor, Tensor]:
+def _probed(module: nn.Module, reads: Tensor) -> tuple[Tensor, Tensor]:
     """The matrix and the bias of a projection by what it makes of each direction."""
     width = reads.size(-1)
     every = torch.eye(width, dtype=reads.dtype, device=reads.device)
