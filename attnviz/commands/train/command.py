@@ -17,7 +17,7 @@ from attnviz.kit.session import Session
 from attnviz.kit.write import write_bytes
 
 if TYPE_CHECKING:
-    from attnviz.commands.train.folder import OwnText
+    from attnviz.commands.train.folder import OwnTraining
 
 EPILOG = """
 Examples
@@ -67,12 +67,12 @@ def train(
         session.refuse(Plan, wrong="was set when this training began")
     text = "\n".join(read_file(path) for path in files)
     check_plan(plan)
-    corpus, plan = own.begin(text, plan, output, resume=resume)
+    training = own.begin(text, plan, output, resume=resume)
     names = [path.name for path in files]
-    outcome = _train(session, corpus, plan, output, names)
+    outcome = _train(session, training, names)
     title = readable(f"{output.name}, trained from scratch on {', '.join(names)}")
     write_bytes(output / train_folder.CURVE, loss_curve(outcome, title))
-    train_folder.finish(output, plan, outcome, names)
+    training.finish(outcome, names)
     session.wrote(output)
     best, trigram = outcome.held_out, outcome.trigram
     session.show(
@@ -84,18 +84,15 @@ def train(
     )
 
 
-def _train(
-    session: Session, corpus: "OwnText", plan: Plan, folder: Path, files: Sequence[str]
-) -> TrainingOutcome:
+def _train(session: Session, training: "OwnTraining", files: Sequence[str]) -> TrainingOutcome:
     """Behind a progress bar on stderr; an interruption is told with what it leaves."""
-    from attnviz.commands.train import folder as train_folder
     from attnviz.commands.train import own
     from attnviz.commands.train.loop import STEPS
 
     reached = 0
     try:
         with session.bar(STEPS, stays=True) as bar:
-            task = bar.add_task("starting", total=plan.max_steps)
+            task = bar.add_task("starting", total=training.plan.max_steps)
 
             def stepped(step: int) -> None:
                 nonlocal reached
@@ -108,9 +105,9 @@ def _train(
                 said = f"held-out loss {point.held_out:.3f} bits per byte"
                 bar.update(task, description=said)
 
-            return own.train_model(corpus, plan, folder, report, stepped)
+            return own.train_model(training, report, stepped)
     except KeyboardInterrupt:
-        session.note(train_folder.interrupted(folder, corpus, plan, reached, files))
+        session.note(training.interrupted(reached, files))
         raise
 
 

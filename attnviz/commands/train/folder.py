@@ -9,7 +9,7 @@ import json
 import os
 import pickle
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -52,6 +52,11 @@ class OwnText:
     @property
     def vocabulary(self) -> int:
         return int(self.tokenizer.get_vocab_size())
+
+    @property
+    def predicted(self) -> int:
+        """How many held-out tokens the losses are over."""
+        return len(self.held_out) - 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,111 +162,119 @@ def points_of(folder: Path) -> list[Point]:
     return [Point(TrainingProgress(**p["progress"]), p["held_out"]) for p in about["points"]]
 
 
-def keep(folder: Path, model: GPT, text: OwnText, plan: Plan, points: Sequence[Point]) -> None:
-    """Save the model as it is now, beside the old files, then rename.
+@dataclass(frozen=True, eq=False)
+class OwnTraining:
+    """A training on a user's own text, and the folder that it fills."""
 
-    Only the weights change from one time to the next, so that a failure between two renames
-    cannot leave files that do not belong together.
-    """
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".attnviz-") as beside:
-        save_checkpoint(Path(beside), model, text.tokenizer)
-        for name in (TOKENIZER, CONFIG, WEIGHTS):
-            if name == WEIGHTS or not (folder / name).is_file():
-                (Path(beside) / name).chmod(0o644)  # safetensors writes for the owner alone
-                os.replace(Path(beside) / name, folder / name)
-    note(folder, text, plan, points)
+    folder: Path
+    text: OwnText
+    plan: Plan
 
+    def keep(self, model: GPT, points: Sequence[Point]) -> None:
+        """Save the model as it is now, beside the old files, then rename.
 
-def keep_step(folder: Path, model: GPT, text: OwnText, plan: Plan, step: int, loss: float) -> None:
-    """Save the model as it is after a step in a folder of its own, beside it first, then rename."""
-    target = step_folder(folder, step)
-    about = f"Trained with attnviz train, as of step {step:,} of {plan.max_steps:,}."
-    losses = {"held-out loss, bits per byte": loss}
-    with writing(folder), tempfile.TemporaryDirectory(dir=folder, prefix=".attnviz-") as beside:
-        made = Path(beside) / target.name
-        save_checkpoint(made, model, text.tokenizer)
-        (made / WEIGHTS).chmod(0o644)  # safetensors writes for the owner alone
-        _write_card(made, plan, about, losses, len(text.held_out) - 2)
-        made.rename(target)
+        Only the weights change from one time to the next, so that a failure between two renames
+        cannot leave files that do not belong together.
+        """
+        folder = self.folder
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".attnviz-") as beside:
+            save_checkpoint(Path(beside), model, self.text.tokenizer)
+            for name in (TOKENIZER, CONFIG, WEIGHTS):
+                if name == WEIGHTS or not (folder / name).is_file():
+                    (Path(beside) / name).chmod(0o644)  # safetensors writes for the owner alone
+                    os.replace(Path(beside) / name, folder / name)
+        self.note(points)
 
+    def note(self, points: Sequence[Point]) -> None:
+        """Save the plan and the loss curve."""
+        about = {
+            "plan": asdict(self.plan),
+            "text": self.text.digest,
+            "points": [{"progress": asdict(p.progress), "held_out": p.held_out} for p in points],
+        }
+        with partial_file(self.folder / ABOUT) as partial:
+            partial.write_text(json.dumps(about) + "\n", encoding="utf-8")
 
-def step_folder(folder: Path, step: int) -> Path:
-    """The folder of the model as it was after a step; by name, they are in order."""
-    return folder / f"step-{step:06}"
+    def step_folder(self, step: int) -> Path:
+        """The folder of the model as it was after a step; by name, they are in order."""
+        return self.folder / f"step-{step:06}"
 
+    def keep_step(self, model: GPT, step: int, loss: float) -> None:
+        """Save the model as it is after a step in a folder of its own, beside it, then rename."""
+        target = self.step_folder(step)
+        about = f"Trained with attnviz train, as of step {step:,} of {self.plan.max_steps:,}."
+        with (
+            self.writing(),
+            tempfile.TemporaryDirectory(dir=self.folder, prefix=".attnviz-") as beside,
+        ):
+            partial = Path(beside) / target.name
+            save_checkpoint(partial, model, self.text.tokenizer)
+            (partial / WEIGHTS).chmod(0o644)  # safetensors writes for the owner alone
+            self._write_card(partial, about, loss)
+            partial.rename(target)
 
-def note(folder: Path, text: OwnText, plan: Plan, points: Sequence[Point]) -> None:
-    """Save the plan and the loss curve."""
-    about = {
-        "plan": asdict(plan),
-        "text": text.digest,
-        "points": [{"progress": asdict(p.progress), "held_out": p.held_out} for p in points],
-    }
-    with partial_file(folder / ABOUT) as partial:
-        partial.write_text(json.dumps(about) + "\n", encoding="utf-8")
+    def finish(self, outcome: TrainingOutcome, files: Sequence[str]) -> None:
+        """Write the model's card; the training can then no longer be resumed."""
+        about = f"Trained from scratch with attnviz train on {', '.join(files)}."
+        with self.writing():
+            self._write_card(self.folder, about, outcome.held_out, outcome.trigram)
+            (self.folder / STATE).unlink(missing_ok=True)
 
+    def interrupted(self, step: int, files: Sequence[str]) -> str:
+        """A sentence about what an interruption at this step leaves; writes the model's card."""
+        folder = self.folder
+        if not step:
+            return f"interrupted before the first step; nothing was trained yet in {folder}"
+        resume, points = option("resume"), points_of(folder)
+        if not points:
+            return f"interrupted at step {step}, before any loss was measured; {resume} goes on"
+        best = min(points, key=lambda point: point.held_out)
+        at, last, loss = best.progress.step, points[-1].progress.step, best.held_out
+        about = (
+            f"Trained with attnviz train on {', '.join(files)}, and interrupted; as of step {at}."
+        )
+        with self.writing():
+            self._write_card(folder, about, loss)
+        kept = f"{folder} keeps the model of step {at}, held-out loss {loss:.3f} bits per byte"
+        return f"interrupted at step {step}; {kept}; {resume} goes on from step {last}"
 
-def finish(folder: Path, plan: Plan, outcome: TrainingOutcome, files: Sequence[str]) -> None:
-    """Write the model's card; the training can then no longer be resumed."""
-    losses = {
-        "held-out loss, bits per byte": outcome.held_out,
-        "the same of an interpolated trigram model": outcome.trigram,
-    }
-    description = f"Trained from scratch with attnviz train on {', '.join(files)}."
-    with writing(folder):
-        _write_card(folder, plan, description, losses, outcome.predicted)
-        (folder / STATE).unlink(missing_ok=True)
+    def _write_card(
+        self, folder: Path, description: str, loss: float, trigram: float | None = None
+    ) -> None:
+        losses = {
+            "held-out loss, bits per byte": loss,
+            "the same of an interpolated trigram model": trigram,
+        }
+        card = {
+            "schema": SCHEMA,
+            "name": folder.name,
+            "description": description,
+            "bos": False,
+            "heads": [],
+            "figures": figure_entries(
+                Figure("language", name, round(value, 4), None, self.text.predicted)
+                for name, value in losses.items()
+                if value is not None
+            ),
+            "training": asdict(self.plan),
+        }
+        with partial_file(folder / CARD) as partial:
+            text = json.dumps(card, indent=2, ensure_ascii=False)
+            partial.write_text(f"{text}\n", encoding="utf-8")
 
-
-def interrupted(folder: Path, text: OwnText, plan: Plan, step: int, files: Sequence[str]) -> str:
-    """A sentence about what an interruption at this step leaves; writes the card of a model."""
-    if not step:
-        return f"interrupted before the first step; nothing was trained yet in {folder}"
-    resume, points = option("resume"), points_of(folder)
-    if not points:
-        return f"interrupted at step {step}, before any loss was measured; {resume} goes on"
-    best = min(points, key=lambda point: point.held_out)
-    at, last = best.progress.step, points[-1].progress.step
-    about = f"Trained with attnviz train on {', '.join(files)}, and interrupted; as of step {at}."
-    losses = {"held-out loss, bits per byte": best.held_out}
-    with writing(folder):
-        _write_card(folder, plan, about, losses, len(text.held_out) - 2)
-    kept = f"{folder} keeps the model of step {at}, held-out loss {best.held_out:.3f} bits per byte"
-    return f"interrupted at step {step}; {kept}; {resume} goes on from step {last}"
-
-
-def _write_card(
-    folder: Path, plan: Plan, description: str, losses: Mapping[str, float], predicted: int
-) -> None:
-    figures = [Figure("language", name, round(x, 4), None, predicted) for name, x in losses.items()]
-    card = {
-        "schema": SCHEMA,
-        "name": folder.name,
-        "description": description,
-        "bos": False,
-        "heads": [],
-        "figures": figure_entries(figures),
-        "training": asdict(plan),
-    }
-    with partial_file(folder / CARD) as partial:
-        partial.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Raise an OutputError for a full disk or a forbidden folder, whatever library met it."""
-    try:
-        yield
-    except (OSError, SafetensorError) as error:
-        raise _cannot_write(folder, str(error)) from None
-    except RuntimeError as error:
-        if "PytorchStreamWriter" not in str(error) and "inline_container" not in str(error):
-            raise
-        raise _cannot_write(folder, "the disk may be full") from None
-
-
-def _cannot_write(folder: Path, why: str) -> OutputError:
-    return OutputError(
-        f"{str(folder)!r} cannot be written ({why.splitlines()[0]})",
-        "make room or choose another folder; what it held is whole",
-    )
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Raise an OutputError for a full disk or a forbidden folder, whatever library met it."""
+        try:
+            yield
+            return
+        except (OSError, SafetensorError) as error:
+            why = str(error).splitlines()[0]
+        except RuntimeError as error:
+            if "PytorchStreamWriter" not in str(error) and "inline_container" not in str(error):
+                raise
+            why = "the disk may be full"
+        raise OutputError(
+            f"{str(self.folder)!r} cannot be written ({why})",
+            "make room or choose another folder; what it held is whole",
+        )

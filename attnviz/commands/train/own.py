@@ -16,16 +16,12 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from attnviz.commands.train.folder import (
     STATE,
     OwnText,
+    OwnTraining,
     Windows,
     digest_of,
-    keep,
-    keep_step,
-    note,
     points_of,
     prepare,
     resumed_plan,
-    step_folder,
-    writing,
 )
 from attnviz.commands.train.loop import fresh_model, next_token_loss, train
 from attnviz.commands.train.plan import (
@@ -44,20 +40,19 @@ from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
 
 
-def begin(text: str, plan: Plan, folder: Path, *, resume: bool) -> tuple[OwnText, Plan]:
-    """The text in tokens, and the plan; to resume, with the folder's tokenizer and plan."""
+def begin(text: str, plan: Plan, folder: Path, *, resume: bool) -> OwnTraining:
+    """A training on this text; to resume, with the folder's tokenizer and plan."""
     if not resume:
         prepared = prepare(text, plan)
         make_folder(folder)
-        return prepared, plan
+        return OwnTraining(folder, prepared, plan)
     plan = resumed_plan(folder, digest_of(text))
-    return prepare(text, plan, Tokenizer.from_file(str(folder / TOKENIZER))), plan
+    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+    return OwnTraining(folder, prepare(text, plan, tokenizer), plan)
 
 
 def train_model(
-    text: OwnText,
-    plan: Plan,
-    folder: Path,
+    training: OwnTraining,
     report: Callable[[Point], None],
     stepped: Callable[[int], None] = lambda _: None,
 ) -> TrainingOutcome:
@@ -67,33 +62,39 @@ def train_model(
     steps that the plan keeps are saved before the step is reported.
     """
     torch.set_num_threads(1)  # as in every worker: sums are made in the same order everywhere
+    text, plan, folder = training.text, training.plan, training.folder
     model = fresh_model(sizes(plan, text.vocabulary), plan.seed)
-    with writing(folder):
+    with training.writing():
         points = points_of(folder)
         if not points:
             points = [Point(UNTRAINED, _finite_loss(model, text))]
-            keep(folder, model, text, plan, points)
+            training.keep(model, points)
 
     def measure(progress: TrainingProgress) -> None:
         best = min(point.held_out for point in points)
         point = Point(progress, _finite_loss(model, text))
         points.append(point)
-        with writing(folder):
+        with training.writing():
             if point.held_out < best:
-                keep(folder, model, text, plan, points)
+                training.keep(model, points)
             else:
-                note(folder, text, plan, points)
+                training.note(points)
         report(point)
 
+    def keep_reached(step: int) -> None:
+        # a folder that is there is right: a resumed training makes the same weights again
+        if plan.keeps(step) and not training.step_folder(step).exists():
+            training.keep_step(model, step, _finite_loss(model, text))
+
     def reached(step: int) -> None:
-        _keep_reached(folder, model, text, plan, step)
+        keep_reached(step)
         stepped(step)
 
     source = Windows(text.train, plan.context, plan.batch)
     done = points[-1].progress.step
     if not done:
-        _keep_reached(folder, model, text, plan, 0)
-    with writing(folder), _counted(done, reached):
+        keep_reached(0)
+    with training.writing(), _counted(done, reached):
         recipe, state = recipe_of(plan), folder / STATE
         train(model, source, recipe, measure, state, loss=next_token_loss)
     return _outcome(load_checkpoint(folder), text, points)
@@ -105,17 +106,7 @@ def _outcome(best: GPT, text: OwnText, points: Sequence[Point]) -> TrainingOutco
         trigram=trigram_bits(text.train, text.held_out, text.vocabulary) / text.held_out_bytes,
         points=tuple(points),
         tokens_per_byte=len(text.held_out) / text.held_out_bytes,
-        predicted=len(text.held_out) - 2,
     )
-
-
-def _keep_reached(folder: Path, model: GPT, text: OwnText, plan: Plan, step: int) -> None:
-    """Keep the model of this step, where the plan says so.
-
-    A folder that is there is right: a resumed training makes the same weights again.
-    """
-    if plan.keeps(step) and not step_folder(folder, step).exists():
-        keep_step(folder, model, text, plan, step, _finite_loss(model, text))
 
 
 def _finite_loss(model: GPT, text: OwnText) -> float:

@@ -100,16 +100,12 @@ class Point:
 
 @dataclass(frozen=True)
 class TrainingOutcome:
-    """The best held-out loss and the trigram model's, in bits per byte, and the loss curve.
-
-    `predicted` is the number of held-out tokens that the losses are over.
-    """
+    """The best held-out loss and the trigram model's, in bits per byte, and the loss curve."""
 
     held_out: float
     trigram: float
     points: tuple[Point, ...]
     tokens_per_byte: float
-    predicted: int
 
     def bits_per_byte(self, point: Point) -> float:
         """The training loss in bits per byte, by the number of tokens in the held-out text."""

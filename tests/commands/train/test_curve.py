@@ -26,7 +26,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> Figure:
         Point(replace(UNTRAINED, step=5, loss=4 * nats), 3.5),
         Point(replace(UNTRAINED, step=10, loss=3 * nats), 2.5),
     )
-    outcome = TrainingOutcome(2.5, 2.0, points, tokens_per_byte=1.0, predicted=10)
+    outcome = TrainingOutcome(2.5, 2.0, points, tokens_per_byte=1.0)
     assert loss_curve(outcome, "mine, trained from scratch on $a.txt") == b"png"
     return figures[0]
 

@@ -35,8 +35,8 @@ def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trained(folder: Path, plan: Plan = PLAN, *, resume: bool = False) -> dict[str, torch.Tensor]:
-    corpus, plan = own.begin(TEXT, plan, folder, resume=resume)
-    own.train_model(corpus, plan, folder, lambda _: None)
+    training = own.begin(TEXT, plan, folder, resume=resume)
+    own.train_model(training, lambda _: None)
     return load_file(folder / "model.safetensors")
 
 
@@ -67,14 +67,14 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(tmp_path: Pat
 def test_an_interrupted_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     whole = trained(tmp_path / "whole")
     folder = tmp_path / "parts"
-    corpus, plan = own.begin(TEXT, PLAN, folder, resume=False)
+    training = own.begin(TEXT, PLAN, folder, resume=False)
 
     def stop(point: Point) -> None:
         if point.progress.step == 8:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        own.train_model(corpus, plan, folder, stop)
+        own.train_model(training, stop)
     assert (folder / train_folder.STATE).is_file()
     resumed = trained(folder, resume=True)
     for name, tensor in whole.items():
@@ -82,36 +82,37 @@ def test_an_interrupted_training_goes_on_to_the_same_weights(tmp_path: Path) -> 
 
 
 def test_the_folder_holds_the_weights_that_did_best(tmp_path: Path) -> None:
-    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
+    training = own.begin(TEXT, PLAN, tmp_path, resume=False)
     seen: list[float] = []
-    outcome = own.train_model(corpus, plan, tmp_path, lambda point: seen.append(point.held_out))
+    outcome = own.train_model(training, lambda point: seen.append(point.held_out))
     assert outcome.held_out == pytest.approx(min(seen))
 
 
 def test_training_lowers_the_held_out_loss(tmp_path: Path) -> None:
     plan = Plan(**{**PLAN.__dict__, "max_steps": 60, "n_embd": 32})
-    corpus, plan = own.begin(TEXT, plan, tmp_path, resume=False)
-    outcome = own.train_model(corpus, plan, tmp_path, lambda _: None)
-    untrained = math.log2(corpus.vocabulary) * (len(corpus.held_out) - 2) / corpus.held_out_bytes
+    training = own.begin(TEXT, plan, tmp_path, resume=False)
+    outcome = own.train_model(training, lambda _: None)
+    text = training.text
+    untrained = math.log2(text.vocabulary) * text.predicted / text.held_out_bytes
     assert outcome.held_out < untrained - 0.5
 
 
 def test_the_loss_curve_begins_before_the_first_step(tmp_path: Path) -> None:
-    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
-    outcome = own.train_model(corpus, plan, tmp_path, lambda _: None)
+    training = own.begin(TEXT, PLAN, tmp_path, resume=False)
+    outcome = own.train_model(training, lambda _: None)
     assert [point.progress.step for point in outcome.points] == [0, 4, 8, 12]
-    fresh = loop.fresh_model(train_plan.sizes(plan, corpus.vocabulary), plan.seed)
-    assert outcome.points[0].held_out == pytest.approx(own.held_out_loss(fresh, corpus))
+    fresh = loop.fresh_model(train_plan.sizes(PLAN, training.text.vocabulary), PLAN.seed)
+    assert outcome.points[0].held_out == pytest.approx(own.held_out_loss(fresh, training.text))
 
 
 def test_another_text_is_no_text_to_go_on_with(tmp_path: Path) -> None:
-    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
+    training = own.begin(TEXT, PLAN, tmp_path, resume=False)
 
     def stop(_: Point) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        own.train_model(corpus, plan, tmp_path, stop)
+        own.train_model(training, stop)
     with pytest.raises(UsageError, match="had another text"):
         own.begin(TEXT + " more", PLAN, tmp_path, resume=True)
 
@@ -136,7 +137,7 @@ def kept_files(folder: Path) -> dict[str, tuple[int, bytes]]:
 def test_a_full_disk_leaves_the_best_model_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
+    training = own.begin(TEXT, PLAN, tmp_path, resume=False)
     save, kept = train_folder.save_checkpoint, []
 
     def full(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
@@ -148,10 +149,10 @@ def test_a_full_disk_leaves_the_best_model_whole(
 
     monkeypatch.setattr(train_folder, "save_checkpoint", full)
     with pytest.raises(OutputError, match="No space left"):
-        own.train_model(corpus, plan, tmp_path, lambda _: None)
+        own.train_model(training, lambda _: None)
     found = load_file(tmp_path / "model.safetensors")
     assert all(torch.equal(found[name], tensor) for name, tensor in kept[-1].items())
-    assert math.isfinite(own.held_out_loss(load_checkpoint(tmp_path), corpus))
+    assert math.isfinite(own.held_out_loss(load_checkpoint(tmp_path), training.text))
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".attnviz-")]
 
 
@@ -159,7 +160,7 @@ def test_a_full_disk_leaves_the_best_model_whole(
 def test_a_failure_between_two_renames_leaves_files_that_belong_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
-    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
+    training = own.begin(TEXT, PLAN, tmp_path, resume=False)
     rename, renamed, before = os.replace, [], {}
 
     def failing(source: Path, target: Path) -> None:
@@ -172,7 +173,7 @@ def test_a_failure_between_two_renames_leaves_files_that_belong_together(
 
     monkeypatch.setattr(os, "replace", failing)
     with pytest.raises(OutputError, match="Input/output error"):
-        own.train_model(corpus, plan, tmp_path, lambda _: None)
+        own.train_model(training, lambda _: None)
     after = kept_files(tmp_path)
     for name in ("config.json", "tokenizer.json"):
         assert after[name] == before[name]
@@ -180,7 +181,7 @@ def test_a_failure_between_two_renames_leaves_files_that_belong_together(
         assert after[fails] == before[fails]
     assert not list(tmp_path.glob("*.partial"))
     train_folder.check_folder(tmp_path, resume=True)
-    assert math.isfinite(own.held_out_loss(load_checkpoint(tmp_path), corpus))
+    assert math.isfinite(own.held_out_loss(load_checkpoint(tmp_path), training.text))
 
 
 def test_two_workers_keep_the_promise_of_the_seed(
@@ -193,10 +194,10 @@ def test_two_workers_keep_the_promise_of_the_seed(
 
 
 def test_every_step_is_told_and_each_loss_once_a_shard(tmp_path: Path) -> None:
-    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
+    training = own.begin(TEXT, PLAN, tmp_path, resume=False)
     steps: list[int] = []
     points: list[int] = []
-    own.train_model(corpus, plan, tmp_path, lambda p: points.append(p.progress.step), steps.append)
+    own.train_model(training, lambda p: points.append(p.progress.step), steps.append)
     assert (steps, points) == ([*range(1, 13)], [4, 8, 12])
 
 
@@ -224,14 +225,14 @@ def test_a_training_that_goes_on_keeps_the_same_models(tmp_path: Path) -> None:
     plan = Plan(**{**PLAN.__dict__, "keep_every": 3})
     trained(tmp_path / "whole", plan)
     folder = tmp_path / "parts"
-    corpus, plan = own.begin(TEXT, plan, folder, resume=False)
+    training = own.begin(TEXT, plan, folder, resume=False)
 
     def stop(step: int) -> None:
         if step == 10:  # the state is that of step 8, and step 9 was kept
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        own.train_model(corpus, plan, folder, lambda _: None, stop)
+        own.train_model(training, lambda _: None, stop)
     assert (folder / "step-000009").is_dir()
     trained(folder, PLAN, resume=True)  # the plan is that of the folder
     files = {path.relative_to(tmp_path / "whole") for path in (tmp_path / "whole").rglob("step*/*")}
@@ -243,9 +244,7 @@ def test_a_training_that_goes_on_keeps_the_same_models(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_no_part_of_a_kept_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    corpus, plan = own.begin(
-        TEXT, Plan(**{**PLAN.__dict__, "keep_every": 3}), tmp_path, resume=False
-    )
+    training = own.begin(TEXT, Plan(**{**PLAN.__dict__, "keep_every": 3}), tmp_path, resume=False)
     save = train_folder.save_checkpoint
 
     def full(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
@@ -255,7 +254,7 @@ def test_a_full_disk_leaves_no_part_of_a_kept_model(
 
     monkeypatch.setattr(train_folder, "save_checkpoint", full)
     with pytest.raises(OutputError, match="No space left"):
-        own.train_model(corpus, plan, tmp_path, lambda _: None)
+        own.train_model(training, lambda _: None)
     kept = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
     assert kept == ["step-000000", "step-000003"]
 
@@ -330,18 +329,18 @@ def test_each_error_is_one_sentence_and_nothing_is_written(
 
 
 def test_a_training_interrupted_before_its_first_state_can_go_on(tmp_path: Path) -> None:
-    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
-    train_folder.keep(tmp_path, GPT(train_plan.sizes(plan, corpus.vocabulary)), corpus, plan, [])
+    training = own.begin(TEXT, PLAN, tmp_path, resume=False)
+    training.keep(GPT(train_plan.sizes(PLAN, training.text.vocabulary)), [])
     train_folder.check_folder(tmp_path, resume=True)
     with pytest.raises(UsageError, match="or go on with resume"):
         train_folder.check_folder(tmp_path, resume=False)
-    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=True)
-    own.train_model(corpus, plan, tmp_path, lambda _: None)
+    training = own.begin(TEXT, PLAN, tmp_path, resume=True)
+    own.train_model(training, lambda _: None)
 
 
 def test_a_damaged_state_is_told(tmp_path: Path) -> None:
-    corpus, plan = own.begin(TEXT, PLAN, tmp_path, resume=False)
-    train_folder.keep(tmp_path, GPT(train_plan.sizes(plan, corpus.vocabulary)), corpus, plan, [])
+    training = own.begin(TEXT, PLAN, tmp_path, resume=False)
+    training.keep(GPT(train_plan.sizes(PLAN, training.text.vocabulary)), [])
     (tmp_path / train_folder.STATE).write_bytes(b"no state")
     with pytest.raises(UsageError, match="is damaged; begin anew"):
         own.begin(TEXT, PLAN, tmp_path, resume=True)
@@ -349,9 +348,9 @@ def test_a_damaged_state_is_told(tmp_path: Path) -> None:
 
 def test_a_training_that_diverges_ends_with_a_sentence(tmp_path: Path) -> None:
     plan = Plan(**{**PLAN.__dict__, "lr": 1e30, "keep_every": 3})
-    corpus, plan = own.begin(TEXT, plan, tmp_path, resume=False)
+    training = own.begin(TEXT, plan, tmp_path, resume=False)
     with pytest.raises(UsageError, match="begin anew with a smaller lr"):
-        own.train_model(corpus, plan, tmp_path, lambda _: None)
+        own.train_model(training, lambda _: None)
     assert [path.name for path in tmp_path.glob("step-*")] == ["step-000000"]
 
 
@@ -363,7 +362,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[in
     def prepare(at: int) -> list[str]:
         (tmp_path / "t.txt").write_text(TEXT)
 
-        def stopped(corpus, plan, folder, report, stepped):  # type: ignore[no-untyped-def]
+        def stopped(training, report, stepped):  # type: ignore[no-untyped-def]
             def stop(step: int) -> None:
                 stepped(step)
                 if step == at:
@@ -371,7 +370,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[in
 
             if not at:
                 raise KeyboardInterrupt
-            return train_model(corpus, plan, folder, report, stop)
+            return train_model(training, report, stop)
 
         monkeypatch.setattr(own, "train_model", stopped)
         return ["train", str(tmp_path / "t.txt"), "-o", str(tmp_path / "m")]
