@@ -207,8 +207,8 @@ def scan(
         engine=engine,
         placement=placement_of(device, dtype, max_memory),
     )
-    source, held = _model(model, source)
-    return make_plan(store, request, source, held), HowRun(workers, ray, max_bad=max_bad)
+    source, in_memory = _model(model, source)
+    return make_plan(store, request, source, in_memory), HowRun(workers, ray, max_bad=max_bad)
 
 
 def _model(model: AnyModel | Source, source: Source) -> "tuple[Source, LoadedModel | None]":
@@ -219,10 +219,11 @@ def _model(model: AnyModel | Source, source: Source) -> "tuple[Source, LoadedMod
         return replace(source, name=path_of("model", model)), None
     from attnviz.models.weights import with_all_bytes  # torch
 
-    held = with_all_bytes(loaded(model)._loaded)
+    in_memory = with_all_bytes(loaded(model)._loaded)
     others = source.revision, source.offline, source.kind, source.engine != "auto"
     check_as_it_is(placement=source.placement, others=others, instead="max_memory")
-    return Source(held.identity.name, held.identity.revision, placement=source.placement), held
+    identity = in_memory.identity
+    return Source(identity.name, identity.revision, placement=source.placement), in_memory
 
 
 EPILOG = """
@@ -301,8 +302,8 @@ def command_line(
         source = g.source_of(session, model, run, kind)
         plan, how = call(*paths, output=folder, model=source)
         how = replace(how, part=part)
-    told = "{task.description} {task.completed}/{task.total} {task.fields[said]}"
-    with session.bar(told) as bar:
+    progress = "{task.description} {task.completed}/{task.total} {task.fields[said]}"
+    with session.bar(progress) as bar:
         is_finished = run_scan(plan, how, Watching(session, bar))
     if is_finished:
         _say_counted(session, plan.store)
@@ -315,9 +316,9 @@ def command_line(
 
 def _say_counted(session: Session, store: Store) -> None:
     """What a finished scan counted, and what could not be read."""
-    found = read_atlas(store.where)
-    say(session, model_notes(found.identity))
-    bad = found.manifest["result"]["skipped"]
+    result = read_atlas(store.where)
+    say(session, model_notes(result.identity))
+    bad = result.manifest["result"]["skipped"]
     if bad:
         first, *_ = (store.read("skipped.jsonl") or b"").splitlines()
         session.note(
@@ -326,7 +327,7 @@ def _say_counted(session: Session, store: Store) -> None:
         )
     if not store.remote:
         session.wrote(Path(store.where))
-    session.note(f"{size_of(found.size)} in {store.where!r}; attnviz atlas {store.where} shows it")
+    session.note(f"{size_of(result.size)} in {store.where!r}; attnviz atlas {store.where} shows it")
 
 
 def _places(
@@ -364,9 +365,9 @@ def _merging(session: Session, corpus: list[str] | None, folder: str) -> ScanPla
 
 def _part(written: str | None) -> tuple[int, int]:
     """`2/8` as (2, 8)."""
-    number, _, of = (written or "1/1").partition("/")
-    if number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of):
-        return int(number), int(of)
+    number, _, parts = (written or "1/1").partition("/")
+    if number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts):
+        return int(number), int(parts)
     raise UsageError(f"{option('shard', written)} is no part", "write 2/8 for the second of eight")
 
 

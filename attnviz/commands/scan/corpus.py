@@ -40,8 +40,8 @@ TextUnit: TypeAlias = tuple[int, bytes | InputError]
 def documents_of_shard(shard: Shard, request: Request) -> Iterator[CorpusText | Skipped]:
     """The documents that begin in a shard, as many as are counted of it."""
     split, field = request.split, request.key
-    every = (each for piece in shard.pieces for each in documents_of(piece, split, field))
-    return islice(every, shard.most)
+    documents = (each for piece in shard.pieces for each in documents_of(piece, split, field))
+    return islice(documents, shard.most)
 
 
 def documents_of(piece: FilePart, split: Split, field: str) -> Iterator[CorpusText | Skipped]:
@@ -120,8 +120,9 @@ def longest_texts(files: Sequence[CorpusFile], split: Split, field: str, number:
             elif left > 0:
                 piece = FilePart(file.path, 0, min(file.size, left))
                 left -= file.size
-                found = documents_of(piece, split, field)
-                yield from (len(d.text.encode()) for d in found if isinstance(d, CorpusText))
+                for document in documents_of(piece, split, field):
+                    if isinstance(document, CorpusText):
+                        yield len(document.text.encode())
 
     return nlargest(number, lengths())
 
@@ -180,18 +181,18 @@ def units_of(
     """The lines or paragraphs that begin from the byte `start` up to, and without, `end`.
 
     Empty lines separate paragraphs. `most`: the bytes of the longest unit that is read. Where
-    reading fails, all that was not given is one unit.
+    reading fails, the rest is one unit.
     """
     begun: int | None = None  # where the unit under way begins
     parts, size = list[bytes](), 0
     within = start > 0  # a unit that began before
-    given = start  # the byte up to which all units were given
+    reached = start  # the byte before which all units are complete
     try:
         for at, data, first in _parts(stream, path, start):
             blank = paragraphs and first and data in BLANK
             if first and (blank or not paragraphs):
                 if begun is not None:
-                    given = at
+                    reached = at
                     yield begun, b"".join(parts) if size <= most else _too_long(most)
                 begun, within = None, False
             if begun is None:
@@ -200,7 +201,7 @@ def units_of(
                 within = within or (not blank and at < start)
                 if within or blank:
                     continue
-                begun = given = at
+                begun = reached = at
                 parts, size = [], 0
             elif size > most and at >= end:
                 break  # the rest of it is of no use
@@ -212,7 +213,7 @@ def units_of(
         if begun is not None:
             yield begun, b"".join(parts) if size <= most else _too_long(most)
     except InputError as error:
-        yield given, error
+        yield reached, error
 
 
 def _parts(stream: BinaryIO, path: str, start: int) -> Iterator[tuple[int, bytes, bool]]:
@@ -286,10 +287,10 @@ def _starts(file: Any) -> list[int]:
 def _wrong_column(schema: Any, column: str) -> str | None:
     import pyarrow as pa
 
-    found = schema.get_all_field_indices(column)
-    if len(found) != 1:
-        return f"no column {column!r}" if not found else f"several columns {column!r}"
-    kind = schema.field(found[0]).type
+    places = schema.get_all_field_indices(column)
+    if len(places) != 1:
+        return f"no column {column!r}" if not places else f"several columns {column!r}"
+    kind = schema.field(places[0]).type
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     texts = (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary())
     return None if inner in texts else f"the column {column!r} holds {kind}, and no text"

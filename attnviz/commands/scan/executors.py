@@ -54,8 +54,8 @@ class Executor(ABC):
         self.workers = min(self.workers, workers)
 
     @abstractmethod
-    def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
-        """Do all tasks, in no particular order; `told` receives the outcome of each.
+    def do(self, tasks: Sequence[Task], report: Callable[[Done], object]) -> None:
+        """Do all tasks, in no particular order; `report` receives the outcome of each.
 
         Raises:
             AttnvizError: what a worker raised; what is done stays.
@@ -110,9 +110,9 @@ class OneWorker(Executor):
         super().__init__(job, 1)
         self._worker = Worker(job)
 
-    def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
+    def do(self, tasks: Sequence[Task], report: Callable[[Done], object]) -> None:
         for task in tasks:
-            told(self._worker.do(task))
+            report(self._worker.do(task))
 
 
 def _done(answer: object) -> Done:
@@ -134,7 +134,7 @@ class LocalWorkers(Executor):
         super().__init__(job, workers)
         self._pool: dict[Connection, BaseProcess] = {}
 
-    def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
+    def do(self, tasks: Sequence[Task], report: Callable[[Done], object]) -> None:
         while len(self._pool) < min(self.workers, len(tasks)):
             self._start()
         waiting, idle, busy = deque(tasks), deque(self._pool), set[Connection]()
@@ -148,7 +148,7 @@ class LocalWorkers(Executor):
                 assert isinstance(ready, Connection)
                 with _told_when_ended():
                     answer = ready.recv()
-                told(_done(answer))
+                report(_done(answer))
                 busy.remove(ready)
                 idle.append(ready)
 
@@ -251,9 +251,9 @@ class RayWorkers(Executor):
                     f"there is no Ray cluster at {address!r}: {str(error).splitlines()[0]}",
                     "give local, auto, or the address of its head",
                 ) from None
-        there = ray.cluster_resources()
-        gpus = 0 if job.source.placement.device == "cpu" else int(there.get("GPU", 0))
-        super().__init__(job, max(1, min(most or 1 << 20, gpus or int(there.get("CPU", 1)))))
+        resources = ray.cluster_resources()
+        gpus = 0 if job.source.placement.device == "cpu" else int(resources.get("GPU", 0))
+        super().__init__(job, max(1, min(most or 1 << 20, gpus or int(resources.get("CPU", 1)))))
         # without num_cpus, Ray would count an actor as none, and give it one thread for each
         self._class = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0)(_Actor)
         self._ready: list[Any] = []
@@ -265,7 +265,7 @@ class RayWorkers(Executor):
     def limit(self, workers: int) -> None:
         """Memory is each node's own; Ray places what fits."""
 
-    def do(self, tasks: Sequence[Task], told: Callable[[Done], object]) -> None:
+    def do(self, tasks: Sequence[Task], report: Callable[[Done], object]) -> None:
         waiting = [(task, 1) for task in reversed(tasks)]
         for actor in self._ready * IN_FLIGHT:
             self._send(actor, waiting)
@@ -278,7 +278,7 @@ class RayWorkers(Executor):
                 self._lose(sent, waiting, error)
                 continue
             if sent.task is not None:
-                told(_done(answer))
+                report(_done(answer))
                 self._send(sent.actor, waiting)
             else:
                 self._ready.append(sent.actor)

@@ -162,28 +162,28 @@ class ScanPlan:
 
     def of_part(self, part: tuple[int, int] = WHOLE) -> list[Shard]:
         """The shards of the I-th of N parts, for (I, N)."""
-        number, of = part
-        return [shard for shard in self.shards if shard.number % of == number - 1]
+        number, parts = part
+        return [shard for shard in self.shards if shard.number % parts == number - 1]
 
     def counting(self, part: tuple[int, int] = WHOLE) -> list[Shard]:
         """The shards of a part that are not counted yet, or whose records are not theirs."""
-        shards, there = self.of_part(part), self.store.names("shards")
+        shards, files = self.of_part(part), self.store.names("shards")
         return [
             shard
             for shard in shards
-            if record_file(shard) not in there or not self._is_counted(shard)
+            if record_file(shard) not in files or not self._is_counted(shard)
         ]
 
     def again(self, total: Record, lost: Collection[str]) -> list[TakeExamples | SampleTokens]:
         """The parts that are missing of the tables that were lost, when every shard is counted."""
         parts = [part for part in parts_of(total, self.shards) if f"{part.table}.parquet" in lost]
-        there = {
+        files = {
             name for folder in {part.folder for part in parts} for name in self.store.names(folder)
         }
         return [
             part
             for part in parts
-            if part.name not in there
+            if part.name not in files
             or part_of(self.store, part.name) != part_name(self.job.scan, part)
         ]
 
@@ -249,8 +249,8 @@ def make_plan(
     if request.documents is not None:
         shards = list(_limited(shards, request, request.documents))
     states = [(file.path, file.size, file.mark) for file in files]
-    held = files_of_model(source) if model is None else state_of_memory(model)
-    manifest = manifest_of(request, source, held, states, len(shards))
+    weights = files_of_model(source) if model is None else state_of_memory(model)
+    manifest = manifest_of(request, source, weights, states, len(shards))
     return ScanPlan(Job(store, request, source, digest_of(manifest), model), manifest, shards, size)
 
 

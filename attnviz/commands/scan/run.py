@@ -123,10 +123,10 @@ def run_scan(plan: ScanPlan, how: HowRun, watcher: Watcher) -> bool:
 
 def _count(plan: ScanPlan, how: HowRun, watcher: Watcher, workers: Executor) -> None:
     """Count the shards that are left."""
-    every, shards = plan.of_part(how.part), plan.counting(how.part)
+    own, shards = plan.of_part(how.part), plan.counting(how.part)
     if shards and how.merge:
         raise InputError(
-            f"{len(shards):,} of {len(every):,} shards of {plan.store.where!r} are not counted "
+            f"{len(shards):,} of {len(own):,} shards of {plan.store.where!r} are not counted "
             f"yet, or damaged (the first: {shards[0].number})",
             f"scan the corpus into it again, or run their parts with {option('shard')}",
         )
@@ -137,20 +137,20 @@ def _count(plan: ScanPlan, how: HowRun, watcher: Watcher, workers: Executor) -> 
     if len(shards) > 1:
         watcher.expect(_estimated(plan, shards, workers, how))
     if shards:
-        watcher.begin("shards", len(every) - len(shards), len(shards))
+        watcher.begin("shards", len(own) - len(shards), len(shards))
     documents = bad = 0
 
-    def told(done: Done) -> None:
+    def report(done: Done) -> None:
         nonlocal documents, bad
         watcher.did(done)
         documents, bad = documents + done.documents, bad + done.skipped
         if bad >= ENOUGH and bad > documents:
-            left = plan.counting(how.part)
-            counted = [shard for shard in every if shard not in left]
+            uncounted = plan.counting(how.part)
+            counted = [shard for shard in own if shard not in uncounted]
             check_bad(plan, counted, documents, bad, how.max_bad)
 
-    workers.do(shards, told)
-    check_unchanged(files_of(every), here=True)
+    workers.do(shards, report)
+    check_unchanged(files_of(own), here=True)
 
 
 def check_bad(
@@ -162,11 +162,11 @@ def check_bad(
     """
     lines = (f"{to_json(vars(each))}\n".encode() for each in plan.skipped(shards))
     plan.store.write("skipped.jsonl", lines)
-    first, every = next(plan.skipped(shards), None), documents + bad
+    first, total = next(plan.skipped(shards), None), documents + bad
     why = f" (the first: {first.why})" if first else ""
-    if bad * 100 > most * every:
+    if bad * 100 > most * total:
         raise InputError(
-            f"{bad:,} of {every:,} documents could not be read, more than {most:g}%{why}",
+            f"{bad:,} of {total:,} documents could not be read, more than {most:g}%{why}",
             f"see skipped.jsonl, and raise {option('max_bad')} to go on without them",
         )
     if not documents:
@@ -229,10 +229,10 @@ def locked(store: Store, part: tuple[int, int] = WHOLE) -> Iterator[None]:
         return
     import fcntl
 
-    number, of = part
+    number, parts = part
     folder = Path(store.where)
     make_folder(folder)
-    whole, own = folder / LOCK, folder / (LOCK if part == WHOLE else f"{LOCK}-{number}-{of}")
+    whole, own = folder / LOCK, folder / (LOCK if part == WHOLE else f"{LOCK}-{number}-{parts}")
     with _lock_file(whole) as shared, _lock_file(own) as alone:
         try:
             if part != WHOLE:
@@ -290,9 +290,9 @@ def _scores(total: Record, heads: Sequence[Head]) -> Iterator[Mapping[str, objec
     for place, head in enumerate(heads):
         scores: dict[str, object] = {}
         for metric, name in enumerate(SCORES):
-            found, n = estimate(total, place, metric, unit[metric]), total.counts[place, metric]
-            scores[name] = found.mean if n else None
-            scores[f"{name}_error"] = found.error
+            score, n = estimate(total, place, metric, unit[metric]), total.counts[place, metric]
+            scores[name] = score.mean if n else None
+            scores[f"{name}_error"] = score.error
             scores[f"{name}_documents"] = int(n)
         yield head._asdict() | scores | counted
 
@@ -357,9 +357,9 @@ def _rows(store: Store, name: str, table: str, heads: Sequence[Head]) -> Any:
 
     try:
         with store.open(name) as part:
-            some = between(heads[0], heads[-1])
-            found = pq.read_table(part, filters=some, use_threads=False, pre_buffer=False)
-            return found.cast(columns(table))
+            chosen = between(heads[0], heads[-1])
+            rows = pq.read_table(part, filters=chosen, use_threads=False, pre_buffer=False)
+            return rows.cast(columns(table))
     except (OSError, ValueError, pa.ArrowException):
         raise InputError(f"{store.url(name)!r} is damaged", "remove it, and scan again") from None
 

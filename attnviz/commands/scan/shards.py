@@ -253,16 +253,16 @@ def _distant(url: str, avoid: str | None) -> Iterator[tuple[object, CorpusFile]]
     if _full(url) == closed:
         raise is_result(url)
     with reading(url):
-        found = {system.unstrip_protocol(name): info for name, info in _found(system, path)}
-    if not found and glob.has_magic(path):
+        infos = {system.unstrip_protocol(name): info for name, info in _infos(system, path)}
+    if not infos and glob.has_magic(path):
         raise InputError(f"no file matches {url!r}", "see that the pattern is right")
-    for name in sorted(found):
+    for name in sorted(infos):
         if closed is not None and name.startswith(f"{closed}/"):
             continue
-        size = found[name].get("size")
+        size = infos[name].get("size")
         if size is None:
             raise InputError(f"{name!r} does not say its size", "download it first")
-        yield name, CorpusFile(name, int(size), next(_marks(found[name]), ""))
+        yield name, CorpusFile(name, int(size), next(_marks(infos[name]), ""))
 
 
 def _full(url: str) -> str:
@@ -271,7 +271,7 @@ def _full(url: str) -> str:
     return str(system.unstrip_protocol(path))
 
 
-def _found(system: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _infos(system: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if glob.has_magic(path) and not system.exists(path):
         inside = system.glob(path, detail=True)
     else:

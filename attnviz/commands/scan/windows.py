@@ -87,15 +87,15 @@ class WindowCutter:
 
 def batches(windows: Sequence[Window]) -> Iterator[list[Window]]:
     """Windows of one length each, so that nothing is padded; the shortest first."""
-    found: list[Window] = []
+    batch: list[Window] = []
     for window in sorted(windows, key=lambda w: (len(w.ids), w.ordinal)):
         n = len(window.ids)
-        if found and (n != len(found[0].ids) or n * (len(found) + 1) > BATCH):
-            yield found
-            found = []
-        found.append(window)
-    if found:
-        yield found
+        if batch and (n != len(batch[0].ids) or n * (len(batch) + 1) > BATCH):
+            yield batch
+            batch = []
+        batch.append(window)
+    if batch:
+        yield batch
 
 
 def run_batches(
@@ -312,9 +312,9 @@ def record_of_documents(like: Record, sums: DocumentSums, unit: FloatArray64) ->
         distance = named["distance"] / named["mass"]
         # a sink takes a part of each row: variance is over what is left
         variance = named["squares"] / named["mass"] - distance * distance
-        told = {"distance": distance, "distance_variance": np.maximum(0, variance)}
+        by_mass = {"distance": distance, "distance_variance": np.maximum(0, variance)}
         means = [
-            told[score] if score in told else named[score] / sums.rows[:, i, None]
+            by_mass[score] if score in by_mass else named[score] / sums.rows[:, i, None]
             for i, score in enumerate(SCORES)
         ]
     values = np.stack(means, axis=-1)  # (D, H, M)
@@ -370,7 +370,7 @@ def _drawn(names: IntArray, bins: IntArray) -> IntArray:
         inside = bins == number  # (H, W)
         for place in range(PER_BIN):
             at = inside.argmax(axis=1)
-            found = np.flatnonzero(inside.any(axis=1))
-            drawn[found, number, place] = names[at[found]]
-            inside[found, at[found]] = False
+            heads = np.flatnonzero(inside.any(axis=1))
+            drawn[heads, number, place] = names[at[heads]]
+            inside[heads, at[heads]] = False
     return drawn

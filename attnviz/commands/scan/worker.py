@@ -85,10 +85,10 @@ class Worker:
     def _check_folder(self, scan: str) -> None:
         """See that this worker has the folder of the scan, and can write it."""
         try:
-            found = read_manifest(self._store)["scan"]
+            scan_there = read_manifest(self._store)["scan"]
         except InputError:
-            found = None
-        if found != scan:
+            scan_there = None
+        if scan_there != scan:
             raise OutputError(
                 f"a worker does not find the scan in {self._store.where!r}",
                 "give a folder that all workers share, or its URL",
@@ -208,14 +208,14 @@ def run_again(
     from attnviz.models.reducing import link_windows
 
     def links_of(batch: Sequence[Window]) -> list[HeadLinks]:
-        found: list[HeadLinks] = []
+        links: list[HeadLinks] = []
         heads = [wanted[window.ordinal] for window in batch]
-        link_windows(model, [window.ids for window in batch], heads, found.append)
-        return found
+        link_windows(model, [window.ids for window in batch], heads, links.append)
+        return links
 
-    for batch, found in run_batches(windows, links_of, lambda window, why: None):
-        for links in found:
-            give(batch[links.window], links)
+    for batch, links in run_batches(windows, links_of, lambda window, why: None):
+        for each in links:
+            give(batch[each.window], each)
 
 
 def example_rows(
@@ -228,18 +228,18 @@ def example_rows(
 
     `heads`: those of the scan, in order; `wanted`: by ordinal, the heads whose example it is.
     """
-    found: dict[tuple[int, Head], HeadLinks] = {}
+    by_place: dict[tuple[int, Head], HeadLinks] = {}
 
     def give(window: Window, links: HeadLinks) -> None:
-        found[window.ordinal, Head(links.layer, links.head)] = links
+        by_place[window.ordinal, Head(links.layer, links.head)] = links
 
-    of = {ordinal: [heads[place.head] for place in places] for ordinal, places in wanted.items()}
-    run_again(model, [window for _, window in windows], of, give)
+    by_window = {ordinal: [heads[place.head] for place in own] for ordinal, own in wanted.items()}
+    run_again(model, [window for _, window in windows], by_window, give)
     spelled = _speller(model.tokenizer)
     for document, window in windows:
         tokens = tuple(spelled(id_) for id_ in window.ids)
         for place in wanted[window.ordinal]:
-            links = found.get((window.ordinal, heads[place.head]))
+            links = by_place.get((window.ordinal, heads[place.head]))
             if links is None:
                 continue
             example = HeadExample(
@@ -307,14 +307,14 @@ def token_rows(
     model: "LoadedModel", heads: Sequence[Head], windows: Sequence[Window]
 ) -> Iterator[dict[str, Any]]:
     """The rows of `tokens.parquet` for some heads over the sampled windows."""
-    of = {head: PairMass(model.tokenizer.vocab_size) for head in heads}
+    masses = {head: PairMass(model.tokenizer.vocab_size) for head in heads}
 
     def give(window: Window, links: HeadLinks) -> None:
-        of[Head(links.layer, links.head)].add(np.array(window.ids), links)
+        masses[Head(links.layer, links.head)].add(np.array(window.ids), links)
 
     run_again(model, windows, {window.ordinal: heads for window in windows}, give)
     spelled = _speller(model.tokenizer)
-    for head, mass in of.items():
+    for head, mass in masses.items():
         for row in mass.rows(spelled):
             yield {**head._asdict(), **row, "windows": len(windows)}
 
