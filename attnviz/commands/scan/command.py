@@ -190,22 +190,13 @@ def scan(
     paths = tuple(path_of("corpus", path) for path in corpus)
     if field != Request.key:
         check_field(corpus_files(paths, store.where), field)
+    which = which_heads(layers, heads)
     request = Request(
-        paths,
-        split=split,
-        key=field,
-        length=length,
-        documents=max_docs,
-        seed=seed,
-        heads=which_heads(layers, heads),
+        paths, split=split, key=field, length=length, documents=max_docs, seed=seed, heads=which
     )
+    placement = placement_of(device, dtype, max_memory)
     source = Source(
-        revision=revision,
-        offline=offline,
-        quiet=True,
-        kind=kind,
-        engine=engine,
-        placement=placement_of(device, dtype, max_memory),
+        revision=revision, offline=offline, kind=kind, engine=engine, placement=placement
     )
     source, in_memory = _model(model, source)
     return make_plan(store, request, source, in_memory), HowRun(workers, ray, max_bad=max_bad)
@@ -216,7 +207,7 @@ def _model(model: AnyModel | Source, source: Source) -> "tuple[Source, LoadedMod
     if isinstance(model, Source):
         return model, None
     if isinstance(model, str | PathLike):
-        return replace(source, name=path_of("model", model)), None
+        return replace(source, name=path_of("model", model), quiet=True), None
     from attnviz.models.weights import with_all_bytes  # torch
 
     in_memory = with_all_bytes(loaded(model)._loaded)

@@ -81,19 +81,14 @@ def train_model(
                 training.note(points)
         report(point)
 
-    def keep_reached(step: int) -> None:
-        # a folder that is there is right: a resumed training makes the same weights again
-        if plan.keeps(step) and not training.step_folder(step).exists():
-            training.keep_step(model, step, _finite_loss(model, text))
-
     def reached(step: int) -> None:
-        keep_reached(step)
+        _keep_reached(training, model, step)
         stepped(step)
 
     source = Windows(text.train, plan.context, plan.batch)
     done = points[-1].progress.step
     if not done:
-        keep_reached(0)
+        _keep_reached(training, model, 0)
     with training.writing(), _counted(done, reached):
         recipe, state = recipe_of(plan), folder / STATE
         train(model, source, recipe, measure, state, loss=next_token_loss)
@@ -107,6 +102,15 @@ def _outcome(best: GPT, text: OwnText, points: Sequence[Point]) -> TrainingOutco
         points=tuple(points),
         tokens_per_byte=len(text.held_out) / text.held_out_bytes,
     )
+
+
+def _keep_reached(training: OwnTraining, model: GPT, step: int) -> None:
+    """Keep the model of this step, where the plan says so.
+
+    A folder that is there is right: a resumed training makes the same weights again.
+    """
+    if training.plan.keeps(step) and not training.step_folder(step).exists():
+        training.keep_step(model, step, _finite_loss(model, training.text))
 
 
 def _finite_loss(model: GPT, text: OwnText) -> float:

@@ -146,20 +146,16 @@ def check_plan(plan: Plan) -> None:
             f"{option('n_embd', plan.n_embd)} is not divisible by {plan.n_head} heads",
             f"choose a multiple of {option('n_head')}",
         )
-    needed, room = _training_bytes(plan), int(SHARE * free_bytes())
+    # both workers have weights, gradients and moments, and what a step keeps of a batch
+    weights = 4 * plan.n_embd * (plan.vocab + plan.context + 12 * plan.n_layer * plan.n_embd)
+    tokens, rows = plan.batch * plan.context, plan.batch * plan.n_head * plan.context**2
+    batch = 4 * (plan.n_layer * (16 * tokens * plan.n_embd + 3 * rows) + 2 * tokens * plan.vocab)
+    needed, room = 2 * (4 * weights + batch), int(SHARE * free_bytes())
     if needed > room:
         raise UsageError(
             f"this training needs about {written(needed)} of memory, and {written(room)} are free",
             f"choose a smaller model, or a smaller {option('batch')}",
         )
-
-
-def _training_bytes(plan: Plan) -> int:
-    """Bytes of both workers: weights, gradients and moments, and what a step keeps of a batch."""
-    weights = 4 * plan.n_embd * (plan.vocab + plan.context + 12 * plan.n_layer * plan.n_embd)
-    tokens, rows = plan.batch * plan.context, plan.batch * plan.n_head * plan.context**2
-    kept = 4 * (plan.n_layer * (16 * tokens * plan.n_embd + 3 * rows) + 2 * tokens * plan.vocab)
-    return 2 * (4 * weights + kept)
 
 
 def sizes(plan: Plan, vocabulary: int) -> GPTConfig:
