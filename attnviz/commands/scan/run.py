@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from attnviz.commands.atlas.folder import (
     Store,
@@ -245,18 +245,13 @@ def locked(store: Store, part: tuple[int, int] = WHOLE) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _lock_file(path: Path) -> Iterator[int]:
+def _lock_file(path: Path) -> BinaryIO:
     """A file to be locked, which is made where it is not there, and never written."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
         raise OutputError(f"{str(path)!r} is not a regular file", "remove it")
     with as_output_error(path):
-        descriptor = os.open(path, flags, 0o666)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        return os.fdopen(os.open(path, flags, 0o666), "rb")
 
 
 # The result of a scan: its records and its parts as tables.

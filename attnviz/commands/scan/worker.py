@@ -3,6 +3,7 @@
 import resource
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from time import perf_counter
@@ -84,10 +85,9 @@ class Worker:
 
     def _check_folder(self, scan: str) -> None:
         """See that this worker has the folder of the scan, and can write it."""
-        try:
+        scan_there = None
+        with suppress(InputError):
             scan_there = read_manifest(self._store)["scan"]
-        except InputError:
-            scan_there = None
         if scan_there != scan:
             raise OutputError(
                 f"a worker does not find the scan in {self._store.where!r}",

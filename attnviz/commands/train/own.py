@@ -3,8 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +88,10 @@ def train_model(
     done = points[-1].progress.step
     if not done:
         _keep_reached(training, model, 0)
-    with training.writing(), _counted(done, reached):
+    steps = itertools.count(done + 1)
+    # the loop itself reports once a shard
+    counted = register_optimizer_step_post_hook(lambda *_: reached(next(steps)))
+    with training.writing(), counted:
         recipe, state = recipe_of(plan), folder / STATE
         train(model, source, recipe, measure, state, loss=next_token_loss)
     return _outcome(load_checkpoint(folder), text, points)
@@ -119,17 +121,6 @@ def _finite_loss(model: GPT, text: OwnText) -> float:
         smaller = f"a smaller {option('lr')}"
         raise UsageError(f"the loss is {loss}", f"begin anew with {smaller}")
     return loss
-
-
-@contextmanager
-def _counted(done: int, stepped: Callable[[int], None]) -> Iterator[None]:
-    """Report every step of this process's optimizer; the loop itself reports once a shard."""
-    steps = itertools.count(done + 1)
-    handle = register_optimizer_step_post_hook(lambda *_: stepped(next(steps)))
-    try:
-        yield
-    finally:
-        handle.remove()
 
 
 @torch.inference_mode()
