@@ -32,15 +32,15 @@ from attnviz.records.exhibit import Exhibit, Look
 from attnviz.records.positions import check_names
 from attnviz.records.trace import FromExact, Verified
 
+if TYPE_CHECKING:
+    from attnviz.commands.show.capture import AttentionCapture
+    from attnviz.models.loaded import LoadedModel
+
 MERGED = (
     "tokens that are parts of one character are merged; "
     f"{option('chars', value=False)} shows them apart"
 )
 """A note that a view merged them by default."""
-
-if TYPE_CHECKING:
-    from attnviz.commands.show.capture import AttentionCapture
-    from attnviz.models.loaded import LoadedModel
 
 
 class ShowOptions(TypedDict, total=False):
