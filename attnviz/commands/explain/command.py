@@ -2,23 +2,18 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from attnviz.commands.explain.examples import (
-    SIMILARITY,
-    TITLES,
-    ExampleName,
-    work_example,
-    work_matrices,
-)
+from attnviz.commands.explain.examples import ExampleName, small_matrices, work
 from attnviz.commands.explain.rows import (
+    Subject,
     Telling,
     Traced,
     explain_embeddings,
     explain_head,
     of_worked,
 )
-from attnviz.errors import IdleOption, UsageError, option, readable
+from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver, destination_of
 from attnviz.kit.lines import note_texts, text_alone
@@ -30,7 +25,7 @@ from attnviz.models.placement import EMBEDDINGS
 from attnviz.records.trace import HeadTrace, Initialisation, Similarity, Way
 
 if TYPE_CHECKING:
-    from attnviz.models.scratch.lessons import EmbeddingModel
+    pass
 
 steps_option = partial(panel_option, "The steps")
 example_option = partial(panel_option, "Examples without a model")
@@ -179,31 +174,20 @@ def explain(
             what to do instead.
     """
     telling = Telling(only, digits, columns, as_lookup)
-    if example is not None:
-        way = Way(similarity or SIMILARITY[example], causal, rounded)
-        return of_worked(work_example(example, way, init, seed), TITLES[example], telling)
-    if matrices is not None:
-        path, way = path_of("matrices", matrices), Way(similarity or "scaled-dot", causal, rounded)
-        title = f"Attention on {readable(path)}"
-        return of_worked(work_matrices(Path(path), way), title, telling)
+    if example is not None or matrices is not None:
+        path = None if matrices is None else path_of("matrices", matrices)
+        small, title = small_matrices(example, path, init, seed)
+        like = similarity or ("dot" if example == "three-inputs" else "scaled-dot")
+        return of_worked(work(small, Way(like, causal, rounded)), title, telling)
     if text is None:
         raise UsageError("explain takes exactly one thing", "give a text, an example or matrices")
     model = loaded(model, causal=causal and model == EMBEDDINGS)
-    options = model._text_options(bos, special, truncate, target)
     if causal and model.name != EMBEDDINGS:
         raise UsageError(f"{option('causal')} is for embeddings and for examples", "leave it out")
-    if model.name == EMBEDDINGS:
-        embeddings = cast("EmbeddingModel", model._loaded)
-        return explain_embeddings(embeddings, text, options, telling, one_name(query))
-    return explain_head(
-        model._loaded,
-        text,
-        options,
-        telling,
-        head=head_names(head),
-        query=one_name(query),
-        similarity=similarity,
-    )
+    options = model._text_options(bos, special, truncate, target)
+    subject = Subject(head_names(head), one_name(query), similarity)
+    explained = explain_embeddings if model.name == EMBEDDINGS else explain_head
+    return explained(model._loaded, text, options, subject, telling)
 
 
 EPILOG = """

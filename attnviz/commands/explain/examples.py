@@ -18,19 +18,12 @@ from attnviz.records.trace import (
     EmbeddingTrace,
     Initialisation,
     Matrices,
-    Similarity,
     Way,
     Worked,
 )
 
 ExampleName: TypeAlias = Literal["three-inputs", "multi-head"]
 
-TITLES: dict[ExampleName, str] = {
-    "three-inputs": "Self-attention by hand: three inputs of four numbers",
-    "multi-head": "楚留香 through three heads: three characters, random embeddings and weights",
-}
-SIMILARITY: dict[ExampleName, Similarity] = {"three-inputs": "dot", "multi-head": "scaled-dot"}
-"""The similarity of query and key where no other is asked for."""
 CHARACTERS = ("楚", "留", "香")
 WIDTH, HEADS = 6, 3  # of the multi-head example: three heads of two numbers each
 
@@ -49,25 +42,29 @@ def three_inputs() -> Matrices:
     )
 
 
-def work_example(name: ExampleName, way: Way, init: Initialisation, seed: int) -> Worked:
-    """One of the worked examples; no model is loaded."""
-    from attnviz.models.scratch.lessons import random_matrices, work_out
+def small_matrices(
+    example: ExampleName | None, path: str | None, init: Initialisation, seed: int
+) -> tuple[Matrices, str]:
+    """The matrices of an example, or of a user's file; and a title."""
+    if path is not None:
+        return read_matrices(Path(path)), f"Attention on {readable(path)}"
+    if example == "three-inputs":
+        return three_inputs(), "Self-attention by hand: three inputs of four numbers"
+    from attnviz.models.scratch.lessons import random_matrices
 
-    if name == "three-inputs":
-        return work_out(three_inputs(), way)
-    return work_out(random_matrices(CHARACTERS, WIDTH, HEADS, init, seed), way)
+    title = "楚留香 through three heads: three characters, random embeddings and weights"
+    return random_matrices(CHARACTERS, WIDTH, HEADS, init, seed), title
 
 
-def work_matrices(path: Path, way: Way) -> Worked:
-    """A user's own matrices, worked out.
+def work(matrices: Matrices, way: Way) -> Worked:
+    """Attention on these matrices, worked out; no model is loaded.
 
     Raises:
-        InputError: the file is not as `read_matrices` needs it, or its numbers are so large that a
-            product or a softmax is not finite.
+        InputError: they are so large that a product or a softmax is not finite.
     """
     from attnviz.models.scratch.lessons import work_out
 
-    worked = work_out(read_matrices(path), way)
+    worked = work_out(matrices, way)
     if not all(np.isfinite(array).all() for array in (worked.pattern, worked.output)):
         raise InputError("the numbers of these matrices are too large", "scale them down")
     return worked

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from rich.text import Text
 
@@ -225,31 +225,33 @@ JSON = JsonOutput(objects=(TRACE, EMBEDDED, WORKED))
 # From a text to a calculation.
 
 
-def explain_head(
-    model: "LoadedModel",
-    text: str,
-    options: TextOptions,
-    telling: Telling,
-    *,
-    head: str | None,
-    query: str | None,
-    similarity: Similarity | None,
-) -> Calculation[Traced]:
-    """Run a text and record all that one head computes for one query.
+@dataclass(frozen=True)
+class Subject:
+    """What to explain, as it was named; and another similarity to compare with the model's own.
 
     Without `head`, the one that `show` would pick; without `query`, the first query of that head's
-    headline, or the last word. `similarity`: another one, to compare with the model's own.
+    headline, or the last word.
     """
+
+    head: str | None = None
+    query: str | None = None
+    similarity: Similarity | None = None
+
+
+def explain_head(
+    model: "LoadedModel", text: str, options: TextOptions, subject: Subject, telling: Telling
+) -> Calculation[Any]:
+    """Run a text and record all that one head computes for one query."""
     from attnviz.models.scratch.lessons import other_row
 
     model.require("trace")  # refused before anything is run
     prepared = prepare(model, text, options)
-    choice, position, shown = one_row(prepared, head, query)
+    choice, position, shown = one_row(prepared, subject.head, subject.query)
     finding = None
     if shown:
         finding = found(replace(shown, queries=(position,)), choice.heads[0]).finding
     trace = prepared.trace(choice.heads[0], position)
-    other = other_row(trace, similarity) if similarity else None
+    other = other_row(trace, subject.similarity) if subject.similarity else None
     return _of_head(Traced(trace, choice, finding, other), telling)
 
 
@@ -274,11 +276,12 @@ def _of_head(traced: Traced, telling: Telling) -> Calculation[Traced]:
 
 
 def explain_embeddings(
-    model: "EmbeddingModel", text: str, options: TextOptions, telling: Telling, query: str | None
-) -> Calculation[EmbeddingTrace]:
-    """Compare the token embeddings of a text with each other."""
+    model: "LoadedModel", text: str, options: TextOptions, subject: Subject, telling: Telling
+) -> Calculation[Any]:
+    """Compare the token embeddings of a text with each other; the model has no heads."""
     prepared = prepare(model, text, options)
-    trace = model.compare(prepared.empty, position_of(prepared.source, query))
+    position = position_of(prepared.source, subject.query)
+    trace = cast("EmbeddingModel", model).compare(prepared.empty, position)
     only = telling.among(len(EMBEDDING_STEPS))
     form = _form(
         f"embeddings, {trace.model.name}",

@@ -356,12 +356,12 @@ def test_a_narrow_terminal_shows_the_mask_too(run: Run) -> None:
 def test_plain_ascii_is_written_where_nothing_else_can_be(run: Run) -> None:
     from rich.console import Console
 
-    from attnviz.commands.explain.examples import render_worked, work_example
+    from attnviz.commands.explain.examples import render_worked, small_matrices, work
     from attnviz.commands.explain.sheet import Sheet
     from attnviz.console import Display
     from attnviz.records.trace import Way
 
-    worked = work_example("multi-head", Way("scaled-dot"), "normal", 0)
+    worked = work(small_matrices("multi-head", None, "normal", 0)[0], Way("scaled-dot"))
     sheet = Sheet(Display(80, unicode=False))
     console = Console(file=io.StringIO(), width=80)
     with console.capture() as shown:
