@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, ParamSpec, TypeAlias
@@ -288,68 +288,77 @@ def command_line(
     documents = _documents(session, text, call["docs"] or [])
     prompt = _prompt(session, call, text, chat, lines=lines)
     ready = model_of(session, model, run)
-    strange = list[bool]()
-
-    def answered(prompt: str | Chat, line: int | None = None) -> Iterator[Piece]:
-        asked = call(prompt=prompt, model=ready, docs=documents or None)
-        where, read, first = "" if line is None else f"line {line}: ", asked.read, not strange
-        say(session, asked.model_notes if first else ())
-        say(session, (*asked.notes, *run_notes(read)), where)
-        answer = yield from _pieces(session, to, looks, asked, watch, line, first=first)
-        new = len(answer.weights)
-        full = f"the answer ends after {amount(new, 'token')}, as the model's context is full"
-        say(session, [full] if new == asked.room else (), where)
-        strange.append(read.strange)
-
-    def of_line(prompt: str, line: int) -> Iterable[Piece]:
-        return list(answered(prompt, line))  # its errors are this line's
-
     with session.counting("token") as watch:
-        answers: Iterable[tuple[int | None, Iterable[Piece]]] = [(None, answered(prompt))]
+        writer = _Writer(session, to, looks, watch)
+
+        def answered(prompt: str | Chat, line: int | None = None) -> Iterator[Piece]:
+            return writer.noted(call(prompt=prompt, model=ready, docs=documents or None), line)
+
+        def of_line(prompt: str, line: int) -> Iterable[Piece]:
+            return list(answered(prompt, line))  # its errors are this line's
+
         if lines:
             prompts = read_lines(text.text, text.file, session.stdin)
-            answers = each_line(session, prompts, of_line, none="no line could be answered")
-        deliver(session, to, answers)
-    note_strange(session, strange, "line" if lines else "text")
+            none = "no line could be answered"
+            deliver(session, to, each_line(session, prompts, of_line, none=none))
+        else:
+            deliver(session, to, [(None, answered(prompt))])
+    note_strange(session, writer.strange, "line" if lines else "text")
 
 
-def _pieces(
-    session: Session,
-    to: Destination,
-    looks: AnswerLooks,
-    asked: Answering,
-    watch: Callable[[], object],
-    line: int | None,
-    *,
-    first: bool,
-) -> Generator[Piece, None, Answer]:
-    """An answer in its format; `first`: nothing was written before it, so rows have their header.
+@dataclass(frozen=True)
+class _Writer:
+    """Writes answers one after the other; `watch` is called at each new token.
 
-    Rows of a stream are written while the model writes, each when its part of the answer has ended;
-    except with a check, which needs the whole answer. `watch` is called at each new token.
+    `strange`: of each prompt that was answered, whether the model has seen no texts like it.
     """
-    form, each_head = to.format.name, looks.rows == "head"
-    if form in ROWS and not looks.check and not each_head:
-        for shares in asked.stream(looks.rows, watch):
-            rows = of_shares(shares, line or 1).rows
-            yield from record_chunks(rows, form, "generate", header=first)
-            first = False
-        return shares.answer
-    asked = replace(asked, each_head=each_head or form in WHOLE)
-    answer = asked.answer(asked.tokens_with_rows(watch))
-    if form in WHOLE:
-        yield from pieces_of(whole_exhibit(answer.capture), form)
+
+    session: Session
+    to: Destination
+    looks: AnswerLooks
+    watch: Callable[[], object]
+    strange: list[bool] = field(default_factory=list)
+
+    def noted(self, asked: Answering, line: int | None) -> Iterator[Piece]:
+        """An answer in its format, with notes on stderr before and after it."""
+        where, read = "" if line is None else f"line {line}: ", asked.read
+        say(self.session, () if self.strange else asked.model_notes)
+        say(self.session, (*asked.notes, *run_notes(read)), where)
+        answer = yield from self._pieces(asked, line)
+        new = len(answer.weights)
+        full = f"the answer ends after {amount(new, 'token')}, as the model's context is full"
+        say(self.session, [full] if new == asked.room else (), where)
+        self.strange.append(read.strange)
+
+    def _pieces(self, asked: Answering, line: int | None) -> Generator[Piece, None, Answer]:
+        """An answer in its format; the first one's rows have their header.
+
+        Rows of a stream are written while the model writes, each when its part of the answer has
+        ended; except with a check, which needs the whole answer.
+        """
+        form, looks, first = self.to.format.name, self.looks, not self.strange
+        each_head = looks.rows == "head"
+        if form in ROWS and not looks.check and not each_head:
+            for shares in asked.stream(looks.rows, self.watch):
+                rows = of_shares(shares, line or 1).rows
+                yield from record_chunks(rows, form, "generate", header=first)
+                first = False
+            return shares.answer
+        asked = replace(asked, each_head=each_head or form in WHOLE)
+        answer = asked.answer(asked.tokens_with_rows(self.watch))
+        if form in WHOLE:
+            yield from pieces_of(whole_exhibit(answer.capture), form)
+            return answer
+        check = asked.check(answer) if looks.check else None
+        result = of_shares(replace(answer.shares(looks.rows), check=check), line or 1, looks.view)
+        if form == "txt" and line is not None:
+            yield line_heading(line, first=first)
+        if form in ROWS:
+            yield from record_chunks(result.rows, form, "generate", header=first)
+        else:
+            look = {"cmap": looks.cmap, "dpi": looks.dpi, "title": looks.title}
+            yield from result.pieces(form, self.to.display(self.session), **look)
         return answer
-    check = asked.check(answer) if looks.check else None
-    result = of_shares(replace(answer.shares(looks.rows), check=check), line or 1, looks.view)
-    if form == "txt" and line is not None:
-        yield line_heading(line, first=first)
-    if form in ROWS:
-        yield from record_chunks(result.rows, form, "generate", header=first)
-    else:
-        look = {"cmap": looks.cmap, "dpi": looks.dpi, "title": looks.title}
-        yield from result.pieces(form, to.display(session), **look)
-    return answer
 
 
 def _check_looks(session: Session, to: Destination, looks: AnswerLooks) -> None:
