@@ -87,11 +87,6 @@ class LabelReport:
             raise InputError(NO_TEXT, "see the errors above")
 
     @property
-    def texts(self) -> int:
-        """How many texts there are."""
-        return len(self.runs)
-
-    @property
     def rows(self) -> int:
         """How many labelled rows there are."""
         return sum(run.rows for run in self.runs)
@@ -263,7 +258,7 @@ LABEL_ROW = Fields[tuple[LabelReport, LabelScore]](
             "The share of rows whose strongest key is a true one.",
             lambda row: row[1].strongest,
         ),
-        Field("texts", int, "How many texts.", lambda row: row[0].texts),
+        Field("texts", int, "How many texts.", lambda row: len(row[0].runs)),
         Field("rows", int, "How many labelled rows.", lambda row: row[0].rows),
     ),
 )
@@ -275,7 +270,7 @@ def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport
         "heads",
         LABEL_ROW,
         lambda report, top, line: ((report, score) for score in report.scores[:top]),
-        lambda report: f"{report.model.name}, {amount(report.texts, 'labelled text')}",
+        lambda report: f"{report.model.name}, {amount(len(report.runs), 'labelled text')}",
         terminal=_render,
         picture=_draw,
         top=sys.maxsize,
@@ -287,7 +282,7 @@ def _render(report: LabelReport, display: Display, top: int) -> Iterator[Text]:
     """The best heads as a table, and what its columns are."""
     yield from folded(Text(_title(report), "dim"), display.width)
     yield Text()
-    error = ["± s.e."] if report.texts > 1 else []
+    error = ["± s.e."] if len(report.runs) > 1 else []
     names = ["mass", *error, "strongest", *error]
     columns = [Column("head"), *(Column(name, right=True) for name in names)]
     rows = [
@@ -308,7 +303,7 @@ def _cells(estimate: Estimate) -> list[str]:
 
 def _title(report: LabelReport) -> str:
     """What labelled links were scored on how much."""
-    size = f"{amount(report.texts, 'text')}, {amount(report.rows, 'row')}"
+    size = f"{amount(len(report.runs), 'text')}, {amount(report.rows, 'row')}"
     return f"{readable(report.model.name)}, labelled links: {size}"
 
 
