@@ -27,10 +27,16 @@ if TYPE_CHECKING:
     from attnviz.commands.patch.command import patch
     from attnviz.commands.predict.command import predict
     from attnviz.commands.scan.command import scan
-    from attnviz.commands.show.capture import AttentionCapture, Link, capture, from_attention, load
+    from attnviz.commands.show.capture import (
+        AttentionCapture,
+        Link,
+        capture,
+        from_attention,
+        load,
+        verify,
+    )
     from attnviz.commands.show.command import ShowOptions, show
     from attnviz.commands.show.run import Shown
-    from attnviz.commands.verify import verify
     from attnviz.commands.why.command import why, writes
     from attnviz.errors import AttnvizError
     from attnviz.kit.result import Calculation, Result
@@ -72,7 +78,7 @@ __all__ = [
 
 _HOME = {
     "attnviz.commands.ablate.command": "ablate",
-    "attnviz.commands.show.capture": "AttentionCapture Link capture from_attention load",
+    "attnviz.commands.show.capture": "AttentionCapture Link capture from_attention load verify",
     "attnviz.commands.compare.command": "compare",
     "attnviz.commands.explain.command": "explain",
     "attnviz.commands.generate.command": "generate",
@@ -85,7 +91,6 @@ _HOME = {
     "attnviz.commands.atlas.command": "ScanAtlas atlas",
     "attnviz.commands.show.command": "ShowOptions show",
     "attnviz.commands.show.run": "Shown",
-    "attnviz.commands.verify": "verify",
     "attnviz.commands.why.command": "why writes",
     "attnviz.records.tokens": "Token",
     "attnviz.records.trace": "Verified",

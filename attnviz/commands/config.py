@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 from typer.core import TyperOption
 
-from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.terminal.cells import Column, listing
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError
 from attnviz.kit import completion

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.draw.terminal.colors import folded
-from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.draw.titles import amount
 from attnviz.errors import ModelError
 from attnviz.kit import completion

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.draw.labels import fenced
-from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.terminal.cells import Column, listing
 from attnviz.draw.titles import amount
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of

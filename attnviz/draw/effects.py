@@ -7,7 +7,7 @@ import numpy as np
 
 from attnviz.draw.labels import fenced, name_of
 from attnviz.draw.matrix import head_name
-from attnviz.draw.terminal.listing import Column
+from attnviz.draw.terminal.cells import Column
 from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray

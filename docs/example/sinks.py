@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 from rich.console import RenderableType
 
 from attnviz.console import Display
-from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.terminal.cells import Column, listing
 from attnviz.draw.titles import facts
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of

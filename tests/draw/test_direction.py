@@ -17,7 +17,7 @@ from attnviz.draw.terminal import grid as terminal_grid
 from attnviz.draw.terminal import heatmap as terminal_heatmap
 from attnviz.draw.terminal import table
 from attnviz.draw.terminal import text as terminal_text
-from attnviz.draw.terminal.colors import fenced_line
+from attnviz.draw.terminal.cells import fenced_line
 from attnviz.records.exhibit import Exhibit
 from attnviz.records.heads import Head, NamedHead
 from tests.factories import make_capture, make_exhibit, printed

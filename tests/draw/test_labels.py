@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from attnviz.draw.labels import ascii_only, distinct_labels, name_of, standing
-from attnviz.draw.terminal.colors import cut, pad
+from attnviz.draw.terminal.cells import cut, pad
 from tests.factories import make_tokens
 
 

@@ -24,9 +24,8 @@ from attnviz.draw.labels import DIVERGING, distinct_labels, fenced
 from attnviz.draw.matrix import digits_for, largest
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
-from attnviz.draw.terminal.colors import folded, signed_style
+from attnviz.draw.terminal.cells import Column, folded, footnotes, listing, signed_style
 from attnviz.draw.terminal.grid import value_grid
-from attnviz.draw.terminal.listing import Column, footnotes, listing
 from attnviz.draw.titles import amount, caption, facts, probability
 from attnviz.errors import readable
 from attnviz.records.capture import Capture

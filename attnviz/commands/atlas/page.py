@@ -14,9 +14,9 @@ import numpy as np
 
 from attnviz.commands.atlas.headvis import new_folder
 from attnviz.commands.atlas.record import SCORES, Atlas, HeadAtlas, HeadExample, TokenSide
+from attnviz.draw import page as document
 from attnviz.draw.labels import VIRIDIS
-from attnviz.draw.page import document
-from attnviz.draw.page.document import COMMON, beside, filled, policy, safe_json, source
+from attnviz.draw.page import COMMON, beside, filled, policy, safe_json, source
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option, readable
 from attnviz.kit.write import encoded, write_bytes

@@ -29,8 +29,16 @@ from attnviz.commands.atlas.views import (
 from attnviz.console import Display
 from attnviz.draw.labels import ascii_only, fenced, name_of, names_of_texts, told_apart
 from attnviz.draw.terminal.around import ramp
-from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, widest
-from attnviz.draw.terminal.listing import Column, listing, side_by_side
+from attnviz.draw.terminal.cells import (
+    Column,
+    bar_style,
+    cut,
+    folded,
+    listing,
+    pad,
+    side_by_side,
+    widest,
+)
 from attnviz.draw.terminal.text import LEAST, TextPiece, piece_of, shaded
 from attnviz.draw.titles import amount, bar_of
 from attnviz.errors import readable

@@ -46,9 +46,8 @@ from attnviz.draw.picture.paint import (
     signed_scale,
 )
 from attnviz.draw.terminal import heatmap as terminal_heatmap
-from attnviz.draw.terminal.colors import cell_style, folded
+from attnviz.draw.terminal.cells import Column, cell_style, fitting, folded, listing
 from attnviz.draw.terminal.grid import head_grid
-from attnviz.draw.terminal.listing import Column, fitting, listing
 from attnviz.draw.titles import caption, facts, transform_title
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray

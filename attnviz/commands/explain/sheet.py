@@ -16,7 +16,7 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.draw.labels import ascii_only, distinct_labels, fenced
-from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, widest
+from attnviz.draw.terminal.cells import bar_style, cut, folded, pad, widest
 from attnviz.draw.titles import bar_of
 from attnviz.records.capture import FloatArray
 from attnviz.records.trace import HeadTrace, OtherRow, Similarity

@@ -25,7 +25,7 @@ from attnviz.commands.explore.scene import Scene, Slot, matches_of
 from attnviz.console import Display
 from attnviz.draw.labels import fenced
 from attnviz.draw.matrix import head_name, layer_name
-from attnviz.draw.terminal.colors import bar_style, cell_style, cut, pad, shade_of, widest
+from attnviz.draw.terminal.cells import bar_style, cell_style, cut, pad, shade_of, widest
 from attnviz.draw.terminal.text import lines_of
 from attnviz.draw.titles import bar_of, facts
 

@@ -31,7 +31,7 @@ from attnviz.draw.headlines import map_titles
 from attnviz.draw.labels import fenced
 from attnviz.draw.matrix import block_maximum, cells_of, head_name, layer_name, strongest
 from attnviz.draw.terminal.around import fullest
-from attnviz.draw.terminal.colors import cut, folded, pad, widest
+from attnviz.draw.terminal.cells import cut, folded, pad, widest
 from attnviz.draw.terminal.grid import append_points, points_a_line
 from attnviz.draw.terminal.heatmap import NUMBER_CELLS, TALLEST_LABEL, cell_of, column_labels
 from attnviz.records.apply import Between, each, go_on

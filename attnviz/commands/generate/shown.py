@@ -16,9 +16,8 @@ from attnviz.draw.picture import heatmap
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.paint import options_of
 from attnviz.draw.terminal import heatmap as terminal_heatmap
-from attnviz.draw.terminal import listing
 from attnviz.draw.terminal import text as terminal_text
-from attnviz.draw.terminal.colors import cut, folded, widest
+from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing, widest
 from attnviz.draw.titles import amount, beginning, prompt_size, size_of_answer
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
@@ -205,13 +204,13 @@ def _quotes(shares: AnswerShares, display: Display) -> Iterator[Text]:
 
 def _checked(check: Check, display: Display) -> Iterator[Text]:
     """The change in the answer's log-probability without each segment, beside its attention."""
-    columns = [listing.Column("deleted")]
-    columns += [listing.Column(name, right=True) for name in ("attention", "change (nats)")]
+    columns = [Column("deleted")]
+    columns += [Column(name, right=True) for name in ("attention", "change (nats)")]
     rows = [
         (fenced(readable(each.segment)), f"{each.share:.2f}", f"{each.change:+z.2f}")
         for each in check.effects
     ]
-    yield from listing.listing(columns, rows, display.width)
+    yield from listing(columns, rows, display.width)
     yield from folded(Text(about_check(check)), display.width)
 
 
@@ -230,7 +229,7 @@ def _table(shares: AnswerShares, display: Display) -> Iterator[Text]:
         for each in shares.answer.columns
     ]
     room = display.width - widest(labels)
-    room -= 0 if shares.lookback is None else listing.GAP + len("lookback")
+    room -= 0 if shares.lookback is None else GAP + len("lookback")
     order, values = _by_share(shares), shares.shares
     kept = sorted(_fitting(order, names, room))
     left = [i for i in order if i not in kept]
@@ -240,17 +239,17 @@ def _table(shares: AnswerShares, display: Display) -> Iterator[Text]:
     if shares.lookback is not None:
         ratios = ["" if np.isnan(ratio) else f"{ratio:.2f}" for ratio in shares.lookback]
         columns.append(("lookback", ratios))
-    heads = [listing.Column("answer" if shares.lookback is None else "head")]
-    heads += [listing.Column(name, right=True) for name, _ in columns]
+    heads = [Column("answer" if shares.lookback is None else "head")]
+    heads += [Column(name, right=True) for name, _ in columns]
     lines = zip(map(fenced, labels), *(cells for _, cells in columns), strict=True)
-    yield from listing.listing(heads, list(lines), display.width)
+    yield from listing(heads, list(lines), display.width)
 
 
 def _fitting(order: Sequence[int], names: Sequence[str], room: int) -> Iterator[int]:
     """The first of these columns that fit into the room, beside one for all others."""
-    others = listing.GAP + len("999 others")
+    others = GAP + len("999 others")
     for n, i in enumerate(order, start=1):
-        room -= listing.GAP + max(widest([names[i]]), NUMBER)
+        room -= GAP + max(widest([names[i]]), NUMBER)
         if room < (0 if n == len(order) else others):
             return
         yield i

@@ -18,8 +18,7 @@ from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import sheet, write_line
 from attnviz.draw.picture.paint import EMPTY, draw_bar
-from attnviz.draw.terminal.colors import folded
-from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.errors import ModelError, readable
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import FloatArray

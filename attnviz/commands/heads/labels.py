@@ -17,8 +17,7 @@ from attnviz.draw.labels import SEQUENTIAL
 from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
-from attnviz.draw.terminal.colors import folded
-from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option, readable, spelled
 from attnviz.inputs.prompts import json_of

@@ -14,7 +14,7 @@ import numpy as np
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.draw.terminal.colors import bar_style, folded
+from attnviz.draw.terminal.cells import bar_style, folded
 from attnviz.draw.titles import amount, bar_of
 from attnviz.errors import OutputError, UsageError, readable
 from attnviz.kit.prepare import TextOptions, prepare_tokens

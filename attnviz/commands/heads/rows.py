@@ -15,8 +15,7 @@ from attnviz.draw.labels import SEQUENTIAL
 from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import draw_panes, score_pane
-from attnviz.draw.terminal.colors import folded
-from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.draw.titles import amount, caption, facts
 from attnviz.errors import Speller, readable
 from attnviz.kit.result import Form, Result

@@ -22,12 +22,11 @@ from attnviz.draw.effects import (
 )
 from attnviz.draw.labels import DIVERGING, PALE, distinct_labels, fenced, signed_color
 from attnviz.draw.matrix import digits_for, largest
-from attnviz.draw.page.document import COMMON, filled, policy, source
+from attnviz.draw.page import COMMON, filled, policy, source
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
-from attnviz.draw.terminal.colors import folded, signed_style
+from attnviz.draw.terminal.cells import Column, folded, footnotes, listing, signed_style
 from attnviz.draw.terminal.grid import head_grid, value_grid
-from attnviz.draw.terminal.listing import Column, footnotes, listing
 from attnviz.draw.titles import amount, beginning, caption, facts
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray

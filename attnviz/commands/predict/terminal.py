@@ -9,8 +9,17 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.draw.effects import difference, named, strongest_parts, what_is_measured
 from attnviz.draw.labels import distinct_labels, fenced, name_of
-from attnviz.draw.terminal.colors import bar_style, cut, folded, pad, widest
-from attnviz.draw.terminal.listing import Column, fitting, listing, named_bars
+from attnviz.draw.terminal.cells import (
+    Column,
+    bar_style,
+    cut,
+    fitting,
+    folded,
+    listing,
+    named_bars,
+    pad,
+    widest,
+)
 from attnviz.draw.titles import amount, bar_of, facts, probability
 from attnviz.errors import readable
 from attnviz.records.metrics import Estimate

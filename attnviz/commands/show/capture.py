@@ -1,4 +1,4 @@
-"""`attnviz.capture`: the attention of one text, recorded once, shown in every way."""
+"""`attnviz.capture`: the attention of one text, recorded once, shown in every way, verified."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from attnviz.kit.formats import choose_format
 from attnviz.kit.option import feature
 from attnviz.kit.options import HeadNames
 from attnviz.kit.prepare import prepare
+from attnviz.kit.prepare import verify as run_verify
 from attnviz.kit.result import notes_of
 from attnviz.kit.values import AnyModel, FilePath, loaded, path_of, which_heads
 from attnviz.kit.write import encoded, write_bytes
@@ -26,6 +27,7 @@ from attnviz.records.exhibit import links_of
 from attnviz.records.heads import Head, listed
 from attnviz.records.rows import ColumnArray
 from attnviz.records.tokens import Token
+from attnviz.records.trace import Verified
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -259,3 +261,42 @@ def from_attention(
         UsageError: a shape that does not fit, or numbers that are no weights of attention.
     """
     return AttentionCapture(capture_of(attention, tokens, key_tokens, model=model, causal=causal))
+
+
+@feature()
+def verify(
+    text: str,
+    model: AnyModel = "builtin",
+    *,
+    bos: g.Bos = None,
+    special: g.Special = False,
+    truncate: g.Truncate = None,
+    target: g.TargetText = None,
+) -> Verified:
+    """Compare a model's output with and without capture, and its weights with eager attention.
+
+    Every row of every layer is checked: its weights times the values are what the model's attention
+    function returned.
+
+    >>> attnviz.verify("a fluffy blue creature").exact
+    True
+
+    Args:
+        text: the text.
+        model: a name as for `load_model`, or a loaded model.
+
+    Returns:
+        The largest differences, over all and by layer, whether they are `exact`, as far as float32
+        can be, and the `fingerprint` of all bytes of the weights.
+
+    Raises:
+        UsageError: transformers does not have this model.
+        ModelError: the weights of the model's attention function are not known; or the matrices
+            of all layers, or the model in float64, do not fit into memory.
+        AttnvizError: the text, the model or an option cannot be used.
+    """
+    model = loaded(model)
+    options = model._text_options(bos, special, truncate, target)
+    from attnviz.models.weights import with_all_bytes  # torch
+
+    return run_verify(with_all_bytes(model._loaded), model._source, text, options)

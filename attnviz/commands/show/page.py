@@ -14,10 +14,10 @@ from itertools import accumulate
 from math import isnan
 
 from attnviz.commands.show.outputs import OutputRequest, switches
+from attnviz.draw import page as document
 from attnviz.draw.headlines import head_title, map_title
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK, distinct_labels, fenced, told_apart
-from attnviz.draw.page import document
-from attnviz.draw.page.document import COMMON, filled, policy, safe_json, source
+from attnviz.draw.page import COMMON, filled, policy, safe_json, source
 from attnviz.draw.titles import amount, beginning, facts, text_notes
 from attnviz.errors import AttnvizError, InputError, UsageError, option, readable, spelled
 from attnviz.inputs.prompts import cut

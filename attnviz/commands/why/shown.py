@@ -21,8 +21,7 @@ from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import sheet, write_heading
 from attnviz.draw.picture.paint import draw_bar
 from attnviz.draw.terminal.around import in_ascii
-from attnviz.draw.terminal.colors import cut, folded
-from attnviz.draw.terminal.listing import Column, listing, named_bars
+from attnviz.draw.terminal.cells import Column, cut, folded, listing, named_bars
 from attnviz.draw.titles import amount, beginning, caption
 from attnviz.errors import readable
 from attnviz.records.parts import Node, Reader, Removal, Shares, Side, Why, Write

@@ -1,1 +1,139 @@
-"""What every interactive page is put together from."""
+"""The parts of every page: its sources, its policy and its data."""
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.draw.matrix import block_maximum
+from attnviz.records.capture import IntArray
+from attnviz.records.exhibit import Exhibit, HeadMap
+
+COMMON = "draw/page/common"
+
+
+def source(*names: str) -> str:
+    """The text of these files of the package, one after the other, as `draw/page/common.js`."""
+    return "".join(files("attnviz").joinpath(name).read_text("utf-8") for name in names)
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """The template with each `{{name}}` replaced, in one go, so that no value is taken for one."""
+    return re.sub(r"{{(\w+)}}", lambda place: values[place[1]], template)
+
+
+def policy(style: str, script: str, *, loads: bool = False) -> str:
+    """A Content-Security-Policy that lets just this style and this script be, and no connection.
+
+    `loads`: whether the script may load others; `beside` says from where.
+    """
+    trusted = f"{_hashed(script)} 'strict-dynamic'" if loads else _hashed(script)
+    return (
+        f"default-src 'none'; script-src {trusted}; "
+        f"style-src {_hashed(style)}; img-src data: blob:; connect-src 'none'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def beside(script: str) -> str:
+    """A second policy, which holds beside the first: scripts come from where the page lies.
+
+    The first one has to say 'strict-dynamic', as a page that was opened from disk has no origin
+    that 'self' stands for in every browser, and this word makes a browser ignore places.
+    """
+    return f"script-src {_hashed(script)} 'self' file:"
+
+
+def _hashed(content: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+def safe_json(value: object) -> str:
+    """JSON that can stand in a script element: nothing in it ends the element or a line."""
+    written = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        written = written.replace(character, f"\\u{ord(character):04x}")
+    return written
+
+
+# The weights of a page: one or two bytes each on a square-root scale, deflated head by head.
+# All high bytes come before all low ones, as they then deflate better.
+
+Levels: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16]
+
+THUMBNAIL = 32
+"""Cells along a side of a head's thumbnail, at most."""
+LEVELS = 255  # of a thumbnail
+FINE = 1_000_000
+"""The most weights of a page that has two bytes for each; a larger one has one byte."""
+
+
+def bytes_of(exhibit: Exhibit, maps: Sequence[HeadMap]) -> int:
+    """How many bytes each weight of a page has."""
+    return 2 if sum(_allowed(exhibit, head_map).size for head_map in maps) <= FINE else 1
+
+
+def most_levels(size: int) -> int:
+    """The highest level of a weight of this size in bytes."""
+    return int(256**size - 1)
+
+
+def _allowed(exhibit: Exhibit, head_map: HeadMap) -> NDArray[np.float32]:
+    """The links that stand on the page, row by row: what the mask allows."""
+    weights = head_map.weights
+    if not exhibit.capture.causal:
+        return weights.ravel()
+    allowed: NDArray[np.float32] = weights[exhibit.capture.allowed()]
+    return allowed
+
+
+def levels(exhibit: Exhibit, head_map: HeadMap, top: float, size: int) -> Levels:
+    """Each weight as the nearest of 256 levels, or of 65,536, on a square-root scale."""
+    shares = np.sqrt(np.maximum(_allowed(exhibit, head_map), 0, dtype=np.float64) / top)
+    levels: Levels = np.rint(shares * most_levels(size)).astype(f"u{size}")
+    return levels
+
+
+def error(exhibit: Exhibit, head_map: HeadMap, top: float, size: int) -> float:
+    """The largest difference between a weight of a head and what the page shows of it."""
+    shown = (levels(exhibit, head_map, top, size) / most_levels(size)) ** 2 * top
+    return float(np.abs(_allowed(exhibit, head_map) - shown).max(initial=0))
+
+
+def thumbnails(maps: Sequence[HeadMap], top: float) -> NDArray[np.uint8]:
+    """(heads, cells, cells), each cell the strongest of its block, on the same scale."""
+    blocks = [block_maximum(head_map.weights, THUMBNAIL, THUMBNAIL) for head_map in maps]
+    shares: NDArray[np.float32] = np.sqrt(np.maximum(blocks, 0) / top)
+    return np.rint(shares * LEVELS).astype(np.uint8)
+
+
+def packed(levels: Levels) -> str:
+    """Deflated, in base64; real patterns repeat themselves, noisy ones have only rare levels."""
+    halves = [levels >> 8, levels & 255] if levels.dtype == np.uint16 else [levels]
+    content = b"".join(half.astype(np.uint8).tobytes() for half in halves)
+    ways = [_deflated(content, way) for way in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY)]
+    return base64.b64encode(min(ways, key=len)).decode("ascii")
+
+
+def packed_numbers(numbers: IntArray) -> str:
+    """Whole numbers from 0 to 2³² − 1 (n): their highest bytes, the next, and so on, in base64."""
+    planes = numbers.astype(">u4").view(np.uint8).reshape(-1, 4).T  # (4, n)
+    return base64.b64encode(_deflated(planes.tobytes(), zlib.Z_DEFAULT_STRATEGY)).decode("ascii")
+
+
+def _deflated(content: bytes, strategy: int) -> bytes:
+    packing = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS, 9, strategy)
+    return packing.compress(content) + packing.flush()
+
+
+def thumbnail_shape(maps: Sequence[HeadMap]) -> tuple[int, ...]:
+    rows, columns = maps[0].weights.shape if maps else (1, 1)
+    return tuple(-(-n // -(-n // THUMBNAIL)) for n in (rows, columns))

@@ -32,7 +32,7 @@ from attnviz.draw.picture.paint import (
     check_cmap,
     draw_color_bar,
 )
-from attnviz.draw.terminal.colors import cut, widest
+from attnviz.draw.terminal.cells import cut, widest
 from attnviz.records.exhibit import Orient, Sides
 
 if TYPE_CHECKING:

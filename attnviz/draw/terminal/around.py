@@ -8,7 +8,7 @@ from rich.text import Text
 from attnviz.console import PLAIN, Display
 from attnviz.draw.headlines import about, map_titles
 from attnviz.draw.labels import ascii_only, fenced
-from attnviz.draw.terminal.colors import SHADES, cell_style, cut, folded, shade_of, signed_style
+from attnviz.draw.terminal.cells import SHADES, cell_style, cut, folded, shade_of, signed_style
 from attnviz.draw.titles import NEAR, facts, left_out, written
 from attnviz.errors import readable
 from attnviz.records.exhibit import Exhibit, Map, Orient

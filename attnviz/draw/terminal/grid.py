@@ -29,7 +29,7 @@ from attnviz.draw.matrix import (
     strongest,
 )
 from attnviz.draw.terminal.around import heading, legend, map_heading
-from attnviz.draw.terminal.colors import color_of, cut, folded, pad, shade_of, widest
+from attnviz.draw.terminal.cells import color_of, cut, folded, pad, shade_of, widest
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit, HeadPlace, Orient
 

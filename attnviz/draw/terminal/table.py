@@ -18,8 +18,7 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels, fenced, names_of
 from attnviz.draw.terminal.around import closing, heading, map_heading
-from attnviz.draw.terminal.colors import bar_style, cut, pad, widest
-from attnviz.draw.terminal.listing import fitting, footnotes
+from attnviz.draw.terminal.cells import bar_style, cut, fitting, footnotes, pad, widest
 from attnviz.draw.titles import bar_of
 from attnviz.errors import Speller
 from attnviz.records.exhibit import Exhibit, Map, links_of, row_totals

@@ -19,7 +19,7 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.draw.labels import ascii_only, distinct_labels, fenced, name_of, standing, told_apart
 from attnviz.draw.terminal.around import heading, map_heading, ramp
-from attnviz.draw.terminal.colors import cell_style, cut, fenced_line, folded, pad
+from attnviz.draw.terminal.cells import cell_style, cut, fenced_line, folded, pad
 from attnviz.draw.titles import left_out
 from attnviz.errors import UsageError, option, readable
 from attnviz.records.exhibit import Exhibit, Map, links_of

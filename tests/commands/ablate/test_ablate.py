@@ -9,7 +9,7 @@ import pytest
 
 from attnviz.commands.ablate.record import effect_of
 from attnviz.console import Display
-from attnviz.draw.terminal.colors import signed_style
+from attnviz.draw.terminal.cells import signed_style
 from attnviz.draw.terminal.grid import head_grid
 from attnviz.errors import ExitStatus
 from attnviz.records.parts import Part

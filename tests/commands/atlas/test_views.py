@@ -28,7 +28,7 @@ from attnviz.commands.atlas.views import (
 )
 from attnviz.console import Display
 from attnviz.draw.picture.panes import GAP, place_names, spread
-from attnviz.draw.terminal.listing import side_by_side
+from attnviz.draw.terminal.cells import side_by_side
 from attnviz.errors import ExitStatus, UsageError
 from attnviz.records.heads import Head
 from tests.commands.atlas.atlases import HEADS, TOKENS, made_scan, sealed, write_table

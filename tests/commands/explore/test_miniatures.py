@@ -9,7 +9,7 @@ import pytest
 from attnviz.commands.explore.pattern import Miniatures, miniatures_of, shape_of
 from attnviz.commands.explore.scene import Opened, Scene, scene_of
 from attnviz.console import Display
-from attnviz.draw.terminal.colors import color_of
+from attnviz.draw.terminal.cells import color_of
 from attnviz.records.heads import Head
 from attnviz.records.transforms import PLAIN
 from tests.commands.explore.app import Visit, explore

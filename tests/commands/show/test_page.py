@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from attnviz.commands.show.page import Start, page_of
+from attnviz.draw import page as document
 from attnviz.draw.labels import distinct_labels
-from attnviz.draw.page import document
 from attnviz.errors import ExitStatus
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, HeadMap

@@ -3,7 +3,7 @@
 import pytest
 from rich.cells import cell_len
 
-from attnviz.draw.terminal.listing import Column, listing
+from attnviz.draw.terminal.cells import Column, listing
 
 COLUMNS = (Column("name"), Column("number", right=True), Column("said of it", wraps=True))
 ROWS = [("a", "1,234,567", "a sentence of some length that may be wrapped"), ("楚", "2", "")]

@@ -20,7 +20,7 @@ from attnviz.records.trace import EXACT, FromExact, Verified
 from tests.builtin import FOLDER as BUILTIN
 from tests.conftest import Run, bytes_tokenizer
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LLAMA = {
     "vocab_size": 257,
     "hidden_size": 24,
