@@ -24,7 +24,7 @@ from attnviz.kit.session import process_session
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.files import TOKENIZER
-from attnviz.models.scratch.checkpoint import save_checkpoint
+from attnviz.models.scratch.native import save_checkpoint
 from attnviz.models.tokenizer import END
 from making import tokenizer as tokenizers
 from making.asking import fresh_asking

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from attnviz.models.attention import attached
-from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
+from attnviz.models.scratch.native import load_checkpoint
 from making.tokenizer import WordEncoder
 from making.world.text import Text
 from making.world.texts import texts

@@ -27,8 +27,8 @@ from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
 from attnviz.kit.session import Session
 from attnviz.models.folder.config import GPTConfig
-from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.scratch.gpt import GPT
+from attnviz.models.scratch.native import save_checkpoint
 from attnviz.models.tokenizer import END
 
 # A test measures no time: a machine that pauses is no failure.

@@ -4,20 +4,20 @@ Here is the edge of `models/`: blocks of a layer's query rows arrive as tensors 
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from attnviz.models.attention import Hook, dot_products, masked
+from attnviz.models.attention import Hook, dot_products, kept, masked
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.records.capture import Capture, Consumer, FloatArray, PatternBlock, Wanted
 from attnviz.records.heads import Head
 from attnviz.records.predict import CutLink, Edit, Intervention, Site, SourceRun
-from attnviz.records.tokens import Sampling
+from attnviz.records.tokens import GoOn, Sampling
 from attnviz.records.trace import HeadTrace, Kinds, Predicted, Projection
 
 ENTRIES = 1 << 20
@@ -69,11 +69,6 @@ class Handover:
         return hand_over
 
 
-def last_row(pattern: Tensor) -> Tensor:
-    """The last row (h, 1, n_k) of a pattern (1, h, n_q, n_k), without the whole block."""
-    return pattern[0, :, -1:].clone()
-
-
 def rows_at_a_time(n_keys: int, n_heads: int) -> int:
     """How many query rows to compute at a time."""
     return max(LEAST_ROWS, min(MOST_ROWS, ENTRIES // max(1, n_heads * n_keys)))
@@ -84,10 +79,44 @@ def numbers(tensor: Tensor) -> FloatArray:
     return np.asarray(tensor.detach().float().cpu().numpy(), dtype=np.float32)
 
 
-# The next token from its logits, in the order of transformers: temperature, then top-p.
+# Tokens that a model from scratch writes; chosen as in transformers: temperature, then top-p.
 
 
-def chosen(logits: Tensor, sampling: Sampling) -> int:
+@torch.inference_mode()
+def write_tokens(
+    model: nn.Module,
+    points: Mapping[str, int],
+    next_logits: Callable[[Sequence[int]], Tensor],
+    sampling: Sampling,
+    ends: Collection[int],
+    handover: Handover,
+    go_on: GoOn,
+) -> None:
+    """Write tokens as `LoadedModel.generate` does.
+
+    `points`: the hook points of the wanted patterns (1, h, n_q, n_k), each with its layer.
+    `next_logits`: runs the model on what it has not read yet, and gives the logits (V) behind the
+    new tokens so far.
+    """
+
+    def last_row(pattern: Tensor) -> Tensor:  # (h, 1, n_k), without the whole block
+        return pattern[0, :, -1:].clone()
+
+    new: list[int] = []
+    with torch.random.fork_rng(), kept(model, points, last_row) as rows:
+        torch.manual_seed(sampling.seed)
+        while len(new) < sampling.most:
+            id_ = _chosen(next_logits(new), sampling)
+            if id_ in ends:
+                return
+            for point, layer in points.items():
+                handover.take(layer, torch.tensor([len(new)]), rows[point])
+            new.append(id_)
+            if not go_on(id_):
+                return
+
+
+def _chosen(logits: Tensor, sampling: Sampling) -> int:
     """The next token by its logits (V); drawn from the global generator of torch, if at all."""
     if sampling.greedy:
         return int(logits.argmax())

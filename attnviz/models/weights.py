@@ -80,6 +80,16 @@ def check_finite(parameters: Mapping[str, Tensor], folder: Path) -> None:
             )
 
 
+def fill(model: nn.Module, state: Mapping[str, Tensor], folder: Path) -> None:
+    """Give a model the checked weights of its folder, ready to run (no gradients)."""
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    check_shapes(expected, state, folder)
+    # the tensors stay the file's own, mapped: pages that are not used are never read
+    model.load_state_dict({name: state[name].float() for name in expected}, assign=True)
+    check_finite(dict(model.named_parameters()), folder)
+    model.eval().requires_grad_(False)
+
+
 SAMPLES = 1024
 """Numbers of each tensor that are looked at: runs of neighbours, evenly spread."""
 RUN = 32

@@ -8,7 +8,7 @@ import pytest
 
 import attnviz
 from attnviz.errors import ExitStatus
-from attnviz.models.scratch.checkpoint import save_checkpoint
+from attnviz.models.scratch.native import save_checkpoint
 from tests.conftest import Run, bytes_tokenizer, tiny_model
 from tests.reading import rows_of
 

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 
 from attnviz.errors import ExitStatus
 from attnviz.models.folder.files import builtin_folder
-from attnviz.models.scratch.checkpoint import load_checkpoint
+from attnviz.models.scratch.native import load_checkpoint
 from making import builtin
 from making import tokenizer as tokenizers
 from making.recipe import BuiltinRecipe

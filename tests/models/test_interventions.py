@@ -16,7 +16,7 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface import intervening
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.placement import BATCH_TOKENS
-from attnviz.models.scratch.checkpoint import load_checkpoint
+from attnviz.models.scratch.native import load_checkpoint
 from attnviz.models.scratch.runs import intervene_native
 from attnviz.records.heads import Head
 from attnviz.records.predict import CutLink, Edit, Intervention, Site, SourceRun

@@ -10,8 +10,8 @@ from attnviz.models.attention import Hook, attached
 from attnviz.models.catalog import Source, tokenizer_of
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.files import builtin_folder
-from attnviz.models.scratch.checkpoint import from_gpt2, load_checkpoint, save_checkpoint, to_gpt2
 from attnviz.models.scratch.gpt import GPT
+from attnviz.models.scratch.native import from_gpt2, load_checkpoint, save_checkpoint, to_gpt2
 from tests.conftest import bytes_tokenizer
 
 SAMPLES = Path(__file__).parents[2] / "sample_texts"

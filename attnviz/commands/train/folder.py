@@ -28,8 +28,8 @@ from attnviz.commands.train.plan import Plan, Point, TrainingOutcome, TrainingPr
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.kit import write
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
-from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.scratch.gpt import GPT
+from attnviz.models.scratch.native import save_checkpoint
 from attnviz.models.tokenizer import END
 from attnviz.records.heads import Figure
 

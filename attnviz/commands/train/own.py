@@ -35,8 +35,8 @@ from attnviz.commands.train.plan import (
 from attnviz.errors import UsageError, option
 from attnviz.kit.write import make_folder
 from attnviz.models.folder.files import TOKENIZER
-from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
+from attnviz.models.scratch.native import load_checkpoint
 
 
 def begin(text: str, plan: Plan, folder: Path, *, resume: bool) -> OwnTraining:

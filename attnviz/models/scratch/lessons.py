@@ -28,7 +28,7 @@ from attnviz.models.engine import Handover, numbers
 from attnviz.models.folder.config import folder_sizes
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.placement import EMBEDDINGS
-from attnviz.models.scratch.checkpoint import load_checkpoint
+from attnviz.models.scratch.native import load_checkpoint
 from attnviz.models.tokenizer import load_tokenizer
 from attnviz.models.weights import fingerprint
 from attnviz.records.capture import Capture, Consumer, ModelIdentity, Wanted

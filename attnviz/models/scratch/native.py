@@ -1,34 +1,37 @@
-"""The from-scratch GPT as an engine: patterns recorded at its hook points."""
+"""The from-scratch GPT as an engine, with patterns recorded at its hook points, and its folder."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from safetensors.torch import save_file
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from attnviz.models.attention import Hook, attached, kept
 from attnviz.models.engine import (
     LOGIT_ROWS,
     Handover,
-    chosen,
     head_trace,
-    last_row,
     log_probability,
     numbers,
     rows_at_a_time,
+    write_tokens,
 )
-from attnviz.models.folder.config import gpt2_config
+from attnviz.models.folder.config import GPTConfig, check_computable, gpt2_config
+from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.loaded import HeadRows, LoadedModel, TakeRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
-from attnviz.models.scratch.checkpoint import load_checkpoint, to_gpt2
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native
 from attnviz.models.tokenizer import read_folder
-from attnviz.models.weights import fingerprint
+from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, ModelIdentity, Wanted
 from attnviz.records.heads import Head
 from attnviz.records.predict import Intervention, LogitConsumer, LogitRows, RunConsumer, SourceRun
@@ -161,25 +164,23 @@ class NativeModel(LoadedModel):
         self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
         """Each token is read once, thanks to a cache at the hook points of keys and values."""
-        read, n, handover = self._ids(ids), len(ids), Handover(wanted, consume)
         points = {f"h.{layer}.attn.pattern": layer for layer in wanted.heads}
         every = [f"h.{layer}.attn.{name}" for layer in range(len(self.model.h)) for name in "kv"]
-        caches = attached(self.model, {point: _cache(n + sampling.most) for point in every})
-        last_rows = kept(self.model, points, last_row)
-        with torch.inference_mode(), torch.random.fork_rng(), caches, last_rows as rows:
-            torch.manual_seed(sampling.seed)
-            stream = self._hidden(read)  # (1, n, d)
-            for step in range(sampling.most):
-                id_ = chosen(self.model.logits(self.model.ln_f(stream[0, -1])), sampling)
-                if id_ in self.ends:
-                    return
-                for point, layer in points.items():
-                    handover.take(layer, torch.tensor([step]), rows[point])
-                if not go_on(id_) or step + 1 == sampling.most:
-                    return
-                everything = torch.ones(1, n + step + 1, dtype=torch.bool, device=read.device)
-                at = torch.tensor([n + step], device=read.device)
-                stream = self.model.hidden(self._ids([id_]), mask=everything, positions=at)
+
+        def next_logits(new: Sequence[int]) -> Tensor:  # (V)
+            if new:
+                read = self._ids(new[-1:])
+                n = len(ids) + len(new)
+                everything = torch.ones(1, n, dtype=torch.bool, device=read.device)
+                at = torch.tensor([n - 1], device=read.device)
+                stream = self.model.hidden(read, mask=everything, positions=at)  # (1, 1, d)
+            else:
+                stream = self._hidden(self._ids(ids))  # (1, n, d)
+            return self.model.logits(self.model.ln_f(stream[0, -1]))
+
+        handover = Handover(wanted, consume)
+        with attached(self.model, {point: _cache(len(ids) + sampling.most) for point in every}):
+            write_tokens(self.model, points, next_logits, sampling, self.ends, handover, go_on)
 
     def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
         with torch.inference_mode():
@@ -234,3 +235,82 @@ def load_native(
     )
     ends = gpt2_config(folder).ends
     return NativeModel(identity=identity, card=card, tokenizer=tokenizer, model=model, ends=ends)
+
+
+# Its folder, in Hugging Face's GPT-2 layout: config.json, model.safetensors and tokenizer.json, and
+# perhaps card.json. GPT-2 keeps W_Q, W_K and W_V side by side in one matrix (`c_attn`); here they
+# are apart, as the formulas have them.
+
+PREFIX = "transformer."
+
+
+class _Undrawn(TorchFunctionMode):
+    """Draws no random numbers, which on the meta device would import PyTorch's compiler."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is nn.init.normal_:
+            return kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
+def load_checkpoint(folder: Path) -> GPT:
+    """Load a folder's model, ready to run (no gradients, evaluation mode)."""
+    config = gpt2_config(folder)
+    check_computable(config, folder)
+    check_parameters(config.sizes.parameters, folder)
+    with torch.device("meta"), _Undrawn():  # no memory for weights that are replaced at once
+        model = GPT(config.sizes)
+    fill(model, from_gpt2(read_weights(folder)), folder)
+    return model
+
+
+def save_checkpoint(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
+    """Write the folder; transformers' `GPT2LMHeadModel.from_pretrained` can read it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = _written_config(model.config, tokenizer)
+    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    save_file(to_gpt2(model.state_dict()), folder / WEIGHTS, metadata={"format": "pt"})
+    tokenizer.save(str(folder / TOKENIZER))
+
+
+def _written_config(config: GPTConfig, tokenizer: Tokenizer) -> dict[str, Any]:
+    """The config.json of a GPT-2; BOS and EOS are the tokenizer's `<|endoftext|>`."""
+    end = tokenizer.token_to_id("<|endoftext|>")
+    return {
+        "architectures": ["GPT2LMHeadModel"],
+        "model_type": "gpt2",
+        "activation_function": "gelu_new",
+        **{field.name: getattr(config, field.name) for field in fields(GPTConfig)},
+        "attn_pdrop": 0.0,
+        "embd_pdrop": 0.0,
+        "resid_pdrop": 0.0,
+        "tie_word_embeddings": True,
+        "bos_token_id": end,
+        "eos_token_id": end,
+        "dtype": "float32",
+    }
+
+
+def to_gpt2(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """This model's tensors under GPT-2's names: W_Q, W_K, W_V joined side by side."""
+    joined = {}
+    for name, tensor in state.items():
+        if ".attn.w_q." in name:
+            parts = [state[name.replace(".w_q.", f".w_{letter}.")] for letter in "qkv"]
+            joined[PREFIX + name.replace(".w_q.", ".c_attn.")] = torch.cat(parts, dim=-1)
+        elif ".attn.w_k." not in name and ".attn.w_v." not in name:
+            joined[PREFIX + name.replace(".attn.w_o.", ".attn.c_proj.")] = tensor.contiguous()
+    return joined
+
+
+def from_gpt2(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """GPT-2's tensors under this model's names: `c_attn` split into W_Q, W_K, W_V."""
+    apart = {}
+    for name, tensor in state.items():
+        bare = name.removeprefix(PREFIX)
+        if ".attn.c_attn." in bare:
+            for letter, part in zip("qkv", tensor.chunk(3, dim=-1), strict=True):
+                apart[bare.replace(".c_attn.", f".w_{letter}.")] = part
+        elif bare != "lm_head.weight":  # tied to wte
+            apart[bare.replace(".attn.c_proj.", ".attn.w_o.")] = tensor
+    return apart

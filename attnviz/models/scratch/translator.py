@@ -12,8 +12,8 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from attnviz.errors import ModelError
-from attnviz.models.attention import attached, kept
-from attnviz.models.engine import Handover, chosen, head_trace, last_row, log_probability, numbers
+from attnviz.models.attention import attached
+from attnviz.models.engine import Handover, head_trace, log_probability, numbers, write_tokens
 from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS, WORDS, read_words
 from attnviz.models.folder.hub import CARD, read_card
@@ -21,14 +21,7 @@ from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.runs import seq2seq_record
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.tokenizer import END, load_tokenizer
-from attnviz.models.weights import (
-    check_finite,
-    check_parameters,
-    check_shapes,
-    fingerprint,
-    read_weights,
-    weights_in,
-)
+from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights, weights_in
 from attnviz.records.capture import Capture, Consumer, FloatArray, Kind, ModelIdentity, Wanted
 from attnviz.records.heads import Head
 from attnviz.records.tokens import GoOn, Sampling, Token
@@ -88,23 +81,19 @@ class NativeTranslator(LoadedModel):
     def generate(
         self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
-        n = 1 + min(sampling.most, self.model.config.n_positions - 1)
-        handover, read = Handover(wanted, consume), [self.end]
         points = {POINTS[self.kind].format(layer): layer for layer in wanted.heads}
-        last_rows = kept(self.model, points, last_row)
-        with torch.inference_mode(), torch.random.fork_rng(), last_rows as rows:
-            torch.manual_seed(sampling.seed)
-            encoded = self.model.encode(torch.tensor([list(ids)]))
-            while len(read) < n:
-                normed = self.model.decode(torch.tensor([read]), encoded)[0, -1]  # (d)
-                id_ = chosen(self.model.logits(normed), sampling)
-                if id_ == self.end:
-                    return
-                for point, layer in points.items():
-                    handover.take(layer, torch.tensor([len(read) - 1]), rows[point])
-                read.append(id_)
-                if not go_on(id_):
-                    return
+        sampling = replace(sampling, most=min(sampling.most, self.model.config.n_positions - 1))
+        encoded: Tensor
+
+        def next_logits(new: Sequence[int]) -> Tensor:  # (V)
+            nonlocal encoded
+            if not new:
+                encoded = self.model.encode(torch.tensor([list(ids)]))
+            read = torch.tensor([[self.end, *new]])
+            return self.model.logits(self.model.decode(read, encoded)[0, -1])
+
+        handover = Handover(wanted, consume)
+        write_tokens(self.model, points, next_logits, sampling, {self.end}, handover, go_on)
 
     def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
         with torch.inference_mode():
@@ -133,10 +122,7 @@ def load_translator(folder: Path, name: str, kind: Kind | None) -> NativeTransla
     config = seq2seq_config(folder)
     check_parameters(config.parameters, folder)
     model = Seq2Seq(config)
-    state = read_weights(folder)
-    check_shapes({name: tuple(t.shape) for name, t in model.state_dict().items()}, state, folder)
-    model.load_state_dict(state)
-    check_finite(dict(model.named_parameters()), folder)
+    fill(model, read_weights(folder), folder)
     card = read_card(folder, name, (config.n_head,) * config.n_decoder)
     tokenizer = load_tokenizer(folder, sizes, bos=True)
     end = tokenizer.backend.token_to_id(END)
@@ -154,7 +140,7 @@ def load_translator(folder: Path, name: str, kind: Kind | None) -> NativeTransla
     if sizes.kind != "cross":
         card = replace(card, heads=())  # its heads are those of the cross-attention
     return NativeTranslator(
-        model=model.eval().requires_grad_(False),
+        model=model,
         identity=identity,
         card=card,
         tokenizer=tokenizer,

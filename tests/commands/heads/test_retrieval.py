@@ -23,8 +23,8 @@ from attnviz.inputs.prompts import cut_prompt
 from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
-from attnviz.models.scratch.checkpoint import save_checkpoint
 from attnviz.models.scratch.gpt import GPT
+from attnviz.models.scratch.native import save_checkpoint
 from attnviz.records.heads import Head
 from tests.conftest import Run, bytes_tokenizer
 

@@ -19,8 +19,8 @@ from attnviz.commands.train import loop, own
 from attnviz.commands.train import plan as train_plan
 from attnviz.commands.train.plan import Plan, Point
 from attnviz.errors import ExitStatus, InputError, OutputError, UsageError
-from attnviz.models.scratch.checkpoint import load_checkpoint
 from attnviz.models.scratch.gpt import GPT
+from attnviz.models.scratch.native import load_checkpoint
 from making.world.texts import texts
 from tests.conftest import Run
 
