@@ -26,6 +26,7 @@ from attnviz.records.predict import (
     CutLink,
     Edit,
     Intervention,
+    Interventions,
     Site,
     SiteKind,
     SourceRun,
@@ -74,7 +75,7 @@ def main() -> int:
                 kept[run.index] = _logs(torch.tensor(run.last))
 
             taken = SourceRun(source, range(len(ids)))
-            model.intervene(ids, runs, keep, whole=False, source=taken)
+            model.intervene(ids, Interventions(runs, source=taken), keep)
             ours = np.stack([kept[i] for i in range(len(runs))])
             found.append(float(np.abs(ours - theirs).max()))
         worst = max(worst, *found)

@@ -26,7 +26,7 @@ from attnviz.models.folder.hub import read_card
 from attnviz.models.placement import BUILTIN
 from attnviz.models.scratch.runs import intervene_native
 from attnviz.records.heads import Head, every_head
-from attnviz.records.predict import ChangedRun, Edit, Site
+from attnviz.records.predict import ChangedRun, Edit, Interventions, Site
 from making.probe import WorldProbe
 from making.sentences import BEHAVIOURS
 
@@ -138,7 +138,8 @@ def _lost(
 
     with torch.inference_mode():
         changes = [(), *((Edit(Site("head", *head), "zero"),) for head in heads)]
-        intervene_native(probe.model, torch.tensor([list(ids)]), changes, keep, whole=True)
+        runs = Interventions(changes, whole=True)
+        intervene_native(probe.model, torch.tensor([list(ids)]), runs, keep)
     return [means[0] - means[i] for i in range(1, len(changes))]
 
 

@@ -18,6 +18,7 @@ from attnviz.records.predict import (
     CutLink,
     Edit,
     Intervention,
+    Interventions,
     Site,
     SiteKind,
     SourceRun,
@@ -339,7 +340,7 @@ def runs_of(
         found[run.index] = run
 
     through = through or engine_of(model).intervene
-    through(ids, interventions, keep, whole=True, source=source)
+    through(ids, Interventions(interventions, whole=True, source=source), keep)
     assert sorted(found) == list(range(len(interventions)))
     return [found[index] for index in range(len(interventions))]
 

@@ -13,6 +13,7 @@ from attnviz.records.predict import (
     Candidate,
     ChangedRun,
     Intervention,
+    Interventions,
     KeepNextTokens,
     Question,
     SourceRun,
@@ -107,7 +108,7 @@ def intervene(
 ) -> list[K]:
     """What `keep` takes from a run of the text for each intervention.
 
-    `whole` and `source` as for `Predicts.intervene`.
+    `whole` and `source` as in `Interventions`.
 
     Raises:
         ModelError: there is too little memory, or what is to be changed cannot be found.
@@ -121,7 +122,7 @@ def intervene(
         if progress and len(interventions) > 1:
             progress(len(kept), len(interventions))
 
-    prepared.model.intervene(prepared.ids, interventions, consume, whole=whole, source=source)
+    prepared.model.intervene(prepared.ids, Interventions(interventions, whole, source), consume)
     return [kept[i] for i in range(len(interventions))]
 
 

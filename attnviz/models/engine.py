@@ -16,7 +16,7 @@ from attnviz.models.attention import Hook, dot_products, kept, masked
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.records.capture import Capture, Consumer, FloatArray, PatternBlock, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.predict import CutLink, Edit, Intervention, Site, SourceRun
+from attnviz.records.predict import CutLink, Edit, Intervention, Interventions, Site, SourceRun
 from attnviz.records.tokens import GoOn, Sampling
 from attnviz.records.trace import HeadTrace, Kinds, Predicted, Projection
 
@@ -195,8 +195,7 @@ class ChangedBatch:
 def taken_vectors(
     vectors_of: Callable[[SourceRun, set[Site], bool], Mapping[Site, Tensor]],
     ids: Sequence[int],
-    interventions: Iterable[Intervention],
-    source: SourceRun | None,
+    interventions: Interventions,
 ) -> dict[tuple[str, Site], Tensor]:
     """The vectors that edits put in: of the source, and means of the text `ids` itself.
 
@@ -204,9 +203,9 @@ def taken_vectors(
     (places, width), or their mean over all positions (1, width). A mean is that of the unchanged
     run, also where an earlier edit of the same intervention changes what arrives there.
     """
-    edits = [e for changes in interventions for e in changes if isinstance(e, Edit)]
+    edits = [e for changes in interventions.each for e in changes if isinstance(e, Edit)]
     taken: dict[tuple[str, Site], Tensor] = {}
-    for by, run in {"mean": SourceRun(ids, (0,)), "source": source}.items():
+    for by, run in {"mean": SourceRun(ids, (0,)), "source": interventions.source}.items():
         sites = {edit.site for edit in edits if edit.by == by}
         if run is not None and sites:
             of_sites = vectors_of(run, sites, by == "mean")

@@ -19,7 +19,7 @@ from attnviz.records.capture import (
     Wanted,
 )
 from attnviz.records.heads import Head, ModelCard
-from attnviz.records.predict import Intervention, LogitConsumer, RunConsumer, SourceRun
+from attnviz.records.predict import Interventions, LogitConsumer, RunConsumer
 from attnviz.records.tokens import GoOn, Sampling, Token
 from attnviz.records.trace import HeadTrace
 
@@ -141,18 +141,11 @@ class LoadedModel(ABC):
         raise self._refusal("predict")
 
     def intervene(
-        self,
-        ids: Sequence[int],
-        interventions: Sequence[Intervention],
-        consume: RunConsumer,
-        *,
-        whole: bool,
-        source: SourceRun | None = None,
+        self, ids: Sequence[int], interventions: Interventions, consume: RunConsumer
     ) -> None:
         """Run the tokens once for each intervention; a model that predicts can do it.
 
-        The consumer is given the runs in no particular order; `whole`: with the
-        log-probabilities of all tokens that followed. `source`: where edits take vectors from.
+        The consumer is given the runs in no particular order.
         """
         raise self._refusal("predict")
 

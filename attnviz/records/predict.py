@@ -83,6 +83,19 @@ class SourceRun:
     places: Sequence[int]
 
 
+@dataclass(frozen=True)
+class Interventions:
+    """Runs of a text, each with an intervention.
+
+    `whole`: the log-probabilities of all tokens that followed are wanted, too. `source`: the run
+    that edits take vectors from.
+    """
+
+    each: Sequence[Intervention]
+    whole: bool = False
+    source: SourceRun | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class ChangedRun:
     """The predictions of a model under one intervention.

@@ -19,7 +19,7 @@ from attnviz.models.placement import BATCH_TOKENS
 from attnviz.models.scratch.native import load_checkpoint
 from attnviz.models.scratch.runs import intervene_native
 from attnviz.records.heads import Head
-from attnviz.records.predict import CutLink, Edit, Intervention, Site, SourceRun
+from attnviz.records.predict import CutLink, Edit, Intervention, Interventions, Site, SourceRun
 from tests.architectures import engine_of
 from tests.builtin import FOLDER, LAYERS
 from tests.interventions import (
@@ -85,10 +85,9 @@ def test_nothing_stays_behind_in_the_model() -> None:
     model = ARCHITECTURES["llama, shared keys"].model()
     before, functions = logits_of(model), dict(ALL_ATTENTION_FUNCTIONS)
     runs_of(model, [*EDITS, *CUTS])
+    changes = Interventions([*EDITS, *CUTS], source=SOURCE)
     with pytest.raises(ZeroDivisionError), torch.inference_mode():
-        engine_of(model).intervene(
-            IDS, [*EDITS, *CUTS], lambda _: 1 / 0, whole=False, source=SOURCE
-        )
+        engine_of(model).intervene(IDS, changes, lambda _: 1 / 0)
     assert torch.equal(logits_of(model), before)
     assert not any(m._forward_pre_hooks or m._forward_hooks for m in model.modules())
     assert dict(ALL_ATTENTION_FUNCTIONS) == functions

@@ -39,7 +39,7 @@ from attnviz.records.predict import (
     ChangedRun,
     CutLink,
     Edit,
-    Intervention,
+    Interventions,
     Site,
     SiteKind,
     SourceRun,
@@ -160,23 +160,22 @@ def changed_runs(
     model: Any,
     ids: Tensor,
     heads_per_layer: Sequence[int],
-    interventions: Sequence[Intervention],
-    source: SourceRun | None,
-    whole: bool,
+    interventions: Interventions,
 ) -> Iterator[ChangedRun]:
     """The runs over ids (1, n) of a causal transformers model, as `LoadedModel.intervene`."""
     n, vocabulary = ids.size(1), model.config.get_text_config().vocab_size
+    each, whole = interventions.each, interventions.whole
     size = max(1, min(BATCH_TOKENS // n, LOGITS // (n * vocabulary)))
-    every = [change for changes in interventions for change in changes]
+    every = [change for changes in each for change in changes]
     sites = {(edit.site.kind, edit.layer) for edit in every if isinstance(edit, Edit)}
     places = places_of(model, ids, heads_per_layer, sites) if sites else {}
     cuts = any(isinstance(change, CutLink) for change in every)
     if cuts and not model._can_set_attn_implementation():
         raise unknown(f"{type(model).__name__} keeps its attention to itself: no link is cut")
     vectors_of = partial(_vectors_of, model, heads_per_layer, places)
-    taken = taken_vectors(vectors_of, ids[0].tolist(), interventions, source)
-    for indices in batches(range(len(interventions)), size):
-        batch = ChangedBatch([interventions[i] for i in indices], n, taken)
+    taken = taken_vectors(vectors_of, ids[0].tolist(), interventions)
+    for indices in batches(range(len(each)), size):
+        batch = ChangedBatch([each[i] for i in indices], n, taken)
         with ExitStack() as stack:
             for (kind, layer), place in places.items():
                 if edits := batch.edits(kind, layer):

@@ -45,7 +45,7 @@ from attnviz.models.loaded import LoadedModel, TakeRows
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.predict import Intervention, LogitConsumer, LogitRows, RunConsumer, SourceRun
+from attnviz.records.predict import Interventions, LogitConsumer, LogitRows, RunConsumer
 from attnviz.records.tokens import GoOn, Sampling, Token
 from attnviz.records.trace import HeadTrace
 
@@ -305,16 +305,10 @@ class CausalLM(OneSequence):
 
     @torch.inference_mode()
     def intervene(
-        self,
-        ids: Sequence[int],
-        interventions: Sequence[Intervention],
-        consume: RunConsumer,
-        *,
-        whole: bool,
-        source: SourceRun | None = None,
+        self, ids: Sequence[int], interventions: Interventions, consume: RunConsumer
     ) -> None:
         heads = self.identity.heads_per_layer
-        for run in changed_runs(self.model, self._ids(ids), heads, interventions, source, whole):
+        for run in changed_runs(self.model, self._ids(ids), heads, interventions):
             consume(run)
 
     def generate(

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ from attnviz.models.tokenizer import read_folder
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, ModelIdentity, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.predict import Intervention, LogitConsumer, LogitRows, RunConsumer, SourceRun
+from attnviz.records.predict import Interventions, LogitConsumer, LogitRows, RunConsumer
 from attnviz.records.tokens import GoOn, Sampling
 from attnviz.records.trace import HeadTrace
 
@@ -148,17 +147,10 @@ class NativeModel(LoadedModel):
         return numbers(torch.stack(norms))
 
     def intervene(
-        self,
-        ids: Sequence[int],
-        interventions: Sequence[Intervention],
-        consume: RunConsumer,
-        *,
-        whole: bool,
-        source: SourceRun | None = None,
+        self, ids: Sequence[int], interventions: Interventions, consume: RunConsumer
     ) -> None:
-        run = partial(intervene_native, self.model, self._ids(ids), interventions, consume)
         with torch.inference_mode():
-            run(whole=whole, source=source)
+            intervene_native(self.model, self._ids(ids), interventions, consume)
 
     def generate(
         self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn

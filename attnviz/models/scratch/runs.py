@@ -41,7 +41,7 @@ from attnviz.records.heads import Head
 from attnviz.records.predict import (
     ChangedRun,
     CutLink,
-    Intervention,
+    Interventions,
     RunConsumer,
     Site,
     SiteKind,
@@ -248,38 +248,32 @@ SITE_POINTS: Mapping[SiteKind, str] = {
 
 
 def intervene_native(
-    model: GPT,
-    ids: Tensor,
-    interventions: Sequence[Intervention],
-    consume: RunConsumer,
-    *,
-    whole: bool,
-    source: SourceRun | None = None,
+    model: GPT, ids: Tensor, interventions: Interventions, consume: RunConsumer
 ) -> None:
     """Run interventions over ids (1, n), as `LoadedModel.intervene`.
 
     Layers before the first changed one run once.
     """
-    n, layers = ids.size(1), range(len(model.h))
+    n, layers, every = ids.size(1), range(len(model.h)), interventions.each
     rows = rows_at_a_time(n, model.config.n_head)
-    taken = taken_vectors(partial(_taken, model), ids[0].tolist(), interventions, source)
+    taken = taken_vectors(partial(_taken, model), ids[0].tolist(), interventions)
 
     def hand_over(index: int, stream: Tensor) -> None:
-        consume(_result(model, ids[0], index, model.ln_f(stream), whole=whole))
+        consume(_result(model, ids[0], index, model.ln_f(stream), whole=interventions.whole))
 
-    first = [min((change.layer for change in each), default=None) for each in interventions]
+    first = [min((change.layer for change in each), default=None) for each in every]
     stream = model.embed(ids)  # (1, n, d)
     for layer in layers:
         first_here = [i for i, at in enumerate(first) if at == layer]
         for batch in batches(first_here, max(1, BATCH_TOKENS // n)):
-            hooks = _hooks(ChangedBatch([interventions[i] for i in batch], n, taken), layers)
+            hooks = _hooks(ChangedBatch([every[i] for i in batch], n, taken), layers)
             with attached(model, hooks):
                 start = stream.expand(len(batch), -1, -1)
                 streams = model.through(start, range(layer, len(layers)), rows=rows)
             for i, changed in zip(batch, streams, strict=True):
                 hand_over(i, changed)
         stream = model.through(stream, range(layer, layer + 1), rows=rows)
-    for i, changes in enumerate(interventions):
+    for i, changes in enumerate(every):
         if not changes:
             hand_over(i, stream[0])
 

@@ -29,7 +29,7 @@ from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.huggingface.call import AttentionCall, is_foreign
 from attnviz.models.huggingface.capture import EXACT
 from attnviz.records.capture import KeepEverything, Wanted
-from attnviz.records.predict import CutLink
+from attnviz.records.predict import CutLink, Interventions
 from tests.conftest import bytes_tokenizer
 
 TEXT = "a fluffy blue creature roamed the forest"
@@ -366,8 +366,9 @@ def test_a_scan_and_a_cut_link_are_proven_too(register: Any) -> None:
             with pytest.raises(ModelError, match=NAMED):
                 reduce()
         link = CutLink(attnviz.records.heads.Head(0, 1), 4, 2)  # type: ignore[attr-defined]
+        cut = Interventions([(link,)], whole=True)
         with pytest.raises(ModelError, match=f"{NAMED}.*no link is cut"):
-            inner.intervene([5, 9, 7, 8, 5, 3], [[link]], taken.append, whole=True)
+            inner.intervene([5, 9, 7, 8, 5, 3], cut, taken.append)
 
 
 def test_each_step_of_an_answer_is_proven(register: Any) -> None:
