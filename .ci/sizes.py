@@ -137,15 +137,24 @@ def double_names() -> list[str]:
     return sorted(name for name, where in homes.items() if len(where) > 1)
 
 
-def splats(node: ast.AST, own: str = "") -> int:
-    """Arguments `*name` of calls, but for a function's own `*args`, and constants."""
-    if isinstance(node, ast.FunctionDef) and node.args.vararg:
-        own = node.args.vararg.arg
-    arguments = node.args if isinstance(node, ast.Call) else []
-    packed = [each.value for each in arguments if isinstance(each, ast.Starred)]
-    names = [n.id for n in packed if isinstance(n, ast.Name) and n.id != own]
-    here = sum(not name.isupper() for name in names)
-    return here + sum(splats(child, own) for child in ast.iter_child_nodes(node))
+def splats() -> int:
+    """Arguments `*name`, no constant, of calls of the package's own functions and classes.
+
+    Others take what they are given one by one: `zip(*rows)`, `Group(*lines)`.
+    """
+    nodes = [node for tree in TREES.values() for node in ast.walk(tree)]
+    own = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
+    own |= {n.name for n in nodes if isinstance(n, ast.FunctionDef) and not n.args.vararg}
+    calls = (node for node in nodes if isinstance(node, ast.Call))
+    packed = (
+        each.value.id
+        for call in calls
+        for each in call.args
+        if ast.unparse(call.func).rpartition(".")[2] in own
+        and isinstance(each, ast.Starred)
+        and isinstance(each.value, ast.Name)
+    )
+    return sum(not name.isupper() for name in packed)
 
 
 def watched(*arguments: str) -> list[int]:
@@ -182,7 +191,7 @@ def measures(limits: dict[str, Any]) -> dict[str, int | list[str]]:
         "modules that tokens loads": watched("tokens", "a")[0],
         "files that show to PNG enters": watched("show", "a", "-o", "x.png")[1],
         "type names of several files": double_names(),
-        "positional splats": sum(map(splats, TREES.values())),
+        "positional splats": splats(),
     }
 
 

@@ -20,7 +20,7 @@ FILES = {
     "heads.py": 'METRICS: object = by_name(Metric("previous"), Metric("first"))\n',
     "commands/__init__.py": "",
     "commands/one.py": "import attnviz.commands.two\nclass Same: ...\n",
-    "commands/two/__init__.py": "class Same: ...\ndef two(pair):\n    return max(*pair)\n",
+    "commands/two/__init__.py": "class Same: ...\ndef two(pair):\n    return two(*pair)\n",
     "schema.json": '{"$schema": ""}\n',
     "page.js": "1\n2\n",
 }

@@ -78,12 +78,14 @@ def verify(
     check_room(8 * model.identity.parameters)
     if verified.output > EXACT:
         exact = in_float64(model).output(ids, target)
-        both = (_apart(output, exact) for output in (captured, without))
-        verified = replace(verified, exact_output=FromExact(*both))
+        apart = FromExact(ours=_apart(captured, exact), theirs=_apart(without, exact))
+        verified = replace(verified, exact_output=apart)
     if verified.weights is not None and verified.weights > EXACT:
         true = eager_weights(in_float64(theirs), ids, target)
-        both = (_largest(_by_layer(weights, true)) for weights in (ours, expected))
-        verified = replace(verified, exact_weights=FromExact(*both))
+        apart = FromExact(
+            ours=_largest(_by_layer(ours, true)), theirs=_largest(_by_layer(expected, true))
+        )
+        verified = replace(verified, exact_weights=apart)
     return verified
 
 

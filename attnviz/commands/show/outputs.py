@@ -174,7 +174,7 @@ def _blocks(most_cells: Callable[..., int], drawn: object) -> Needs:
     """The strongest weight of each block, for as many as have cells where it is `drawn`."""
     return Needs(
         cells=lambda heads, tokens: most_cells(
-            [HeadPlace(*head) for head in heads], max(tokens), drawn
+            [HeadPlace(head.layer, head.head) for head in heads], max(tokens), drawn
         )
     )
 

@@ -133,8 +133,8 @@ def compositions(heads: Mapping[Head, Weights], through: Through) -> tuple[Float
     scores = np.full((len(every), len(every)), np.nan, np.float32)
     writers = [(_small(w.w_v.T).T, w.w_o) for _, w in every]  # (r, d_v), (d_v, d)
     readers = [_reader(w, through) for _, w in every]  # (d, r), (r, r)
-    written = [_norm_of(*each) for each in writers]
-    read = [_norm_of(*each) for each in readers]
+    written = [_norm_of(one, other) for one, other in writers]
+    read = [_norm_of(one, other) for one, other in readers]
     for i, (writer, _) in enumerate(every):
         for j, (reader, _) in enumerate(every):
             if writer.layer < reader.layer:

@@ -249,7 +249,7 @@ class HeadOutput:
         attended[self._query] = self._added
         at = zeros
         for layer in range(self._head.layer, len(run.layers)):
-            both = torch.stack([at, zeros]), torch.stack([attended, zeros])
-            passed, nothing = run.layers[layer].passes(*both)
+            x = torch.stack([at, zeros])
+            passed, nothing = run.layers[layer].passes(x, torch.stack([attended, zeros]))
             at, attended = passed - nothing, zeros
             yield layer + 1, at
