@@ -107,11 +107,12 @@ def command(name: str) -> Any:
     if hasattr(module, "__path__"):  # a folder
         module = importlib.import_module(f"attnviz.commands.{name}.command")
     alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
-    alone.command(name, cls=HelpedCommand, epilog=module.EPILOG)(
+    epilog = "\n\n".join(["Examples", *module.EXAMPLES.strip().splitlines()])
+    alone.command(name, cls=HelpedCommand, epilog=epilog)(
         getattr(module, "command_line", None) or getattr(module, name)
     )
     made: Any = typer.main.get_command(alone)
-    made.common = module.COMMON
+    made.common = module.SHORT_HELP.split()
     return made
 
 

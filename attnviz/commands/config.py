@@ -20,17 +20,12 @@ from attnviz.kit.option import command, positional
 from attnviz.kit.session import Session
 from attnviz.records.rows import to_json
 
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz config
-
 attnviz config show
-
 attnviz config -f json | jq .defaults.show
 """
-COMMON = "format output quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "format output quiet"
 
 EXAMPLE = """
 It could hold:

@@ -149,17 +149,12 @@ ONE = Form[tuple[ModelFacts, ModelCard]](
     lambda model: model[0].name,
     lambda model, display: render_card(model[0], model[1], display.width),
 )
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz models
-
 attnviz models builtin
-
 attnviz models builtin -f json | jq '.rows[].named_heads'
 """
-COMMON = "format output quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "format output quiet"
 
 ABOUT_EMBEDDINGS = (
     "The token embeddings of builtin, compared with each other: attention without W_Q, W_K and "

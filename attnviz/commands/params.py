@@ -194,17 +194,12 @@ MATRICES = Form[ParameterCount](
 )
 WHOLE = replace(MATRICES, fields=COUNT, each=lambda count, top, line: [count])
 """With `-f json`: everything in one row."""
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz params
-
 attnviz params gpt3
-
 attnviz params ./my-model -f json | jq '.rows[0].total'
 """
-COMMON = "format output quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "format output quiet"
 
 
 @command

@@ -17,15 +17,11 @@ from attnviz.kit.session import Session
 from attnviz.kit.write import check_target, write_bytes, write_stream
 from attnviz.records.rows import JsonOutput
 
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz schema
-
 attnviz schema heads | jq '."$defs".HeadRow.properties | keys'
 """
-COMMON = ["output"]
-"""The options that the short help lists."""
+SHORT_HELP = "output"
 
 
 @cache

@@ -41,15 +41,11 @@ def render(model: str, cut: Sequence[Token], width: int) -> Iterator[RenderableT
 
 
 JSON = JsonOutput((TOKEN,))
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz tokens "a fluffy blue creature"
-
 attnviz tokens --file sample_texts/chuliuxiang.txt -f jsonl | jq -r .label
 """
-COMMON = "file model format output quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "file model format output quiet"
 
 
 @command

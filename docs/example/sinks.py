@@ -89,13 +89,10 @@ def sinks(
     return Result(FORM, report, (capture,))
 
 
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz sinks "a fluffy blue creature" --above 0.5
 """
-COMMON = "file above model format output quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "file above model format output quiet"
 
 
 @command_of(sinks, "text above bos model run screen output noise")

@@ -164,23 +164,15 @@ def ablate(
     return results[0] if isinstance(text, str) else mean_result(results)
 
 
-EPILOG = r"""
-Examples
-
+EXAMPLES = r"""
 attnviz ablate "a fluffy blue creature roamed the verdant forest"
-
 attnviz ablate "a fluffy blue creature roamed . the creature was" --answer blue --versus red
-
 attnviz ablate "Bark is very cute and he is a" --head L3H2,L4H0 --together
-
 attnviz ablate "a blue creature slept . the creature was" --cut creature#2:blue --answer blue
-
 attnviz ablate "Bark is very cute and he is a dog" --mlp all --head all -o ablation.png
-
 attnviz ablate --pairs sample_texts/colors.jsonl --layer 2 -f jsonl | jq 'select(.line == null)'
 """
-COMMON = ("file pairs answer versus model heads mlps cut together top format output quiet").split()
-"""The options that the short help lists."""
+SHORT_HELP = "file pairs answer versus model heads mlps cut together top format output quiet"
 
 
 @command_of(

@@ -147,27 +147,17 @@ def atlas(folder: FilePath) -> ScanAtlas:
     return ScanAtlas(ALL_HEADS, whole, models=models, _made=whole.made)
 
 
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz atlas scanned
-
 attnviz atlas scanned --sort induction --top 5
-
 attnviz atlas scanned --head L1H2
-
 attnviz atlas scanned -o atlas.png
-
 attnviz atlas scanned -o atlas.html
-
 attnviz atlas scanned --plot previous,induction -o plot.png
-
 attnviz atlas step-100 step-400 step-1600 -o development.png
-
 attnviz atlas scanned --export headvis -o tree
 """
-COMMON = "head sort top plot format output quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "head sort top plot format output quiet"
 
 
 @dataclass(frozen=True)

@@ -140,21 +140,14 @@ def _check_one_text(texts: Sequence[str], query: g.OneToken | None) -> None:
         )
 
 
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz compare "American shrew mole" "one mole of carbon dioxide" --query mole
-
 attnviz compare "the cat sat on the mat" "the dog sat on the mat"
-
 attnviz compare "the cat sat on the mat" --model gpt2 --against distilgpt2
-
 attnviz compare "a shrew mole" "a mole biopsy" --query mole -f jsonl | jq -c '[.layer, .head]'
-
 attnviz compare "the cat sat" "the dog sat" --head L3H2 -o beside.png
 """
-COMMON = "query against pair model heads top words drop_sink format output quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "query against pair model heads top words drop_sink format output quiet"
 
 
 @command_of(

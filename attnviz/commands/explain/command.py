@@ -190,19 +190,13 @@ def explain(
     return explained(model._loaded, text, options, subject, telling)
 
 
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz explain "a fluffy blue creature"
-
 attnviz explain "Bark is very cute and he is a dog" --head L3H2 --query he --only 3,5
-
 attnviz explain --example three-inputs --rounded
-
 attnviz explain "a fluffy blue creature" -f json | jq '.arrays.pattern[-1]'
 """
-COMMON = "file model head query only digits example matrices format output quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "file model head query only digits example matrices format output quiet"
 
 
 @command_of(

@@ -17,19 +17,13 @@ from attnviz.records.capture import Capture
 if TYPE_CHECKING:
     from attnviz.commands.explore.app import ExploreApp
 
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz explore
-
 attnviz explore "a fluffy blue creature roamed the verdant forest"
-
 attnviz explore --model gpt2 --file sample_texts/mystery.txt
-
 attnviz explore capture.npz
 """
-COMMON = "file model target kind".split()
-"""The options that the short help lists."""
+SHORT_HELP = "file model target kind"
 
 
 @command

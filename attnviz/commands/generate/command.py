@@ -198,19 +198,14 @@ def generate(
     return answering(model._loaded, read, options, writing, which, reduce)
 
 
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz generate --file sample_texts/mystery.txt
-
 attnviz generate "Who wrote it?" --doc letter.txt --doc diary.txt --model gpt2
-
 attnviz generate "a fluffy blue creature roamed . the creature was" -f jsonl | jq -r .segment
 """
-COMMON = (
+SHORT_HELP = (
     "file lines docs segments by model target max_new_tokens heads view format output quiet"
-).split()
-"""The options that the short help lists."""
+)
 
 
 @dataclass(frozen=True)

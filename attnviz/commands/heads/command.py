@@ -201,19 +201,13 @@ def heads(
     return of_report(narrow(report, sort, role, top))
 
 
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz heads
-
 attnviz heads "a fluffy blue creature roamed the verdant forest" --sort distance --top 5
-
 attnviz heads --probe --model gpt2 --role induction -f jsonl | jq -c '[.layer, .head]'
-
 attnviz heads -o heads.png
 """
-COMMON = "file probe labels model heads sort top role format output quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "file probe labels model heads sort top role format output quiet"
 
 
 @command_of(

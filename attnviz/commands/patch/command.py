@@ -141,19 +141,13 @@ def patch(
     return results[0] if isinstance(text, str) else mean_result(results)
 
 
-EPILOG = r"""
-Examples
-
+EXAMPLES = r"""
 attnviz patch "a blue bird slept . the bird was" --from "a red bird slept . the bird was"
-
 attnviz patch "a blue bird slept" --from "a red bird slept" --answer "." --part residual
-
 attnviz patch --pairs sample_texts/colors.jsonl -o heads.png
-
 attnviz patch --pairs sample_texts/colors.jsonl -f csv | grep '^,'
 """
-COMMON = "file source pairs answer versus part query model heads top format output quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "file source pairs answer versus part query model heads top format output quiet"
 
 
 @command_of(

@@ -105,21 +105,14 @@ def predict(
     return results[0] if isinstance(text, str) else mean_result(results)
 
 
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz predict "a fluffy blue creature roamed the verdant forest . the creature was"
-
 attnviz predict "a blue bird slept . the bird was" --answer blue --versus red
-
 attnviz predict "Bark is very cute and he is a" --lens
-
 attnviz predict --lines --file sample_texts/moles.txt --each --top 1
-
 attnviz predict "Harry Potter went to" --model gpt2 --top 3 -f jsonl | jq -r .token
 """
-COMMON = "file lines answer versus each lens attribute top model format output quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "file lines answer versus each lens attribute top model format output quiet"
 
 
 @command_of(

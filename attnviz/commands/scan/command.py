@@ -217,17 +217,12 @@ def _model(model: AnyModel | Source, source: Source) -> "tuple[Source, LoadedMod
     return Source(identity.name, identity.revision, placement=source.placement), in_memory
 
 
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz scan texts/ -o scanned
-
 attnviz scan reviews.jsonl.gz --field body --model gpt2 --workers 2 -o scanned
-
 attnviz atlas scanned
 """
-COMMON = "output split length max_docs model layers heads workers quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "output split length max_docs model layers heads workers quiet"
 
 CorpusPlaces: TypeAlias = Annotated[
     list[str] | None,

@@ -155,21 +155,14 @@ def show(
     return Shown(show_text(model._loaded, given, how, what), request)
 
 
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz show "a fluffy blue creature roamed the verdant forest"
-
 attnviz show "Bark is very cute and he is a dog" --view text --query he
-
 attnviz show --model translator "a fluffy blue creature"
-
 attnviz show --file sample_texts/mystery.txt --head all -o heads.png
-
 echo "a fluffy blue creature" | attnviz show - -f jsonl | jq -c 'select(.weight > 0.3)'
 """
-COMMON = "file lines model heads query view top drop_sink words format output quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "file lines model heads query view top drop_sink words format output quiet"
 
 
 @command_of(

@@ -19,21 +19,14 @@ from attnviz.kit.write import write_bytes
 if TYPE_CHECKING:
     from attnviz.commands.train.folder import OwnTraining
 
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz train book.txt -o my-model
-
 attnviz train notes/*.txt -o my-model --n-layer 2 --max-steps 500
-
 attnviz train book.txt -o my-model --resume
-
 attnviz train book.txt -o my-model --keep-every 100
-
 attnviz show --model ./my-model "a sentence of the book"
 """
-COMMON = "output resume n_layer n_head n_embd context max_steps seed quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "output resume n_layer n_head n_embd context max_steps seed quiet"
 
 
 @command

@@ -146,19 +146,13 @@ def writes(
     return Result(WRITTEN, written, (written.capture,))
 
 
-EPILOG = """
-Examples
-
+EXAMPLES = """
 attnviz why "a fluffy blue creature roamed" --head L3H2 --query creature --key blue
-
 attnviz why "a fluffy blue creature roamed" --head L3H2 --query creature --key blue --versus a
-
 attnviz why "a fluffy blue creature roamed . the creature was" --depth 3 -o circuit.png
-
 attnviz why "a fluffy blue creature roamed . the creature was" --head L4H0 --writes
 """
-COMMON = "file model head query key versus top check format output quiet".split()
-"""The options that the short help lists."""
+SHORT_HELP = "file model head query key versus top check format output quiet"
 
 
 @command_of(
