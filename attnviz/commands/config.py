@@ -47,9 +47,7 @@ def config(
             "COMMAND", "The command whose defaults to list.", autocompletion=completion.commands
         ),
     ] = None,
-    screen: g.Screen,
     output: g.ObjectOutput,
-    noise: g.Noise,
 ) -> None:
     """Show your own defaults of options, and the file that sets them.
 

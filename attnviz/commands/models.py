@@ -173,9 +173,7 @@ def models(
             "NAME", "builtin, a hub id, or a model's folder.", autocompletion=completion.models
         ),
     ] = None,
-    screen: g.Screen,
     output: g.RecordOutput,
-    noise: g.Noise,
 ) -> None:
     """List the available models, or show one model's card: named heads and figures."""
     to = destination_of(session, output)

@@ -216,9 +216,7 @@ def params(
     ] = None,
     revision: g.Revision = None,
     offline: g.Offline = False,
-    screen: g.Screen,
     output: g.RecordOutput,
-    noise: g.Noise,
 ) -> None:
     """Count a model's parameters: per matrix, per head, per layer and in total."""
     to = destination_of(session, output)

@@ -50,7 +50,6 @@ def schema(
         Path | None,
         g.output_option("--output", "-o", metavar="FILE", help="Write to a file."),
     ] = None,
-    noise: g.Noise,
 ) -> None:
     """Print the JSON Schema of what a command writes.
 

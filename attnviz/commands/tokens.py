@@ -55,9 +55,7 @@ def tokens(
     text: g.TextIn,
     tokens: g.Tokens,
     model: g.WhichModel,
-    screen: g.Screen,
     output: g.RecordOutput,
-    noise: g.Noise,
 ) -> None:
     """Show how a model splits a text: each token's index, id, text and characters."""
     to = destination_of(session, output)

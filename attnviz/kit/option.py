@@ -40,9 +40,6 @@ from attnviz.records.tokens import asking
 
 P = ParamSpec("P")
 R = TypeVar("R")
-HELP_ALL = typer.Option(
-    "--help-all", help="Show every option, and exit.", callback=show_whole, is_eager=True
-)
 
 
 # A function of Python, and what goes with what in its calls.
@@ -288,6 +285,58 @@ def _in_python(help: str, flags: Mapping[str, str]) -> str:
 # The command line of a function, and of groups.
 
 
+def positional(metavar: str, help: str, **more: Any) -> Any:
+    """A parameter that is typed without a flag, for its `Annotated`."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
+
+
+def panel_option(panel: str, *flags: str, help: str, **more: Any) -> Any:
+    """An option in a panel of the help, for the `Annotated` of a parameter or a field."""
+    return typer.Option(*flags, help=help, rich_help_panel=panel, **more)
+
+
+OUTPUT = "Where it goes"
+
+
+def _set(name: str) -> Callable[[typer.Context, bool], bool]:
+    """A callback that tells the session of a flag, even where a later option is wrong."""
+
+    def tell(context: typer.Context, value: bool) -> bool:
+        if isinstance(context.obj, Session):
+            setattr(context.obj, name, value)
+        return value
+
+    return tell
+
+
+QUIET = panel_option(
+    OUTPUT,
+    "--quiet",
+    "-q",
+    help="Print no notes and no progress on stderr.",
+    callback=_set("quiet"),
+)
+DEBUG = panel_option(
+    OUTPUT,
+    "--debug",
+    help="Show the traceback of an error.",
+    callback=_set("debug"),
+    is_eager=True,
+)
+HELP_ALL = typer.Option(
+    "--help-all", help="Show every option, and exit.", callback=show_whole, is_eager=True
+)
+
+
+@dataclass(frozen=True)
+class Everywhere:
+    """The options that every command has, behind its own; the session reads them."""
+
+    quiet: Annotated[bool, QUIET] = False
+    debug: Annotated[bool, DEBUG] = False
+    help_all: Annotated[bool, HELP_ALL] = False
+
+
 @dataclass(frozen=True)
 class Call(Generic[R]):
     """A function of Python, with the options that the user of the command line chose for it."""
@@ -317,8 +366,8 @@ def command_of(
 
     Args:
         function: that of Python.
-        parameters: the options of the command in their order: names of options of `function`, and
-            of groups and single options of the decorated one. Empty: the latter alone.
+        parameters: options of `function`, and groups and single options of the decorated one, in
+            the order of the command line; what it leaves out of the latter comes behind.
     """
     options = _options(function) if function else {}
     defaults = {name: each.default for name, each in _spread(function).items()} if function else {}
@@ -329,11 +378,8 @@ def command_of(
             for name, each in inspect.signature(run).parameters.items()
             if each.kind is inspect.Parameter.KEYWORD_ONLY
         }
-        listed = [
-            own[name] if name in own else _typed(*options[name])
-            for name in parameters.split() or own
-        ]
-        assert own.keys() <= {each.name for each in listed}, own
+        names = dict.fromkeys([*parameters.split(), *own])
+        listed = [own[name] if name in own else _typed(*options[name]) for name in names]
 
         def begun(session: Session, values: dict[str, Any]) -> None:
             packed = {name: _packed(name, each.annotation, values) for name, each in own.items()}
@@ -368,7 +414,6 @@ def _typer_command(
     @functools.wraps(function)
     def typed(typer_context: typer.Context, **values: Any) -> None:
         session = session_of(typer_context)
-        values.pop("help_all")
         while True:
             try:
                 session.begin(typer_context)
@@ -408,31 +453,25 @@ def _packed(name: str, annotation: Any, values: Mapping[str, Any]) -> Any:
 
 def _for_typer(parameters: Iterable[inspect.Parameter]) -> list[inspect.Parameter]:
     """The parameters of a command, among them those of the groups, in their places."""
-    spread: list[tuple[str, Any, Any]] = [("typer_context", typer.Context, inspect.Parameter.empty)]
-    for each in parameters:
+    keyword = inspect.Parameter.KEYWORD_ONLY  # which may come in any order, with defaults or not
+    context = inspect.Parameter("typer_context", keyword, annotation=typer.Context)
+    everywhere = inspect.Parameter("everywhere", keyword, annotation=Everywhere)
+    spread = list[inspect.Parameter]()
+    for each in (context, *parameters, everywhere):
         if _is_group(each.annotation):
-            spread += [(one.name, one.type, one.default) for one in fields(each.annotation)]
+            spread += [
+                inspect.Parameter(one.name, keyword, annotation=one.type, default=one.default)
+                for one in fields(each.annotation)
+            ]
         else:
-            spread.append((each.name, each.annotation, each.default))
-    spread.append(("help_all", Annotated[bool, HELP_ALL], False))
-    for _, annotation, _ in spread:
-        if _plain(annotation) in (Path, Path | None) and (info := info_of(annotation)):
+            spread.append(each.replace(kind=keyword))
+    for each in spread:
+        if _plain(each.annotation) in (Path, Path | None) and (info := info_of(each.annotation)):
             info.parser = _path
-    kind = inspect.Parameter.KEYWORD_ONLY  # which may come in any order, with defaults or not
-    return [inspect.Parameter(n, kind, annotation=of, default=value) for n, of, value in spread]
+    return spread
 
 
 def _path(typed: str | Path) -> Path:
     """A path as it was typed. Only `-` is a stream; `./-`, which `Path` shortens, is a file."""
     path = Path(typed)
     return path.absolute() if str(path) == "-" != typed else path
-
-
-def positional(metavar: str, help: str, **more: Any) -> Any:
-    """A parameter that is typed without a flag, for its `Annotated`."""
-    return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
-
-
-def panel_option(panel: str, *flags: str, help: str, **more: Any) -> Any:
-    """An option in a panel of the help, for the `Annotated` of a parameter or a field."""
-    return typer.Option(*flags, help=help, rich_help_panel=panel, **more)

@@ -3,20 +3,27 @@
 `option.py` tells how commands and functions take them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeAlias
-
-import typer
 
 from attnviz.console import ColorMode
 from attnviz.errors import UsageError, option
 from attnviz.kit import completion
 from attnviz.kit.defaults import NOT_HERE, bare
 from attnviz.kit.formats import PICTURES, ROWS, VIEWS, View
-from attnviz.kit.option import Arguments, Cli, flags_of, info_of, panel_option, positional
+from attnviz.kit.option import (
+    OUTPUT,
+    Arguments,
+    Cli,
+    Everywhere,
+    flags_of,
+    info_of,
+    panel_option,
+    positional,
+)
 from attnviz.kit.prepare import TextOptions, Truncation
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source
@@ -27,7 +34,7 @@ from attnviz.records.transforms import How, Over
 
 # The headings of help, and what declares an option under each.
 TEXT, MODEL, HEADS, TOKENS = "The text", "The model", "Which heads", "Which tokens"
-LOOK, OUTPUT = "How it is shown", "Where it goes"
+LOOK = "How it is shown"
 text_option, model_option, heads_option, tokens_option, look_option, output_option = (
     partial(panel_option, panel) for panel in (TEXT, MODEL, HEADS, TOKENS, LOOK, OUTPUT)
 )
@@ -35,7 +42,7 @@ text_option, model_option, heads_option, tokens_option, look_option, output_opti
 
 def shared_keys() -> list[str]:
     """The options that commands share, by their names in the user's file of defaults."""
-    shared = list(globals().values())
+    shared = [Everywhere, *globals().values()]
     shared += [one.type for each in shared if is_dataclass(each) for one in fields(each)]
     keys = {bare(flags_of(info)[0]) for info in map(info_of, shared) if info}
     return sorted(keys.difference(NOT_HERE))
@@ -343,21 +350,6 @@ class Color:
     no_color: Annotated[bool, look_option("--no-color", help="The same as --color never.")] = False
 
 
-@dataclass(frozen=True)
-class Screen(Color):
-    """What the terminal shows."""
-
-    width: Annotated[
-        int | None,
-        look_option(
-            "--width",
-            metavar="N",
-            help="The width of terminal output in columns, 40 or more.",
-            show_default="the terminal's",
-        ),
-    ] = None
-
-
 # Options: the text, how it becomes tokens, and what is measured after it.
 
 
@@ -529,42 +521,7 @@ def source_of(
     )
 
 
-# Options: where things go, and what is said beside them.
-
-
-def _set(name: str) -> Callable[[typer.Context, bool], bool]:
-    """A callback that tells the session of a flag, even where a later option is wrong."""
-
-    def tell(context: typer.Context, value: bool) -> bool:
-        if isinstance(context.obj, Session):
-            setattr(context.obj, name, value)
-        return value
-
-    return tell
-
-
-@dataclass(frozen=True)
-class Noise:
-    """What is said on stderr."""
-
-    quiet: Annotated[
-        bool,
-        output_option(
-            "--quiet",
-            "-q",
-            help="Print no notes and no progress on stderr.",
-            callback=_set("quiet"),
-        ),
-    ] = False
-    debug: Annotated[
-        bool,
-        output_option(
-            "--debug",
-            help="Show the traceback of an error.",
-            callback=_set("debug"),
-            is_eager=True,
-        ),
-    ] = False
+# Options: where things go.
 
 
 def _format(formats: tuple[str, ...], note: str = "") -> Any:
@@ -583,10 +540,19 @@ RECORDS = ("txt", "json", *ROWS)
 
 
 @dataclass(frozen=True)
-class OutputOptions:
-    """Where a result goes, and in which of the formats that the command writes."""
+class OutputOptions(Color):
+    """Where a result goes, in which of the formats that the command writes, and how wide."""
 
     formats: ClassVar[tuple[str, ...]] = (*RECORDS, "npz", "html", *PICTURES)
+    width: Annotated[
+        int | None,
+        look_option(
+            "--width",
+            metavar="N",
+            help="The width of terminal output in columns, 40 or more.",
+            show_default="the terminal's",
+        ),
+    ] = None
     format: Annotated[str | None, _format(formats)] = None
     output: Annotated[
         Path | None,

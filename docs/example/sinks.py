@@ -95,7 +95,7 @@ attnviz sinks "a fluffy blue creature" --above 0.5
 SHORT_HELP = "file above model format output quiet"
 
 
-@command_of(sinks, "text above bos model run screen output noise")
+@command_of(sinks, "text above bos model run")
 def command_line(
     session: Session,
     call: Call[Result[Any]],
@@ -103,9 +103,7 @@ def command_line(
     text: g.TextIn,
     model: g.WhichModel,
     run: g.ModelRun,
-    screen: g.Screen,
     output: g.RecordOutput,
-    noise: g.Noise,
 ) -> None:
     """Measure how much of its attention each head leaves on the first token."""
     load = partial(model_of, session, model, run)

@@ -178,7 +178,7 @@ SHORT_HELP = "file pairs answer versus model heads mlps cut together top format 
 @command_of(
     ablate,
     "text lines pairs truncate bos special model run layers heads mlps whole_layers answer versus "
-    "replacement cut renormalise together top canvas screen output noise",
+    "replacement cut renormalise together top",
 )
 def command_line(
     session: Session,
@@ -190,9 +190,7 @@ def command_line(
     model: g.WhichModel,
     run: g.ModelRun,
     canvas: g.Canvas,
-    screen: g.Screen,
     output: g.ReportOutput,
-    noise: g.Noise,
 ) -> None:
     """Ablate heads, MLPs or layers and measure the effect on predictions.
 

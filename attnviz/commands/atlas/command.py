@@ -211,7 +211,7 @@ class AtlasView:
     ] = None
 
 
-@command_of(atlas, "folders view canvas screen output noise")
+@command_of(atlas)
 def command_line(
     session: Session,
     call: Call[ScanAtlas],
@@ -222,9 +222,7 @@ def command_line(
     ],
     view: AtlasView,
     canvas: g.Canvas,
-    screen: g.Screen,
     output: g.PageOutput,
-    noise: g.Noise,
 ) -> None:
     """Show what a scan found: every head's scores, the means over documents."""
     if view.export is not None:

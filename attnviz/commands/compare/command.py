@@ -153,7 +153,7 @@ SHORT_HELP = "query against pair model heads top words drop_sink format output q
 @command_of(
     compare,
     "texts query against pair top truncate bos special model run kind layers heads weighted chars "
-    "words drop_sink drop_key canvas screen output noise",
+    "words drop_sink drop_key",
 )
 def command_line(
     session: Session,
@@ -164,9 +164,7 @@ def command_line(
     run: g.ModelRun,
     kind: g.WhichKind = None,
     canvas: g.Canvas,
-    screen: g.Screen,
     output: g.ComparisonOutput,
-    noise: g.Noise,
 ) -> None:
     """Compare what a word attends to in several texts, or two models on one text.
 

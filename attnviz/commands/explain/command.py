@@ -202,7 +202,7 @@ SHORT_HELP = "file model head query only digits example matrices format output q
 @command_of(
     explain,
     "text truncate bos special model target kind causal head query only digits columns as_lookup "
-    "similarity example matrices rounded init seed screen output noise",
+    "similarity example matrices rounded init seed",
 )
 def command_line(
     session: Session,
@@ -211,9 +211,7 @@ def command_line(
     text: g.TextIn,
     model: g.WhichModel,
     kind: g.WhichKind = None,
-    screen: g.Screen,
     output: g.CalculationOutput,
-    noise: g.Noise,
 ) -> None:
     """Write out one head's calculation for one query, step by step, in numbers.
 

@@ -38,7 +38,6 @@ def explore(
     kind: g.WhichKind = None,
     causal: g.MaskLater = False,
     color: g.Color,
-    noise: g.Noise,
 ) -> None:
     """Explore a text's attention in a terminal app, with keyboard and mouse.
 

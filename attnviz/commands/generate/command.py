@@ -258,7 +258,7 @@ ChatFile: TypeAlias = Annotated[
 @command_of(
     generate,
     "text lines docs chat segments by truncate bos special model run target max_new_tokens "
-    "temperature top_p seed stop layers heads looks reduce screen output noise",
+    "temperature top_p seed stop layers heads looks reduce",
 )
 def command_line(
     session: Session,
@@ -272,9 +272,7 @@ def command_line(
     model: g.WhichModel,
     run: g.ModelRun,
     looks: AnswerLooks,
-    screen: g.Screen,
     output: g.OutputOptions,
-    noise: g.Noise,
 ) -> None:
     """Let a model answer, and show what each part of the answer attended to."""
     to = destination_of(session, output)

@@ -213,8 +213,7 @@ SHORT_HELP = "file probe labels model heads sort top role format output quiet"
 @command_of(
     heads,
     "text probe retrieval circuits labels convention length samples seed truncate bos special "
-    "model run target kind layers heads weighted chars words drop_sink drop_key sort top role "
-    "canvas screen output noise",
+    "model run target kind layers heads weighted chars words drop_sink drop_key sort top role",
 )
 def command_line(
     session: Session,
@@ -225,9 +224,7 @@ def command_line(
     run: g.ModelRun,
     kind: g.WhichKind = None,
     canvas: g.Canvas,
-    screen: g.Screen,
     output: g.ReportOutput,
-    noise: g.Noise,
 ) -> None:
     """Score every head on a text or on the standard probe, and name its role.
 

@@ -153,7 +153,7 @@ SHORT_HELP = "file source pairs answer versus part query model heads top format 
 @command_of(
     patch,
     "text source pairs truncate bos special model run layers heads answer versus part query align "
-    "top canvas screen output noise",
+    "top",
 )
 def command_line(
     session: Session,
@@ -164,9 +164,7 @@ def command_line(
     model: g.WhichModel,
     run: g.ModelRun,
     canvas: g.Canvas,
-    screen: g.Screen,
     output: g.PageOutput,
-    noise: g.Noise,
 ) -> None:
     """Replace activations of a run with those from another text (activation patching).
 

@@ -117,8 +117,7 @@ SHORT_HELP = "file lines answer versus each lens attribute top model format outp
 
 @command_of(
     predict,
-    "text lines answer versus each lens attribute top truncate bos special model run screen output "
-    "noise",
+    "text lines answer versus each lens attribute top truncate bos special model run",
 )
 def command_line(
     session: Session,
@@ -128,9 +127,7 @@ def command_line(
     lines: Lines = False,
     model: g.WhichModel,
     run: g.ModelRun,
-    screen: g.Screen,
     output: g.RecordOutput,
-    noise: g.Noise,
 ) -> None:
     """Show the most likely next tokens, with their probabilities.
 

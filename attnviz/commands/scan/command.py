@@ -259,7 +259,7 @@ Merge: TypeAlias = Annotated[
 @command_of(
     scan,
     "corpus output split field length max_docs seed model kind run layers heads workers ray shard "
-    "merge max_bad noise",
+    "merge max_bad",
 )
 def command_line(
     session: Session,
@@ -272,7 +272,6 @@ def command_line(
     run: g.ModelRun,
     shard: PartOfScan = None,
     merge: Merge = None,
-    noise: g.Noise,
 ) -> None:
     """Measure every head over a corpus, and keep examples of what it attends to.
 

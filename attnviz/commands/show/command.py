@@ -169,7 +169,7 @@ SHORT_HELP = "file lines model heads query view top drop_sink words format outpu
     show,
     "text lines truncate bos special model run verify target kind causal layers heads reduce over "
     "rollout scores weighted chars words drop_sink drop_key query key top least no_self "
-    "no_previous view orient cmap dpi color_scale title screen output noise",
+    "no_previous view orient cmap dpi color_scale title",
 )
 def command_line(
     session: Session,
@@ -190,9 +190,7 @@ def command_line(
     verify: g.Verify = False,
     kind: g.WhichKind = None,
     causal: g.MaskLater = False,
-    screen: g.Screen,
     output: g.OutputOptions,
-    noise: g.Noise,
 ) -> None:
     """Show which tokens attend to which.
 

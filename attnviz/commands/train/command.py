@@ -11,7 +11,6 @@ from rich.text import Text
 from attnviz.commands.train.plan import Plan, Point, TrainingOutcome
 from attnviz.errors import readable
 from attnviz.inputs.text import read_file
-from attnviz.kit import options as g
 from attnviz.kit.option import command
 from attnviz.kit.session import Session
 from attnviz.kit.write import write_bytes
@@ -44,7 +43,6 @@ def train(
         bool, typer.Option("--resume", help="Continue an interrupted training on the same files.")
     ] = False,
     plan: Plan,
-    noise: g.Noise,
 ) -> None:
     """Train a from-scratch model on your own text, on this computer.
 

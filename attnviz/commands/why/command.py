@@ -157,8 +157,7 @@ SHORT_HELP = "file model head query key versus top check format output quiet"
 
 @command_of(
     why,
-    "text truncate bos special model run kind head query key versus group depth check "
-    "writes top canvas screen output noise",
+    "text truncate bos special model run kind head query key versus group depth check writes top",
 )
 def command_line(
     session: Session,
@@ -170,9 +169,7 @@ def command_line(
     kind: g.WhichKind = None,
     writes: InsteadWrites = False,
     canvas: g.Canvas,
-    screen: g.Screen,
     output: g.ReportOutput,
-    noise: g.Noise,
 ) -> None:
     """Take a head's score apart: what made this query attend to this key.
 
