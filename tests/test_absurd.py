@@ -10,7 +10,6 @@ from attnviz.errors import ExitStatus
 from tests.conftest import Run
 
 TEXT, DIGITS, LONG = "a fluffy blue creature", "9" * 5000, "x" * 10_000
-DEEP = "/" + "(" * 200 + "a" + ")" * 200 + "/"
 CASES = [
     ("show", TEXT, "--top", DIGITS),
     ("show", TEXT, "--query", "/" + "(" * 3000 + "a" + ")" * 3000 + "/"),

@@ -65,13 +65,6 @@ def test_an_example_stays_in_one_line_so_that_it_can_be_copied(run: Run) -> None
     assert set(examples) <= set(narrow.splitlines())
 
 
-def test_the_short_help_has_the_usual_options_in_the_order_of_the_command(run: Run) -> None:
-    short = run("tokens", "--help", variables={"COLUMNS": "80"}).out
-    assert re.findall("^  (?:-., )?(--[a-z-]+)", short, re.M) == [
-        *("--file", "--model", "--format", "--output", "--quiet", "--help")
-    ]
-
-
 @pytest.mark.parametrize(
     ("words", "options"),
     [

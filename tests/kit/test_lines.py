@@ -33,10 +33,6 @@ def without_line(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: row[name] for name in row if name != "line"} for row in found]
 
 
-def approximately(found: list[dict[str, Any]]) -> list[Any]:
-    return [pytest.approx(row, abs=1e-5) for row in found]
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from attnviz.commands.show import rows as show_rows
 from attnviz.commands.show.outputs import OutputRequest
-from attnviz.commands.show.rows import COLUMNS, EXACT, row_chunks
+from attnviz.commands.show.rows import COLUMNS, row_chunks
 from attnviz.kit import formats
 from attnviz.kit.formats import cell, record_chunks
 from attnviz.records.exhibit import Exhibit, links_of
@@ -32,22 +32,6 @@ def as_float32(text: str) -> bytes:
     return struct.pack("<f", np.float32(float(text)))
 
 
-def test_a_json_line_has_the_documented_columns_in_order() -> None:
-    first = written(make_exhibit(), "jsonl").splitlines()[0]
-    assert list(json.loads(first)) == [*COLUMNS, *EXACT]
-    assert first == (
-        '{"line": 1, "layer": 0, "head": 0, "query": 0, "query_token": "a", '
-        '"key": 0, "key_token": "a", "weight": 1.0, "query_exact": "a", "key_exact": "a"}'
-    )
-
-
-def test_every_unmasked_pair_is_a_row_unless_it_is_filtered() -> None:
-    size = len(make_capture().query_tokens)
-    both = make_exhibit(heads=[Head(0, 1), Head(1, 0)])
-    assert written(both, "jsonl").count("\n") == 2 * size * (size + 1) // 2
-    assert written(make_exhibit(top=1), "jsonl").count("\n") == size
-
-
 @pytest.mark.parametrize("form", ["jsonl", "csv", "tsv"])
 def test_rows_say_what_the_links_say(form: str) -> None:
     exhibit = make_exhibit(heads=[Head(1, 1)], queries=[4, 2], top=2)
@@ -63,13 +47,6 @@ def test_rows_say_what_the_links_say(form: str) -> None:
         assert [str(row[name]) for name in COLUMNS] == [
             "7", "1", "1", str(query), labels[query], str(key), labels[key], str(weight)
         ]  # fmt: skip
-
-
-@pytest.mark.parametrize("form", ["csv", "tsv"])
-def test_the_names_of_the_columns_come_once_where_they_are_wanted(form: str) -> None:
-    with_names = written(make_exhibit(), form)
-    assert with_names.splitlines()[0].split(formats.SEPARATORS[form]) == [*COLUMNS, *EXACT]
-    assert written(make_exhibit(), form, header=False) == with_names.split("\n", 1)[1]
 
 
 def test_a_reduced_column_holds_the_name_of_the_reduction() -> None:
