@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,6 +13,7 @@ from torch import Tensor
 from attnviz.models.huggingface.model import CausalLM, HuggingFaceModel
 from attnviz.records.capture import Kind, ModelIdentity
 from attnviz.records.heads import ModelCard
+from tests.conftest import bytes_tokenizer
 
 N = 11
 SIZES: Mapping[str, Any] = {
@@ -46,6 +49,28 @@ PAIR_SIZES: Mapping[str, Any] = {
     "pad_token_id": 0,
     "decoder_start_token_id": 0,
 }
+T5_SIZES: Mapping[str, Any] = {
+    "vocab_size": 61,
+    "d_model": 24,
+    "d_kv": 6,
+    "d_ff": 40,
+    "num_layers": 2,
+    "num_heads": 4,
+    "decoder_start_token_id": 0,
+}
+OVER_BYTES = {"vocab_size": 257}
+BART_OVER_BYTES: Mapping[str, Any] = {
+    **PAIR_SIZES,
+    **OVER_BYTES,
+    "encoder_attention_heads": 3,
+    "decoder_attention_heads": 4,
+    "eos_token_id": 1,
+    "bos_token_id": 0,
+    "pad_token_id": 2,
+    "forced_eos_token_id": None,
+}
+Tiny = tuple[str, str, Mapping[str, Any]]
+"""The names of a configuration and of a model, and their settings."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +111,29 @@ class Architecture:
         if self.kind == "self":
             return {"input_ids": ids}
         return {"input_ids": ids, "decoder_input_ids": ids[:, :7]}
+
+
+def save_over_bytes(folder: Path, model: Any) -> Path:
+    """Save a model of transformers with a tokenizer of bytes, and return its folder."""
+    model.save_pretrained(folder)
+    bytes_tokenizer().save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def folders_of(models: Mapping[str, Tiny], folder: Path) -> Callable[[str], Path]:
+    """Makes the folder of each of these models, over bytes, seeded, with weights that matter."""
+
+    @cache
+    def made(name: str) -> Path:
+        config, model, settings = models[name]
+        torch.manual_seed(0)
+        built = getattr(transformers, model)(getattr(transformers, config)(**settings))
+        with torch.no_grad():
+            for parameter in built.parameters():
+                parameter.normal_(std=0.3)
+        return save_over_bytes(folder / name, built)
+
+    return made
 
 
 def engine_of(model: Any, kind: Kind = "self", engine: type[HuggingFaceModel] = CausalLM) -> Any:
@@ -184,18 +232,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     Architecture(
         "t5",
         "encoder-decoder, position bias",
-        _sized(
-            "T5",
-            {
-                "vocab_size": 61,
-                "d_model": 24,
-                "d_kv": 6,
-                "d_ff": 40,
-                "num_layers": 2,
-                "num_heads": 4,
-                "decoder_start_token_id": 0,
-            },
-        ),
+        _sized("T5", T5_SIZES),
         kind="cross",
         causal=False,
     ),

@@ -192,16 +192,3 @@ def causal(name: str) -> Any:
     sizes = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "vocab_size": 61}
     config = getattr(transformers, f"{name}Config")(num_attention_heads=4, **sizes)
     return getattr(transformers, f"{name}ForCausalLM")(config).eval()
-
-
-def test_the_command_lists_and_draws_them(run: Run, tmp_path: Path) -> None:
-    out = run("heads", "--circuits", "--top", "3").out
-    assert "does a head raise the token that it attends to?" in out
-    assert "which head reads what another one writes?" in out
-    drawn = tmp_path / "a.png"
-    assert run("heads", "--circuits", "-o", str(drawn)).status == 0
-    assert drawn.read_bytes().startswith(b"\x89PNG")
-    refused = run("heads", "--circuits", "--sort", "entropy")
-    assert "does nothing for circuits" in refused.err
-    rows = run("heads", "--circuits", "-f", "csv").out.splitlines()
-    assert len(rows) == 1 + 20 + 3 * 160  # each head; each pair of layers, in three ways

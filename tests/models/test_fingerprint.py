@@ -64,15 +64,6 @@ def test_both_engines_give_one_checkpoint_one_fingerprint() -> None:
     assert native.fingerprint == other.fingerprint
 
 
-def test_a_result_says_how_it_was_made(tmp_path: Path) -> None:
-    model = attnviz.load_model()
-    made = attnviz.predict(TEXT, model, top=3).made
-    assert made["options"] == {"top": 3}
-    assert made["runs"] == [{"text": TEXT, "target": "", "bos": True, "model": 0}]
-    assert made["models"][0]["fingerprint"] == model.fingerprint  # type: ignore[index]
-    assert {"attnviz", "torch", "transformers", "python"} <= set(made["versions"])  # type: ignore[call-overload]
-
-
 def test_of_documents_a_result_names_the_lengths_and_not_the_texts() -> None:
     answer = attnviz.generate("who was it ?", docs={"a": "blue . " * 9, "b": "red"}, target="blue")
     assert answer.capture.record.asked.options["docs"] == {"a": 63, "b": 3}

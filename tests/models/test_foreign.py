@@ -14,7 +14,8 @@ from attnviz.errors import ExitStatus, ModelError
 from attnviz.models import placement
 from attnviz.models.catalog import Source, load
 from attnviz.models.placement import Placement
-from tests.conftest import Run, bytes_tokenizer
+from tests.architectures import save_over_bytes
+from tests.conftest import Run
 
 SIZES = {
     "vocab_size": 257,
@@ -31,9 +32,7 @@ def saved(folder: Path, model: str, config: str, **more: Any) -> str:
     torch.manual_seed(0)
     sizes = {name: value for name, value in {**SIZES, **more}.items() if value is not None}
     made = getattr(transformers, model)(getattr(transformers, config)(**sizes))
-    made.save_pretrained(folder)
-    bytes_tokenizer().save(str(folder / "tokenizer.json"))
-    return str(folder)
+    return str(save_over_bytes(folder, made))
 
 
 def hybrid(folder: Path) -> str:
@@ -187,11 +186,6 @@ def test_the_models_own_weights_count_towards_what_may_be_used(tmp_path: Path) -
     prepare(model, TEXT, TextOptions(max_memory=room)).record([Head(0, 0)])
     with pytest.raises(ModelError, match="needs about"):
         prepare(model, TEXT, TextOptions(max_memory=room - 1)).record([Head(0, 0)])
-
-
-def test_a_gpt2_folder_that_does_not_fit_is_not_loaded_natively(gpt2_folder: Path) -> None:
-    with pytest.raises(ModelError, match="this model needs about"):
-        load(Source(str(gpt2_folder), engine="native", placement=Placement(max_memory=10)))
 
 
 def test_cached_files_of_a_container_are_free(

@@ -7,10 +7,6 @@ from attnviz.kit.session import as_flag
 from attnviz.models.catalog import Source, load
 from attnviz.models.loaded import Ability
 
-NO_PREDICTION = (
-    "does not predict the token that follows a text; use a model that does, such as builtin or "
-    "gpt2."
-)
 NO_VALUES = (
     "--weighted is for models of one text with projections, which {} is not; leave it out, or "
     "use another model."
@@ -29,9 +25,7 @@ def test_the_builtin_model_can_do_all_but_write(ability: Ability) -> None:
     ("source", "ability", "message"),
     [
         (Source(), "write", "builtin is not an encoder-decoder; use --model translator."),
-        (Source("translator"), "predict", f"translator {NO_PREDICTION}"),
         (Source("translator"), "value_norms", NO_VALUES.format("translator")),
-        (Source("embeddings"), "predict", f"embeddings {NO_PREDICTION}"),
         (Source("embeddings"), "value_norms", NO_VALUES.format("embeddings")),
         (
             Source("embeddings"),

@@ -18,42 +18,15 @@ from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.huggingface.model import EncoderDecoder
 from attnviz.records.capture import Kind, Wanted
 from attnviz.records.heads import Head
-from tests.conftest import bytes_tokenizer
+from tests.architectures import BART_OVER_BYTES, OVER_BYTES, T5_SIZES, Tiny, folders_of
 from tests.factories import recorded_heads
 
 TEXT, TARGET = "a blue cat", "un chat"
 KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
-BART: dict[str, Any] = {
-    "vocab_size": 257,
-    "d_model": 24,
-    "encoder_layers": 2,
-    "decoder_layers": 3,
-    "encoder_attention_heads": 3,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 40,
-    "decoder_ffn_dim": 40,
-    "max_position_embeddings": 64,
-    "decoder_start_token_id": 0,
-    "eos_token_id": 1,
-    "bos_token_id": 0,
-    "pad_token_id": 2,
-    "forced_eos_token_id": None,
-}
-MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "t5": (
-        "T5Config",
-        "T5ForConditionalGeneration",
-        {
-            "vocab_size": 257,
-            "d_model": 24,
-            "d_kv": 6,
-            "d_ff": 40,
-            "num_layers": 2,
-            "num_decoder_layers": 2,
-            "num_heads": 4,
-            "decoder_start_token_id": 0,
-        },
-    ),
+BART = {**BART_OVER_BYTES, "decoder_layers": 3}
+T5 = {**T5_SIZES, **OVER_BYTES}
+MODELS: dict[str, Tiny] = {
+    "t5": ("T5Config", "T5ForConditionalGeneration", T5),
     "bart": ("BartConfig", "BartForConditionalGeneration", BART),
     "marian": ("MarianConfig", "MarianMTModel", BART),
 }
@@ -61,22 +34,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 @pytest.fixture(scope="module")
 def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Folders of tiny seeded encoder-decoders over bytes."""
-
-    def made(name: str) -> Path:
-        config, model, settings = MODELS[name]
-        folder = tmp_path_factory.getbasetemp() / f"pair-{name}"
-        if not folder.exists():
-            torch.manual_seed(0)
-            built = getattr(transformers, model)(getattr(transformers, config)(**settings))
-            with torch.no_grad():
-                for parameter in built.parameters():
-                    parameter.normal_(std=0.3)
-            built.save_pretrained(folder)
-            bytes_tokenizer().save(str(folder / "tokenizer.json"))
-        return folder
-
-    return made
+    return folders_of(MODELS, tmp_path_factory.mktemp("models"))
 
 
 def own_attentions(folder: Path, name: str, source: list[int], target: list[int]) -> Any:
@@ -115,18 +73,9 @@ def test_each_attention_is_the_models_own(
         np.testing.assert_allclose(layer.weights, expected[layer.layer][0], atol=1e-5)
     assert found.kind == kind
     assert found.causal == (kind == "decoder")
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_cross_attention_has_the_target_as_rows_and_the_source_as_columns(
-    folder_of: Callable[[str], Path], name: str
-) -> None:
-    model = load(Source(str(folder_of(name))))
-    heads = recorded_heads(model, HeadOptions(everything=True))
-    found = prepare(model, TEXT, TextOptions(bos=False, target=TARGET)).record(heads)
-    assert "".join(token.text for token in found.query_tokens) == TARGET
-    assert "".join(token.text for token in found.key_tokens) == TEXT
-    assert found.target == TARGET
+    if kind == "cross":
+        assert "".join(token.text for token in found.query_tokens) == found.target == TARGET
+        assert "".join(token.text for token in found.key_tokens) == TEXT
 
 
 @pytest.mark.parametrize("name", MODELS)

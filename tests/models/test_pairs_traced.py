@@ -23,36 +23,12 @@ from attnviz.models.scratch.translator import NativeTranslator
 from attnviz.records.capture import Kind
 from attnviz.records.heads import Head
 from attnviz.records.trace import HeadTrace
+from tests.architectures import BART_OVER_BYTES, OVER_BYTES, T5_SIZES, Tiny, folders_of
 from tests.conftest import bytes_tokenizer
 from tests.traces import check_trace
 
 TEXT, TARGET, QUERY = "a blue cat", "un chat", 4
 HEADS = (Head(0, 1), Head(1, 3))
-SMALL: dict[str, Any] = {
-    "vocab_size": 257,
-    "d_model": 24,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 3,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 40,
-    "decoder_ffn_dim": 40,
-    "max_position_embeddings": 64,
-    "decoder_start_token_id": 0,
-    "eos_token_id": 1,
-    "bos_token_id": 0,
-    "pad_token_id": 2,
-    "forced_eos_token_id": None,
-}
-T5: dict[str, Any] = {
-    "vocab_size": 257,
-    "d_model": 24,
-    "d_kv": 6,
-    "d_ff": 40,
-    "num_layers": 2,
-    "num_heads": 4,
-    "decoder_start_token_id": 0,
-}
 GEMMA: dict[str, Any] = {
     "vocab_size": 257,
     "hidden_size": 24,
@@ -67,19 +43,18 @@ GEMMA: dict[str, Any] = {
     "eos_token_id": 1,
     "pad_token_id": 2,
 }
-PAIRS: dict[str, tuple[str, Callable[[], Any]]] = {
-    "t5": ("T5ForConditionalGeneration", lambda: transformers.T5Config(**T5)),
+PAIRS: dict[str, Tiny] = {
+    "t5": ("T5Config", "T5ForConditionalGeneration", {**T5_SIZES, **OVER_BYTES}),
     # norms over the sums, in which the parts of a layer cannot be told apart
-    "bart": ("BartForConditionalGeneration", lambda: transformers.BartConfig(**SMALL)),
-    "marian": ("MarianMTModel", lambda: transformers.MarianConfig(**SMALL)),
+    "bart": ("BartConfig", "BartForConditionalGeneration", BART_OVER_BYTES),
+    "marian": ("MarianConfig", "MarianMTModel", BART_OVER_BYTES),
     # the same layers with norms before the parts
-    "mbart": ("MBartForConditionalGeneration", lambda: transformers.MBartConfig(**SMALL)),
+    "mbart": ("MBartConfig", "MBartForConditionalGeneration", BART_OVER_BYTES),
     # norms before and behind each part, rotary positions, grouped queries
     "t5gemma": (
+        "T5GemmaConfig",
         "T5GemmaForConditionalGeneration",
-        lambda: transformers.T5GemmaConfig(
-            encoder=dict(GEMMA), decoder=dict(GEMMA), vocab_size=257
-        ),
+        {"encoder": dict(GEMMA), "decoder": dict(GEMMA), **OVER_BYTES},
     ),
 }
 OWN: dict[Kind, str] = {"cross": "cross_attentions", "decoder": "decoder_attentions"}
@@ -87,22 +62,7 @@ OWN: dict[Kind, str] = {"cross": "cross_attentions", "decoder": "decoder_attenti
 
 @pytest.fixture(scope="module")
 def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Folders of tiny seeded encoder-decoders over bytes."""
-
-    def made(name: str) -> Path:
-        model, config = PAIRS[name]
-        folder = tmp_path_factory.getbasetemp() / f"traced-{name}"
-        if not folder.exists():
-            torch.manual_seed(0)
-            built = getattr(transformers, model)(config())
-            with torch.no_grad():
-                for parameter in built.parameters():
-                    parameter.normal_(std=0.3)
-            built.save_pretrained(folder)
-            bytes_tokenizer().save(str(folder / "tokenizer.json"))
-        return folder
-
-    return made
+    return folders_of(PAIRS, tmp_path_factory.mktemp("models"))
 
 
 def traced(model: LoadedModel, head: Head, query: int = QUERY) -> HeadTrace:
@@ -113,7 +73,7 @@ def traced(model: LoadedModel, head: Head, query: int = QUERY) -> HeadTrace:
 
 def own_run(folder: Path, name: str, found: HeadTrace, watch: Callable[[Any], Any]) -> Any:
     """The output of transformers itself in eager mode; `watch` hooks on before it."""
-    model = getattr(transformers, PAIRS[name][0]).from_pretrained(
+    model = getattr(transformers, PAIRS[name][1]).from_pretrained(
         folder, attn_implementation="eager"
     )
     source = bytes_tokenizer().encode(TEXT).ids

@@ -22,8 +22,7 @@ from attnviz.models.scratch.lessons import other_row
 from attnviz.models.scratch.native import load_native
 from attnviz.records.heads import Head
 from attnviz.records.trace import HeadTrace
-from tests.architectures import ARCHITECTURES, Architecture
-from tests.conftest import bytes_tokenizer
+from tests.architectures import ARCHITECTURES, GPT_SIZES, Architecture, Tiny, folders_of
 from tests.factories import recorded_heads
 from tests.traces import check_trace
 
@@ -36,18 +35,12 @@ SMALL: dict[str, Any] = {
     "num_attention_heads": 4,
     "max_position_embeddings": 64,
 }
-MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
+OPT = {**{k: v for k, v in SMALL.items() if k != "intermediate_size"}, "ffn_dim": 40}
+MODELS: dict[str, Tiny] = {
     "gpt2": (
         "GPT2Config",
         "GPT2LMHeadModel",
-        {
-            "vocab_size": 257,
-            "n_embd": 24,
-            "n_layer": 2,
-            "n_head": 4,
-            "n_positions": 64,
-            "bos_token_id": 0,
-        },
+        {**GPT_SIZES, "vocab_size": 257, "bos_token_id": 0},
     ),
     "llama": ("LlamaConfig", "LlamaForCausalLM", SMALL | {"num_key_value_heads": 2}),
     "qwen3": ("Qwen3Config", "Qwen3ForCausalLM", SMALL | {"num_key_value_heads": 2, "head_dim": 8}),
@@ -56,11 +49,7 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "opt": (
         "OPTConfig",
         "OPTForCausalLM",
-        {
-            **{k: v for k, v in SMALL.items() if k != "intermediate_size"},
-            "ffn_dim": 40,
-            "word_embed_proj_dim": 24,
-        },
+        {**OPT, "word_embed_proj_dim": 24},
     ),
     "granite": (
         "GraniteConfig",
@@ -78,39 +67,18 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "opt-350m": (
         "OPTConfig",
         "OPTForCausalLM",
-        {
-            **{k: v for k, v in SMALL.items() if k != "intermediate_size"},
-            "ffn_dim": 40,
-            "word_embed_proj_dim": 12,
-            "do_layer_norm_before": False,
-        },
+        {**OPT, "word_embed_proj_dim": 12, "do_layer_norm_before": False},
     ),
 }
-SINKS = (  # its rows sum to less than 1
-    "GptOssConfig",
-    "GptOssForCausalLM",
-    SMALL | {"num_key_value_heads": 2, "num_local_experts": 4, "num_experts_per_tok": 2},
-)
+EXPERTS = {"num_key_value_heads": 2, "num_local_experts": 4, "num_experts_per_tok": 2}
+SINKS: dict[str, Tiny] = {  # its rows sum to less than 1
+    "gpt_oss": ("GptOssConfig", "GptOssForCausalLM", SMALL | EXPERTS)
+}
 
 
 @pytest.fixture(scope="module")
 def folder_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Folders of tiny seeded models, over bytes, with weights large enough to matter."""
-
-    def made(name: str) -> Path:
-        config, model, settings = SINKS if name == "gpt_oss" else MODELS[name]
-        folder = tmp_path_factory.getbasetemp() / f"trace-{name}"
-        if not folder.exists():
-            torch.manual_seed(0)
-            built = getattr(transformers, model)(getattr(transformers, config)(**settings))
-            with torch.no_grad():
-                for parameter in built.parameters():
-                    parameter.normal_(std=0.3)
-            built.save_pretrained(folder)
-            bytes_tokenizer().save(str(folder / "tokenizer.json"))
-        return folder
-
-    return made
+    return folders_of(MODELS | SINKS, tmp_path_factory.mktemp("models"))
 
 
 def traced(model: LoadedModel, head: Head, query: int) -> HeadTrace:

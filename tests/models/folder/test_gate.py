@@ -14,7 +14,8 @@ import transformers
 from attnviz.errors import ExitStatus, ModelError
 from attnviz.models.folder.files import read_words, weight_shapes
 from attnviz.models.folder.gate import check_asked, check_settings, checked_header, parse_json
-from tests.conftest import Run, bytes_tokenizer
+from tests.architectures import save_over_bytes
+from tests.conftest import Run
 
 TEXT = "a fluffy blue creature"
 Change = Callable[[Path], None]
@@ -272,8 +273,7 @@ def test_masks_of_gigabytes_are_not_made(run: Run, tmp_path: Path) -> None:
     sizes = transformers.GPTJConfig(
         n_embd=16, n_layer=1, n_head=2, rotary_dim=4, n_positions=64, vocab_size=257
     )
-    transformers.GPTJForCausalLM(sizes).save_pretrained(tmp_path)
-    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    save_over_bytes(tmp_path, transformers.GPTJForCausalLM(sizes))
     assert run("show", TEXT, "--model", str(tmp_path)).status is ExitStatus.OK
     config(n_positions=20_000_000)(tmp_path)
     ended = run("show", TEXT, "--model", str(tmp_path))
@@ -344,8 +344,7 @@ def test_a_setting_that_makes_nothing_large_passes(
 ) -> None:
     sizes = {"vocab_size": 257, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 8}
     config = transformers.LlamaConfig(**sizes, num_key_value_heads=2, num_hidden_layers=1)
-    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
-    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    save_over_bytes(tmp_path, transformers.LlamaForCausalLM(config))
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
     assert run("show", TEXT, "--model", str(tmp_path)).status is ExitStatus.OK

@@ -17,6 +17,7 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.catalog import tokenizer_of as tokenizer_of_model
 from attnviz.models.folder.tokenizer import CONVERT
 from attnviz.models.tokenizer import AS_SAVED
+from tests.architectures import save_over_bytes
 from tests.conftest import Run, bytes_tokenizer
 from tests.ordinary.vocabularies import tokenizer_of, write_texts
 
@@ -33,8 +34,7 @@ def folder(at: Path, **settings: Any) -> Path:
     """A tiny Llama, whose config.json has these settings; None removes one."""
     at = at / ("a very long name of a folder " * 5)
     config = transformers.LlamaConfig(**SIZES)
-    transformers.LlamaForCausalLM(config).save_pretrained(at)
-    bytes_tokenizer().save(str(at / "tokenizer.json"))
+    save_over_bytes(at, transformers.LlamaForCausalLM(config))
     held = {name: value for name, value in {**LLAMA, **settings}.items() if value is not None}
     (at / "config.json").write_text(json.dumps(held))
     return at
@@ -247,8 +247,7 @@ def test_a_model_of_pictures_and_text_is_not_called_in_need_of_a_longer_text(
     }  # fmt: skip
     picture = {**text, "image_size": 8, "patch_size": 4}
     config = transformers.SiglipConfig(text_config=text, vision_config=picture)
-    transformers.SiglipModel(config).save_pretrained(tmp_path)
-    bytes_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    save_over_bytes(tmp_path, transformers.SiglipModel(config))
     ended = run("show", TEXT, "--model", str(tmp_path))
     assert ended.status is ExitStatus.MODEL
     assert "it also takes pixel_values, which attnviz does not give it" in ended.err

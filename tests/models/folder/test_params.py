@@ -110,16 +110,6 @@ def test_a_known_gpts_total_is_that_of_transformers_from_the_same_sizes(name: st
     assert known_count(name).total == known_total(name) == expected
 
 
-def test_gpt3_has_the_numbers_of_the_lesson() -> None:
-    counted = known_count("gpt3")
-    each = {matrix.name: matrix.each for matrix in counted.attentions[""]}
-    assert each == {"W_Q": 1_572_864, "W_K": 1_572_864, "W_V": 1_572_864, "W_O": 1_572_864}
-    assert sum(each.values()) == 6_291_456
-    assert 96 * sum(each.values()) == 603_979_776
-    assert counted.attention == 57_982_058_496
-    assert counted.lesson_total == 175_181_291_520
-
-
 def test_grouped_queries_have_fewer_key_and_value_matrices(tmp_path: Path) -> None:
     built("llama, grouped").save_pretrained(tmp_path)
     counted = parameters_of(Source(str(tmp_path)))
