@@ -235,12 +235,6 @@ def test_config_shows_the_file_what_it_sets_and_what_the_defaults_are(home: Home
     assert set(json.loads(home.run("config", "show", "-f", "json").out)["defaults"]) == {"show"}
 
 
-def test_config_of_a_command_that_is_not_there_names_those_that_are(home: Home) -> None:
-    ended = home.run("config", "shwo")
-    assert ended.status == ExitStatus.USAGE
-    assert "there is no command 'shwo'; commands are show, explain, " in ended.err
-
-
 def test_help_names_a_default_that_is_configured(home: Home) -> None:
     home.set("cmap = 'magma'")
     help = " ".join(home.run("show", "--help-all").out.split())

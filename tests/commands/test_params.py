@@ -78,13 +78,6 @@ def test_a_narrow_terminal_shows_every_total_whole(run: Run) -> None:
     assert any(line.endswith("174,604,259,328") for line in lines)
 
 
-def test_a_model_that_is_not_here_says_how_to_fetch_it(run: Run) -> None:
-    ended = run("params", "someone/none", "--offline")
-    assert ended.status is ExitStatus.MODEL
-    assert ended.out == ""
-    assert "hf download someone/none" in ended.err
-
-
 def test_matrices_of_the_same_name_say_whose_they_are(run: Run, tmp_path: Path) -> None:
     import transformers
 

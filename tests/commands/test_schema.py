@@ -174,12 +174,3 @@ def test_the_files_are_made_of_the_declarations() -> None:
         text=True,
     )
     assert made.returncode == 0, made.stderr
-
-
-def test_a_command_without_a_schema_is_told_which_have_one(run: Run, tmp_path: Path) -> None:
-    ended = run("schema", "explore")
-    assert ended.status is ExitStatus.USAGE
-    assert "those that have one are ablate, atlas" in ended.err
-    out = tmp_path / "heads.json"
-    assert run("schema", "heads", "-o", str(out)).out == ""
-    Draft202012Validator.check_schema(json.loads(out.read_text()))

@@ -91,36 +91,6 @@ def test_a_picture_is_written(run: Run, tmp_path: Path) -> None:
     assert out.read_bytes()[:4] == b"\x89PNG"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "said"),
-    [
-        ([TEXT, "--answer", " "], ExitStatus.USAGE, "is not a token here"),
-        ([TEXT, "--answer", "blue", "--versus", "blue"], ExitStatus.USAGE, "name another one"),
-        ([TEXT, "--versus", "blue"], ExitStatus.USAGE, "--versus is for an --answer"),
-        (["a", "--no-bos"], ExitStatus.INPUT, "nothing follows a single token"),
-        (["a", "-m", "translator"], ExitStatus.USAGE, "does not predict"),
-        ([TEXT, "--together"], ExitStatus.USAGE, "needs heads or other parts"),
-        ([TEXT, "--head", "L9H9"], ExitStatus.USAGE, "there is no layer 9"),
-        ([TEXT, "-f", "npz"], ExitStatus.USAGE, "does not write npz"),
-        ([TEXT, "--dpi", "99"], ExitStatus.USAGE, "is for pictures"),
-        (
-            [TEXT, "--head", "L1H1", "--together", "-f", "png"],
-            ExitStatus.USAGE,
-            "leave one of them out",
-        ),
-        ([TEXT, "--max-memory", "1MB"], ExitStatus.MODEL, "memory"),
-    ],
-)
-def test_what_cannot_be_is_one_sentence(
-    run: Run, arguments: list[str], status: ExitStatus, said: str
-) -> None:
-    ended = run("ablate", *arguments)
-    assert ended.status is status
-    assert ended.out == ""
-    assert said in ended.err
-    assert ended.err.count("\n") == 1
-
-
 def test_an_answers_probability_and_rank_stand_above(run: Run) -> None:
     first, second = rows(run("predict", TEXT, "--top", "2", "-f", "jsonl").out)
     top, answer = str(first["token"]), str(second["token"])

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from attnviz.errors import ExitStatus
 from tests.conftest import Run
@@ -73,52 +72,6 @@ def test_several_parts_at_once_are_one_run(run: Run) -> None:
     out = run("ablate", TEXT, *given).out
     assert f"({every[0]['change']:+.3f})" in out
     assert "without L4H0, L3 MLP: logit(blue) - logit(red)" in " ".join(out.split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--cut", "blue:bird#2"), "'blue' never attends to 'bird#2', which stands after it"),
-        (("--cut", "BOS:BOS", "--renormalise"), "nothing is left of the row of 'BOS'"),
-        (("--cut", "a:b:c"), "is not QUERY:KEY"),
-        (("--cut", ":blue"), "is not QUERY:KEY"),
-        (("--cut", "zebra:blue"), "--cut 'zebra' is not in the text"),
-        (("--cut", "bird#2:blue", "--mlp", "0"), "leave --mlp and --whole-layer out"),
-        (("--cut", "bird#2:blue", "--with", "mean"), "--with does nothing for a link"),
-        (("--renormalise",), "--renormalise is for --cut"),
-        (("--mlp", "9"), "there is no layer 9"),
-        (("--whole-layer", "x"), "--whole-layer 'x' cannot be read"),
-        (("--together",), "--together needs heads or other parts"),
-        (("--versus", "red"), "--versus is for an --answer"),
-        (("--answer", "blue", "--versus", "blue"), "the same token as"),
-        (("-o", "x.html"), "does not write html"),
-    ],
-)
-def test_what_cannot_be_ablated_is_said_in_a_sentence(
-    run: Run, arguments: tuple[str, ...], said: str
-) -> None:
-    ended = run("ablate", TEXT, *arguments)
-    assert (ended.status, ended.out) == (ExitStatus.USAGE, "")
-    assert said in ended.err
-    assert ended.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--cut", "was:blue", "--cut", "was:a"), "--cut is given twice; give one whose tokens"),
-        (("--head", "L4H0", "-H", "L4H1"), "--head is given twice; give a list"),
-        (("--mlp", "1", "--mlp=2"), "--mlp is given twice"),
-        (("--answer", "blue", "--versus", "red", "--versus", "a"), "--versus is given twice"),
-    ],
-)
-def test_an_option_that_is_given_twice_loses_neither_in_silence(
-    run: Run, arguments: tuple[str, ...], said: str
-) -> None:
-    ended = run("ablate", "a blue bird slept . the bird was", *arguments)
-    assert ended.status is ExitStatus.USAGE
-    assert said in ended.err
-    assert ended.err.count("\n") == 1
 
 
 def test_the_last_of_other_options_holds(run: Run) -> None:

@@ -98,6 +98,7 @@ def test_two_models_are_matched_head_by_head(run: Run, gpt2_folder: Path) -> Non
     shown = run("compare", BLUE, "--against", name, "--head", "L2H3", "--width", "80").out
     assert "less" in shown
     assert "words, as their tokens differ" in shown.replace("\n", " ")
+    assert "has no head" in run("compare", BLUE, "--against", name, "--pair", "same").err
     dots = run("compare", "a bird . the bird", "--against", name, "-f", "jsonl")
     assert rows(dots.out)  # a space before a full stop is a token in one of them
 
@@ -143,32 +144,6 @@ def test_models_that_look_other_ways_are_not_compared(run: Run, bert_folder: Pat
     assert ended.status is ExitStatus.USAGE
     assert "is causal and" in ended.err
     assert run("compare", "ab", "cb", "-m", str(bert_folder), "--query", "b").out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "said"),
-    [
-        ([BLUE], ExitStatus.USAGE, "a single text cannot be compared"),
-        ([BLUE, "a dog"], ExitStatus.USAGE, "name a word that is in all of them"),
-        ([BLUE, "a dog", "--query", "creature"], ExitStatus.USAGE, "text 2: --query"),
-        ([BLUE, "a b a", "--query", "a"], ExitStatus.USAGE, "stands at 2 positions"),
-        ([BLUE, GREEN, "--against", "builtin"], ExitStatus.USAGE, "give one text"),
-        ([BLUE, "  "], ExitStatus.INPUT, "blank"),
-        ([BLUE, GREEN, "-m", "translator"], ExitStatus.USAGE, "cannot be compared"),
-        (["cat", "dog", "--no-bos"], ExitStatus.INPUT, "a single token"),
-        (["cat", "--against", "builtin", "--no-bos"], ExitStatus.INPUT, "a single token"),
-        ([BLUE, GREEN, "--words", "--chars"], ExitStatus.USAGE, "give one of them"),
-        ([BLUE, GREEN, "--dpi", "90"], ExitStatus.USAGE, "is for pictures"),
-    ],
-)
-def test_what_cannot_be_is_one_sentence(
-    run: Run, arguments: list[str], status: ExitStatus, said: str
-) -> None:
-    ended = run("compare", *arguments)
-    assert ended.out == ""
-    assert said in ended.err
-    assert ended.status is status
-    assert ended.err.count("\n") == 1
 
 
 def test_a_word_that_no_later_word_can_reach_is_compared_as_a_row(run: Run) -> None:
@@ -288,22 +263,6 @@ def test_the_matrix_of_two_models_is_saved_and_drawn(run: Run, tmp_path: Path) -
     svg = drawn.read_text()
     assert "Similarity of heads over tokens" in svg
     assert ">L3H2<" in svg
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ((BLUE, GREEN, "--pair", "same"), "--pair is for two models"),
-        ((BLUE, GREEN, "-f", "npz", "-o", "a.npz"), "several texts have no matrix"),
-        ((BLUE, "--against", "GPT2", "--pair", "same"), "has no head"),
-    ],
-)
-def test_what_a_pairing_cannot_be_is_told(
-    run: Run, gpt2_folder: Path, arguments: tuple[str, ...], said: str
-) -> None:
-    ended = run("compare", *(str(gpt2_folder) if a == "GPT2" else a for a in arguments))
-    assert ended.status is ExitStatus.USAGE
-    assert said in ended.err
 
 
 def test_a_panel_and_a_title_name_both_words(run: Run) -> None:

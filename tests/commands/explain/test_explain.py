@@ -12,7 +12,6 @@ from rich.cells import cell_len
 import attnviz
 from attnviz.commands.explain.examples import KEYS
 from attnviz.errors import ExitStatus
-from tests.builtin import HEADS
 from tests.conftest import Run
 
 TEXT = "a fluffy blue creature"
@@ -276,47 +275,6 @@ def test_labels_cannot_command_the_terminal(run: Run, tmp_path: Path) -> None:
     assert ended.status is ExitStatus.OK
     assert not set("\x1b\u202e") & set(ended.out)
     assert "two\\nlines" in ended.out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "says"),
-    [
-        ([TEXT, "--head", "all"], ExitStatus.USAGE, f"--head all names {len(HEADS)} heads"),
-        ([TEXT, "--only", "9"], ExitStatus.USAGE, "--only '9' names no steps"),
-        ([TEXT, "--query", "dog"], ExitStatus.USAGE, "--query 'dog' is not in the text"),
-        ([TEXT, "--rounded"], ExitStatus.USAGE, "--rounded is for the examples"),
-        ([TEXT, "--causal"], ExitStatus.USAGE, "--causal is for --model embeddings"),
-        ([TEXT, "-f", "csv"], ExitStatus.USAGE, "does not write csv"),
-        (["--example", "three-inputs", TEXT], ExitStatus.USAGE, "needs no text"),
-        (["--example", "three-inputs", "--seed", "1"], ExitStatus.USAGE, "--seed does nothing"),
-        (["--example", "three-inputs", "--head", "L0H0"], ExitStatus.USAGE, "--head does nothing"),
-        (["--matrices", "nowhere.json"], ExitStatus.INPUT, "nowhere.json"),
-        (
-            [TEXT, "--digits", "2", "-f", "json"],
-            ExitStatus.USAGE,
-            "--digits applies only to text output",
-        ),
-        ([TEXT, "--as-lookup", "-o", "x.npz"], ExitStatus.USAGE, "npz holds all numbers"),
-        (["saved.npz"], ExitStatus.USAGE, "a saved capture holds no queries"),
-        ([" "], ExitStatus.INPUT, "blank"),
-        ([TEXT, "--kind", "cross"], ExitStatus.USAGE, "--kind cross is for encoder-decoders"),
-        ([TEXT, "--target", "un chat"], ExitStatus.USAGE, "--target is the output of an"),
-        (
-            [TEXT, "-m", "translator", "--query", "creature"],
-            ExitStatus.USAGE,
-            "its tokens are: une créature bleue et duveteuse (did you mean créature?)",
-        ),
-        ([TEXT, "-m", "embeddings", "--head", "L0H0"], ExitStatus.USAGE, "--head does nothing"),
-    ],
-)
-def test_each_error_is_one_sentence(
-    run: Run, arguments: list[str], status: ExitStatus, says: str
-) -> None:
-    ended = run("explain", *arguments)
-    assert ended.status is status
-    assert ended.out == ""
-    assert says in ended.err
-    assert ended.err.count("\n") == 1
 
 
 def test_embeddings_are_compared_without_queries_and_keys(run: Run) -> None:

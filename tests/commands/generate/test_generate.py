@@ -94,31 +94,6 @@ def test_the_translators_words_look_at_the_source(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("--by", "line", "--segment", "a=0:2"), "--by cuts a prompt"),
-        (("--seed", "3"), "--seed does nothing without --temperature"),
-        (("--top-p", "0.5"), "--top-p does nothing without --temperature"),
-        (("--top-p", "0"), "is not a probability"),
-        (("--doc", "README.md", "--by", "line"), "--doc makes segments"),
-        (("--chat", "README.md"), "--chat is the whole prompt"),
-        (("--head", "L9H0"), "no layer 9"),
-        (
-            ("--target", "a", "--temperature", "1"),
-            "--temperature does nothing for an answer that is given",
-        ),
-    ],
-)
-def test_what_does_not_go_together_is_told(
-    run: Run, arguments: tuple[str, ...], sentence: str
-) -> None:
-    ended = run("generate", PROMPT, *arguments)
-    assert ended.status is ExitStatus.USAGE, ended.err
-    assert sentence in ended.err
-    assert ended.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
     "content", ["no json", "[]", "{}", '{"messages": 3}', '[{"role": "user"}]', '["a"]', "[" * 9999]
 )
 def test_a_malformed_chat_is_told(run: Run, tmp_path: Path, content: str) -> None:
@@ -126,13 +101,6 @@ def test_a_malformed_chat_is_told(run: Run, tmp_path: Path, content: str) -> Non
     ended = run("generate", "--chat", str(tmp_path / "chat.json"))
     assert ended.status is ExitStatus.INPUT, ended.err
     assert ended.err.count("\n") == 1
-
-
-def test_a_chat_needs_a_template(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "chat.json").write_text('[{"role": "user", "content": "hi"}]')
-    ended = run("generate", "--chat", str(tmp_path / "chat.json"))
-    assert ended.status is ExitStatus.MODEL
-    assert "builtin has no chat template" in ended.err
 
 
 TEMPLATE = (
@@ -310,23 +278,6 @@ def test_each_line_is_a_prompt_and_a_bad_one_is_left_out(run: Run) -> None:
     assert "\nline 3\n" in shown
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--view", "text", "-f", "csv"), "view does nothing for csv"),
-        (("--rows", "word", "-o", "a.npz"), "rows does nothing for npz"),
-        (("--check", "-o", "a.png"), "check is for tables and rows"),
-        (("--cmap", "magma"), "cmap is for pictures"),
-        (("--stop", ""), "stop is empty"),
-        (("--lines", "-o", "a.npz"), "makes a file of its own"),
-    ],
-)
-def test_what_does_nothing_is_refused(run: Run, options: tuple[str, ...], said: str) -> None:
-    ended = run("generate", PROMPT, *options)
-    assert ended.status is ExitStatus.USAGE
-    assert said in ended.err
-
-
 def test_python_gives_what_the_command_gives(run: Run) -> None:
     answer = attnviz.generate(PROMPT, stop=["."], max_new_tokens=6)
     assert answer.text.split() == ["Leo", "."]
@@ -421,14 +372,6 @@ def test_a_saved_answer_cannot_be_rolled_out(run: Run, tmp_path: Path) -> None:
     ended = run("show", str(saved), "--rollout")
     assert ended.status is ExitStatus.USAGE
     assert "cannot be rolled out" in ended.err
-
-
-@pytest.mark.parametrize("wrong", [{"by": "word"}, {"reduce": "median"}])
-def test_python_refuses_what_the_command_line_refuses(wrong: dict[str, str]) -> None:
-    with pytest.raises(attnviz.AttnvizError, match="is not known; give one of"):
-        attnviz.generate(PROMPT, target=" Leo", **wrong)
-    with pytest.raises(attnviz.AttnvizError, match="rows='words' is not known"):
-        attnviz.generate(PROMPT, target=" Leo").shares("words")  # type: ignore[arg-type]
 
 
 def test_the_built_in_model_ends_after_its_sentence_unless_told_otherwise(run: Run) -> None:

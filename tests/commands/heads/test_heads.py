@@ -134,41 +134,6 @@ def test_cross_attention_has_entropy_and_a_first_key(run: Run) -> None:
         assert row["induction"] is None
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "said"),
-    [
-        ([TEXT, "--probe"], ExitStatus.USAGE, "leave --probe or the text out"),
-        ([TEXT, "--length", "9"], ExitStatus.USAGE, "--length is for the probe"),
-        (["--special"], ExitStatus.USAGE, "--special does nothing for the probe"),
-        (["--length", "900"], ExitStatus.USAGE, "give --length 127 or less"),
-        (["--length", "99999"], ExitStatus.USAGE, "give a smaller --length"),
-        (["-m", "translator"], ExitStatus.USAGE, "give --kind encoder, or a text"),
-        ([TEXT, "--role", "duplicate token"], ExitStatus.USAGE, "there are: "),
-        ([TEXT, "--role", "sink"], ExitStatus.USAGE, "give a longer one, or --probe"),
-        ([TEXT, "-f", "npz"], ExitStatus.USAGE, "does not write npz"),
-        ([TEXT, "--dpi", "90"], ExitStatus.USAGE, "--dpi is for pictures"),
-        (["a", "--no-bos"], ExitStatus.INPUT, "too short to score heads"),
-        ([TEXT, "--head", "L9H0"], ExitStatus.USAGE, "there is no layer 9"),
-    ],
-)
-def test_what_cannot_be_is_one_sentence(
-    run: Run, arguments: list[str], status: ExitStatus, said: str
-) -> None:
-    ended = run("heads", *arguments)
-    assert ended.status is status
-    assert ended.out == ""
-    assert said in ended.err
-    assert ended.err.count("\n") == 1
-
-
-def test_options_of_a_run_are_refused_for_a_capture(run: Run, tmp_path: Path) -> None:
-    saved = str(tmp_path / "c.npz")
-    run("show", TEXT, "-o", saved)
-    ended = run("heads", saved, "--no-bos")
-    assert ended.status is ExitStatus.USAGE
-    assert "a saved capture was run already; leave --bos out" in ended.err
-
-
 def test_transforms_come_before_the_scores(run: Run) -> None:
     text = "unbelievable wonderfulness roamed"
     words = rows(run("heads", text, "--words", "-f", "jsonl").out)
@@ -181,9 +146,6 @@ def test_transforms_come_before_the_scores(run: Run) -> None:
     raw = rows(run("heads", TEXT, "-f", "jsonl").out)
     assert weighted["L2H0"]["first"] != raw["L2H0"]["first"]
     assert all(0 <= row["first"] <= 1.0001 for row in weighted.values())  # type: ignore[operator]
-    ended = run("heads", "--words")
-    assert ended.status is ExitStatus.USAGE
-    assert "does nothing for the probe" in ended.err
 
 
 def test_without_the_sink_a_query_that_saw_nothing_else_does_not_count(run: Run) -> None:

@@ -82,13 +82,6 @@ def test_a_bad_line_is_told_and_left_out(run: Run, tmp_path: Path, line: object,
     assert json.loads(ended.out.splitlines()[0])["texts"] == 1
 
 
-def test_without_a_good_line_there_is_no_result(run: Run, tmp_path: Path) -> None:
-    ended = run("heads", "--labels", written(tmp_path / "l", "no json"))
-    assert ended.status is ExitStatus.INPUT
-    assert not ended.out
-    assert "no labelled text could be run" in ended.err
-
-
 def test_options_of_the_metrics_do_nothing_for_labels(run: Run, tmp_path: Path) -> None:
     file = written(tmp_path / "l", FIRST)
     for options in (("--sort", "entropy"), ("--length", "9"), ("--probe",), ("--words",)):

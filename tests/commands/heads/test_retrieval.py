@@ -18,7 +18,7 @@ from attnviz.commands.heads.retrieval import (
     known,
     measure_retrieval,
 )
-from attnviz.errors import ExitStatus, ModelError
+from attnviz.errors import ModelError
 from attnviz.inputs.prompts import cut_prompt
 from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
@@ -155,14 +155,3 @@ def test_rows_that_are_not_numbers_are_told(tmp_path: Path) -> None:
     )
     with pytest.raises(ModelError, match="not a number"):
         asked.answer([NewToken(70, np.full((1, 2), np.nan, np.float32))])
-
-
-def test_retrieval_takes_no_text(run: Run) -> None:
-    assert "measured without a text of yours" in run("heads", "--retrieval", "a text").err
-
-
-@pytest.mark.parametrize("more", [("--probe",), ("--head", "L0H0"), ("--length", "9")])
-def test_options_that_do_nothing_for_retrieval_are_refused(run: Run, more: tuple[str, ...]) -> None:
-    ended = run("heads", "--retrieval", *more)
-    assert ended.status is ExitStatus.USAGE
-    assert "does nothing for the measurement of retrieval" in ended.err

@@ -74,17 +74,12 @@ def _texts(artist: Any) -> bool:
         (lambda: attnviz.patch(BLUE, 5), "of type int is not a text"),
         (lambda: attnviz.patch([BLUE, RED], [RED]), "2 texts and 1 source"),
         (lambda: attnviz.patch(BLUE, RED, answer=5), "answer is not one text"),
-        (lambda: attnviz.patch(BLUE, RED, part="z"), "part='z' is not known"),
-        (lambda: attnviz.patch(BLUE, RED, part="mlp", heads="L0H0"), "heads is for"),
         (lambda: attnviz.patch(BLUE, RED, query=1.5), "query is of type float"),
         (lambda: attnviz.patch(BLUE, RED, align=[("a", "b")]), "align is of type tuple"),
         (lambda: attnviz.ablate(BLUE, mlps=True), "mlps names no layers"),
         (lambda: attnviz.ablate(BLUE, whole_layers=[]), "whole_layers names no layers"),
         (lambda: attnviz.ablate(BLUE, cut=5), "cut is of type int"),
-        (lambda: attnviz.ablate(BLUE, renormalise=True), "renormalise is for cut"),
-        (lambda: attnviz.ablate(BLUE, cut="bird#2:a", replacement="mean"), "does nothing"),
         (lambda: attnviz.predict(BLUE, answer=["blue"]), "answer is of type list"),
-        (lambda: attnviz.predict(BLUE, versus="blue"), "versus is for an answer"),
     ],
 )
 def test_what_is_wrong_is_a_sentence(call: Callable[[], Any], said: str) -> None:

@@ -93,50 +93,6 @@ def test_texts_of_other_lengths_need_words_that_stand_for_each_other(run: Run) -
     assert at_end["was"] == 9
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "said"),
-    [
-        ((BLUE,), ExitStatus.USAGE, "add --from SOURCE"),
-        ((BLUE, "--from", BLUE), ExitStatus.INPUT, "the source is the text itself"),
-        ((BLUE, "--from", ""), ExitStatus.INPUT, "the text is empty"),
-        # what goes with what
-        ((BLUE, "--from", RED, "--versus", "red"), ExitStatus.USAGE, "is for an --answer"),
-        ((BLUE, "--from", RED, *ASKED[:3], "red"), ExitStatus.USAGE, "the same token as"),
-        (
-            (BLUE, "--from", RED, "--part", "mlp", "--head", "L0H0"),
-            ExitStatus.USAGE,
-            "--head is for --part head",
-        ),
-        ((BLUE, "--from", RED, "-o", "x.png", "--top", "3"), ExitStatus.USAGE, "--top does"),
-        # names that are not there
-        ((BLUE, "--from", RED, "--query", "zebra"), ExitStatus.USAGE, "'zebra' is not in the text"),
-        (
-            (BLUE, "--from", LONGER, "--align", "blue=green"),
-            ExitStatus.USAGE,
-            "--align 'green' is not in the source; its tokens are: BOS a red",
-        ),
-        ((BLUE, "--from", LONGER, "--align", "blue"), ExitStatus.USAGE, "is not a pair of words"),
-        # nothing to measure
-        (
-            ("a bird slept in the", "--from", "a fox slept in the"),
-            ExitStatus.INPUT,
-            "'very' is the likeliest token after both texts; name an --answer and a --versus",
-        ),
-        # models without a next token
-        ((BLUE, "--from", RED, "-m", "embeddings"), ExitStatus.USAGE, "does not predict"),
-        ((BLUE, "--from", RED, "-m", "translator"), ExitStatus.USAGE, "does not predict"),
-        ((BLUE, "--from", RED, "-f", "npz"), ExitStatus.USAGE, "does not write npz"),
-    ],
-)
-def test_what_cannot_be_patched_is_said_in_a_sentence(
-    run: Run, arguments: tuple[str, ...], status: ExitStatus, said: str
-) -> None:
-    ended = run("patch", *arguments)
-    assert (ended.status, ended.out) == (status, "")
-    assert said in ended.err
-    assert ended.err.count("\n") == 1
-
-
 def test_a_page_and_a_picture_are_written(run: Run, tmp_path: Path) -> None:
     for name, begins in (("map.html", b"<!doctype html>"), ("map.png", b"\x89PNG")):
         assert run("patch", BLUE, "--from", RED, "-o", str(tmp_path / name)).status == ExitStatus.OK

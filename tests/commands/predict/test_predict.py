@@ -79,26 +79,6 @@ def test_a_gpt2_folder_predicts_the_same_with_either_engine(run: Run, gpt2_folde
         assert a["probability"] == pytest.approx(b["probability"], abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "said"),
-    [
-        (["a", "-m", "translator"], ExitStatus.USAGE, "does not predict the token"),
-        (["a", "-m", "embeddings"], ExitStatus.USAGE, "does not predict the token"),
-        (["  "], ExitStatus.INPUT, "blank"),
-        ([TEXT, "--max-memory", "1MB"], ExitStatus.MODEL, "shorten the text"),
-        (["a", "-f", "png"], ExitStatus.USAGE, "does not write png"),
-    ],
-)
-def test_what_cannot_be_is_one_sentence(
-    run: Run, arguments: list[str], status: ExitStatus, said: str
-) -> None:
-    ended = run("predict", *arguments)
-    assert ended.status is status
-    assert ended.out == ""
-    assert said in ended.err
-    assert ended.err.count("\n") == 1
-
-
 def test_a_single_token_has_candidates_and_no_evidence(run: Run) -> None:
     ended = run("predict", "the", "--no-bos", "--each")
     assert ended.status is ExitStatus.OK
@@ -138,20 +118,3 @@ def test_the_parts_of_a_logit_add_up_to_it(run: Run) -> None:
     out = run("predict", text, "--attribute", "--versus", "red", "--top", "3").out
     assert 'logit of " fluffy" - that of " red" = ' in out
     assert "all others" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--versus", "red"), "--versus is for an --answer or --attribute"),
-        (("--attribute", "--versus", ""), "is not a token here"),
-        (("--attribute", "--versus", "fluffy"), "is the likeliest token itself"),
-        (("--attribute", "--lens"), "are two readings"),
-    ],
-)
-def test_what_a_logit_cannot_be_compared_with_is_told(
-    run: Run, arguments: tuple[str, ...], said: str
-) -> None:
-    ended = run("predict", "a fluffy blue creature roamed . the creature was", *arguments)
-    assert ended.status is ExitStatus.USAGE
-    assert said in ended.err

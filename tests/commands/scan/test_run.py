@@ -301,11 +301,7 @@ def test_standard_input_is_a_corpus(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ((), "there is no corpus"),
-        (("TEXTS",), "-o is missing"),
-        (("TEXTS", "-o", "OUT", "--shard", "3/2"), "--shard 3/2 is no part"),
         (("TEXTS", "-o", "OUT", "--shard", "x"), "is no part"),
-        (("TEXTS", "--merge", "OUT"), "--merge takes no corpus"),
         (("TEXTS", "-o", "OUT", "--field", "body"), "--field is for JSON lines"),
     ],
 )

@@ -93,28 +93,6 @@ def test_tokens_are_named_by_a_regular_expression(run: Run) -> None:
     assert {link["query_token"] for link in rows} == {"fluffy", "creature", "forest"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--rollout", "--head", "L0H0"], "leave --head out"),
-        (["--rollout", "--reduce", "mean"], "leave --reduce out"),
-        (["--rollout", "--layer", "7"], "there is no layer 7"),
-        (["--rollout", "-m", "translator"], "leave --rollout out"),
-        (["--no-self", "-m", "translator"], "leave --no-self and --no-previous out"),
-        (["--drop-key", "mole"], "--drop-key 'mole' is not in the text"),
-        (["--query", "/(/"], "is not a regular expression"),
-        (["--query", "/x{9}/"], "is not in the text"),
-        (["--drop-sink", "-f", "npz"], "a capture holds whole patterns"),
-    ],
-)
-def test_what_cannot_be_is_one_sentence(run: Run, arguments: list[str], said: str) -> None:
-    ended = run("show", TEXT, *arguments)
-    assert ended.status is ExitStatus.USAGE
-    assert ended.out == ""
-    assert said in ended.err
-    assert ended.err.count("\n") == 1
-
-
 def test_a_capture_of_some_heads_cannot_be_rolled_out(run: Run, tmp_path: object) -> None:
     saved = f"{tmp_path}/c.npz"
     run("show", TEXT, "--head", "L1H0", "-o", saved)
@@ -195,25 +173,6 @@ def test_norm_based_attention_is_the_weight_times_what_its_key_adds(
     assert links(run("show", saved, *arguments[2:], "-f", "jsonl").out) == raw
     scored = run("heads", TEXT, "--weighted", "--drop-sink", "-f", "jsonl")
     assert scored.err == ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--scores", "--words"], "leave --words out"),
-        (["--scores", "--view", "text"], "leave it or --scores out"),
-        (["--weighted", "--rollout"], "cannot be rolled out"),
-        (["--weighted", "-m", "translator"], "which translator is not"),
-        (["--scores", "--min", "0.1"], "leave --min out"),
-    ],
-)
-def test_what_scores_and_norms_cannot_be_is_one_sentence(
-    run: Run, arguments: list[str], said: str
-) -> None:
-    ended = run("show", TEXT, *arguments)
-    assert ended.status is ExitStatus.USAGE
-    assert said in ended.err
-    assert ended.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
