@@ -11,6 +11,16 @@ def rows_of(text: str) -> list[Any]:
     return rows
 
 
+def rows_in(text: str) -> list[Any]:
+    """The rows of JSON lines."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def on_one_line(text: str) -> str:
+    """A text that was broken to a width, with single spaces."""
+    return " ".join(text.split())
+
+
 def head_of(row: Mapping[str, Any], whose: str = "") -> str:
     """The name of a row's head: `L2H3`; `whose`: what stands before its columns."""
     return f"L{row[f'{whose}layer']}H{row[f'{whose}head']}"

@@ -9,6 +9,7 @@ import pytest
 from attnviz.errors import ExitStatus
 from attnviz.kit.defaults import LARGEST, config_path
 from tests.conftest import Result, Run
+from tests.reading import on_one_line
 
 
 class Home:
@@ -237,7 +238,7 @@ def test_config_shows_the_file_what_it_sets_and_what_the_defaults_are(home: Home
 
 def test_help_names_a_default_that_is_configured(home: Home) -> None:
     home.set("cmap = 'magma'")
-    help = " ".join(home.run("show", "--help-all").out.split())
+    help = on_one_line(home.run("show", "--help-all").out)
     assert "[default: magma, configured]" in help
     assert "[default: viridis]" not in help
 

@@ -17,6 +17,7 @@ from jsonschema.exceptions import ValidationError
 from attnviz.errors import ExitStatus
 from tests.commands.atlas.atlases import made_scan
 from tests.conftest import Run
+from tests.reading import rows_in
 
 ROOT = Path(__file__).parents[2]
 REDUCED = "How much a query attends", "What a pattern is of"
@@ -121,7 +122,7 @@ def test_every_row_has_the_declared_names_types_and_columns(
 ) -> None:
     schema = schema_of(run, arguments[0])
     validator = row_validator(schema)
-    rows = [json.loads(line) for line in written(run, arguments, "jsonl", scan).splitlines()]
+    rows = rows_in(written(run, arguments, "jsonl", scan))
     assert rows
     for row in rows:
         validator.validate(row)

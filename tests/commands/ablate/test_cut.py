@@ -1,6 +1,5 @@
 """`attnviz ablate` of links, MLPs and layers."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 
 from attnviz.errors import ExitStatus
 from tests.conftest import Run
+from tests.reading import on_one_line, rows_in
 
 TEXT = "a blue bird slept . the bird was"
 ASKED = "--answer", "blue", "--versus", "red"
@@ -16,7 +16,7 @@ ASKED = "--answer", "blue", "--versus", "red"
 def rows(run: Run, *arguments: str) -> list[dict[str, Any]]:
     ended = run("ablate", TEXT, *arguments, "-f", "jsonl")
     assert ended.status == ExitStatus.OK, ended.err
-    return [json.loads(line) for line in ended.out.splitlines()]
+    return rows_in(ended.out)
 
 
 def test_a_cut_link_says_which_and_what_became_of_the_others(run: Run) -> None:
@@ -24,7 +24,7 @@ def test_a_cut_link_says_which_and_what_became_of_the_others(run: Run) -> None:
     row = rows(run, *given)[0]
     assert (row["cut_query"], row["cut_key"]) == ("bird#2", "blue")
     assert (row["replacement"], row["renormalised"]) == (None, False)
-    out = " ".join(run("ablate", TEXT, *given, "--renormalise").out.split())
+    out = on_one_line(run("ablate", TEXT, *given, "--renormalise").out)
     assert "a head's link from bird#2 to blue removed, the other weights of its row" in out
     assert "negative = the link helps" in out
 
@@ -52,7 +52,7 @@ def test_mlps_and_layers_stand_beside_the_heads(run: Run) -> None:
 
 def test_mlps_alone_have_a_grid_and_a_picture_of_their_own(run: Run, tmp_path: Path) -> None:
     out = run("ablate", TEXT, "--mlp", "all").out
-    assert "an MLP's output replaced by 0" in " ".join(out.split())
+    assert "an MLP's output replaced by 0" in on_one_line(out)
     assert "   MLP\n" in out
     assert "H0" not in out
     assert "what a layer adds replaced by 0" in run("ablate", TEXT, "--whole-layer", "1").out
@@ -71,7 +71,7 @@ def test_several_parts_at_once_are_one_run(run: Run) -> None:
     ]
     out = run("ablate", TEXT, *given).out
     assert f"({every[0]['change']:+.3f})" in out
-    assert "without L4H0, L3 MLP: logit(blue) - logit(red)" in " ".join(out.split())
+    assert "without L4H0, L3 MLP: logit(blue) - logit(red)" in on_one_line(out)
 
 
 def test_the_last_of_other_options_holds(run: Run) -> None:

@@ -33,7 +33,7 @@ from attnviz.errors import ExitStatus, UsageError
 from attnviz.records.heads import Head
 from tests.commands.atlas.atlases import HEADS, TOKENS, made_scan, sealed, write_table
 from tests.conftest import Run
-from tests.reading import head_of
+from tests.reading import head_of, on_one_line, rows_in
 
 PNG = b"\x89PNG"
 
@@ -291,7 +291,7 @@ def test_the_scatter_names_outliers_in_the_terminal_in_rows_and_in_a_picture(
     heads = [line.split()[0] for line in shown.splitlines() if line.startswith("L")]
     assert heads == ["L3H2"]
     text = run("atlas", str(scan), "--plot", "first,induction", "-f", "jsonl").out
-    rows = [json.loads(line) for line in text.splitlines()]
+    rows = rows_in(text)
     assert [head_of(row) for row in rows if row["outlier"]] == ["L3H2"]
     assert rows[0]["induction"] == 0.9
     assert len(rows) == len(HEADS)
@@ -301,7 +301,7 @@ def test_the_scatter_names_outliers_in_the_terminal_in_rows_and_in_a_picture(
     svg = picture.read_text()
     assert ">L3H2<" in svg
     assert not any(f">L{layer}H{head}<" in svg for layer, head in HEADS[:-1])
-    assert "more than 3.5 robust standard deviations" in " ".join(svg.split())
+    assert "more than 3.5 robust standard deviations" in on_one_line(svg)
     assert ">duplicate<" in whole.read_text()  # without --plot the grids stay
     assert run("atlas", str(scan), "--plot", "first,self", "-o", str(tmp_path / "c.png")).err == ""
     assert (tmp_path / "c.png").read_bytes().startswith(PNG)

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 import attnviz
 from attnviz.errors import ExitStatus
 from tests.conftest import Run
+from tests.reading import on_one_line
 
 TEXT, FRENCH = "a blue creature roamed the forest", "une créature bleue parcourait la forêt"
 READ = ("BOS", *TEXT.split())
@@ -21,34 +22,7 @@ def explained(run: Run, *more: str) -> str:
     ended = run("explain", TEXT, "-m", "translator", *more)
     assert ended.status is ExitStatus.OK, ended.err
     assert ended.err == ""
-    return " ".join(ended.out.split())
-
-
-def test_cross_attention_is_told_with_two_texts_and_the_shapes_of_both(run: Run) -> None:
-    shown = explained(run, "--kind", "cross", "--head", "L1H2", "--query", "créature")
-    for said in (
-        "L1H2 of the cross-attention computes what “créature” takes from the text that is read",
-        "translator, 6 query tokens to 7 key tokens",
-        f"written: “{FRENCH}” (a query is named by the word",
-        "written: 0:une 1:créature 2:bleue 3:parcourait 4:la 5:forêt",
-        "read: 0:BOS 1:a 2:blue 3:creature 4:roamed 5:the 6:forest",
-        "m = the encoder's output (7, 128): (n_k, d_model)",
-        "x = the decoder's residual stream (6, 128): (n_q, d_model)",
-        "The position that writes “créature” has “une” as its input",
-        "q = x̂·W_Q + b_Q (6, 128)·(128, 32) = (6, 32)",
-        "k = m·W_K + b_K (7, 128)·(128, 32) = (7, 32)",
-        "scores = q·kᵀ / √32 (6, 32)·(32, 7) = (6, 7)",
-        "There is no mask: a query attends to every token of the text that is read.",
-        "v = m·W_V + b_V (7, 128)·(128, 32) = (7, 32)",
-        "split queries (n_q, d_model) → (4, 6, 32): (h, n_q, d_k)",
-        "split keys (n_k, d_model) → (4, 7, 32): (h, n_k, d_k)",
-        "merge (4, 6, 32) → (6, 128)",
-        "equals the layer's output",
-        "residual x + cross-attention(x̂, m) (6, 128)",
-        "predicts the word that it writes, with probability: créature 1.0000",
-    ):
-        assert said in shown, said
-    assert "masked" not in shown
+    return on_one_line(ended.out)
 
 
 def test_the_weights_of_cross_attention_are_those_of_show(run: Run) -> None:
@@ -58,14 +32,6 @@ def test_the_weights_of_cross_attention_are_those_of_show(run: Run) -> None:
         row = re.search(rf" {label} (-?[\d.]+) (-?[\d.]+) ([\d.]+)", shown)
         assert row, label
         assert float(row[3]) == pytest.approx(weight, abs=2e-6)
-
-
-def test_the_head_of_the_card_and_the_first_query_that_is_told_are_explained_by_default(
-    run: Run,
-) -> None:
-    shown = explained(run, "--only", "3")
-    assert shown.startswith("How L1H2 of the cross-attention computes what “une”")
-    assert re.search(r" a -?[\d.]+ -?[\d.]+ 1\.0000", shown)
 
 
 def test_a_decoder_is_told_with_the_inputs_of_its_positions_and_its_mask(run: Run) -> None:

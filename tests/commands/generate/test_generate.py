@@ -18,20 +18,16 @@ from attnviz.models.catalog import Source, load
 from attnviz.records.heads import Head
 from tests.builtin import HEADS
 from tests.conftest import Run
-from tests.reading import head_of, rows_of
+from tests.reading import head_of, on_one_line, rows_in, rows_of
 
 PROMPT = "Tom was stabbed by Leo . Anna cleaned the floor . the murderer was"
 STOP = ("--stop", ".", "--max-new-tokens", "6")
 
 
-def rows(text: str) -> list[dict[str, object]]:
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def test_the_built_in_model_names_the_murderer_and_shares_sum_to_1(run: Run) -> None:
     ended = run("generate", PROMPT, *STOP, "--rows", "token", "-f", "jsonl")
     assert ended.status is ExitStatus.OK, ended.err
-    found = rows(ended.out)
+    found = rows_in(ended.out)
     assert found[0]["text"] == "Leo"
     assert [row["segment"] for row in found if row["row"] == 1] == ["sink", "1", "2", "3", "answer"]
     for number in {row["row"] for row in found}:
@@ -40,19 +36,12 @@ def test_the_built_in_model_names_the_murderer_and_shares_sum_to_1(run: Run) -> 
 
 
 def test_a_given_answer_has_the_rows_of_the_same_answer_written(run: Run) -> None:
-    written = rows(run("generate", PROMPT, *STOP, "-f", "jsonl").out)
+    written = rows_in(run("generate", PROMPT, *STOP, "-f", "jsonl").out)
     text = str(written[0]["text"])
-    given = rows(run("generate", PROMPT, "--target", f" {text}", "-f", "jsonl").out)
+    given = rows_in(run("generate", PROMPT, "--target", f" {text}", "-f", "jsonl").out)
     assert [row["segment"] for row in given] == [row["segment"] for row in written]
     for mine, theirs in zip(given, written, strict=True):
         assert mine["share"] == pytest.approx(theirs["share"], abs=1e-5)
-
-
-def test_the_table_names_the_heads_and_quotes_the_segments(run: Run) -> None:
-    out = run("generate", PROMPT, *STOP, columns=100).out
-    assert out.startswith("builtin, retrieval head L4H0: ")
-    assert "\nanswer " in out
-    assert "Tom was stabbed by Leo ." in out
 
 
 def test_a_narrow_table_sums_up_what_does_not_fit(run: Run) -> None:
@@ -69,24 +58,8 @@ def test_the_deletion_of_what_tells_costs_most(run: Run) -> None:
     assert float(changes[0][2]) < -1 < float(changes[1][2])
 
 
-def test_rows_have_what_deletions_change(run: Run) -> None:
-    found = rows(run("generate", PROMPT, *STOP, "--check", "-f", "jsonl").out)
-    changes = {row["segment"]: row["change"] for row in found if row["row"] == 1}
-    assert float(str(changes["1"])) < -1
-    assert changes["3"] is None  # it asks
-    assert "change" not in rows(run("generate", PROMPT, *STOP, "-f", "jsonl").out)[0]
-
-
-def test_documents_become_segments(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "letter.txt").write_text("Tom was stabbed by Leo .")
-    (tmp_path / "diary.txt").write_text("Anna cleaned the floor .")
-    docs = ("--doc", str(tmp_path / "letter.txt"), "--doc", str(tmp_path / "diary.txt"))
-    found = rows(run("generate", "the murderer was", *docs, *STOP, "-f", "jsonl").out)
-    assert [row["segment"] for row in found][:4] == ["sink", "letter", "diary", "question"]
-
-
 def test_the_translators_words_look_at_the_source(run: Run) -> None:
-    found = rows(
+    found = rows_in(
         run("generate", "-m", "translator", "a blue cat", "--rows", "word", "-f", "jsonl").out
     )
     assert {row["segment"] for row in found} == {"1", "special"}
@@ -122,7 +95,7 @@ def test_a_chats_messages_are_segments_and_so_is_its_template(
     given = ("--chat", str(tmp_path / "chat.json"), "--max-new-tokens", "3", "-f", "jsonl")
     ended = run("generate", "-m", str(gpt2_copy), *given)
     assert ended.status is ExitStatus.OK, ended.err
-    named = [row["segment"] for row in rows(ended.out) if row["row"] == 1]
+    named = [row["segment"] for row in rows_in(ended.out) if row["row"] == 1]
     assert named == ["sink", "template", "system", "user 1", "user 2", "answer"]
 
 
@@ -176,7 +149,7 @@ def test_a_document_may_be_standard_input(run: Run) -> None:
     asked = ("generate", "who was it ?", "--doc", "-", "--max-new-tokens", "2", "-f", "jsonl")
     ended = run(*asked, stdin=b"the creature was blue .")
     assert ended.status is ExitStatus.OK, ended.err
-    assert "standard input" in [row["segment"] for row in rows(ended.out)]
+    assert "standard input" in [row["segment"] for row in rows_in(ended.out)]
     for twice in (("generate", "--doc", "-"), ("generate", "who ?", "--doc", "-", "--doc", "-")):
         ended = run(*twice, stdin=b"the creature was blue .")
         assert ended.status is ExitStatus.USAGE
@@ -191,7 +164,7 @@ def test_the_changes_of_an_answers_parts_are_those_of_the_whole(run: Run, tmp_pa
 
     def changes(unit: str) -> dict[str, list[float]]:
         ended = run(*asked, "--rows", unit, "-f", "jsonl")
-        found = [row for row in rows(ended.out) if row["change"] is not None]
+        found = [row for row in rows_in(ended.out) if row["change"] is not None]
         return {n: [r["change"] for r in found if r["segment"] == n] for n in ("a", "b")}
 
     whole = attnviz.generate(
@@ -210,7 +183,7 @@ def test_the_changes_of_an_answers_parts_are_those_of_the_whole(run: Run, tmp_pa
 def test_rows_of_a_stream_are_those_of_the_whole_answer(run: Run) -> None:
     for unit in ("token", "word", "sentence"):
         options = ("generate", PROMPT, "--max-new-tokens", "12", "--rows", unit)
-        streamed = rows(run(*options, "-f", "jsonl").out)
+        streamed = rows_in(run(*options, "-f", "jsonl").out)
         assert streamed == rows_of(run(*options, "-f", "json").out)
         table = run(*options, "-f", "csv").out.splitlines()
         assert len(table) == 1 + len(streamed)
@@ -250,7 +223,7 @@ def test_a_saved_answer_holds_each_heads_rows_and_its_segments(run: Run, tmp_pat
 
 
 def test_heatmap_and_text_show_the_same_shares(run: Run) -> None:
-    found = rows(run("generate", PROMPT, *STOP, "-f", "jsonl").out)
+    found = rows_in(run("generate", PROMPT, *STOP, "-f", "jsonl").out)
     heatmap = run("generate", PROMPT, *STOP, "--view", "heatmap").out
     (line,) = re.findall(r"^Leo \.((?: +\d?\.\d\d)+)$", heatmap, re.MULTILINE)
     shown = [float(number) for number in line.split()]
@@ -260,28 +233,10 @@ def test_heatmap_and_text_show_the_same_shares(run: Run) -> None:
     assert "Anna cleaned the floor" in text
 
 
-def test_a_picture_has_the_segments(run: Run, tmp_path: Path) -> None:
-    picture = tmp_path / "answer.svg"
-    ended = run("generate", PROMPT, *STOP, "-o", str(picture), "--title", "who was it?")
-    assert ended.status is ExitStatus.OK, ended.err
-    assert "<svg" in picture.read_text()
-
-
-def test_each_line_is_a_prompt_and_a_bad_one_is_left_out(run: Run) -> None:
-    lines = f"{PROMPT}\n\na fluffy blue creature roamed . the creature was\n".encode()
-    ended = run("generate", "--lines", *STOP, "-f", "jsonl", stdin=lines)
-    assert ended.status is ExitStatus.INPUT
-    assert "line 2 is empty" in ended.err
-    assert {row["line"] for row in rows(ended.out)} == {1, 3}
-    shown = run("generate", "--lines", *STOP, stdin=lines).out
-    assert shown.startswith("line 1\n")
-    assert "\nline 3\n" in shown
-
-
 def test_python_gives_what_the_command_gives(run: Run) -> None:
     answer = attnviz.generate(PROMPT, stop=["."], max_new_tokens=6)
     assert answer.text.split() == ["Leo", "."]
-    written = rows(run("generate", PROMPT, *STOP, "-f", "jsonl").out)
+    written = rows_in(run("generate", PROMPT, *STOP, "-f", "jsonl").out)
     assert [row["share"] for row in answer.shares()] == pytest.approx([r["share"] for r in written])
     assert answer.capture.heads == (Head(4, 0),)
     assert answer.check().effects[0].change < -1
@@ -293,7 +248,7 @@ def test_python_gives_what_the_command_gives(run: Run) -> None:
 
 def test_a_row_for_each_head_has_its_shares_and_its_lookback_ratio(run: Run) -> None:
     options = ("generate", PROMPT, "--max-new-tokens", "5", "--head", "all", "--rows", "head")
-    found = rows(run(*options, "-f", "jsonl").out)
+    found = rows_in(run(*options, "-f", "jsonl").out)
     answer = attnviz.generate(PROMPT, max_new_tokens=5, heads="all")
     assert {head_of(row) for row in found} == {str(head) for head in HEADS}
     assert found == answer.shares("head")
@@ -308,14 +263,14 @@ def test_a_row_for_each_head_has_its_shares_and_its_lookback_ratio(run: Run) -> 
         (told,) = {row["lookback"] for row in found if head_of(row) == str(head)}
         assert told == pytest.approx(np.mean(ratios), abs=1e-4)
     assert "lookback" in run(*options).out
-    one = rows(run("generate", PROMPT, "--target", " Leo", "--rows", "head", "-f", "jsonl").out)
+    one = rows_in(run("generate", PROMPT, "--target", " Leo", "--rows", "head", "-f", "jsonl").out)
     assert one[0]["lookback"] is None
 
 
 @pytest.mark.parametrize("unit", ["token", "word", "sentence"])
 def test_rows_of_a_stream_wait_for_characters_of_several_tokens(run: Run, unit: str) -> None:
     options = ("generate", "你好。世界！ the murderer was", "--max-new-tokens", "9", "--rows", unit)
-    assert rows(run(*options, "-f", "jsonl").out) == rows_of(run(*options, "-f", "json").out)
+    assert rows_in(run(*options, "-f", "jsonl").out) == rows_of(run(*options, "-f", "json").out)
 
 
 def test_an_answer_that_does_not_fit_is_refused_with_both_lengths(run: Run) -> None:
@@ -327,7 +282,7 @@ def test_an_answer_that_does_not_fit_is_refused_with_both_lengths(run: Run) -> N
 
 
 def test_the_largest_weights_of_several_heads_are_scaled_to_sum_to_1(run: Run) -> None:
-    found = rows(
+    found = rows_in(
         run("generate", PROMPT, *STOP, "--head", "all", "--reduce", "max", "-f", "jsonl").out
     )
     assert sum(float(str(row["share"])) for row in found) == pytest.approx(1, abs=1e-5)
@@ -339,7 +294,7 @@ def test_a_segment_that_was_cut_away_is_not_deleted(run: Run) -> None:
     options = ("--max-new-tokens", "2", "--truncate", "left", "--check", "-f", "jsonl")
     ended = run("generate", prompt, *options)
     assert "tokens are left out to fit the model's context" in ended.err
-    found = rows(ended.out)
+    found = rows_in(ended.out)
     read = {row["segment"] for row in found if row["change"] is not None}
     assert read
     assert "1" not in read
@@ -360,7 +315,7 @@ def test_names_of_other_columns_are_no_segments(run: Run, tmp_path: Path) -> Non
     ended = run(
         "generate", "the murderer was", "--doc", str(tmp_path / "sink.txt"), *STOP, "-f", "jsonl"
     )
-    assert [row["segment"] for row in rows(ended.out)][:2] == ["sink", "sink 1"]
+    assert [row["segment"] for row in rows_in(ended.out)][:2] == ["sink", "sink 1"]
     ended = run("generate", "the murderer was", "--doc", str(tmp_path / "empty.txt"))
     assert ended.status is ExitStatus.INPUT
     assert "the document 'empty'" in ended.err
@@ -393,7 +348,7 @@ def test_a_line_without_a_segment_to_delete_is_left_out(run: Run) -> None:
     prompts = f"{PROMPT}\nthe cat\n"
     ended = run("generate", "-", "--lines", "--check", "-f", "jsonl", stdin=prompts.encode())
     assert ended.status is ExitStatus.INPUT
-    assert {row["line"] for row in rows(ended.out)} == {1}
+    assert {row["line"] for row in rows_in(ended.out)} == {1}
     assert "line 2: --check deletes segments before the last one" in ended.err
 
 
@@ -404,12 +359,6 @@ def test_a_saved_answer_of_one_head_is_shown_without_a_choice(run: Run, tmp_path
     assert "chosen" not in out
 
 
-def test_the_heatmap_of_an_answer_has_parts_and_segments(run: Run) -> None:
-    out = run("generate", PROMPT, *STOP, "--view", "heatmap", columns=200).out
-    assert out.startswith("what the answer attended to (retrieval head L4H0)")
-    assert "rows are parts of the answer, columns are segments" in out
-
-
 def test_the_whole_answer_is_told(run: Run) -> None:
     out = run("generate", PROMPT, "--target", "Leo who was never seen in the garden again .").out
     assert "“Leo who was never seen in the garden again .”" in out
@@ -418,7 +367,7 @@ def test_the_whole_answer_is_told(run: Run) -> None:
 
 
 def test_what_is_not_deleted_is_named_and_nothing_false_is_said_of_the_others(run: Run) -> None:
-    out = " ".join(run("generate", PROMPT, "--segment", "x=/stabbed/", "--check").out.split())
+    out = on_one_line(run("generate", PROMPT, "--segment", "x=/stabbed/", "--check").out)
     assert "was not deleted, as it asks for the answer" in out
     assert "has the most attention" not in out
 
@@ -434,10 +383,11 @@ def test_a_segment_quotes_what_is_counted_for_it(run: Run) -> None:
 
 def test_what_is_cut_away_makes_room_for_the_answer(run: Run) -> None:
     long = "the cat sat on the mat . " * 80
-    found = rows(run("generate", long, "--truncate", "left", "--stop", "zebra", "-f", "jsonl").out)
+    options = ("generate", long, "--truncate", "left", "--stop", "zebra")
+    found = rows_in(run(*options, "-f", "jsonl").out)
     assert "80" in {row["segment"] for row in found}
     assert "1" not in {row["segment"] for row in found}  # it was not read
-    out = run("generate", long, "--truncate", "left", "--stop", "zebra").out
+    out = run(*options).out
     assert "192 prompt tokens, 64 new" in out
 
 
@@ -462,8 +412,8 @@ def test_a_documents_last_line_end_belongs_to_no_part() -> None:
 def test_a_check_says_that_the_sink_went_with_the_first_segment(run: Run) -> None:
     text = "it ran . the creature was red . the dog was"
     said = "the first token was deleted, the sink, as there is no BOS"
-    assert said in " ".join(run("generate", text, "--check", "--no-bos").out.split())
-    assert said not in " ".join(run("generate", text, "--check", "--bos").out.split())
+    assert said in on_one_line(run("generate", text, "--check", "--no-bos").out)
+    assert said not in on_one_line(run("generate", text, "--check", "--bos").out)
 
 
 def test_a_long_prompt_is_quoted_up_to_a_word() -> None:

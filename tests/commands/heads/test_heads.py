@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from attnviz.draw.picture import canvas
-from attnviz.errors import ExitStatus
 from attnviz.inputs.captures import load_capture
 from attnviz.records.metrics import entropy
 from tests.builtin import HEADS
@@ -66,15 +65,6 @@ def test_a_saved_capture_scores_as_its_text_does(run: Run, tmp_path: Path) -> No
     np.testing.assert_allclose(found, expected, atol=1e-5)  # type: ignore[arg-type]
 
 
-def test_a_table_of_80_columns(run: Run) -> None:
-    shown = run("heads", TEXT, "--width", "80")
-    lines = shown.out.splitlines()
-    assert lines[0] == "builtin, 9 tokens with BOS"
-    assert lines[2].split() == "head role entropy norm dist prev first self".split()
-    assert all(len(line) <= 80 for line in lines)
-    assert "no token is repeated here in a way that shows dup and ind" in shown.out
-
-
 def test_a_text_of_few_tokens_names_no_role_and_says_so(run: Run) -> None:
     shown = run("heads", TEXT, "--width", "200").out
     few = "previous token (8 of 11), self (9 of 18), sink (9 of 26), broad (8 of 11)"
@@ -104,17 +94,6 @@ def test_heads_are_sorted_filtered_and_cut(run: Run) -> None:
     assert rows(run(*arguments, "--sort", "induction").out)["L0H0"]["induction"] is None
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_a_picture_of_every_score(run: Run, tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"heads.{suffix}"
-    assert run("heads", TEXT, "-o", str(path), "--dpi", "60").status is ExitStatus.OK
-    assert path.stat().st_size > 2000
-    if suffix == "svg":
-        drawn = path.read_text()
-        for name in ("entropy (nats)", ">previous<", "H3"):
-            assert name in drawn
-
-
 def test_a_letter_that_no_font_has_is_told_beside_the_picture(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,14 +103,6 @@ def test_a_letter_that_no_font_has_is_told_beside_the_picture(
     said = run("heads", "a 楚 creature", "-o", str(tmp_path / "a.svg"))
     assert "no installed font has U+695A" in said.err
     assert "a U+695A creature" in (tmp_path / "a.svg").read_text()
-
-
-def test_cross_attention_has_entropy_and_a_first_key(run: Run) -> None:
-    found = rows(run("heads", "a blue creature", "-m", "translator", "-f", "jsonl").out)
-    for row in found.values():
-        assert row["entropy"] is not None
-        assert row["distance"] is None
-        assert row["induction"] is None
 
 
 def test_transforms_come_before_the_scores(run: Run) -> None:

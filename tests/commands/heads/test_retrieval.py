@@ -27,6 +27,7 @@ from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import save_checkpoint
 from attnviz.records.heads import Head
 from tests.conftest import Run, bytes_tokenizer
+from tests.reading import on_one_line
 
 if TYPE_CHECKING:
     pass
@@ -129,7 +130,7 @@ def test_the_command_lists_the_heads_and_generate_takes_them(
     assert json.loads(rows[0]) == {"model": name, "layer": 1, "head": 0, "retrieval": 1.0}
     assert "retrieval heads (0.1 or more): L1H0" in run("heads", "--retrieval", "-m", name).out
     out = run("generate", "abcdab", "-m", name, "--max-new-tokens", "2").out
-    assert "retrieval head L1H0" in " ".join(out.split())
+    assert "retrieval head L1H0" in on_one_line(out)
 
 
 class Panic(BaseException):

@@ -10,6 +10,7 @@ import pytest
 
 import attnviz
 from tests.conftest import Run
+from tests.reading import on_one_line, rows_in
 
 BLUE, RED = (f"a {color} bird slept . the bird was" for color in ("blue", "red"))
 ASKED = {"answer": "red", "versus": "blue"}
@@ -19,7 +20,7 @@ def test_patch_gives_the_rows_of_the_command(run: Run) -> None:
     found = attnviz.patch(BLUE, RED, part="mlp", query=["blue", -1], **ASKED)
     flags = "--part", "mlp", "--query", "blue", "--query", "-1", "--answer", "red"
     out = run("patch", BLUE, "--from", RED, *flags, "--versus", "blue", "-f", "jsonl").out
-    assert found.rows == [json.loads(line) for line in out.splitlines()]
+    assert found.rows == rows_in(out)
     assert len(found.rows) == 10
 
 
@@ -27,12 +28,12 @@ def test_ablate_gives_the_rows_of_the_command(run: Run) -> None:
     found = attnviz.ablate(BLUE, mlps=[0, 1], whole_layers=2, answer="blue", versus="red")
     flags = "--mlp", "0,1", "--whole-layer", "2", "--answer", "blue", "--versus", "red"
     out = run("ablate", BLUE, *flags, "-f", "jsonl").out
-    assert found.rows == [json.loads(line) for line in out.splitlines()]
+    assert found.rows == rows_in(out)
     assert {row["kind"] for row in found.rows} == {"mlp", "layer"}
     cut = attnviz.ablate(BLUE, cut="bird#2:blue", renormalise=True, **ASKED)
     flags = "--cut", "bird#2:blue", "--renormalise", "--answer", "red", "--versus", "blue"
     out = run("ablate", BLUE, *flags, "-f", "jsonl").out
-    assert cut.rows == [json.loads(line) for line in out.splitlines()]
+    assert cut.rows == rows_in(out)
 
 
 def test_predict_tells_an_answer_from_another_token(run: Run) -> None:
@@ -137,13 +138,13 @@ def test_both_tokens_own_changes_stand_beside_a_share() -> None:
 
 
 def test_a_name_of_several_tokens_cuts_several_links_and_says_how_many() -> None:
-    shown = " ".join(str(attnviz.ablate(BLUE, cut="was:bird", heads="L4H1", **ASKED)).split())
+    shown = on_one_line(str(attnviz.ablate(BLUE, cut="was:bird", heads="L4H1", **ASKED)))
     assert "a head's 2 links from was to bird removed" in shown
-    one = " ".join(str(attnviz.ablate(BLUE, cut="was:bird#1", heads="L4H1", **ASKED)).split())
+    one = on_one_line(str(attnviz.ablate(BLUE, cut="was:bird#1", heads="L4H1", **ASKED)))
     assert "a head's link from was to bird#1 removed" in one
 
 
 def test_a_word_without_end_is_named_by_its_beginning() -> None:
     shown = str(attnviz.ablate(BLUE, answer="x" * 10_000, heads="L0H0"))
-    assert "the first token of xxxx" in " ".join(shown.split())
+    assert "the first token of xxxx" in on_one_line(shown)
     assert shown.count("x") < 200

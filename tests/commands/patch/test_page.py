@@ -11,6 +11,7 @@ from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
 from attnviz.records.predict import Candidate, Outcome, Question, Site, SiteKind
 from tests.factories import make_capture
+from tests.reading import on_one_line
 
 HOSTILE = '<script>alert("x")</script>'
 
@@ -102,7 +103,7 @@ def test_a_picture_names_both_tokens_and_cuts_a_long_name() -> None:
     names = [label.get_text() for label in axes.get_xticklabels()]
     assert names == ["a", "blue ← red", "x" * 23 + "…"]
     written = " ".join(text.get_text() for each in figure.axes for text in each.texts)
-    assert "source: “ared" in " ".join(written.split())
+    assert "source: “ared" in on_one_line(written)
 
 
 def test_many_positions_keep_rows_that_can_be_seen() -> None:

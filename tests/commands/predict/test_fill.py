@@ -1,6 +1,5 @@
 """`attnviz predict` with models that fill masks."""
 
-import json
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -24,6 +23,7 @@ from transformers import (
 import attnviz
 from attnviz.errors import ExitStatus
 from tests.conftest import Run
+from tests.reading import rows_in
 
 WORDS = "the cat sat on a mat and dog ran .".split()
 SIZES = {
@@ -73,10 +73,6 @@ def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder_of(folder, model, ("<s>", "</s>", "<mask>"))
 
 
-def rows(out: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in out.splitlines()]
-
-
 def theirs(model: Any, folder: Path, ids: list[int]) -> np.ndarray:
     """The probabilities that transformers computes, (n, V)."""
     loaded = model.from_pretrained(folder).eval()
@@ -87,7 +83,7 @@ def theirs(model: Any, folder: Path, ids: list[int]) -> np.ndarray:
 
 def test_each_mask_is_filled_as_transformers_fills_it(run: Run, bert: Path) -> None:
     text = "the [MASK] sat on a [MASK] ."
-    found = rows(run("predict", text, "-m", str(bert), "--top", "5", "-f", "jsonl").out)
+    found = rows_in(run("predict", text, "-m", str(bert), "--top", "5", "-f", "jsonl").out)
     ids = [1, 5, 3, 7, 8, 9, 3, 14, 2]
     expected = theirs(BertForMaskedLM, bert, ids)
     assert [row["position"] for row in found] == [2] * 5 + [6] * 5
@@ -123,7 +119,7 @@ def test_either_spelling_of_a_mask_is_read(run: Run, roberta: Path) -> None:
     ]
     assert out[0] == out[1]
     expected = theirs(RobertaForMaskedLM, roberta, [1, 5, 3, 7, 2])
-    assert rows(out[0])[0]["probability"] == pytest.approx(expected[2].max())
+    assert rows_in(out[0])[0]["probability"] == pytest.approx(expected[2].max())
 
 
 def test_the_mean_over_lines_is_of_all_masks_of_each_text(run: Run, bert: Path) -> None:
@@ -131,7 +127,7 @@ def test_the_mean_over_lines_is_of_all_masks_of_each_text(run: Run, bert: Path) 
     ended = run("predict", "--lines", "-m", str(bert), "--top", "1", "-f", "jsonl", stdin=given)
     assert ended.status is ExitStatus.INPUT
     assert "line 2" in ended.err
-    *lines, mean = rows(ended.out)
+    *lines, mean = rows_in(ended.out)
     assert [row["line"] for row in lines] == [1, 3, 3]
     first, *other = (row["probability"] for row in lines)
     assert mean["probability"] == pytest.approx(fmean([first, fmean(other)]))

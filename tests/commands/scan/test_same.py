@@ -15,6 +15,7 @@ import pytest
 
 from attnviz.errors import ExitStatus
 from tests.conftest import Run
+from tests.reading import rows_in
 
 TEXTS = (
     "a fluffy blue creature roamed the verdant forest",
@@ -202,7 +203,7 @@ def test_parts_are_merged_to_the_same_result(
         assert "attnviz scan --merge" in ended.err
     assert run("atlas", out).status is ExitStatus.INPUT
     assert run("scan", "--merge", out).status is ExitStatus.OK
-    rows = [json.loads(line) for line in run("atlas", out, "-f", "jsonl").out.splitlines()]
+    rows = rows_in(run("atlas", out, "-f", "jsonl").out)
     alone = str(tmp_path / "alone")
     assert run("scan", str(texts), "--split", "line", "-o", alone).status is ExitStatus.OK
     assert contents(tmp_path / "out") == contents(tmp_path / "alone")

@@ -21,6 +21,7 @@ from tests.browsing import Open, until
 from tests.builtin import HEADS, NAMED
 from tests.conftest import Run
 from tests.factories import make_capture, make_tokens
+from tests.reading import rows_in
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -182,7 +183,7 @@ def test_the_page_says_what_the_terminal_says(opened: Open, run: Run, tmp_path: 
     out = tmp_path / "p.html"
     run("show", TEXT, "-o", str(out))
     rows = run("show", TEXT, "--head", "L2H3", "--query", "creature", "-f", "jsonl").out
-    strongest = [json.loads(row) for row in rows.splitlines()][:3]  # so many the page names
+    strongest = rows_in(rows)[:3]  # so many the page names
     expected = {row["key_token"]: f"{row['weight']:.2f}" for row in strongest}
     assert len(expected) == 3
     shown = opened(out.read_text(encoding="utf-8"), "#h=L2H3&pin=q4")

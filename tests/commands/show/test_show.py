@@ -14,6 +14,7 @@ from attnviz.commands.show import run as show_run
 from attnviz.errors import ExitStatus
 from attnviz.kit.prepare import Prepared
 from tests.conftest import Run
+from tests.reading import on_one_line, rows_in
 
 TEXT = "two words"
 
@@ -36,9 +37,7 @@ def test_the_first_line_says_which_head_and_why_and_the_model(run: Run, model: s
 
 
 def test_a_jsonl_row_is_a_link_with_the_documented_fields(run: Run, model: str) -> None:
-    rows = [
-        json.loads(row) for row in run("show", TEXT, "-H", "1.2", "-f", "jsonl").out.splitlines()
-    ]
+    rows = rows_in(run("show", TEXT, "-H", "1.2", "-f", "jsonl").out)
     assert list(rows[0]) == [
         "line",
         "layer",
@@ -60,9 +59,7 @@ def test_a_jsonl_row_is_a_link_with_the_documented_fields(run: Run, model: str) 
 
 
 def test_rows_of_every_format_agree(run: Run, model: str) -> None:
-    links = [
-        json.loads(row) for row in run("show", TEXT, "-l", "1", "-f", "jsonl").out.splitlines()
-    ]
+    links = rows_in(run("show", TEXT, "-l", "1", "-f", "jsonl").out)
     for form, separator in (("csv", ","), ("tsv", "\t")):
         text = run("show", TEXT, "-l", "1", "-f", form).out
         rows = list(csv.DictReader(io.StringIO(text), delimiter=separator))
@@ -140,7 +137,7 @@ def test_each_line_is_answered_with_its_number_and_the_head_of_the_first(
     run: Run, model: str
 ) -> None:
     shown = run("show", "--lines", "-", "-f", "jsonl", stdin=b"a first line\nand a second\n")
-    rows = [json.loads(row) for row in shown.out.splitlines()]
+    rows = rows_in(shown.out)
     assert {row["line"] for row in rows} == {1, 2}
     assert len({(row["layer"], row["head"]) for row in rows}) == 1
     second = run("show", "--lines", "-", "--width", "400", stdin=b"a first line\nand a second\n")
@@ -275,10 +272,10 @@ def test_a_view_in_a_file_is_plain_text(run: Run, model: str, tmp_path: Path) ->
 
 def test_what_a_cut_text_left_out_is_said_where_it_is_shown(run: Run, model: str) -> None:
     shown = run("show", "x" * 80, "--truncate", "left", "--width", "200")
-    assert "the first 19 left out" in " ".join(shown.out.split())
+    assert "the first 19 left out" in on_one_line(shown.out)
     assert shown.err == "note: the first 19 tokens are left out to fit the model's context\n"
     shown_right = run("show", "x" * 80, "--truncate", "right")
-    assert "the last 19 left out" in " ".join(shown_right.out.split())
+    assert "the last 19 left out" in on_one_line(shown_right.out)
 
 
 def test_tokens_of_a_long_text_are_all_shown_with_a_note(run: Run, model: str) -> None:

@@ -15,18 +15,15 @@ from attnviz.records.heads import Head
 from tests.builtin import LAYERS, NAMED
 from tests.conftest import Run
 from tests.factories import make_capture, random_patterns
+from tests.reading import on_one_line, rows_in
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
 
 
-def links(out: str) -> list[dict[str, object]]:
-    return [json.loads(line) for line in out.splitlines()]
-
-
 def sums(out: str) -> dict[object, float]:
     found: dict[object, float] = defaultdict(float)
-    for link in links(out):
-        found[link["query_token"]] += link["weight"]  # type: ignore[operator]
+    for link in rows_in(out):
+        found[link["query_token"]] += link["weight"]
     return found
 
 
@@ -42,7 +39,7 @@ def test_without_the_sink_the_rest_sums_to_1_and_its_share_is_said(
     saved = str(tmp_path / "saved.npz")
     write_bytes(Path(saved), npz_chunks(capture))
     rows = run("show", saved, "--drop-sink", "-f", "jsonl").out
-    assert "BOS" not in {link["key_token"] for link in links(rows)}
+    assert "BOS" not in {link["key_token"] for link in rows_in(rows)}
     # who looks at nothing else, as BOS itself does, has no row
     assert set(sums(rows)) == {*tokens} - {tokens[2], tokens[3]}
     assert all(total == pytest.approx(1, abs=1e-5) for total in sums(rows).values())
@@ -52,7 +49,7 @@ def test_without_the_sink_the_rest_sums_to_1_and_its_share_is_said(
     share = weights[1:, 0].mean()
     assert dropped["share"] == pytest.approx(share, abs=1e-5)
     assert dropped["empty"] == tokens[2:4]
-    shown = " ".join(run("show", saved, "--drop-sink").out.split())
+    shown = on_one_line(run("show", saved, "--drop-sink").out)
     assert f"{share:.0%} of the weight was on BOS, which is left out" in shown
     assert "attended to nothing else" in shown
 
@@ -60,27 +57,27 @@ def test_without_the_sink_the_rest_sums_to_1_and_its_share_is_said(
 def test_other_keys_are_dropped_by_name(run: Run) -> None:
     arguments = ("show", TEXT, "--head", "L1H0", "--drop-sink", "--drop-key", "fluffy")
     rows = run(*arguments, "-f", "jsonl").out
-    assert not {"BOS", "fluffy"} & {link["key_token"] for link in links(rows)}
+    assert not {"BOS", "fluffy"} & {link["key_token"] for link in rows_in(rows)}
     assert "on BOS and fluffy" in run(*arguments, "--width", "200").out
 
 
 def test_the_rollout_has_one_map_the_last_layers_or_those_asked_for(run: Run) -> None:
-    rows = links(run("show", TEXT, "--rollout", "-f", "jsonl").out)
+    rows = rows_in(run("show", TEXT, "--rollout", "-f", "jsonl").out)
     assert {(link["layer"], link["head"]) for link in rows} == {(LAYERS - 1, "rollout")}
-    alone = links(run("show", TEXT, "--rollout", "--query", "forest", "-f", "jsonl").out)
+    alone = rows_in(run("show", TEXT, "--rollout", "--query", "forest", "-f", "jsonl").out)
     assert alone == [link for link in rows if link["query_token"] == "forest"]
-    both = links(run("show", TEXT, "--rollout", "--layer", "0,2", "-f", "jsonl").out)
+    both = rows_in(run("show", TEXT, "--rollout", "--layer", "0,2", "-f", "jsonl").out)
     assert {link["layer"] for link in both} == {0, 2}
     shown = run("show", TEXT, "--rollout").out.replace("\n", " ")
     assert "it drifts to the first" in shown
 
 
 def test_links_to_itself_and_to_the_token_before_are_left_out(run: Run) -> None:
-    rows = links(
+    rows = rows_in(
         run("show", TEXT, "--head", "all", "--no-self", "--no-previous", "-f", "jsonl").out
     )
     assert rows
-    assert all(link["query"] - link["key"] > 1 for link in rows)  # type: ignore[operator]
+    assert all(link["query"] - link["key"] > 1 for link in rows)
     shown = run("show", TEXT, "--head", "L1H0", "--no-self", "--no-previous").out
     assert "2 rows have no link but to itself or to the token before it" in shown
     told = json.loads(run("show", TEXT, "--head", "L1H0", "--no-self", "-f", "json").out)
@@ -89,7 +86,7 @@ def test_links_to_itself_and_to_the_token_before_are_left_out(run: Run) -> None:
 
 
 def test_tokens_are_named_by_a_regular_expression(run: Run) -> None:
-    rows = links(run("show", TEXT, "--query", "/^[cf]/", "--head", "L1H0", "-f", "jsonl").out)
+    rows = rows_in(run("show", TEXT, "--query", "/^[cf]/", "--head", "L1H0", "-f", "jsonl").out)
     assert {link["query_token"] for link in rows} == {"fluffy", "creature", "forest"}
 
 
@@ -109,7 +106,7 @@ def test_the_strongest_links_of_all_heads_as_lines(run: Run) -> None:
     found = [(m[1], m[2], key.rsplit(" ", 1)) for m in lines if m for key in m[3].split(", ")]
     rows = {
         (f"L{link['layer']}H{link['head']}", link["query_token"], link["key_token"]): link["weight"]
-        for link in links(run(*arguments, "-f", "jsonl").out)
+        for link in rows_in(run(*arguments, "-f", "jsonl").out)
     }
     for head, query, (key, weight) in found:
         assert float(weight) == pytest.approx(rows[head, query, key], abs=0.0051)
@@ -118,7 +115,7 @@ def test_the_strongest_links_of_all_heads_as_lines(run: Run) -> None:
     assert firsts == sorted(firsts, reverse=True)
     by_query = defaultdict(float)
     for (head, query, _), weight in rows.items():
-        by_query[head, query] = max(by_query[head, query], weight)  # type: ignore[type-var]
+        by_query[head, query] = max(by_query[head, query], weight)
     assert firsts[-1] == pytest.approx(sorted(by_query.values())[-20], abs=0.0051)
     assert "more lines: --min 0.5" in shown
 
@@ -139,14 +136,14 @@ def test_no_line_is_wider_than_the_terminal(run: Run, width: int) -> None:
 
 def test_scores_are_a_heatmap_and_rows_of_their_own_name(run: Run, tmp_path: Path) -> None:
     arguments = ("show", TEXT, "--head", NAMED["adjectives"], "--scores")
-    found = links(run(*arguments, "-f", "jsonl", "--query", "creature").out)
-    weights = links(run(*arguments[:-1], "-f", "jsonl", "--query", "creature").out)
+    found = rows_in(run(*arguments, "-f", "jsonl", "--query", "creature").out)
+    weights = rows_in(run(*arguments[:-1], "-f", "jsonl", "--query", "creature").out)
     assert [link["key"] for link in found] == [link["key"] for link in weights]
     assert len(found) == 5
-    every = links(run(*arguments, "-f", "jsonl").out)
-    lowest = min(link["score"] for link in every)  # type: ignore[type-var]
+    every = rows_in(run(*arguments, "-f", "jsonl").out)
+    lowest = min(link["score"] for link in every)
     shown = run(*arguments, "--width", "80").out
-    assert "scores before mask and softmax" in " ".join(shown.split())
+    assert "scores before mask and softmax" in on_one_line(shown)
     assert f"{lowest:.1f}" in shown
     saved = str(tmp_path / "s.npz")
     assert run(*arguments, "-o", saved).status is ExitStatus.OK
@@ -160,17 +157,17 @@ def test_norm_based_attention_is_the_weight_times_what_its_key_adds(
     run: Run, tmp_path: Path
 ) -> None:
     arguments = ("show", TEXT, "--head", "L2H3", "--query", "creature")
-    raw = links(run(*arguments, "-f", "jsonl").out)
-    found = links(run(*arguments, "--weighted", "-f", "jsonl").out)
-    ratio = {a["key"]: b["weight"] / a["weight"] for a, b in zip(raw, found, strict=True)}  # type: ignore[operator]
+    raw = rows_in(run(*arguments, "-f", "jsonl").out)
+    found = rows_in(run(*arguments, "--weighted", "-f", "jsonl").out)
+    ratio = {a["key"]: b["weight"] / a["weight"] for a, b in zip(raw, found, strict=True)}
     assert len({round(value, 3) for value in ratio.values()}) > 1  # a norm for each key
     assert "norm-based" in run(*arguments, "--weighted", "--width", "200").out
     saved = str(tmp_path / "w.npz")
     run("show", TEXT, "--weighted", "-o", saved)
-    again = links(run("show", saved, *arguments[2:], "--weighted", "-f", "jsonl").out)
+    again = rows_in(run("show", saved, *arguments[2:], "--weighted", "-f", "jsonl").out)
     for a, b in zip(found, again, strict=True):
         assert a["weight"] == pytest.approx(b["weight"], abs=1e-6)
-    assert links(run("show", saved, *arguments[2:], "-f", "jsonl").out) == raw
+    assert rows_in(run("show", saved, *arguments[2:], "-f", "jsonl").out) == raw
     scored = run("heads", TEXT, "--weighted", "--drop-sink", "-f", "jsonl")
     assert scored.err == ""
 
@@ -212,7 +209,7 @@ MERGED = "tokens that are parts of one character are merged; --no-chars shows th
 @pytest.mark.parametrize("view", ["table", "heatmap", "text", "grid", "links"])
 def test_the_terminal_merges_the_parts_of_characters_and_says_so(run: Run, view: str) -> None:
     merged = run("show", CHINESE, "--view", view)
-    assert "parts of characters merged" in " ".join(merged.out.split())
+    assert "parts of characters merged" in on_one_line(merged.out)
     assert MERGED in merged.err
     assert "1/3" not in merged.out
     asked = run("show", CHINESE, "--view", view, "--chars")
@@ -239,22 +236,22 @@ def test_a_picture_merges_the_parts_of_characters_and_says_so(run: Run, tmp_path
 def test_parts_of_characters_stay_apart_where_that_is_asked_for(run: Run, more: list[str]) -> None:
     shown = run("show", CHINESE, "--head", "L3H1", *more)
     assert shown.status is ExitStatus.OK
-    assert "14 tokens with BOS" in " ".join(shown.out.split())
+    assert "14 tokens with BOS" in on_one_line(shown.out)
     assert MERGED not in shown.err
 
 
 def test_rows_and_captures_hold_every_token_unless_they_are_asked_to_merge(
     run: Run, tmp_path: Path
 ) -> None:
-    rows = links(run("show", CHINESE, "-f", "jsonl").out)
+    rows = rows_in(run("show", CHINESE, "-f", "jsonl").out)
     assert "楚 1/3" in {link["query_token"] for link in rows}
     saved = str(tmp_path / "a.npz")
     said = run("show", CHINESE, "-o", saved)
     assert MERGED not in said.err
-    assert "14 tokens" in " ".join(run("show", saved, "--no-chars").out.split())
+    assert "14 tokens" in on_one_line(run("show", saved, "--no-chars").out)
     again = run("show", saved)
     assert MERGED in again.err
-    assert "parts of characters merged" in " ".join(again.out.split())
+    assert "parts of characters merged" in on_one_line(again.out)
     run("show", CHINESE, "--chars", "-o", saved)
     assert MERGED not in run("show", saved).err  # it was asked for
 
@@ -265,7 +262,7 @@ def test_patterns_too_large_to_be_kept_are_shown_by_their_tokens(
     monkeypatch.setattr(Budget, "holds_whole", lambda self, heads: False)
     shown = run("show", CHINESE, "--head", "L3H1")
     assert shown.status is ExitStatus.OK
-    assert "14 tokens with BOS" in " ".join(shown.out.split())
+    assert "14 tokens with BOS" in on_one_line(shown.out)
     assert MERGED not in shown.err
 
 

@@ -12,15 +12,14 @@ from attnviz.commands.why.shown import render, render_write
 from attnviz.console import Display, plain_text
 from attnviz.errors import ExitStatus
 from tests.conftest import Run
+from tests.reading import on_one_line, rows_in
 
 TEXT = "a fluffy blue creature roamed . the creature was"
 ASKED = (TEXT, "--head", "L4H0", "--query", "was", "--key", "fluffy")
 
 
 def test_the_first_lines_state_the_contrast_and_that_it_is_what_the_weights_say(run: Run) -> None:
-    first, second = " ".join(run("why", *ASKED).out.split("what the query")[0].split()).split(
-        " score "
-    )
+    first, second = on_one_line(run("why", *ASKED).out.split("what the query")[0]).split(" score ")
     weight = attnviz.capture(TEXT, heads="L4H0").pattern(4, 0)[9]
     assert first.startswith(f"L4H0: why “was” attends to “fluffy” ({weight[2]:.2f}) more than")
     said = np.log(weight[2]) - (weight[weight > 0] * np.log(weight[weight > 0])).sum()
@@ -46,14 +45,6 @@ def test_versus_contrasts_two_keys(run: Run) -> None:
     assert "the parts at fluffy and blue" in out
 
 
-@pytest.mark.parametrize(
-    ("group", "name"), [("head", "L2H0 "), ("layer", "layer 3 "), ("source", "from was ")]
-)
-def test_parts_are_summed_up(run: Run, group: str, name: str) -> None:
-    out = run("why", *ASKED, "--group", group, "--top", "20").out
-    assert name in out
-
-
 def test_a_tree_has_the_options_that_ask_about_each_heads_own_score(run: Run) -> None:
     out = run("why", *ASKED, "--depth", "2").out
     line = next(line for line in out.splitlines() if "why --head" in line)
@@ -69,11 +60,11 @@ def test_the_check_computes_what_the_sum_predicts(run: Run) -> None:
     for each in found["without"]:
         assert each["fixed"] == pytest.approx(each["predicted"], abs=1e-4)
         assert each["part"]["kind"] != "biases"
-    shown = " ".join(run("why", *ASKED, "--check", columns=200).out.split())
+    shown = on_one_line(run("why", *ASKED, "--check", columns=200).out)
     assert "with norms recomputed" in shown
     kept = "taken away from what this head reads on that side alone: the other side, and what"
     assert f"{kept} earlier parts made of it, stay as they were" in shown
-    assert kept not in " ".join(run("why", *ASKED, columns=200).out.split())
+    assert kept not in on_one_line(run("why", *ASKED, columns=200).out)
 
 
 def test_the_default_is_the_row_that_show_tells_of(run: Run) -> None:
@@ -85,7 +76,7 @@ def test_the_default_is_the_row_that_show_tells_of(run: Run) -> None:
 
 def test_rows_are_the_terms_of_the_table(run: Run) -> None:
     out = run("why", *ASKED, "--top", "3", "--group", "head", "-f", "jsonl").out
-    rows = [json.loads(line) for line in out.splitlines()]
+    rows = rows_in(out)
     assert len(rows) == 16  # three parts and all others on each side
     assert {row["query_part"] for row in rows} >= {"all others"}
     found = json.loads(run("why", *ASKED, "-f", "json").out)
@@ -102,7 +93,7 @@ def test_what_a_head_writes_is_told_by_source_and_by_reader(run: Run) -> None:
     assert sum(found["weights"]) == pytest.approx(1, abs=1e-5)
     for moved in found["logits"]:
         assert sum(moved["by_source"]) == pytest.approx(moved["effect"], abs=1e-4)
-    rows = [json.loads(line) for line in run("why", *asked, "-f", "jsonl").out.splitlines()]
+    rows = rows_in(run("why", *asked, "-f", "jsonl").out)
     assert {row["through"] for row in rows} == {"query", "key", "value"}
     assert {row["reader_layer"] for row in rows} == {3, 4}
 
