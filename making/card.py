@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import tokenizers
 import torch
 
-from attnviz.commands.train.loop import SCHEMA, figure_entries
 from attnviz.commands.train.plan import TrainingProgress
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, ModelCard
+from attnviz.records.restore import MODEL_CARD
 from making.recipe import BuiltinRecipe
 
 if TYPE_CHECKING:
@@ -43,21 +43,17 @@ def write_card(
     retrieval: Iterable[Head] = (),
 ) -> None:
     """Write `card.json`, with the numbers that the evaluation measured."""
-    card = {
-        "schema": SCHEMA,
-        "name": "builtin",
-        "description": DESCRIPTION,
-        "bos": True,
-        "heads": [
-            {"behaviour": named.behaviour, "head": str(named.head), "title": named.title}
-            for named in report.heads
-        ],
-        "figures": figure_entries(report.figures),
-        "training": _training(training),
-        "loss_limit": loss_limit,
-        "retrieval": [str(head) for head in retrieval],
-        "stop": ["."],
-    }
+    about = ModelCard(
+        name="builtin",
+        description=DESCRIPTION,
+        bos=True,
+        heads=tuple(report.heads),
+        figures=tuple(report.figures),
+        loss_limit=loss_limit,
+        retrieval=tuple(retrieval),
+        stop=(".",),
+    )
+    card = {**MODEL_CARD.row(about), "training": _training(training)}
     text = json.dumps(card, indent=2, ensure_ascii=False)
     (folder / "card.json").write_text(text + "\n", encoding="utf-8")
 

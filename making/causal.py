@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from attnviz.models.folder.hub import read_card
+from attnviz.models.folder.config import read_card
 from attnviz.models.placement import BUILTIN
 from attnviz.models.scratch.runs import intervene_native
 from attnviz.records.heads import Head, every_head

@@ -17,14 +17,15 @@ import typer
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from attnviz.commands.train.loop import STEPS, adamw_of, figure_entries
+from attnviz.commands.train.loop import STEPS, adamw_of
 from attnviz.commands.train.plan import Recipe
 from attnviz.kit.session import process_session
 from attnviz.models.attention import Hook, attached
 from attnviz.models.folder.config import Seq2SeqConfig
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.scratch.translator import save_translator
-from attnviz.records.heads import Figure, Head
+from attnviz.records.heads import Figure, Head, ModelCard, NamedHead
+from attnviz.records.restore import MODEL_CARD
 from making.card import versions
 from making.tokenizer import WordEncoder, word_tokenizer
 from making.translation.data import IGNORED, PairBatch, batches
@@ -175,13 +176,10 @@ def measure(model: Seq2Seq, encoder: WordEncoder, count: int) -> tuple[Head, lis
 def _card(
     recipe: TranslatorRecipe, head: Head, figures: list[Figure], run: dict[str, float]
 ) -> dict[str, Any]:
+    heads = (NamedHead("alignment", head, TITLE),)
+    about = ModelCard("translator", DESCRIPTION, bos=True, heads=heads, figures=tuple(figures))
     return {
-        "schema": 1,
-        "name": "translator",
-        "description": DESCRIPTION,
-        "bos": True,
-        "heads": [{"behaviour": "alignment", "head": str(head), "title": TITLE}],
-        "figures": figure_entries(figures),
+        **MODEL_CARD.row(about),
         "training": {
             **asdict(recipe),
             "pairs_per_step": PAIRS_PER_STEP,

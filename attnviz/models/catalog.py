@@ -11,9 +11,9 @@ from attnviz.models.folder.config import (
     check_kind,
     folder_sizes,
     gpt2_config,
+    read_card,
 )
 from attnviz.models.folder.files import builtin_folder, bundled_folder, is_folder, read_config
-from attnviz.models.folder.hub import read_card
 from attnviz.models.placement import (
     ANYWHERE,
     BUILTIN,

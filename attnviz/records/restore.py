@@ -1,6 +1,6 @@
-"""The facts of a saved capture: declared once, written as JSON, and read with every field checked.
+"""Saved captures and models' cards: declared once, written as JSON, read with every field checked.
 
-Its arrays stand beside them; `attnviz/inputs/captures.py` has the file.
+The arrays of a capture stand beside it; `attnviz/inputs/captures.py` has the file.
 """
 
 import re
@@ -19,7 +19,7 @@ from attnviz.records.capture import (
     ModelIdentity,
     TextLoss,
 )
-from attnviz.records.heads import LONGEST_NAME, Head, NamedHead
+from attnviz.records.heads import LONGEST_NAME, Figure, Head, ModelCard, NamedHead
 from attnviz.records.rows import (
     ABSENT,
     MODEL,
@@ -95,6 +95,49 @@ CAPTURE = Fields[Capture](
 )
 OLDER: JsonObject = {"target": "", "sinks": False, "options": {}, "exact": ""}
 """The values of fields that older captures do not have."""
+
+
+CARD_SCHEMA = 1
+MOST_ENTRIES = 1_000
+"""The most heads, figures or texts that a card may name."""
+FIGURE = Fields[Figure](
+    "FigureObject",
+    "",
+    (
+        Field("behaviour", str),
+        Field("measure", str),
+        Field("held_out", int | float, "", lambda figure: figure.value),
+        Field("bar", int | float | None),
+        Field("n", int),
+        Field("texts", str, "", lambda figure: figure.texts or ABSENT, optional=True),
+    ),
+)
+CARD_HEAD = Fields[NamedHead](
+    "CardHead",
+    "",
+    (Field("behaviour", str), Field("head", str, "", lambda e: str(e.head)), Field("title", str)),
+)
+
+
+def _limit(card: ModelCard) -> object:
+    return ABSENT if card.loss_limit is None else card.loss_limit
+
+
+MODEL_CARD = Fields[ModelCard](
+    "CardObject",
+    "",
+    (
+        Field("schema", int, "", lambda _: CARD_SCHEMA),
+        Field("name", str),
+        Field("description", str),
+        Field("bos", bool),
+        Field("heads", list_of(CARD_HEAD)),
+        Field("figures", list_of(FIGURE)),
+        Field("loss_limit", int | float | None, "", _limit, optional=True),
+        Field("retrieval", list[str], "", lambda c: [*map(str, c.retrieval)] or ABSENT, True),
+        Field("stop", list[str], "", lambda c: list(c.stop) or ABSENT, True),
+    ),
+)
 
 
 class NotACaptureError(ValueError):
@@ -188,6 +231,52 @@ def with_arrays(
         # NaN stands where a layer has no such head
         _check(not ((norms < 0) | (norms > LARGEST)).any(), VALUE_NORMS)
     return capture
+
+
+def card_from(written: object) -> ModelCard:
+    """A model's card, as `MODEL_CARD` writes it; its heads may be those of another model."""
+    facts = _read(MODEL_CARD, written, "card")
+    heads, figures = facts["heads"], facts["figures"]
+    retrieval, stop = facts.get("retrieval", []), facts.get("stop", [])
+    for entries in (heads, figures, retrieval, stop):
+        _check(len(entries) <= MOST_ENTRIES, "the length of a list")
+    for entry in (facts, *heads, *figures):
+        _check_lengths(entry)
+    _check(all(0 < len(text) <= LONGEST_NAME for text in stop), "stop")
+    return ModelCard(
+        **{name: facts[name] for name in ("name", "description", "bos")},
+        heads=tuple(
+            NamedHead(entry["behaviour"], _head(entry["head"]), entry["title"]) for entry in heads
+        ),
+        figures=tuple(map(_figure, figures)),
+        loss_limit=_number(facts.get("loss_limit"), "loss_limit"),
+        retrieval=tuple(map(_head, retrieval)),
+        stop=tuple(stop),
+    )
+
+
+def _head(name: str) -> Head:
+    named = re.fullmatch(r"L([0-9]{1,4})H([0-9]{1,4})", name)
+    if named is None:
+        raise ValueError(f"{readable(name)!r} is no head")
+    return Head(int(named[1]), int(named[2]))
+
+
+def _figure(entry: JsonObject) -> Figure:
+    _check(_is_count(entry["n"]), "n")
+    return Figure(
+        behaviour=entry["behaviour"],
+        measure=entry["measure"],
+        value=_number(entry["held_out"], "held_out"),
+        bar=_number(entry["bar"], "bar"),
+        n=entry["n"],
+        texts=entry.get("texts", ""),
+    )
+
+
+def _number(value: Any, name: str) -> Any:
+    _check(value is None or abs(value) <= LARGEST_COUNT, name)  # no NaN
+    return None if value is None else float(value)
 
 
 def model_of_dict(written: object) -> ModelIdentity:
@@ -297,7 +386,8 @@ def _read(kind: Any, value: Any, name: str) -> Any:
     if origin is dict:
         _check(isinstance(value, dict), name)
         return {key: _read(arguments[1], each, key) for key, each in value.items()}
-    _check(value in arguments if origin is Literal else kind is Any or _is(value, kind), name)
+    among = kind is Any or any(_is(value, each) for each in kinds)
+    _check(value in arguments if origin is Literal else among, name)
     return value
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import attnviz
-from attnviz.models.folder.hub import read_card
+from attnviz.models.folder.config import read_card
 from making import causal
 from making.probe import WorldProbe
 

@@ -23,7 +23,7 @@ from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 
-from attnviz.commands.train.loop import SCHEMA, Batch, figure_entries, partial_file, read_state
+from attnviz.commands.train.loop import Batch, partial_file, read_state
 from attnviz.commands.train.plan import Plan, Point, TrainingOutcome, TrainingProgress, recipe_of
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.kit import write
@@ -31,7 +31,8 @@ from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import save_checkpoint
 from attnviz.models.tokenizer import END
-from attnviz.records.heads import Figure
+from attnviz.records.heads import Figure, ModelCard
+from attnviz.records.restore import MODEL_CARD
 
 # A user's own text as training data: a tokenizer learned from it, a held-out part, batches.
 
@@ -245,19 +246,13 @@ class OwnTraining:
             "held-out loss, bits per byte": loss,
             "the same of an interpolated trigram model": trigram,
         }
-        card = {
-            "schema": SCHEMA,
-            "name": folder.name,
-            "description": description,
-            "bos": False,
-            "heads": [],
-            "figures": figure_entries(
-                Figure("language", name, round(value, 4), None, self.text.predicted)
-                for name, value in losses.items()
-                if value is not None
-            ),
-            "training": asdict(self.plan),
-        }
+        figures = tuple(
+            Figure("language", name, round(value, 4), None, self.text.predicted)
+            for name, value in losses.items()
+            if value is not None
+        )
+        about = ModelCard(folder.name, description, bos=False, figures=figures)
+        card = {**MODEL_CARD.row(about), "training": asdict(self.plan)}
         with partial_file(folder / CARD) as partial:
             text = json.dumps(card, indent=2, ensure_ascii=False)
             partial.write_text(f"{text}\n", encoding="utf-8")

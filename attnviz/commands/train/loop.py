@@ -26,7 +26,6 @@ from attnviz.commands.train.plan import UNTRAINED, Recipe, TrainingProgress
 from attnviz.models.attention import Hook, attached
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.gpt import GPT
-from attnviz.records.heads import Figure
 
 # A batch of the training (packed rows, a block-diagonal mask), and the loss of a step.
 
@@ -327,19 +326,3 @@ def fresh_model(config: GPTConfig, seed: int) -> GPT:
 
 STEPS = "{task.completed}/{task.total} steps, {task.description}"
 """The text beside the bar of a training."""
-SCHEMA = 1
-"""The version of cards."""
-
-
-def figure_entries(figures: Iterable[Figure]) -> list[dict[str, Any]]:
-    return [
-        {
-            "behaviour": figure.behaviour,
-            "measure": figure.measure,
-            "held_out": figure.value,
-            "bar": figure.bar,
-            "n": figure.n,
-            **({"texts": figure.texts} if figure.texts else {}),
-        }
-        for figure in figures
-    ]

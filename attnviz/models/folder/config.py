@@ -1,14 +1,16 @@
-"""A folder's config.json, with its sizes checked."""
+"""A folder's config.json, with its sizes checked, and its card."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from attnviz.errors import ModelError, UsageError, option
-from attnviz.models.folder.files import CONFIG, read_config
+from attnviz.models.folder.files import CONFIG, read_config, read_object
 from attnviz.models.folder.gate import cut, reason
 from attnviz.records.capture import Kind
+from attnviz.records.heads import ModelCard, every_head
+from attnviz.records.restore import CARD_SCHEMA, card_from
 
 
 @dataclass(frozen=True)
@@ -309,3 +311,31 @@ def _context(config: Any) -> int:
     if config.model_type in BEHIND_PADDING:
         return longest - int(config.pad_token_id) - 1
     return longest
+
+
+# A folder's card.json, as the training writes it.
+
+CARD = "card.json"
+
+
+def read_card(folder: Path, name: str, heads_per_layer: Sequence[int]) -> ModelCard:
+    """The card of a model folder; an empty one where the folder has no card of this program."""
+    path = folder / CARD
+    raw = read_object(path) if path.is_file() else {}
+    schema = raw.get("schema")
+    if schema is True or schema != CARD_SCHEMA:  # another program may use the same file name
+        return ModelCard(name, "", bos=False)
+    try:
+        card = card_from(raw)
+    except ValueError as error:
+        raise ModelError(
+            f"the card {str(path)!r} cannot be read ({error})", "write it again or remove it"
+        ) from None
+    known = every_head(heads_per_layer)
+    for head in (*(named.head for named in card.heads), *card.retrieval):
+        if head not in known:
+            raise ModelError(
+                f"the card {str(path)!r} names the head {head}, which the model lacks",
+                "use the card that belongs to this model, or remove it",
+            )
+    return card

@@ -14,9 +14,8 @@ from torch import Tensor
 from attnviz.errors import ModelError
 from attnviz.models.attention import attached
 from attnviz.models.engine import Handover, head_trace, log_probability, numbers, write_tokens
-from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, seq2seq_config
+from attnviz.models.folder.config import CARD, SEQ2SEQ, folder_sizes, read_card, seq2seq_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS, WORDS, read_words
-from attnviz.models.folder.hub import CARD, read_card
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.runs import seq2seq_record
 from attnviz.models.scratch.seq2seq import Seq2Seq
