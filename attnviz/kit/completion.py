@@ -23,9 +23,8 @@ from typer._completion_shared import _get_shell_name, get_completion_script, ins
 
 from attnviz.errors import AttnvizError, OutputError, UsageError
 from attnviz.kit.formats import VIEWS
-from attnviz.models.catalog import describe
+from attnviz.models.catalog import cached_names, describe
 from attnviz.models.folder.files import CONFIG
-from attnviz.models.folder.hub import cached_names
 from attnviz.models.placement import BUILTIN, BUNDLED, EMBEDDINGS, KNOWN_MODELS
 
 Offered: TypeAlias = list[str | tuple[str, str]]

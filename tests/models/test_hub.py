@@ -13,8 +13,8 @@ import pytest
 from huggingface_hub import constants
 
 from attnviz.errors import ExitStatus, ModelError
+from attnviz.models import catalog
 from attnviz.models.catalog import Source, describe, load
-from attnviz.models.folder import hub
 from tests.conftest import Run
 
 COMMITS = {"main": "a" * 40, "v1": "b" * 40}
@@ -75,7 +75,7 @@ def test_whatever_a_network_library_raises_is_told_as_out_of_reach(
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
     with pytest.raises(ModelError, match="could not be reached"):
-        hub.fetch("someone/tiny", None, offline=False, quiet=False)
+        catalog.fetch("someone/tiny", None, offline=False, quiet=False)
 
 
 def test_without_a_network_the_error_says_how_to_fetch_the_model_once(run: Run) -> None:
@@ -96,7 +96,7 @@ def test_nothing_but_safetensors_is_ever_fetched(monkeypatch: pytest.MonkeyPatch
         return "/fetched"
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
-    assert hub.fetch("someone/tiny", None, offline=False, quiet=False) == Path("/fetched")
+    assert catalog.fetch("someone/tiny", None, offline=False, quiet=False) == Path("/fetched")
     assert all(name.endswith((".json", ".safetensors", ".txt", ".jinja")) for name in asked[0])
 
 
