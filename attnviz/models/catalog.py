@@ -27,6 +27,13 @@ from attnviz.models.folder.files import (
     read_config,
     weight_files,
 )
+from attnviz.models.folder.params import (
+    GPT_SIZES,
+    ParameterCount,
+    config_count,
+    folder_count,
+    known_count,
+)
 from attnviz.models.placement import (
     ANYWHERE,
     BUILTIN,
@@ -43,7 +50,6 @@ from attnviz.records.capture import Kind, ModelIdentity
 from attnviz.records.heads import ModelCard, ModelFacts
 
 if TYPE_CHECKING:
-    from attnviz.models.folder.params import ParameterCount
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
 
@@ -155,12 +161,13 @@ def locate(source: Source) -> tuple[Path, str | None]:
         raise ModelError(
             "the model has no name", "give builtin, a hub id such as gpt2, or a folder"
         )
-    if _is_local(name):
+    local = _local_folder(name)
+    if local is not None:
         if source.revision is not None:
             raise ModelError(
                 f"{name!r} has no revisions", f"leave {option('revision')} out, or name a hub model"
             )
-        return _local_folder(name), None
+        return local, None
     folder = fetch(name, source.revision, offline=source.offline, quiet=source.quiet)
     return folder, folder.name  # the cache names it by its commit
 
@@ -173,9 +180,10 @@ def known_models() -> tuple[ModelFacts, ...]:
 
 def describe(name: str) -> tuple[ModelFacts, ModelCard]:
     """A model's sizes and card; nothing is fetched."""
-    folder = _local_folder(name) if _is_local(name) else cached(name)
+    local = _local_folder(name)
+    folder = local or cached(name)
     if folder is not None:
-        place = "a folder" if _is_local(name) else "in the cache"
+        place = "a folder" if local else "in the cache"
         facts = _facts_of(folder, name, "bundled" if name in BUNDLED else place)
         return facts, read_card(folder, name, (facts.heads_per_layer,) * facts.layers)
     for facts in HUB_MODELS:
@@ -187,28 +195,25 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
     )
 
 
-def parameters_of(source: Source) -> "ParameterCount":
+def parameters_of(source: Source) -> ParameterCount:
     """A model's parameters, from its sizes alone; only config.json is fetched from the hub."""
-    from attnviz.models.folder.params import GPT_SIZES, config_count, folder_count, known_count
-
     name = source.name
     if name == EMBEDDINGS:
         raise UsageError(f"{name} has no matrices of its own", f"count those of {BUILTIN}")
     if name in GPT_SIZES and source.revision is None:
         return known_count(name)
-    if _is_local(name):
+    if _local_folder(name):
         return folder_count(name, locate(source)[0])
     return config_count(name, fetch_config(name, source.revision, offline=source.offline))
 
 
 def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
     """Which model this is, as its configuration tells, where it is not run."""
-    from attnviz.models.folder.params import GPT_SIZES
-
     name, revision = source.name, source.revision
     if name == EMBEDDINGS:
         return ModelIdentity(name, name, (1,), parameters, "none", "none")
-    folder = locate(source)[0] if _is_local(name) else cached(name, revision)
+    local = _local_folder(name)
+    folder = local or cached(name, revision)
     if folder is None and name in GPT_SIZES and revision is None:
         heads = GPT_SIZES[name].heads_per_layer
         return ModelIdentity(name, "gpt2", heads, parameters, "none", "none")
@@ -218,20 +223,18 @@ def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
         architecture, heads = sizes.architecture, sizes.heads_per_layer
     except ModelError:  # no head in it: its parameters are counted all the same
         architecture, heads = str(read_config(folder).get("model_type")), ()
-    commit = None if _is_local(name) else folder.name
+    commit = None if local else folder.name
     return ModelIdentity(name, architecture, heads, parameters, "none", "none", commit)
 
 
-def _is_local(name: str) -> bool:
+def _local_folder(name: str) -> Path | None:
+    """The folder that a name means; None: it is a model of the hub."""
     if name in KNOWN_MODELS:
-        return name in BUNDLED or name == EMBEDDINGS
+        of_bundle = BUILTIN if name == EMBEDDINGS else name
+        return bundled_folder(of_bundle) if of_bundle in BUNDLED else None
     looks_like_a_path = name.startswith((".", "/", "~")) or name.count("/") > 1
-    return looks_like_a_path or is_folder(Path(name))
-
-
-def _local_folder(name: str) -> Path:
-    if name in (*BUNDLED, EMBEDDINGS):
-        return bundled_folder(BUILTIN if name == EMBEDDINGS else name)
+    if not looks_like_a_path and not is_folder(Path(name)):
+        return None
     try:
         return Path(name).expanduser()
     except RuntimeError:  # ~somebody
@@ -239,8 +242,6 @@ def _local_folder(name: str) -> Path:
 
 
 def _facts_of(folder: Path, name: str, where: str) -> ModelFacts:
-    from attnviz.models.folder.params import folder_count
-
     sizes = folder_sizes(folder)
     heads = sizes.heads_per_layer
     parameters = folder_count(name, folder).total
