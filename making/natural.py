@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from attnviz.builtin import claims
-from attnviz.builtin.claims import AGREES, FEMALE, MALE
+from attnviz.builtin.evidence import AGREES, FEMALE, MALE
 from attnviz.builtin.words import Word, beginnings, is_among, is_first_name
 from attnviz.records.heads import Occasion
 from making.wordnet import FOLDER, WORD, Told, examples, passages, told

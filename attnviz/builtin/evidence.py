@@ -2,7 +2,7 @@
 
 A text has evidence of a behaviour where bundled word lists find a query for it and a key before
 that query. The lists are of English, and they err; what a head does there is seen from its
-pattern (`default_head.py`).
+pattern (`kit/choose.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,29 +10,26 @@ from types import MappingProxyType
 
 import numpy as np
 
-from attnviz.builtin import claims
 from attnviz.builtin.words import (
     Word,
     has_senses,
     is_adjective,
     is_adverb,
+    is_among,
     is_first_name,
     is_function,
     is_known,
+    is_noun,
     is_number,
     is_plural,
     is_verb,
     listed,
+    may_be_adjective,
+    may_be_noun,
     words_of,
 )
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import Behaviour, Evidence, FoundLink, Occasion
-
-CULPRITS = frozenset(
-    """murderer killer thief culprit robber burglar poisoner assassin kidnapper criminal attacker
-    blackmailer forger arsonist vandal villain""".split()
-)
-LOOK_BACK = 12  # words between an ambiguous word and what tells its meaning
 
 
 def evidence(capture: Capture) -> Evidence:
@@ -49,6 +46,289 @@ def evidence(capture: Capture) -> Evidence:
     )
 
 
+# Nouns with their adjectives, as far as word lists tell.
+
+DETERMINERS = frozenset(
+    """a an the this that these those some any no every each either neither both all several few
+    many much my your his her its our their whose another other such same one two three four five
+    six seven eight nine ten 's first second third last next only""".split()
+)
+OBJECTS = frozenset("a an the my your his her its our their some no me him it us them".split())
+PREPOSITIONS = frozenset(
+    """of in on at by with from into onto upon about above across after against along among
+    around before behind below beneath beside between beyond despite during except inside like near
+    off out over past through toward towards under until via within without as than
+    very quite rather so too""".split()
+)
+BETWEEN = frozenset(", and or but very quite rather so too really extremely -".split())
+"""What may stand between two adjectives of one noun."""
+COPULAS = frozenset("am is are was were be been being 's".split())
+
+
+def adjective_occasions(words: Sequence[Word]) -> Iterator[Occasion]:
+    """The nouns of a text that have adjectives before them."""
+    i = 0
+    while i < len(words):
+        chain = _chain(words, i)
+        noun = _noun_after(words, chain) if chain else None
+        if noun is not None:
+            yield Occasion(words[noun].tokens, tuple(words[a].tokens for a in chain))
+        i = chain[-1] + 1 if chain else i + 1
+
+
+def _chain(words: Sequence[Word], i: int) -> list[int]:
+    """The adjectives that begin here and belong together; empty where none does."""
+    if not _is_first(words, i):
+        return []
+    chain, at = [i], i + 1
+    while at < len(words):
+        after = at
+        while after < len(words) and _is_between(words[after]):
+            after += 1
+        if not _is_adjective_before_content(words, after):
+            break
+        chain.append(after)
+        at = after + 1
+    return chain
+
+
+def _is_first(words: Sequence[Word], i: int) -> bool:
+    """Whether a chain can begin here."""
+    word = words[i]
+    if not word.is_word or (word.capital and not word.begins and not is_adjective(word.lower)):
+        return False
+    if is_adjective(word.lower):
+        return word.lower != "better" or not i or words[i - 1].lower != "had"
+    return may_be_adjective(word.lower) and _opens(words, i)
+
+
+def _opens(words: Sequence[Word], i: int) -> bool:
+    """Whether a word that may be another part of speech is an adjective, by the one before it.
+
+    A participle or verb form needs more before it: "without adding milk", "and chopped parsley".
+    """
+    lower, before = words[i].lower, "" if words[i].begins else words[i - 1].lower
+    if before in DETERMINERS:
+        return True
+    if lower.endswith("ing"):
+        return False
+    if before in PREPOSITIONS or is_adverb(before):
+        return True
+    if lower.endswith("ed") or is_verb(lower):
+        return False
+    return before in ("", ",", "and", "or", "but") or is_verb(before)
+
+
+def _is_between(word: Word) -> bool:
+    return word.lower in BETWEEN or is_adverb(word.lower)
+
+
+def _is_adjective_before_content(words: Sequence[Word], i: int) -> bool:
+    if i + 1 >= len(words) or not may_be_adjective(words[i].lower):
+        return False
+    after = words[i + 1]
+    return _is_between(after) or (after.is_word and not is_function(after.lower))
+
+
+def _noun_after(words: Sequence[Word], chain: Sequence[int]) -> int | None:
+    """The head noun right after a chain: the last of several, as in "old stone bridge"."""
+    at = chain[-1] + 1
+    determined = chain[0] > 0 and words[chain[0] - 1].lower in DETERMINERS
+    linked = chain[0] > 0 and words[chain[0] - 1].lower in COPULAS
+    if at >= len(words) or not _is_head(words[at], determined=determined):
+        return None
+    if linked and words[at].capital:  # "was happy Tom said"
+        return None
+    if _has_object(words, at):
+        return None
+    while at + 1 < len(words) and _goes_on(words, at):
+        at += 1
+    return at
+
+
+def _is_head(word: Word, *, determined: bool) -> bool:
+    lower = word.lower
+    if not word.is_word or is_function(lower) or is_adverb(lower):
+        return False
+    if is_adjective(lower) and not may_be_noun(lower):
+        return False
+    if is_noun(lower) or may_be_noun(lower):
+        return True
+    return determined and not is_verb(lower)
+
+
+def _goes_on(words: Sequence[Word], at: int) -> bool:
+    """Whether a noun is followed by another that it describes."""
+    noun, after = words[at], words[at + 1]
+    known = may_be_noun(after.lower) or is_plural(after.lower)
+    apart = is_function(after.lower) or is_adjective(after.lower)
+    verb = _has_object(words, at + 1)
+    return after.is_word and known and not apart and not verb and not is_plural(noun.lower)
+
+
+def _has_object(words: Sequence[Word], at: int) -> bool:
+    """Whether a word in -s is a verb, by the object after it: "the old server needs a disk"."""
+    after = words[at + 1].lower if at + 1 < len(words) else ""
+    return words[at].lower.endswith("s") and not words[at].lower.endswith("ss") and after in OBJECTS
+
+
+# Pronouns, and the nouns and names before them that they can stand for.
+
+FEMALE = frozenset(
+    """woman girl mother mum mom mummy aunt sister daughter wife widow queen princess lady niece
+    grandmother gran grandma granny nun actress waitress hostess bride madam duchess countess
+    heroine witch nanny mrs miss ms""".split()
+)
+MALE = frozenset(
+    """man boy father dad daddy uncle brother son husband widower king prince gentleman nephew
+    grandfather grandad grandpa monk waiter groom sir duke count hero wizard policeman fisherman
+    fireman postman salesman mr""".split()
+)
+SMALL = frozenset("baby babies child kid infant toddler".split())
+"""People whom some call "it"."""
+SUBJECTS = frozenset("i you he she we they it to who will would can could should must".split())
+"""What stands before a verb: "they ring", "to ring"."""
+WEATHER = frozenset("rain rains rained raining snow snows snowed snowing seems seemed".split())
+AFTER_IT = frozenset("is was 's will be would has had".split())
+EMPTY = frozenset(
+    """late early time true clear possible impossible important hard easy difficult noon midnight
+    dark cold hot warm sunny windy raining snowing monday tuesday wednesday thursday friday saturday
+    sunday""".split()
+)
+"""Words after "it is" where "it" stands for nothing."""
+
+
+def is_name(word: Word) -> bool:
+    """Whether a word is a name: by a capital within a sentence, or by the lists of first names."""
+    lower = word.lower
+    if lower in listed("dates") or not word.is_word:
+        return False
+    first = is_first_name(lower)
+    if word.capital and not word.begins:
+        return first or not (is_function(lower) or is_adjective(lower))
+    known = is_known(lower)
+    if word.capital:
+        return first or not (known or is_plural(lower) or is_verb(lower) or is_adverb(lower))
+    return first and not known
+
+
+def _is_female(word: Word) -> bool:
+    named = is_name(word) and word.lower in listed("female") - listed("male")
+    return word.lower in FEMALE or named
+
+
+def _is_male(word: Word) -> bool:
+    named = is_name(word) and word.lower in listed("male") - listed("female")
+    return word.lower in MALE or named
+
+
+def _is_person(word: Word) -> bool:
+    sexed = _is_male(word) or _is_female(word)
+    animal = is_among(word.lower, "animals")
+    return sexed or is_name(word) or (is_among(word.lower, "people") and not animal)
+
+
+def _is_being(word: Word) -> bool:
+    unknown = not is_known(word.lower)
+    return _is_person(word) or is_among(word.lower, "animals") or unknown
+
+
+def _is_thing(word: Word) -> bool:
+    return not is_plural(word.lower) and (not _is_person(word) or word.lower in SMALL)
+
+
+def _is_he(word: Word) -> bool:
+    return _is_being(word) and not _is_female(word) and not is_plural(word.lower)
+
+
+def _is_she(word: Word) -> bool:
+    return _is_being(word) and not _is_male(word) and not is_plural(word.lower)
+
+
+def _is_several(word: Word) -> bool:
+    return is_plural(word.lower) or is_among(word.lower, "groups")
+
+
+AGREES: Mapping[str, Callable[[Word], bool]] = MappingProxyType(
+    {
+        **dict.fromkeys(("he", "him", "his", "himself"), _is_he),
+        **dict.fromkeys(("she", "her", "hers", "herself"), _is_she),
+        **dict.fromkeys(("it", "its", "itself"), _is_thing),
+        **dict.fromkeys(("they", "them", "their", "theirs", "themselves"), _is_several),
+        "who": _is_being,
+    }
+)
+"""The pronouns, and the nouns and names that each agrees with."""
+
+
+def pronoun_occasions(words: Sequence[Word]) -> Iterator[Occasion]:
+    """The pronouns of a text that can stand for a noun or name before them."""
+    for i, word in enumerate(words):
+        agrees = AGREES.get(word.lower)
+        if agrees is None or not _stands_for_something(words, i):
+            continue
+        before = [k for k in range(i) if _is_noun_or_name(words, k)]
+        keys = [k for k in before if agrees(words[k])]
+        if agrees is _is_several:
+            keys = sorted({*keys, *_joined(words, before)}) or [
+                k for k in before if _is_person(words[k])
+            ]
+        if not keys and agrees in (_is_he, _is_she):
+            keys = [k for k in before if _may_be_called(words, k, agrees)]
+        if keys:
+            yield Occasion(word.tokens, tuple(words[k].tokens for k in keys))
+
+
+def _is_noun_or_name(words: Sequence[Word], i: int) -> bool:
+    word, before = words[i], words[i - 1].lower if i else ""
+    lower = word.lower
+    if not word.is_word or is_function(lower) or lower in listed("dates") or before in SUBJECTS:
+        return False
+    return is_name(word) or is_noun(lower) or (before in DETERMINERS and may_be_noun(lower))
+
+
+def _may_be_called(words: Sequence[Word], i: int, agrees: Callable[[Word], bool]) -> bool:
+    """Whether a noun without any article may be somebody's name: "Bark is cute and he"."""
+    other = _is_female if agrees is _is_he else _is_male
+    opens = not i or words[i - 1].lower in (".", "!", "?", ",", "and")
+    verb = i + 1 < len(words) and words[i + 1].lower in ("is", "was", "'s", "has", "had")
+    return opens and verb and not is_plural(words[i].lower) and not other(words[i])
+
+
+def _joined(words: Sequence[Word], nouns: Sequence[int]) -> Iterator[int]:
+    """Both of "Tom and Anna", "the cook and the maid"."""
+    for first in nouns:
+        for second in nouns:
+            between = [word.lower for word in words[first + 1 : second]]
+            if between[:1] in (["and"], [","]) and all(
+                w in ("and", ",", "the", "a", "an", "my", "his", "her") for w in between
+            ):
+                yield from (first, second)
+
+
+def _stands_for_something(words: Sequence[Word], i: int) -> bool:
+    """Whether a pronoun can refer back: not "it rains", "it is late", nor "Who ...?"."""
+    after = [word.lower for word in words[i + 1 : i + 5]]
+    if words[i].lower == "who":
+        if not i:
+            return False
+        return _is_noun_or_name(words, i - 2 if words[i - 1].text == "," and i > 1 else i - 1)
+    if words[i].lower != "it" or not after:
+        return True
+    if after[0] in WEATHER:
+        return False
+    return not (after[0] in AFTER_IT and bool(EMPTY & set(after[1:])))
+
+
+# Mysteries, nouns with several meanings, and words that occur again.
+
+CULPRITS = frozenset(
+    """murderer killer thief culprit robber burglar poisoner assassin kidnapper criminal attacker
+    blackmailer forger arsonist vandal villain""".split()
+)
+LOOK_BACK = 12  # words between an ambiguous word and what tells its meaning
+
+
 def _mystery(words: Sequence[Word]) -> Iterator[Occasion]:
     """The last "was" of a text that ends in "the murderer was", and the names before it."""
     if len(words) < 3 or words[-1].lower not in ("was", "is") or words[-2].lower not in CULPRITS:
@@ -61,7 +341,7 @@ def _mystery(words: Sequence[Word]) -> Iterator[Occasion]:
 def _may_be_name(word: Word) -> bool:
     """Whether a word may be a name in a text without capitals, too: also one that is unknown."""
     lower = word.lower
-    if claims.is_name(word) or is_first_name(lower):
+    if is_name(word) or is_first_name(lower):
         return True
     known = is_known(lower) or is_plural(lower) or is_verb(lower) or is_adverb(lower)
     return word.is_word and not known
@@ -72,7 +352,7 @@ def _senses(words: Sequence[Word]) -> Iterator[Occasion]:
 
     The noun's own adjectives are left out: "a wet board" shows another behaviour.
     """
-    adjectives_of = {noun.word: noun.keys for noun in claims.adjective_occasions(words)}
+    adjectives_of = {noun.word: noun.keys for noun in adjective_occasions(words)}
     for i, word in enumerate(words):
         if not (has_senses(word.lower) and _is_used_as_noun(words, i)):
             continue
@@ -87,12 +367,12 @@ def _senses(words: Sequence[Word]) -> Iterator[Occasion]:
 def _is_used_as_noun(words: Sequence[Word], i: int) -> bool:
     """Whether a word that may be a verb or a name, too, is none here, by the word before it."""
     before = words[i - 1].lower if i else ""
-    if claims.is_name(words[i]):
+    if is_name(words[i]):
         return False
-    if before in claims.SUBJECTS or is_function(words[i].lower):
+    if before in SUBJECTS or is_function(words[i].lower):
         return False
     noun = words[i].lower in listed("nouns") or not is_verb(words[i].lower)
-    return noun or before in claims.DETERMINERS or is_adjective(before)
+    return noun or before in DETERMINERS or is_adjective(before)
 
 
 def _induction(words: Sequence[Word]) -> Iterator[Occasion]:
@@ -121,13 +401,15 @@ def _is_content(word: Word) -> bool:
 FINDERS: Mapping[Behaviour, Callable[[Sequence[Word]], Iterator[Occasion]]] = MappingProxyType(
     {
         "mystery": _mystery,
-        "adjectives": claims.adjective_occasions,
-        "pronouns": claims.pronoun_occasions,
+        "adjectives": adjective_occasions,
+        "pronouns": pronoun_occasions,
         "senses": _senses,
         "induction": _induction,
     }
 )
 
+
+# What a head does of it.
 
 LEAST = 0.4
 """The share of a row that has to lie on plausible keys."""
