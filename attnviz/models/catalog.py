@@ -21,7 +21,6 @@ from attnviz.models.folder.files import (
     MERGES,
     TOKENIZER,
     WEIGHTS,
-    builtin_folder,
     bundled_folder,
     is_folder,
     read_config,
@@ -80,7 +79,7 @@ def load(source: Source) -> "LoadedModel":
 
         check_kind(source.kind)
         _check_plain(source)
-        return load_embeddings(builtin_folder(), causal=source.causal)
+        return load_embeddings(bundled_folder("builtin"), causal=source.causal)
     if source.causal:
         raise UsageError(
             f"{option('causal')} is for {option('model', EMBEDDINGS)}",

@@ -19,7 +19,7 @@ from typing import Any
 
 from attnviz.errors import ModelError
 from attnviz.models import rendering
-from attnviz.models.folder.gate import cut, foreign, read_bytes
+from attnviz.models.folder.files import cut, foreign, read_bytes
 from attnviz.models.folder.tokenizer import tokenizer_settings, transformers_tokenizer
 from attnviz.records.tokens import Chat, ChatPart, Segment, Slice
 

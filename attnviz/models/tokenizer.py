@@ -13,8 +13,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 
 from attnviz.errors import ModelError, readable
 from attnviz.models.folder.config import SEQ2SEQ, ModelSizes, folder_sizes, read_card
-from attnviz.models.folder.files import MERGES, TOKENIZER
-from attnviz.models.folder.gate import cut, foreign, read_bytes
+from attnviz.models.folder.files import MERGES, TOKENIZER, cut, foreign, read_bytes
 from attnviz.models.folder.tokenizer import (
     LARGEST_TOKENIZER,
     MOST_AROUND,

@@ -13,8 +13,14 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError
-from attnviz.models.folder.files import PICKLED, unpickled, weight_files, weight_shapes
-from attnviz.models.folder.gate import check_asked, damaged
+from attnviz.models.folder.files import (
+    PICKLED,
+    check_asked,
+    damaged,
+    unpickled,
+    weight_files,
+    weight_shapes,
+)
 
 SEARCHED = 1 << 24
 """The most parameters that are searched for NaN when a model is loaded; of a larger model only

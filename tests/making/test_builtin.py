@@ -8,7 +8,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from attnviz.errors import ExitStatus
-from attnviz.models.folder.files import builtin_folder
+from attnviz.models.folder.files import bundled_folder
 from attnviz.models.scratch.native import load_checkpoint
 from making import builtin
 from making import tokenizer as tokenizers
@@ -32,10 +32,10 @@ def test_a_short_run_makes_a_model_with_a_card_that_show_takes(
     made, sentences = tmp_path / "made", some_sentences(tmp_path / "sentences")
     builtin.main(made, seed=3, steps=3, sentences=sentences, texts=24, wordnet=folder)
     names = {path.name for path in made.iterdir()}
-    assert names == {path.name for path in builtin_folder().iterdir()} | {builtin.LOG}
+    assert names == {path.name for path in bundled_folder("builtin").iterdir()} | {builtin.LOG}
     steps = [json.loads(line) for line in (made / builtin.LOG).read_text().splitlines()]
     assert [step["step"] for step in steps] == [3]
-    card, bundled = card_of(made), card_of(builtin_folder())
+    card, bundled = card_of(made), card_of(bundled_folder("builtin"))
     assert card["description"] == bundled["description"]
     assert (card["training"]["seed"], card["training"]["steps"]) == (3, 3)
     assert card["training"]["tokens"] == steps[-1]["tokens"] > 0
@@ -50,11 +50,11 @@ def test_a_short_run_makes_a_model_with_a_card_that_show_takes(
 
 
 def test_the_recipe_and_the_sizes_are_those_of_the_built_in_model() -> None:
-    training = card_of(builtin_folder())["training"]
+    training = card_of(bundled_folder("builtin"))["training"]
     recipe = json.loads(json.dumps(asdict(BuiltinRecipe())))
     assert {name: training[name] for name in recipe} == recipe
-    assert load_checkpoint(builtin_folder()).config == builtin.CONFIG
-    settings = (builtin_folder() / "tokenizer_config.json").read_text(encoding="utf-8")
+    assert load_checkpoint(bundled_folder("builtin")).config == builtin.CONFIG
+    settings = (bundled_folder("builtin") / "tokenizer_config.json").read_text(encoding="utf-8")
     assert json.loads(settings) == builtin.TOKENIZER_CONFIG
 
 

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from attnviz.models.folder.files import builtin_folder
+from attnviz.models.folder.files import bundled_folder
 from making import tokenizer as tokenizers
 from making.tokenizer import WordEncoder
 from making.world.lexicon import common
 from making.world.texts import texts
 
-BUNDLED = Tokenizer.from_file(str(builtin_folder() / "tokenizer.json"))
+BUNDLED = Tokenizer.from_file(str(bundled_folder("builtin") / "tokenizer.json"))
 
 
 def pieces(tokenizer: Tokenizer, text: str) -> list[str]:

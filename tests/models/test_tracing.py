@@ -14,7 +14,7 @@ from attnviz.commands.explain.steps import render
 from attnviz.console import Display
 from attnviz.errors import ModelError, UsageError
 from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
-from attnviz.models.folder.files import builtin_folder
+from attnviz.models.folder.files import bundled_folder
 from attnviz.models.huggingface.dissecting import dissected
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.loaded import LoadedModel
@@ -287,8 +287,8 @@ def test_a_trace_agrees_with_what_is_captured(
 
 @pytest.mark.parametrize("head", [Head(0, 1), Head(2, 3)])
 def test_the_built_in_model_has_the_same_trace_on_both_engines(head: Head) -> None:
-    native = check(load_native(builtin_folder(), "builtin"), head)
-    hugging = check(load_huggingface(builtin_folder(), "builtin", None), head)
+    native = check(load_native(bundled_folder("builtin"), "builtin"), head)
+    hugging = check(load_huggingface(bundled_folder("builtin"), "builtin", None), head)
     for name, array in native.arrays().items():
         np.testing.assert_allclose(
             hugging.arrays()[name], array, atol=2e-5, rtol=1e-5, err_msg=name

@@ -9,7 +9,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from attnviz.models.attention import Hook, attached
 from attnviz.models.catalog import Source, tokenizer_of
 from attnviz.models.folder.config import GPTConfig
-from attnviz.models.folder.files import builtin_folder
+from attnviz.models.folder.files import bundled_folder
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import from_gpt2, load_checkpoint, save_checkpoint, to_gpt2
 from tests.conftest import bytes_tokenizer
@@ -70,8 +70,8 @@ def test_logits_and_every_layers_attention_agree_with_transformers(
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_built_in_weights_agree_with_transformers(dtype: torch.dtype) -> None:
     """On a real text. Its logits go up to 25, so float32 leaves some 1e-5 of the largest."""
-    theirs = GPT2LMHeadModel.from_pretrained(builtin_folder(), attn_implementation="eager")
-    ours, theirs = load_checkpoint(builtin_folder()).to(dtype), theirs.eval().to(dtype)
+    theirs = GPT2LMHeadModel.from_pretrained(bundled_folder("builtin"), attn_implementation="eager")
+    ours, theirs = load_checkpoint(bundled_folder("builtin")).to(dtype), theirs.eval().to(dtype)
     text = (SAMPLES / "mystery.txt").read_text(encoding="utf-8")
     tokens = tokenizer_of(Source()).encode(text, bos=True, special=False)
     ids = torch.tensor([[token.id for token in tokens]])

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.errors import ModelError, UsageError, option
-from attnviz.models.folder.files import CONFIG, read_config, read_object
-from attnviz.models.folder.gate import cut, reason
+from attnviz.models.folder.files import CONFIG, cut, read_config, read_object, reason
 from attnviz.records.capture import Kind
 from attnviz.records.heads import ModelCard, every_head
 from attnviz.records.restore import CARD_SCHEMA, card_from

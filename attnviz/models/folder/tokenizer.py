@@ -20,8 +20,15 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from attnviz.errors import COMMAND, ModelError
-from attnviz.models.folder.files import CONFIG, TOKENIZER, read_object
-from attnviz.models.folder.gate import cut, is_size, read_bytes, reason
+from attnviz.models.folder.files import (
+    CONFIG,
+    TOKENIZER,
+    cut,
+    is_size,
+    read_bytes,
+    read_object,
+    reason,
+)
 
 LARGEST_TOKENIZER = 1 << 26
 """The most bytes of a tokenizer.json; the largest of real models have half of it."""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from attnviz.errors import ModelError
-from attnviz.models.folder.gate import cut
+from attnviz.models.folder.files import cut
 from attnviz.models.huggingface.call import AttentionCall, eager_of, is_foreign
 
 

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.folder.config import ModelSizes, not_taken, reads_no_text, transformers_config
-from attnviz.models.folder.files import PICKLED, read_config
-from attnviz.models.folder.gate import foreign
+from attnviz.models.folder.files import PICKLED, foreign, read_config
 from attnviz.models.huggingface.attention import forward, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows

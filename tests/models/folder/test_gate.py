@@ -12,8 +12,14 @@ import torch
 import transformers
 
 from attnviz.errors import ExitStatus, ModelError
-from attnviz.models.folder.files import read_words, weight_shapes
-from attnviz.models.folder.gate import check_asked, check_settings, checked_header, parse_json
+from attnviz.models.folder.files import (
+    check_asked,
+    check_settings,
+    checked_header,
+    parse_json,
+    read_words,
+    weight_shapes,
+)
 from tests.architectures import save_over_bytes
 from tests.conftest import Run
 
