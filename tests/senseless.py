@@ -104,12 +104,7 @@ CALLS = (
     # a table shows weights
     call("show TEXT --scores --view table", "view", scores=True, view="table"),
     # keys of a table have their place
-    call(
-        "show TEXT --view table --orient key-rows",
-        "orient",
-        view="table",
-        orient="key-rows",
-    ),
+    call("show TEXT --view table --orient key-rows", "orient", view="table", orient="key-rows"),
     # a text has no key left
     call("show TEXT --drop-key '/.|BOS/'", "drop_key", drop_key="/.|BOS/"),
     # the empty text is no token
@@ -161,13 +156,9 @@ CALLS = (
     ),
     # a saved capture was run already
     call("show CAPTURE --bos", "bos", bos=True),
-    # a saved capture was run already
     call("show CAPTURE --special", "special", special=True),
-    # a saved capture was run already
     call("show CAPTURE --truncate left", "truncate", truncate="left"),
-    # a saved capture was run already
     call("show CAPTURE --target blue", "target", target="blue"),
-    # a saved capture was run already
     call("show CAPTURE --model gpt2", "model", model="gpt2"),
     # a saved capture holds weights
     call("show CAPTURE --scores", "", scores=True),
@@ -193,15 +184,8 @@ CALLS = (
     call("heads TEXT --probe", "probe", probe=True),
     # two measurements
     call("heads --retrieval --circuits", "circuits", retrieval=True, circuits=True),
-    # two measurements
     call("heads --probe --circuits", "probe", probe=True, circuits=True),
-    # two measurements
-    call(
-        "heads --circuits --labels links.jsonl",
-        "labels",
-        circuits=True,
-        labels="links.jsonl",
-    ),
+    call("heads --circuits --labels links.jsonl", "labels", circuits=True, labels="links.jsonl"),
     # a text has its own length
     call("heads TEXT --length 50", "length", length=50),
     # a text is one sample
@@ -227,24 +211,13 @@ CALLS = (
     # nothing is drawn
     call("heads --circuits --seed 3", "seed", circuits=True, seed=3),
     # labelled links have no roles
-    call(
-        "heads --labels links.jsonl --role sink",
-        "role",
-        labels="links.jsonl",
-        role="sink",
-    ),
+    call("heads --labels links.jsonl --role sink", "role", labels="links.jsonl", role="sink"),
     # labels are links between tokens
     call("heads --labels links.jsonl --words", "words", labels="links.jsonl", words=True),
     # nothing is drawn
-    call(
-        "heads --labels links.jsonl --samples 3",
-        "samples",
-        labels="links.jsonl",
-        samples=3,
-    ),
+    call("heads --labels links.jsonl --samples 3", "samples", labels="links.jsonl", samples=3),
     # a saved capture was run already
     call("heads CAPTURE --bos", "bos", bos=True),
-    # a saved capture was run already
     call("heads CAPTURE --model embeddings", "model", model="embeddings"),
     # a haystack has no words
     call("heads --retrieval --words", "words", retrieval=True, words=True),
@@ -264,12 +237,7 @@ CALLS = (
     # no such example
     call("explain --example four-inputs", "example", example="four-inputs"),
     # an example has its own head
-    call(
-        "explain --example multi-head --head L1H2",
-        "head",
-        example="multi-head",
-        head="L1H2",
-    ),
+    call("explain --example multi-head --head L1H2", "head", example="multi-head", head="L1H2"),
     # an example has its own query
     call("explain --example multi-head --query a", "query", example="multi-head", query="a"),
     # an example is no look-up
@@ -290,7 +258,6 @@ CALLS = (
     call("explain --example multi-head --bos", "bos", example="multi-head", bos=True),
     # its numbers are whole, and not drawn
     call("explain --example three-inputs --seed 3", "seed", example="three-inputs", seed=3),
-    # its numbers are whole, and not drawn
     call(
         "explain --example three-inputs --init xavier",
         "init",
@@ -301,7 +268,6 @@ CALLS = (
     call("explain TEXT --rounded", "rounded", rounded=True),
     # a model's weights are not drawn
     call("explain TEXT --seed 3", "seed", seed=3),
-    # a model's weights are not drawn
     call("explain TEXT --init xavier", "init", init="xavier"),
     # a look-up has no steps
     call("explain TEXT --as-lookup --only 2", "only", as_lookup=True, only="2"),
@@ -309,18 +275,10 @@ CALLS = (
     call("explain TEXT --as-lookup --columns", "columns", as_lookup=True, columns=True),
     # a look-up shows weights, not likeness
     call(
-        "explain TEXT --as-lookup --similarity dot",
-        "similarity",
-        as_lookup=True,
-        similarity="dot",
+        "explain TEXT --as-lookup --similarity dot", "similarity", as_lookup=True, similarity="dot"
     ),
     # embeddings have no head
-    call(
-        "explain TEXT --model embeddings --head L0H0",
-        "head",
-        model="embeddings",
-        head="L0H0",
-    ),
+    call("explain TEXT --model embeddings --head L0H0", "head", model="embeddings", head="L0H0"),
     # embeddings are compared by their product
     call(
         "explain TEXT --model embeddings --similarity rbf",
@@ -369,7 +327,6 @@ CALLS = (
     call("predict TEXT --versus red", "versus", versus="red"),
     # two readings
     call("predict TEXT --attribute --each", "attribute", attribute=True, each=True),
-    # two readings
     call("predict TEXT --attribute --lens", "attribute", attribute=True, lens=True),
     # the empty text is no token
     call("predict TEXT --answer ''", "answer", answer=""),
@@ -470,14 +427,9 @@ CALLS = (
     call("generate TEXT --doc words.txt --by line", "by", docs={"words": "the cat"}, by="line"),
     # nothing is sampled
     call(
-        "generate TEXT --target blue --temperature 1",
-        "temperature",
-        target="blue",
-        temperature=1,
+        "generate TEXT --target blue --temperature 1", "temperature", target="blue", temperature=1
     ),
-    # nothing is sampled
     call("generate TEXT --target blue --top-p 0.5", "top_p", target="blue", top_p=0.5),
-    # nothing is sampled
     call("generate TEXT --target blue --seed 3", "seed", target="blue", seed=3),
     # nothing is written that could end
     call("generate TEXT --target blue --stop .", "stop", target="blue", stop="."),
@@ -505,7 +457,6 @@ CALLS = (
     ),
     # nothing is sampled
     call("generate TEXT --seed 3", "seed", seed=3),
-    # nothing is sampled
     call("generate TEXT --top-p 0.5", "top_p", top_p=0.5),
     # there is no corpus
     call("scan -o out", "", output="out"),

@@ -1,6 +1,5 @@
 """What a command loads: a picture library for pictures, torch for models, and neither for help."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,31 +8,9 @@ import pytest
 
 import attnviz
 from tests.factories import make_capture
+from tests.programs import loaded_by
 
 HEAVY = ("torch", "transformers", "matplotlib", "torch._dynamo")
-
-PROGRAM = """
-import json, sys
-sys.argv = ["attnviz", *json.loads(sys.argv[1])]
-try:
-    from attnviz.cli import run
-    run()
-finally:
-    names = ("torch", "transformers", "matplotlib")
-    print(json.dumps([n for n in names if n in sys.modules]), file=sys.stderr)
-"""
-
-
-def _loaded(*arguments: str) -> list[str]:
-    """The heavy packages that are loaded at the end of a command, in a process of its own."""
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps(arguments)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    names: list[str] = json.loads(ended.stderr.splitlines()[-1])
-    return names
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +26,7 @@ def capture_file(tmp_path_factory: pytest.TempPathFactory) -> str:
     ids=" ".join,
 )
 def test_what_needs_no_model_loads_nothing_heavy(arguments: list[str]) -> None:
-    assert _loaded(*arguments) == []
+    assert loaded_by(*arguments)[0] == []
 
 
 @pytest.mark.parametrize(
@@ -61,17 +38,31 @@ def test_a_saved_capture_is_shown_without_torch(
     capture_file: str, tmp_path: Path, options: list[str]
 ) -> None:
     options = ["-o", str(tmp_path / "again.npz")] if options == ["-o", "npz"] else options
-    assert _loaded("show", capture_file, *options) == []
+    assert loaded_by("show", capture_file, *options)[0] == []
 
 
 def test_a_picture_of_a_saved_capture_loads_the_picture_library_alone(
     capture_file: str, tmp_path: Path
 ) -> None:
-    assert _loaded("show", capture_file, "-o", str(tmp_path / "x.png")) == ["matplotlib"]
+    assert loaded_by("show", capture_file, "-o", str(tmp_path / "x.png"))[0] == ["matplotlib"]
 
 
 def test_the_built_in_model_runs_without_transformers() -> None:
-    assert _loaded("show", "a fluffy blue creature") == ["torch"]
+    assert loaded_by("show", "a fluffy blue creature")[0] == ["torch"]
+
+
+def test_a_gpt2_folder_is_shown_without_transformers(gpt2_folder: Path) -> None:
+    heavy, shown = loaded_by("show", "abc def", "--model", str(gpt2_folder))
+    assert heavy == ["torch"]
+    assert "f → c" in shown
+
+
+@pytest.mark.parametrize("line", ["attnviz show -H ", "attnviz show -m b", "attnviz show --v"])
+def test_a_shell_is_answered_without_anything_heavy(line: str) -> None:
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    heavy, offered = loaded_by(_ATTNVIZ_COMPLETE="complete_bash", **asked)
+    assert heavy == []
+    assert offered.strip()
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

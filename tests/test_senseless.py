@@ -61,6 +61,7 @@ def test_python_refuses_a_senseless_call_and_names_the_same_parameter(
         _called(model, call)
     assert refused.value.status is call.status
     assert re.search(rf"\b{call.names}\b", str(refused.value)), str(refused.value)
+    assert "--" not in str(refused.value)
 
 
 def _called(model: attnviz.Model, call: Call) -> None:

@@ -1,6 +1,5 @@
 """What a shell offers on Tab, asked for in the way that shells ask."""
 
-import json
 import os
 import subprocess
 import sys
@@ -16,17 +15,6 @@ from attnviz.kit.session import process_session
 from attnviz.models.folder.files import CONFIG
 from tests.conftest import Run
 from tests.programs import needs
-
-PROGRAM = """
-import json, sys
-sys.argv = ["attnviz"]
-try:
-    from attnviz.cli import run
-    run()
-finally:
-    names = ("torch", "transformers", "matplotlib")
-    print(json.dumps([n for n in names if n in sys.modules]), file=sys.stderr)
-"""
 
 
 class Shell:
@@ -161,20 +149,6 @@ def test_completion_is_installed_for_the_shell_that_is_named(
     refused = run("--install-completion", "fish")
     assert refused.status is ExitStatus.OUTPUT
     assert "--show-completion fish prints it" in refused.err
-
-
-@pytest.mark.parametrize("line", ["attnviz show -H ", "attnviz show -m b", "attnviz show --v"])
-def test_a_real_shell_is_answered_without_anything_heavy(line: str) -> None:
-    asked = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "_ATTNVIZ_COMPLETE": "complete_bash", **asked},
-        check=True,
-    )
-    assert ended.stdout.strip()
-    assert json.loads(ended.stderr) == []
 
 
 ZSH = """

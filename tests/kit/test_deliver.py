@@ -1,4 +1,4 @@
-"""Where results go: standard output, also by its short name, and files that a person is told."""
+"""Where results go: standard output, files that a person is told, and progress beside them."""
 
 import io
 import os
@@ -118,3 +118,21 @@ def test_colour_cannot_be_wanted_and_not_wanted(run: Run) -> None:
     ended = run("show", "a red fox", "--color", "always", "--no-color")
     assert ended.status is ExitStatus.USAGE
     assert ended.err == "attnviz: --no-color and --color always disagree; give one of them.\n"
+
+
+@pytest.mark.parametrize(
+    ("stdout", "quiet", "told"),
+    [(io.TextIOWrapper, False, True), (Terminal, False, False), (io.TextIOWrapper, True, False)],
+)
+def test_progress_is_told_on_a_terminal_while_results_go_elsewhere(
+    stdout: type[io.TextIOWrapper], quiet: bool, told: bool
+) -> None:
+    err = io.BytesIO()
+    environment = Environment(
+        stdout(io.BytesIO(), "utf-8"),
+        Terminal(err, "utf-8", write_through=True),
+        {"TERM": "xterm-256color"},
+    )
+    session = Session(environment, Stdin(None, False), quiet=quiet)
+    assert list(session.progress(range(3), "line")) == [0, 1, 2]
+    assert (b"3 lines" in err.getvalue()) == told

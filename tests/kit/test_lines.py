@@ -10,7 +10,7 @@ import pytest
 from attnviz.cli import COMMANDS, command
 from attnviz.errors import ExitStatus
 from tests.conftest import Run
-from tests.reading import head_of
+from tests.reading import head_of, rows_in
 
 TEXTS = (
     "a fluffy blue creature roamed . the creature was",
@@ -23,10 +23,6 @@ STDIN = ("\n".join(TEXTS) + "\n").encode()
 TAKING_LINES = [
     name for name in COMMANDS if any("--lines" in each.opts for each in command(name).params)
 ]
-
-
-def rows(out: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in out.splitlines()]
 
 
 def without_line(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -45,9 +41,9 @@ def without_line(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_each_line_has_the_rows_of_its_text_and_their_number(
     run: Run, arguments: tuple[str, ...]
 ) -> None:
-    every = rows(run(*arguments, "--lines", "-f", "jsonl", stdin=STDIN).out)
+    every = rows_in(run(*arguments, "--lines", "-f", "jsonl", stdin=STDIN).out)
     for number, text in enumerate(TEXTS, start=1):
-        alone = rows(run(arguments[0], text, *arguments[1:], "-f", "jsonl").out)
+        alone = rows_in(run(arguments[0], text, *arguments[1:], "-f", "jsonl").out)
         assert {row["line"] for row in alone} == {1}
         mine = [row for row in every if row["line"] == number]
         assert without_line(mine) == without_line(alone)
@@ -57,7 +53,7 @@ def test_each_line_has_the_rows_of_its_text_and_their_number(
 
 
 def test_the_mean_of_an_effect_is_that_of_the_lines_with_its_standard_error(run: Run) -> None:
-    every = rows(run("ablate", "--lines", "--layer", "2", "-f", "jsonl", stdin=STDIN).out)
+    every = rows_in(run("ablate", "--lines", "--layer", "2", "-f", "jsonl", stdin=STDIN).out)
     for head in ("L2H0", "L2H3"):
         changes = [row["change"] for row in every if row["line"] and head_of(row) == head]
         (mean,) = (row for row in every if row["line"] is None and head_of(row) == head)
@@ -73,8 +69,8 @@ def test_the_mean_of_an_effect_is_that_of_the_lines_with_its_standard_error(run:
 def test_the_mean_of_predictions_is_of_the_likeliest_token_and_of_those_that_followed(
     run: Run,
 ) -> None:
-    every = rows(run("predict", "--lines", "--each", "--top", "1", "-f", "jsonl", stdin=STDIN).out)
-    *lines, likeliest, followed = every
+    asked = "predict", "--lines", "--each", "--top", "1", "-f", "jsonl"
+    *lines, likeliest, followed = rows_in(run(*asked, stdin=STDIN).out)
     ends = [r["probability"] for r in lines if r["followed"] is None]
     assert likeliest["probability"] == pytest.approx(fmean(ends))
     assert likeliest["error"] == pytest.approx(stdev(ends) / 3**0.5)
@@ -94,9 +90,9 @@ def test_each_line_may_have_an_answer_of_its_own(run: Run) -> None:
     pairs = zip(TEXTS, answers, strict=True)
     given = "\n".join(json.dumps({"text": text, "answer": answer}) for text, answer in pairs)
     options = ("--layer", "4", "-f", "jsonl")
-    every = rows(run("ablate", "--pairs", "-", *options, stdin=given.encode()).out)
+    every = rows_in(run("ablate", "--pairs", "-", *options, stdin=given.encode()).out)
     for number, (text, answer) in enumerate(zip(TEXTS, answers, strict=True), start=1):
-        alone = rows(run("ablate", text, "--answer", answer, *options).out)
+        alone = rows_in(run("ablate", text, "--answer", answer, *options).out)
         assert without_line([r for r in every if r["line"] == number]) == without_line(alone)
     assert {row["answer"] for row in every if row["line"] is None} == {None}
     shown = run("ablate", "--pairs", "-", stdin=given.encode()).out
@@ -108,7 +104,7 @@ def test_a_bad_line_is_reported_and_left_out(run: Run) -> None:
     ended = run("ablate", "--lines", "--layer", "4", "-f", "jsonl", stdin=given)
     assert ended.status is ExitStatus.INPUT
     assert "line 2" in ended.err
-    assert {row["line"] for row in rows(ended.out)} == {1, 3, None}
+    assert {row["line"] for row in rows_in(ended.out)} == {1, 3, None}
     without = run("ablate", "--pairs", "-", stdin=b'a text\n{"text": "a cat", "answer": ""}\n')
     assert without.status is ExitStatus.INPUT
     assert "line 1: it is not JSON" in without.err
@@ -166,5 +162,5 @@ def test_an_option_that_is_wrong_for_one_line_stops_no_other(run: Run) -> None:
     options = ("--attribute", "--versus", "blue", "--top", "1", "-f", "jsonl")
     given = f"{TEXTS[1]}\n{TEXTS[0].replace('fluffy ', '')}\n{TEXTS[2]}\n".encode()
     ended = run("predict", "--lines", *options, stdin=given)
-    assert {row["line"] for row in rows(ended.out)} == {1, 3}
+    assert {row["line"] for row in rows_in(ended.out)} == {1, 3}
     assert "line 2: --versus 'blue' is the likeliest token itself" in ended.err

@@ -10,6 +10,7 @@ import pytest
 
 from attnviz.errors import ExitStatus
 from tests.conftest import Run
+from tests.reading import rows_in
 
 Pair = dict[str, object]
 
@@ -32,10 +33,6 @@ def write(path: Path, pairs: Sequence[Pair]) -> Path:
     return path
 
 
-def read(out: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in out.splitlines()]
-
-
 def of_head(rows: Sequence[dict[str, Any]], layer: int, head: int) -> list[dict[str, Any]]:
     return [row for row in rows if (row["layer"], row["head"]) == (layer, head)]
 
@@ -43,7 +40,7 @@ def of_head(rows: Sequence[dict[str, Any]], layer: int, head: int) -> list[dict[
 def test_the_mean_over_pairs_is_a_ratio_of_means_with_its_standard_error(
     run: Run, written: Path
 ) -> None:
-    found = of_head(read(run("patch", "--pairs", str(written), "-f", "jsonl").out), 4, 0)
+    found = of_head(rows_in(run("patch", "--pairs", str(written), "-f", "jsonl").out), 4, 0)
     *each, mean = found
     assert [row["line"] for row in found] == [1, 2, 3, None]
     changes = np.array([row["change"] for row in each])
@@ -60,12 +57,12 @@ def test_the_effect_of_an_ablation_on_pairs_is_the_mean_of_their_effects(
     run: Run, written: Path
 ) -> None:
     out = run("ablate", "--pairs", str(written), "--layer", "4", "-f", "jsonl").out
-    *each, mean = of_head(read(out), 4, 1)
+    *each, mean = of_head(rows_in(out), 4, 1)
     alone = []
     for given in PAIRS:
         asked = "--answer", str(given["answer"]), "--versus", str(given["versus"])
         out = run("ablate", str(given["text"]), *asked, "--head", "L4H1", "-f", "jsonl").out
-        alone.append(read(out)[0]["change"])
+        alone.append(rows_in(out)[0]["change"])
     assert np.allclose([row["change"] for row in each], alone, atol=1e-5)
     assert np.isclose(mean["change"], np.mean(alone), atol=1e-5)
     assert mean["unit"] == "logits"
@@ -90,7 +87,7 @@ def test_a_mean_names_the_first_pairs_tokens_and_that_others_have_others(
     for name in ("mean.html", "mean.png"):
         assert run("patch", *given, "-o", str(tmp_path / name)).status == ExitStatus.OK
     assert "blue ← gray, …" in (tmp_path / "mean.html").read_text("utf-8")
-    means = [row for row in read(run("patch", *given, "-f", "jsonl").out) if row["line"] is None]
+    means = [row for row in rows_in(run("patch", *given, "-f", "jsonl").out) if row["line"] is None]
     assert {row["position"]: row["token"] for row in means}[2] is None
 
 
@@ -105,11 +102,11 @@ def test_positions_have_a_mean_only_where_they_correspond(run: Run, tmp_path: Pa
     kept = run("patch", "--pairs", file, "--part", "residual", "-f", "jsonl")
     assert kept.status == ExitStatus.OK
     assert "patched at different positions" in kept.err
-    assert {row["line"] for row in read(kept.out)} == {1, 2, 3, 4}
+    assert {row["line"] for row in rows_in(kept.out)} == {1, 2, 3, 4}
     # those that were named correspond
     named = run("patch", "--pairs", file, "--part", "residual", "--query", "-1", "-f", "jsonl")
     assert named.err == ""
-    rows = [row for row in read(named.out) if row["layer"] == 4]
+    rows = [row for row in rows_in(named.out) if row["layer"] == 4]
     assert np.isclose(rows[-1]["change"], np.mean([row["change"] for row in rows[:-1]]))
 
 
@@ -146,7 +143,7 @@ def test_a_bad_line_is_reported_and_left_out(
     assert ended.err.startswith("attnviz: line 2: ")
     assert said in ended.err
     assert ended.err.count("\n") == 1
-    assert [row["line"] for row in read(ended.out)] == [1, 3, None]
+    assert [row["line"] for row in rows_in(ended.out)] == [1, 3, None]
 
 
 def test_fields_of_ones_own_may_stand_beside_the_others(run: Run, tmp_path: Path) -> None:

@@ -6,14 +6,7 @@ import pytest
 
 import attnviz
 from attnviz.models.scratch.native import load_native
-from making.first_lines import (
-    FALSE_BAR,
-    SPARED_BAR,
-    WARNED_BAR,
-    Line,
-    figures_of,
-    first_lines,
-)
+from making.first_lines import FALSE_BAR, SPARED_BAR, WARNED_BAR, Line, figures_of, first_lines
 from making.loss_limit import best_limit
 
 BUILTIN = Path(attnviz.__path__[0]) / "builtin" / "gpt"
@@ -21,9 +14,7 @@ SENTENCES = Path(__file__).parents[1] / "sentences" / "development"
 
 
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_title_claims_what_is_there_and_strange_texts_are_called_so(
-    every: int,
-) -> None:
+def test_a_title_claims_what_is_there_and_strange_texts_are_called_so(every: int) -> None:
     builtin = load_native(BUILTIN, "builtin")
     figures = figures_of(first_lines(builtin, SENTENCES, every=every))
     assert figures.false <= FALSE_BAR

@@ -1,4 +1,4 @@
-"""The loop: an interrupted run ends with the weights of an uninterrupted one."""
+"""The loop and its steps: an interrupted run ends with the weights of an uninterrupted one."""
 
 import math
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from attnviz.commands.train.loop import fresh_model, train
+from attnviz.commands.train.loop import IGNORED, fresh_model, train
 from attnviz.commands.train.plan import Recipe, TrainingProgress
 from attnviz.models.folder.config import GPTConfig
 from making import tokenizer as tokenizers
 from making.asking import Asking, fresh_asking
 from making.data import Packing, WorldBatches
-from making.muon import muon_and_adamw
+from making.muon import Muon, muon_and_adamw, orthogonal
 from making.objective import Objective
 from making.recipe import BuiltinRecipe
 from making.sampled import cross_entropy
@@ -132,3 +132,74 @@ def test_the_penalty_rises_from_nothing_to_its_limit() -> None:
     recipe = BuiltinRecipe(steps=100, penalty=0.2, penalty_from=0.5, penalty_most=0.15)
     assert [recipe.penalty_at(step) for step in (0, 50, 75, 100)] == [0, 0, 0.1, 0.15]
     assert not recipe.penalised(49)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (8, 24), (24, 8)])
+def test_an_orthogonal_step_has_singular_values_near_one(shape: tuple[int, int]) -> None:
+    torch.manual_seed(0)
+    values = torch.linalg.svdvals(orthogonal(torch.randn(3, *shape)))
+    assert values.min() > 0.6
+    assert values.max() < 1.3
+
+
+def test_a_step_keeps_the_directions_of_the_gradient() -> None:
+    torch.manual_seed(0)
+    gradient = torch.randn(1, 6, 6)
+    u, _, v = torch.linalg.svd(gradient)
+    inner = u.mT @ orthogonal(gradient) @ v.mT  # diagonal, if the singular vectors are the same
+    assert torch.allclose(inner, torch.diag_embed(inner.diagonal(dim1=-2, dim2=-1)), atol=1e-4)
+
+
+def test_matrices_of_one_shape_step_as_they_would_alone() -> None:
+    torch.manual_seed(0)
+    start, gradients = torch.randn(2, 4, 12), torch.randn(2, 4, 12)
+    together = [start[i].clone().requires_grad_() for i in range(2)]
+    alone = [start[i].clone().requires_grad_() for i in range(2)]
+    optimizers = [Muon(together, 0.1, 0.01), *(Muon([p], 0.1, 0.01) for p in alone)]
+    for _ in range(3):
+        for parameters in (together, alone):
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = gradient.clone()
+        for optimizer in optimizers:
+            optimizer.step()
+    for one, other in zip(together, alone, strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+        assert not torch.equal(one, start[0])
+
+
+@pytest.fixture
+def model() -> Asking:
+    return fresh_asking(GPTConfig(50, n_positions=8, n_embd=8, n_layer=1, n_head=2), 0)
+
+
+def test_the_loss_is_that_of_the_words_to_name_where_something_is_asked(model: Asking) -> None:
+    hidden = torch.randn(2, 3, 8)
+    asked = torch.tensor([[IGNORED, 7, IGNORED], [3, IGNORED, 49]])
+    answers = model.ln_f(hidden) @ model.answer.weight.t() @ model.wte.weight.t()  # (2, 3, V)
+    logs = answers.double().log_softmax(-1)
+    expected = -(logs[0, 1, 7] + logs[1, 0, 3] + logs[1, 2, 49]) / 3
+    assert model.loss(hidden, asked, None).item() == pytest.approx(expected.item())
+
+
+def test_where_nothing_is_asked_the_loss_is_0_and_every_matrix_has_a_gradient(
+    model: Asking,
+) -> None:
+    loss = model.loss(torch.randn(1, 4, 8), torch.full((1, 4), IGNORED), None)
+    loss.backward()
+    assert loss.item() == 0
+    assert model.answer.weight.grad is not None
+
+
+def test_the_finished_model_predicts_the_same_and_has_no_matrix_of_answers(model: Asking) -> None:
+    ids = torch.tensor([[1, 2, 3]])
+    finished = model.finished()
+    assert torch.equal(finished(ids), model(ids))
+    assert set(model.state_dict()) - set(finished.state_dict()) == {"answer.weight"}
+
+
+def test_what_is_asked_reaches_the_heads(model: Asking) -> None:
+    ids = torch.tensor([[1, 2, 3]])
+    model.loss(model.hidden(ids), torch.tensor([[IGNORED, IGNORED, 1]]), None).backward()
+    gradient = model.h[0].attn.w_q.weight.grad
+    assert gradient is not None
+    assert gradient.abs().sum() > 0

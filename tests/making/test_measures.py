@@ -1,12 +1,14 @@
-"""The measures, on patterns written by hand. Words: BOS, "a", "big", "red", "fox" (two tokens)."""
+"""The measures, on patterns written by hand, and which heads a card names."""
 
 import numpy as np
 import pytest
 
+from attnviz.records.heads import Head, NamedHead
+from making.evaluate import TITLES, named_heads
 from making.measures import induction_score, is_right, measure_link, previous_token_score
 from making.world.text import Answer, TrueLink
 
-POSITIONS = [[1], [2], [3], [4, 5]]  # tokens of: a, big, red, fox; 0 is BOS
+POSITIONS = [[1], [2], [3], [4, 5]]  # tokens of: a, big, red, fox (two); 0 is BOS
 LINK = TrueLink("adjectives", query=3, keys=frozenset({1, 2}))
 
 
@@ -63,3 +65,23 @@ def test_the_induction_score_of_a_perfect_head_is_one() -> None:
 def test_the_previous_token_score_of_a_perfect_head_is_one() -> None:
     assert previous_token_score(np.eye(7, k=-1, dtype=np.float32)) == 1
     assert previous_token_score(np.eye(7, dtype=np.float32)) == 0
+
+
+HEADS = dict(zip(TITLES, (Head(0, n) for n in range(len(TITLES))), strict=True))
+
+
+def test_a_head_is_named_for_what_it_is_chosen_for_then_for_the_other_that_it_shows_most() -> None:
+    scores = {kind: np.zeros((1, len(TITLES))) for kind in TITLES}
+    at = HEADS["pronouns"]
+    chosen = tuple(NamedHead(kind, HEADS[kind], TITLES[kind]) for kind in TITLES)
+    assert named_heads(HEADS, scores) == chosen
+    scores["adjectives"][at], scores["mystery"][at] = 0.6, 0.7
+    assert named_heads(HEADS, scores) == (*chosen, NamedHead("mystery", at, TITLES["mystery"]))
+
+
+def test_a_head_that_is_chosen_for_two_behaviours_is_named_for_no_third() -> None:
+    heads = {**HEADS, "mystery": HEADS["pronouns"]}
+    scores = {kind: np.full((1, len(TITLES)), 0.9) for kind in TITLES}
+    times = [named.head for named in named_heads(heads, scores)]
+    assert times.count(HEADS["pronouns"]) == 2
+    assert times.count(HEADS["senses"]) == 2

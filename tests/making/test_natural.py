@@ -1,13 +1,16 @@
-"""Texts of natural English: what they are made of, and the links that word lists tell."""
+"""Natural English: the passages of WordNet, the texts made of them, and what word lists tell."""
 
 import itertools
 from pathlib import Path
 
+import pytest
 from tokenizers import Tokenizer
 
-from making import natural
+from attnviz.errors import InputError
+from making import natural, wordnet
 from making.data import Packing, batches
 from making.tokenizer import WordEncoder
+from making.wordnet import Told
 from making.world.text import Answer, Text
 
 
@@ -95,3 +98,32 @@ def test_batches_hold_passages_of_wordnet(folder: Path, world_tokenizer: Tokeniz
     packing = Packing(256, natural=1.0, wordnet=folder)
     canine = encoder.word("canine")[-1]
     assert any((batch.ids == canine).any() for batch in batches("s", 2, encoder, packing))
+
+
+def test_definitions_stand_behind_their_word_and_examples_alone(folder: Path) -> None:
+    assert set(wordnet.passages(folder)) == {
+        "entity: that which exists by itself",
+        "dog: a canine",
+        "the dog barked",
+        "he's fed",
+        "bank: sloping land",
+        "on the bank the canoe lay",
+        "bank: an institution holding deposits",
+        "he cashed a check at the bank downtown",
+        "breathe: draw air",
+        "I can breathe better",
+    }
+
+
+def test_a_noun_of_several_classes_is_told_by_what_stands_before_it(folder: Path) -> None:
+    assert set(wordnet.told(folder)) == {
+        Told("sloping land :", "bank", "nature"),
+        Told("on the", "bank", "nature", "the canoe lay"),
+        Told("an institution holding deposits :", "bank", "group"),
+        Told("he cashed a check at the", "bank", "group", "downtown"),
+    }
+
+
+def test_a_folder_without_wordnet_says_what_to_install(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="wordnet-base"):
+        wordnet.passages(tmp_path)

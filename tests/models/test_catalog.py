@@ -1,8 +1,6 @@
-"""Which engine runs a folder, where, in what type of number, and how much memory it may take."""
+"""Which engine runs a folder, where, in what type of number and memory, and what it can do."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,10 @@ from transformers import GPT2LMHeadModel
 
 from attnviz.errors import ExitStatus, ModelError, UsageError
 from attnviz.kit.prepare import Prepared
+from attnviz.kit.session import as_flag
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import check_computable, gpt2_config
+from attnviz.models.loaded import Ability
 from attnviz.models.placement import Placement, size_of, written
 from attnviz.records.capture import KeepEverything, PatternBlock, Wanted
 from tests.architectures import ARCHITECTURES, save_over_bytes
@@ -97,20 +97,6 @@ def test_what_the_from_scratch_model_does_not_compute_is_run_by_transformers(
         expected = theirs(torch.tensor([ids]), output_attentions=True).attentions
     for ours, eager in zip(patterns(Source(str(gpt2_copy)), ids), expected, strict=True):
         np.testing.assert_allclose(ours, eager[0], atol=1e-5)
-
-
-def test_a_gpt2_folder_is_shown_without_transformers(gpt2_copy: Path) -> None:
-    code = (
-        "import sys; sys.argv = ['attnviz', 'show', 'abc def', '--model', sys.argv[1]]\n"
-        "import attnviz.cli\n"
-        "try: attnviz.cli.run()\n"
-        "finally: print('transformers' in sys.modules, file=sys.stderr)"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", code, str(gpt2_copy)], capture_output=True, text=True, check=True
-    )
-    assert "f → c" in ended.stdout
-    assert ended.stderr == "False\n"
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
@@ -282,3 +268,36 @@ def test_sizes_are_written_as_people_read_them() -> None:
     assert [written(n) for n in (10, 3 << 20, 5 << 28, 40 << 30)] == [
         *("1 KB", "3.0 MB", "1.2 GB", "40 GB")
     ]
+
+
+NO_VALUES = (
+    "--weighted is for models of one text with projections, which {} is not; leave it out, or "
+    "use another model."
+)
+
+
+@pytest.mark.parametrize("ability", ["predict", "value_norms", "trace"])
+def test_the_builtin_model_can_do_all_but_write(ability: Ability) -> None:
+    builtin = load(Source())
+    builtin.require(ability)
+    assert builtin.can(ability)
+    assert not builtin.can("write")
+
+
+@pytest.mark.parametrize(
+    ("source", "ability", "message"),
+    [
+        (Source(), "write", "builtin is not an encoder-decoder; use --model translator."),
+        (Source("translator"), "value_norms", NO_VALUES.format("translator")),
+        (Source("embeddings"), "value_norms", NO_VALUES.format("embeddings")),
+        (
+            Source("embeddings"),
+            "trace",
+            "this has no queries, keys and values; choose another model.",
+        ),
+    ],
+)
+def test_a_model_that_cannot_is_refused(source: Source, ability: Ability, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        load(source).require(ability)
+    assert error.value.spelled(as_flag) == message

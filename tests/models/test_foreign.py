@@ -223,12 +223,7 @@ BEHIND = {"max_position_embeddings": 20, "pad_token_id": 1}
     ("model", "config", "more", "context"),
     [
         ("RobertaModel", "RobertaConfig", BEHIND, 18),
-        (
-            "LukeModel",
-            "LukeConfig",
-            {**BEHIND, "entity_vocab_size": 5, "entity_emb_size": 8},
-            18,
-        ),
+        ("LukeModel", "LukeConfig", {**BEHIND, "entity_vocab_size": 5, "entity_emb_size": 8}, 18),
         ("MarkupLMModel", "MarkupLMConfig", BEHIND, 18),
         ("LiltModel", "LiltConfig", {**BEHIND, "channel_shrink_ratio": 2}, 18),
         ("LEDModel", "LEDConfig", LED, 20),

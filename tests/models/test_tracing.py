@@ -37,20 +37,12 @@ SMALL: dict[str, Any] = {
 }
 OPT = {**{k: v for k, v in SMALL.items() if k != "intermediate_size"}, "ffn_dim": 40}
 MODELS: dict[str, Tiny] = {
-    "gpt2": (
-        "GPT2Config",
-        "GPT2LMHeadModel",
-        {**GPT_SIZES, "vocab_size": 257, "bos_token_id": 0},
-    ),
+    "gpt2": ("GPT2Config", "GPT2LMHeadModel", {**GPT_SIZES, "vocab_size": 257, "bos_token_id": 0}),
     "llama": ("LlamaConfig", "LlamaForCausalLM", SMALL | {"num_key_value_heads": 2}),
     "qwen3": ("Qwen3Config", "Qwen3ForCausalLM", SMALL | {"num_key_value_heads": 2, "head_dim": 8}),
     "neox": ("GPTNeoXConfig", "GPTNeoXForCausalLM", SMALL),
     "bert": ("BertConfig", "BertForMaskedLM", SMALL),
-    "opt": (
-        "OPTConfig",
-        "OPTForCausalLM",
-        {**OPT, "word_embed_proj_dim": 24},
-    ),
+    "opt": ("OPTConfig", "OPTForCausalLM", {**OPT, "word_embed_proj_dim": 24}),
     "granite": (
         "GraniteConfig",
         "GraniteForCausalLM",
@@ -139,14 +131,7 @@ LLAMA = "layers.1.mlp"
         ("gpt2", {}, "h.1.attn.c_proj", "h.1.mlp", 1, 96),
         ("llama", {}, "layers.1.self_attn.o_proj", LLAMA, 1, 40),
         # it multiplies what is added
-        (
-            "granite",
-            {"residual_multiplier": 0.22},
-            "layers.1.self_attn.o_proj",
-            LLAMA,
-            0.22,
-            40,
-        ),
+        ("granite", {"residual_multiplier": 0.22}, "layers.1.self_attn.o_proj", LLAMA, 0.22, 40),
         # both read the same vector
         ("cohere", {}, "layers.1.self_attn.o_proj", LLAMA, 1, 40),
         # each has a norm of its own behind it
@@ -332,12 +317,7 @@ def test_the_nearest_tokens_have_the_largest_cosines(folder_of: Callable[[str], 
     ],
 )
 def test_a_trace_says_how_its_model_differs_from_the_plain_formula(
-    folder_of: Callable[[str], Path],
-    name: str,
-    norm: str,
-    positions: str,
-    group: int,
-    changed: str,
+    folder_of: Callable[[str], Path], name: str, norm: str, positions: str, group: int, changed: str
 ) -> None:
     kinds = traced(load_huggingface(folder_of(name), name, None), Head(0, 2), 4).kinds
     assert (kinds.norm, kinds.positions, kinds.group, kinds.changed) == (
@@ -371,9 +351,7 @@ def test_a_trace_says_where_the_norms_stand_and_who_is_seen(
     assert (kinds.residual, kinds.causal) == (residual, causal)
 
 
-def test_general_similarity_is_refused_for_rotary_models(
-    folder_of: Callable[[str], Path],
-) -> None:
+def test_general_similarity_is_refused_for_rotary_models(folder_of: Callable[[str], Path]) -> None:
     found = traced(load_huggingface(folder_of("llama"), "llama", None), Head(0, 0), 0)
     with pytest.raises(UsageError, match=r"turned by its position \(rotary\)"):
         other_row(found, "general")
