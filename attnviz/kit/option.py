@@ -99,7 +99,7 @@ def only(
 def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Check each call by the types of its options and by rules; record what was asked for.
 
-    The docstring gets a line for each option, after the `Args` that it has.
+    The docstring gets a line for each option, after the `Args` that it has, and `Raises`.
     """
 
     def featured(function: Callable[P, R]) -> Callable[P, R]:
@@ -250,8 +250,15 @@ def _options(function: Callable[..., Any]) -> dict[str, tuple[inspect.Parameter,
     return {name: (each, info) for name, each, info in infos if info}
 
 
+RAISES = """
+
+Raises:
+    AttnvizError: an argument cannot be used; the message says what to do instead.
+"""
+
+
 def _documented(function: Callable[..., Any]) -> str | None:
-    """The docstring, with a line for each option."""
+    """The docstring, with a line for each option, and what a call raises."""
     if function.__doc__ is None:  # python -OO
         return None
     before, *after = re.split(
@@ -263,7 +270,8 @@ def _documented(function: Callable[..., Any]) -> str | None:
         textwrap.fill(f"{name}: {_in_python(info.help or '', flags)}", 94, subsequent_indent="    ")
         for name, info in options.items()
     )
-    return f"{before}\n{textwrap.indent(chr(10).join(lines), '    ')}{''.join(after)}"
+    whole = f"{before}\n{textwrap.indent(chr(10).join(lines), '    ')}{''.join(after)}"
+    return whole if "\n\nRaises:" in whole else whole + RAISES
 
 
 def flags_of(info: OptionInfo) -> list[str]:

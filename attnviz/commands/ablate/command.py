@@ -137,10 +137,6 @@ def ablate(
 
     Returns:
         a result whose record is an `AblationReport`; with `together` a `BeforeAfter`.
-
-    Raises:
-        AttnvizError: the text, the model or an option cannot be used; the message says
-            what to do instead.
     """
     questions = questions_of(text, answer, versus)
     ablating = Ablating(

@@ -109,10 +109,6 @@ def compare(
 
     Returns:
         a result whose record is a `TextComparison`, or a `ModelComparison`.
-
-    Raises:
-        AttnvizError: a text, a model or an option cannot be used; the message says
-            what to do instead.
     """
     if against is not None:
         _check_one_text(texts, query)

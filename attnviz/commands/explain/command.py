@@ -168,10 +168,6 @@ def explain(
 
     Returns:
         a calculation whose record is a `Traced`, an `EmbeddingTrace` or a `Worked`.
-
-    Raises:
-        AttnvizError: the text, the model or an option cannot be used; the message says
-            what to do instead.
     """
     telling = Telling(only, digits, columns, as_lookup)
     if example is not None or matrices is not None:

@@ -173,10 +173,6 @@ def generate(
         prompt: a text; or the messages of a chat, or an object with these as `messages` and
             perhaps `documents` and `tools`, which go through the model's own template.
         model: a name as for `load_model`, or a loaded model.
-
-    Raises:
-        AttnvizError: the prompt, the model or an option cannot be used; the message says
-            what to do instead.
     """
     documents, parts = documents_of(docs), words("segments", segments)
     text = prompt_of(prompt)

@@ -173,10 +173,6 @@ def heads(
 
     Returns:
         a result whose record is a `HeadReport`, `Retrieval`, `Circuits` or `LabelReport`.
-
-    Raises:
-        AttnvizError: the text, the model or an option cannot be used; the message says
-            what to do instead.
     """
     which, captured = which_heads(layers, heads), getattr(text, "record", text)
     done = transforms(

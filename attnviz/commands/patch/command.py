@@ -113,10 +113,6 @@ def patch(
 
     Returns:
         a result whose record is a `PatchReport`.
-
-    Raises:
-        AttnvizError: a text, the model or an option cannot be used; the message says what to do
-            instead.
     """
     questions = questions_of(text, answer, versus)
     sources = [source] * len(questions) if isinstance(source, str) else texts_of(source)

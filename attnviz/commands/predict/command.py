@@ -86,10 +86,6 @@ def predict(
 
     Returns:
         a result whose record is a `Prediction`; of several texts a `PredictionMean`.
-
-    Raises:
-        AttnvizError: the text, the model or an option cannot be used; the message says
-            what to do instead.
     """
     if attribute and not isinstance(text, str):
         raise UsageError("parts of logits of several texts have no mean", "give one text")

@@ -180,10 +180,6 @@ def scan(
             process.
         revision, offline, engine, device, dtype, kind: as for `load_model`.
         max_memory: bytes that a worker may use; None is a share of what is free.
-
-    Raises:
-        AttnvizError: the corpus, the model, the folder or an option cannot be used; the message
-            says what to do instead.
     """
     import_parquet()
     store = Store.at(path_of("output", output))

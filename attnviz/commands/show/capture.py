@@ -202,10 +202,6 @@ def capture(
         model: a name as for `load_model`, or a loaded model.
         scores: record scores, before mask and softmax, in place of weights.
         weighted: also record the norms of values, so that `show(weighted=True)` works later.
-
-    Raises:
-        AttnvizError: the text, the model or an option cannot be used; the message says
-            what to do instead.
     """
     model = loaded(model)
     inner, which = model._loaded, which_heads(layers, heads, everything=True)

@@ -140,10 +140,6 @@ def show(
         given: a text; or a capture, which has its run behind it.
         model: a name as for `load_model`, or a loaded model.
         options: those of `ShowOptions`.
-
-    Raises:
-        AttnvizError: the text, the model or an option cannot be used; the message says
-            what to do instead.
     """
     if hasattr(given, "record"):
         return shown_of(given.record, view, options)

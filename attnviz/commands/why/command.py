@@ -104,10 +104,6 @@ def why(
     Args:
         text: the text.
         model: a name as for `load_model`, or a loaded model.
-
-    Raises:
-        AttnvizError: the text, the model or an option cannot be used; the message says
-            what to do instead.
     """
     model = loaded(model)
     named = one_name(query), one_name(key), one_name(versus)
@@ -135,9 +131,6 @@ def writes(
     Args:
         text: the text.
         model: a name as for `load_model`, or a loaded model.
-
-    Raises:
-        AttnvizError: as `why`.
     """
     model = loaded(model)
     question = WhyQuestion(head_names(head), one_name(query))
