@@ -47,8 +47,7 @@ def schema(
         ),
     ] = None,
     output: Annotated[
-        Path | None,
-        g.output_option("--output", "-o", metavar="FILE", help="Write to a file."),
+        Path | None, g.output_option("--output", "-o", metavar="FILE", help="Write to a file.")
     ] = None,
 ) -> None:
     """Print the JSON Schema of what a command writes.

@@ -13,7 +13,7 @@ from attnviz.inputs.text import SavedCapture, read_lines, read_text
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, deliver_result
 from attnviz.kit.formats import ROWS, Piece, record_chunks
-from attnviz.kit.option import Call, panel_option
+from attnviz.kit.option import Call
 from attnviz.kit.options import RUN, TextIn, check_run_already
 from attnviz.kit.result import Result, mean_result
 from attnviz.kit.session import Session, as_flag
@@ -27,16 +27,14 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 Lines: TypeAlias = Annotated[
     bool,
-    panel_option(
-        g.TEXT,
+    g.text_option(
         "--lines",
         help="Treat each line of the input as a separate text; the mean over all comes last.",
     ),
 ]
 Pairs: TypeAlias = Annotated[
     Path | None,
-    panel_option(
-        g.TEXT,
+    g.text_option(
         "--pairs",
         metavar="FILE",
         help="Run many prompts: JSON lines with text, answer, versus, and source for patch. The "

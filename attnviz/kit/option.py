@@ -325,11 +325,7 @@ QUIET = panel_option(
     callback=_set("quiet"),
 )
 DEBUG = panel_option(
-    OUTPUT,
-    "--debug",
-    help="Show the traceback of an error.",
-    callback=_set("debug"),
-    is_eager=True,
+    OUTPUT, "--debug", help="Show the traceback of an error.", callback=_set("debug"), is_eager=True
 )
 HELP_ALL = typer.Option(
     "--help-all", help="Show every option, and exit.", callback=show_whole, is_eager=True

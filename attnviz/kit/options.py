@@ -89,13 +89,10 @@ Bos: TypeAlias = Annotated[
     ),
 ]
 Special: TypeAlias = Annotated[
-    bool,
-    text_option("--special", help="Read <|endoftext|> in the text as the special token."),
+    bool, text_option("--special", help="Read <|endoftext|> in the text as the special token.")
 ]
 ANSWER = text_option(
-    "--answer",
-    metavar="TOKEN",
-    help="Measure the log-probability of this token after the text.",
+    "--answer", metavar="TOKEN", help="Measure the log-probability of this token after the text."
 )
 AnswerWord: TypeAlias = Annotated[str | None, ANSWER]
 AnswerWords: TypeAlias = Annotated[str | Sequence[str] | None, Cli(str | None), ANSWER]
@@ -151,8 +148,7 @@ Chars: TypeAlias = Annotated[
 Words: TypeAlias = Annotated[
     bool,
     tokens_option(
-        "--words",
-        help="Merge the pieces of each word; a Chinese character counts as a word.",
+        "--words", help="Merge the pieces of each word; a Chinese character counts as a word."
     ),
 ]
 DropSink: TypeAlias = Annotated[
@@ -193,8 +189,7 @@ LARGEST_SEED = (1 << 32) - 1
 Reduce: TypeAlias = Annotated[
     How | None,
     heads_option(
-        "--reduce",
-        help="Show the mean or the maximum of the chosen heads (default: all heads).",
+        "--reduce", help="Show the mean or the maximum of the chosen heads (default: all heads)."
     ),
 ]
 ReduceOver: TypeAlias = Annotated[
@@ -215,8 +210,7 @@ Rollout: TypeAlias = Annotated[
 ShowScores: TypeAlias = Annotated[
     bool,
     heads_option(
-        "--scores",
-        help="Show scores instead of weights: scaled q·k, before mask and softmax.",
+        "--scores", help="Show scores instead of weights: scaled q·k, before mask and softmax."
     ),
 ]
 Queries: TypeAlias = Annotated[
@@ -233,9 +227,7 @@ Keys: TypeAlias = Annotated[
     Names,
     Cli(list[str] | None),
     tokens_option(
-        "--key",
-        metavar="TOKEN",
-        help="Show only these keys (columns). Given as for --query.",
+        "--key", metavar="TOKEN", help="Show only these keys (columns). Given as for --query."
     ),
 ]
 TopKeys: TypeAlias = Annotated[
@@ -392,8 +384,7 @@ Revision: TypeAlias = Annotated[
     model_option("--revision", metavar="REV", help="A branch, tag or commit of a hub model."),
 ]
 Offline: TypeAlias = Annotated[
-    bool,
-    model_option("--offline", help="Never use the network; a hub model must be in the cache."),
+    bool, model_option("--offline", help="Never use the network; a hub model must be in the cache.")
 ]
 
 

@@ -12,7 +12,7 @@ from attnviz.errors import option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
-from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
+from attnviz.kit.option import Call, Cli, command_of, feature, only
 from attnviz.kit.result import Result, mean_result
 from attnviz.kit.session import Session
 from attnviz.kit.values import AnyModel, layer_names, loaded, model_of, questions_of, which_heads
@@ -21,8 +21,7 @@ from attnviz.records.predict import Replacement
 Mlps: TypeAlias = Annotated[
     g.LayerNames | None,
     Cli(str | None),
-    panel_option(
-        g.HEADS,
+    g.heads_option(
         "--mlp",
         metavar="LAYERS",
         help="Ablate the MLPs of these layers: 1, 0-3, 0,2 or all. Heads only if they are named, "
@@ -32,8 +31,7 @@ Mlps: TypeAlias = Annotated[
 WholeLayers: TypeAlias = Annotated[
     g.LayerNames | None,
     Cli(str | None),
-    panel_option(
-        g.HEADS,
+    g.heads_option(
         "--whole-layer",
         metavar="LAYERS",
         help="Ablate these layers, attention and MLP together. Given as for --mlp.",
@@ -41,16 +39,13 @@ WholeLayers: TypeAlias = Annotated[
 ]
 ReplacedWith: TypeAlias = Annotated[
     Replacement,
-    panel_option(
-        g.HEADS,
-        "--with",
-        help="What replaces an output: zero, or its mean over the text's positions.",
+    g.heads_option(
+        "--with", help="What replaces an output: zero, or its mean over the text's positions."
     ),
 ]
 Cut: TypeAlias = Annotated[
     str | None,
-    panel_option(
-        g.HEADS,
+    g.heads_option(
         "--cut",
         metavar="QUERY:KEY",
         help="Remove the heads' links between these tokens, in place of their outputs. Tokens are "
@@ -59,16 +54,13 @@ Cut: TypeAlias = Annotated[
 ]
 Renormalise: TypeAlias = Annotated[
     bool,
-    panel_option(
-        g.HEADS,
-        "--renormalise",
-        help="With --cut, rescale the other weights of the row to sum to 1.",
+    g.heads_option(
+        "--renormalise", help="With --cut, rescale the other weights of the row to sum to 1."
     ),
 ]
 Together: TypeAlias = Annotated[
     bool,
-    panel_option(
-        g.HEADS,
+    g.heads_option(
         "--together",
         help="Ablate the chosen parts at once, and show the next tokens before and after.",
     ),
@@ -76,8 +68,7 @@ Together: TypeAlias = Annotated[
 TopParts: TypeAlias = Annotated[
     int | None,
     Cli(int, default=SHOWN),
-    panel_option(
-        g.LOOK,
+    g.look_option(
         "--top",
         metavar="K",
         min=1,

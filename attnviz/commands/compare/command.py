@@ -14,7 +14,7 @@ from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import note_strange, note_texts, texts_alone
-from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
+from attnviz.kit.option import Call, Cli, command_of, feature, only
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
 from attnviz.kit.values import AnyModel, loaded, model_of, one_name, transforms, which_heads
@@ -30,8 +30,7 @@ ComparedTexts: TypeAlias = Annotated[
 ComparedWord: TypeAlias = Annotated[
     g.OneToken | None,
     Cli(str | None),
-    panel_option(
-        g.TOKENS,
+    g.tokens_option(
         "--query",
         metavar="TOKEN",
         help="The word to compare; mole#2 is its second occurrence in each text.",
@@ -40,8 +39,7 @@ ComparedWord: TypeAlias = Annotated[
 Against: TypeAlias = Annotated[
     AnyModel | None,
     Cli(str | None),
-    panel_option(
-        g.MODEL,
+    g.model_option(
         "--against",
         metavar="NAME",
         help="Another model to run on the same text, given as for --model.",
@@ -51,8 +49,7 @@ Against: TypeAlias = Annotated[
 PairedHeads: TypeAlias = Annotated[
     Pairing | None,
     Cli(Pairing, default="best"),
-    panel_option(
-        g.HEADS,
+    g.heads_option(
         "--pair",
         help="With --against, compare each head with the head of the same name, the largest change "
         "first; or with the most similar one.",
@@ -60,8 +57,7 @@ PairedHeads: TypeAlias = Annotated[
 ]
 TopCompared: TypeAlias = Annotated[
     int | None,
-    panel_option(
-        g.LOOK,
+    g.look_option(
         "--top",
         metavar="K",
         min=1,

@@ -13,7 +13,7 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Pairs, run_texts
-from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
+from attnviz.kit.option import Call, Cli, command_of, feature, only
 from attnviz.kit.result import Result, mean_result
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
@@ -31,12 +31,11 @@ from attnviz.records.predict import SiteKind
 SourceText: TypeAlias = Annotated[
     str | Sequence[str],
     Cli(str | None),
-    panel_option(g.TEXT, "--from", metavar="SOURCE", help="The text that vectors are taken from."),
+    g.text_option("--from", metavar="SOURCE", help="The text that vectors are taken from."),
 ]
 PatchedPart: TypeAlias = Annotated[
     SiteKind,
-    panel_option(
-        g.HEADS,
+    g.heads_option(
         "--part",
         help="The vectors to take from the source. head: each head's output, at all positions. "
         "attention, mlp: what a layer's adds, residual: the stream that arrives at it; each at one "
@@ -46,8 +45,7 @@ PatchedPart: TypeAlias = Annotated[
 PatchedAt: TypeAlias = Annotated[
     g.Names,
     Cli(list[str] | None),
-    panel_option(
-        g.TOKENS,
+    g.tokens_option(
         "--query",
         metavar="TOKEN",
         help="Patch at these positions of the text only. Given as for show --query. Repeatable.",
@@ -56,8 +54,7 @@ PatchedAt: TypeAlias = Annotated[
 AlignedWords: TypeAlias = Annotated[
     str | Sequence[str],
     Cli(list[str] | None),
-    panel_option(
-        g.TOKENS,
+    g.tokens_option(
         "--align",
         metavar="WORD=WORD",
         help="A word of the text, and the word of the source that stands for it; for texts of "
@@ -67,7 +64,7 @@ AlignedWords: TypeAlias = Annotated[
 TopSites: TypeAlias = Annotated[
     int | None,
     Cli(int, default=10),
-    panel_option(g.LOOK, "--top", metavar="K", min=1, help="Show the K parts that change most."),
+    g.look_option("--top", metavar="K", min=1, help="Show the K parts that change most."),
 ]
 
 

@@ -10,38 +10,35 @@ from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, run_texts
-from attnviz.kit.option import Arguments, Call, command_of, feature, only, panel_option
+from attnviz.kit.option import Arguments, Call, command_of, feature, only
 from attnviz.kit.result import Result, mean_result
 from attnviz.kit.session import Session
 from attnviz.kit.values import AnyModel, loaded, model_of, texts_of
 
 EachPosition: TypeAlias = Annotated[
     bool,
-    panel_option(
-        g.LOOK,
+    g.look_option(
         "--each",
         help="For every position, also show the token that followed, its probability and rank.",
     ),
 ]
 Lens: TypeAlias = Annotated[
     bool,
-    panel_option(
-        g.LOOK,
+    g.look_option(
         "--lens",
         help="Show the prediction after each layer, as if the model ended there (the logit lens).",
     ),
 ]
 Attribute: TypeAlias = Annotated[
     bool,
-    panel_option(
-        g.LOOK,
+    g.look_option(
         "--attribute",
         help="Also show the logit of the --answer (by default the likeliest token) as a sum over "
         "embeddings, heads and MLPs; as rows, these alone.",
     ),
 ]
 TopCandidates: TypeAlias = Annotated[
-    int, panel_option(g.LOOK, "--top", metavar="K", min=1, help="Number of candidates.")
+    int, g.look_option("--top", metavar="K", min=1, help="Number of candidates.")
 ]
 
 

@@ -4,7 +4,7 @@ import inspect
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeAlias
@@ -46,16 +46,15 @@ if TYPE_CHECKING:
 
     from attnviz.models.loaded import LoadedModel
 
-CORPUS, RUN = "The corpus", "The scan"
+corpus_option = partial(panel_option, "The corpus")
+scan_option = partial(panel_option, "The scan")
 SplitInto: TypeAlias = Annotated[
-    Split,
-    panel_option(CORPUS, "--split", help="The unit that counts as a document in a text file."),
+    Split, corpus_option("--split", help="The unit that counts as a document in a text file.")
 ]
 TextField: TypeAlias = Annotated[
     str,
     Cli(str | None, default=None),
-    panel_option(
-        CORPUS,
+    corpus_option(
         "--field",
         metavar="NAME",
         help="The field of JSON lines, or the column of Parquet, that holds the text.",
@@ -64,8 +63,7 @@ TextField: TypeAlias = Annotated[
 ]
 WindowLength: TypeAlias = Annotated[
     int,
-    panel_option(
-        CORPUS,
+    corpus_option(
         "--length",
         metavar="N",
         min=8,
@@ -74,12 +72,11 @@ WindowLength: TypeAlias = Annotated[
 ]
 MaxDocs: TypeAlias = Annotated[
     int | None,
-    panel_option(CORPUS, "--max-docs", metavar="N", min=1, help="Read only the first N documents."),
+    corpus_option("--max-docs", metavar="N", min=1, help="Read only the first N documents."),
 ]
 WindowSeed: TypeAlias = Annotated[
     int,
-    panel_option(
-        CORPUS,
+    corpus_option(
         "--seed",
         metavar="N",
         min=0,
@@ -88,8 +85,7 @@ WindowSeed: TypeAlias = Annotated[
 ]
 Workers: TypeAlias = Annotated[
     int | None,
-    panel_option(
-        RUN,
+    scan_option(
         "--workers",
         metavar="N",
         min=1,
@@ -99,8 +95,7 @@ Workers: TypeAlias = Annotated[
 ]
 RayAddress: TypeAlias = Annotated[
     str | None,
-    panel_option(
-        RUN,
+    scan_option(
         "--ray",
         metavar="ADDRESS",
         help="Run on a Ray cluster: local, auto, or the address of its head.",
@@ -108,8 +103,7 @@ RayAddress: TypeAlias = Annotated[
 ]
 MaxBad: TypeAlias = Annotated[
     float,
-    panel_option(
-        RUN,
+    scan_option(
         "--max-bad",
         metavar="PERCENT",
         min=0.0,
@@ -234,8 +228,7 @@ OutputFolder: TypeAlias = Annotated[
 ]
 PartOfScan: TypeAlias = Annotated[
     str | None,
-    panel_option(
-        RUN,
+    scan_option(
         "--shard",
         metavar="I/N",
         help="Count only the I-th of N parts; processes that do the others share the folder.",
@@ -243,8 +236,7 @@ PartOfScan: TypeAlias = Annotated[
 ]
 Merge: TypeAlias = Annotated[
     str | None,
-    panel_option(
-        RUN,
+    scan_option(
         "--merge",
         metavar="FOLDER",
         help="Write the result of a scan whose parts are all counted; give no corpus.",

@@ -21,7 +21,6 @@ from attnviz.kit.option import (
     check_value,
     command_of,
     feature,
-    panel_option,
 )
 from attnviz.kit.prepare import HeadOptions, TextOptions, verify
 from attnviz.kit.session import Session
@@ -174,8 +173,7 @@ def command_line(
     text: g.TextIn,
     lines: Annotated[
         bool,
-        panel_option(
-            g.TEXT,
+        g.text_option(
             "--lines",
             help="Treat each line of the input as a separate text, and show each as soon as it is "
             "ready.",

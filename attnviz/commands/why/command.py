@@ -16,19 +16,18 @@ from attnviz.kit.session import Session
 from attnviz.kit.values import AnyModel, head_names, loaded, model_of, one_name
 from attnviz.records.parts import Group, Why, Write
 
-ASKED = "What is asked"
+question_option = partial(panel_option, "What is asked")
 OF_WHY = "key", "versus", "group", "depth", "check", "top"
 """Options that mean nothing to what a head writes."""
 Key: TypeAlias = Annotated[
     g.OneToken | None,
     Cli(str | None),
-    panel_option(g.TOKENS, "--key", metavar="TOKEN", help="The key. Default: the strongest one."),
+    g.tokens_option("--key", metavar="TOKEN", help="The key. Default: the strongest one."),
 ]
 OtherKey: TypeAlias = Annotated[
     g.OneToken | None,
     Cli(str | None),
-    panel_option(
-        g.TOKENS,
+    g.tokens_option(
         "--versus",
         metavar="TOKEN",
         help="The key to contrast it with. Default: the mean of the row's scores by its weights.",
@@ -36,8 +35,7 @@ OtherKey: TypeAlias = Annotated[
 ]
 GroupBy: TypeAlias = Annotated[
     Group,
-    panel_option(
-        ASKED,
+    question_option(
         "--group",
         help="Sum up the parts by head and MLP, also by the token that they are from (part), by "
         "layer, or by that token alone (source).",
@@ -45,8 +43,7 @@ GroupBy: TypeAlias = Annotated[
 ]
 Depth: TypeAlias = Annotated[
     int | None,
-    panel_option(
-        ASKED,
+    question_option(
         "--depth",
         metavar="N",
         min=1,
@@ -56,19 +53,16 @@ Depth: TypeAlias = Annotated[
 ]
 CheckStrongest: TypeAlias = Annotated[
     bool,
-    panel_option(
-        ASKED,
-        "--check",
-        help="Also remove the strongest part of each side, and recompute the score.",
+    question_option(
+        "--check", help="Also remove the strongest part of each side, and recompute the score."
     ),
 ]
 TopTerms: TypeAlias = Annotated[
-    int, panel_option(g.LOOK, "--top", metavar="K", min=1, max=1000, help="Number of parts.")
+    int, g.look_option("--top", metavar="K", min=1, max=1000, help="Number of parts.")
 ]
 InsteadWrites: TypeAlias = Annotated[
     bool,
-    panel_option(
-        ASKED,
+    question_option(
         "--writes",
         help="Show instead what the head writes: from which token, what it does to the "
         "prediction, and which later heads read it.",
