@@ -40,6 +40,7 @@ from attnviz.records.tokens import asking
 
 P = ParamSpec("P")
 R = TypeVar("R")
+S = TypeVar("S")
 
 
 # A function of Python, and what goes with what in its calls.
@@ -128,6 +129,27 @@ def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return call
 
     return featured
+
+
+def finished_by(
+    finish: Callable[[R, Mapping[str, Any]], S],
+) -> Callable[[Callable[P, R]], Callable[P, S]]:
+    """Python runs at once what the command line runs in parts: its `Call` is without `finish`.
+
+    `finish` takes the value of the function, and the arguments by name.
+    """
+
+    def finished(function: Callable[P, R]) -> Callable[P, S]:
+        @functools.wraps(function)
+        def whole(*args: P.args, **named: P.kwargs) -> S:
+            return finish(function(*args, **named), named)
+
+        last = inspect.signature(finish).return_annotation
+        signature = inspect.signature(function).replace(return_annotation=last)
+        whole.__signature__ = signature  # type: ignore[attr-defined]
+        return whole
+
+    return finished
 
 
 def _is_chosen(value: object, default: object) -> bool:

@@ -1,11 +1,10 @@
 """`attnviz generate`: a model answers; what did each part of the answer look at?"""
 
-import inspect
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import Annotated, ParamSpec, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.generate.answer import Answer, AnswerView, RowUnit
 from attnviz.commands.generate.rows import AttentionAnswer, of_shares
@@ -20,7 +19,16 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, destination_of
 from attnviz.kit.formats import ROWS, Piece, record_chunks
 from attnviz.kit.lines import each_line, note_strange, say, text_alone
-from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, only, panel_option
+from attnviz.kit.option import (
+    Arguments,
+    Call,
+    Cli,
+    command_of,
+    feature,
+    finished_by,
+    only,
+    panel_option,
+)
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
     AnyModel,
@@ -113,23 +121,10 @@ def _segments_once(call: Arguments) -> None:
         )
 
 
-P = ParamSpec("P")
-
-
-def _when_written(ask: Callable[P, Answering]) -> Callable[P, AttentionAnswer]:
-    """Python's function returns when the answer is written, with the rows of each head.
-
-    The command line shows the answer while it is written: a `Call` is of the function without this.
-    """
-
-    @wraps(ask)
-    def answered(*args: P.args, **named: P.kwargs) -> AttentionAnswer:
-        asked = replace(ask(*args, **named), each_head=True)
-        return AttentionAnswer(asked, asked.answer(asked.tokens_with_rows()))
-
-    signature = inspect.signature(ask).replace(return_annotation=AttentionAnswer)
-    answered.__signature__ = signature  # type: ignore[attr-defined]
-    return answered
+def _when_written(written: Answering, options: Mapping[str, Any]) -> AttentionAnswer:
+    """The whole answer, with the rows of each head; the command line shows it as it is written."""
+    written = replace(written, each_head=True)
+    return AttentionAnswer(written, written.answer(written.tokens_with_rows()))
 
 
 @feature(
@@ -140,7 +135,7 @@ def _when_written(ask: Callable[P, Answering]) -> Callable[P, AttentionAnswer]:
     ),
     _segments_once,
 )
-@_when_written
+@finished_by(_when_written)
 def generate(
     prompt: str | Messages,
     model: AnyModel = "builtin",

@@ -1,13 +1,12 @@
 """`attnviz scan`: what every head does over a whole corpus."""
 
-import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial, wraps
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -25,7 +24,7 @@ from attnviz.draw.titles import amount, model_notes
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.lines import say
-from attnviz.kit.option import Call, Cli, command_of, feature, panel_option
+from attnviz.kit.option import Call, Cli, command_of, feature, finished_by, panel_option
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
     AnyModel,
@@ -113,28 +112,15 @@ MaxBad: TypeAlias = Annotated[
 ]
 
 
-P = ParamSpec("P")
-
-
-def _carried_out(plan: Callable[P, tuple[ScanPlan, HowRun]]) -> Callable[P, ScanAtlas]:
-    """Python's function carries out its plan; a `Call` is of the function without this.
-
-    The command line may do a part of it, and shows how it goes on.
-    """
-
-    @wraps(plan)
-    def scanned(*args: P.args, **named: P.kwargs) -> ScanAtlas:
-        planned, how = plan(*args, **named)
-        run_scan(planned, how, Watcher())
-        return atlas(str(named["output"]))
-
-    signature = inspect.signature(plan).replace(return_annotation=ScanAtlas)
-    scanned.__signature__ = signature  # type: ignore[attr-defined]
-    return scanned
+def _carried_out(planned: tuple[ScanPlan, HowRun], options: Mapping[str, Any]) -> ScanAtlas:
+    """The scan's result; the command line may count a part of it, and shows how it goes on."""
+    plan, how = planned
+    run_scan(plan, how, Watcher())
+    return atlas(str(options["output"]))
 
 
 @feature()
-@_carried_out
+@finished_by(_carried_out)
 def scan(
     *corpus: FilePath,
     output: FilePath,
