@@ -1,6 +1,6 @@
 """The one deliverer: what a command made goes to the terminal, a stream, or a file."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from attnviz.console import Display, plain_text
 from attnviz.errors import UsageError, option
 from attnviz.kit.formats import FORMATS, Format, Piece, choose_format
-from attnviz.kit.options import Canvas, OutputOptions, ReportOutput
+from attnviz.kit.options import Canvas, OutputOptions
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session, as_flag
 from attnviz.kit.write import check_target, encoded, is_terminal, write_bytes, write_stream
@@ -23,10 +23,11 @@ LINE = "{line}"
 
 @dataclass(frozen=True)
 class Destination:
-    """Where a result goes, and in which format."""
+    """Where a result goes, in which format, and the look of a picture, where one was chosen."""
 
     format: Format
     output: Path | None
+    look: Mapping[str, Any]
 
     @property
     def each_line_apart(self) -> bool:
@@ -55,7 +56,7 @@ def destination_of(session: Session, options: OutputOptions) -> Destination:
         raise UsageError(
             f"this command does not write {form.name}", f"use {', '.join(first)} or {last}"
         )
-    if isinstance(options, ReportOutput) and not form.picture:
+    if isinstance(options, Canvas) and not form.picture:
         hint = f"leave it out, or add {option('output', 'FILE.png')}"
         session.refuse(Canvas, wrong="is for pictures", hint=hint)
     if output is not None:
@@ -65,7 +66,8 @@ def destination_of(session: Session, options: OutputOptions) -> Destination:
                 f"{form.name} is not text, and a terminal cannot show it",
                 f"write it to a file with {option('output', f'FILE{form.suffix}')}",
             )
-    return Destination(form, output)
+    look = options.look if isinstance(options, Canvas) else {}
+    return Destination(form, output, look)
 
 
 def _wanted(session: Session, options: OutputOptions, output: Path | None) -> str | None:
@@ -128,14 +130,12 @@ def _encoded(session: Session, to: Destination, pieces: Iterable[Piece]) -> Iter
         yield from encoded(pieces)
 
 
-def deliver_result(
-    session: Session, to: Destination, result: Result[Any], canvas: Canvas | None = None
-) -> None:
+def deliver_result(session: Session, to: Destination, result: Result[Any]) -> None:
     """Deliver a result: as rows, as a table for a person, or as a picture."""
     if to.format.picture:
         from attnviz.draw.picture.canvas import figure_bytes
 
-        drawn = result.drawn(**(canvas.given if canvas else {}))
+        drawn = result.drawn(**to.look)
         deliver(session, to, [(None, [figure_bytes(drawn.figure, to.format.name)])])
         for note in drawn.notes:
             session.note(note)

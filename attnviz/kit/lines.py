@@ -54,7 +54,6 @@ def run_texts(
     *,
     refusal: str = "a saved capture cannot be run again",
     doing: str | None = None,
-    canvas: g.Canvas | None = None,
     lines: bool | None = None,
     pairs: Path | None = None,
     fields: Sequence[str] = ("text", "answer", "versus"),
@@ -62,7 +61,7 @@ def run_texts(
     """Run one text, each line, or each prompt of a file; deliver what is found, the mean last.
 
     Args:
-        session, call, to, text, canvas: of the command line.
+        session, call, to, text: of the command line.
         load: loads the model, when the text has been read.
         refusal: what is wrong with a saved capture in place of the text.
         doing: what a bar says while one text is run many times; None: it is run once.
@@ -90,13 +89,13 @@ def run_texts(
         with nullcontext() if doing is None else session.running(doing):
             result = run_one(1, text=words)
         note_texts(session, result.captures)
-        deliver_result(session, to, result, canvas)
+        deliver_result(session, to, result)
         return
     if pairs is None:
         results = _each_result(session, text, lambda line, number: run_one(number, text=line))
     else:
         results = _each_result(session, TextIn(None, pairs), _of_prompts(run_one, fields))
-    _deliver_each(session, to, results, canvas, mean_alone=pairs is not None)
+    _deliver_each(session, to, results, mean_alone=pairs is not None)
 
 
 def _check_one_file(session: Session, to: Destination, *, lines: bool, pairs: bool) -> None:
@@ -193,7 +192,6 @@ def _deliver_each(
     session: Session,
     to: Destination,
     results: Iterator[Result[Any]],
-    canvas: g.Canvas | None,
     *,
     mean_alone: bool,
 ) -> None:
@@ -203,7 +201,7 @@ def _deliver_each(
     """
     form = to.format.name
     if to.format.picture or form == "html" or (mean_alone and form == "txt"):
-        deliver_result(session, to, mean_result(list(results)), canvas)
+        deliver_result(session, to, mean_result(list(results)))
     elif form == "json":  # one document
         *before, last = _with_mean(session, to, results)
         deliver_result(session, to, last if last._line is None else last.after(before))

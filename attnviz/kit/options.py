@@ -322,9 +322,10 @@ class Canvas:
     dpi: Dpi = None
 
     @property
-    def given(self) -> dict[str, Any]:
-        """What was given, for a renderer that has defaults of its own."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+    def look(self) -> dict[str, Any]:
+        """What the user chose, for a renderer that has defaults of its own."""
+        look = {"cmap": self.cmap, "dpi": self.dpi}
+        return {name: value for name, value in look.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -565,8 +566,8 @@ class RecordOutput(OutputOptions):
 
 
 @dataclass(frozen=True)
-class ReportOutput(OutputOptions):
-    """Where records go, or a picture of them."""
+class ReportOutput(OutputOptions, Canvas):
+    """Where records go, or a picture of them, and how that is drawn."""
 
     formats = (*RECORDS, *PICTURES)
     format: Annotated[str | None, _format(formats)] = None

@@ -176,7 +176,6 @@ def command_line(
     pairs: Pairs = None,
     model: g.WhichModel,
     run: g.ModelRun,
-    canvas: g.Canvas,
     output: g.ReportOutput,
 ) -> None:
     """Ablate heads, MLPs or layers and measure the effect on predictions.
@@ -197,7 +196,6 @@ def command_line(
         text,
         partial(model_of, session, model, run),
         doing="ablating",
-        canvas=canvas,
         lines=lines,
         pairs=pairs,
     )

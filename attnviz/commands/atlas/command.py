@@ -221,7 +221,6 @@ def command_line(
         positional("FOLDER", "The folder of a scan; several: scans of one model's checkpoints."),
     ],
     view: AtlasView,
-    canvas: g.Canvas,
     output: g.PageOutput,
 ) -> None:
     """Show what a scan found: every head's scores, the means over documents."""
@@ -240,7 +239,7 @@ def command_line(
         _show_page(session, to, scans[0].record, view)
         return
     result = _result(scans, view, in_full=form.name == "txt")
-    deliver_result(session, to, replace(result, _made=_made_of(scans)), canvas)
+    deliver_result(session, to, replace(result, _made=_made_of(scans)))
 
 
 def _result(scans: Sequence[ScanAtlas], view: AtlasView, *, in_full: bool) -> Result[Any]:

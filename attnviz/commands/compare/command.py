@@ -155,7 +155,6 @@ def command_line(
     model: g.WhichModel,
     run: g.ModelRun,
     kind: g.WhichKind = None,
-    canvas: g.Canvas,
     output: g.ComparisonOutput,
 ) -> None:
     """Compare what a word attends to in several texts, or two models on one text.
@@ -187,4 +186,4 @@ def command_line(
         note_texts(session, result.captures)
     else:
         note_strange(session, [any(captured.strange for captured in result.captures)], "text")
-    deliver_result(session, to, result, canvas)
+    deliver_result(session, to, result)

@@ -219,7 +219,6 @@ def command_line(
     model: g.WhichModel,
     run: g.ModelRun,
     kind: g.WhichKind = None,
-    canvas: g.Canvas,
     output: g.ReportOutput,
 ) -> None:
     """Score every head on a text or on the standard probe, and name its role.
@@ -232,7 +231,7 @@ def command_line(
     texts = text.text is not None or text.file is not None
     words = text_or_capture(session, text) if texts else None
     if isinstance(words, Capture):
-        deliver_result(session, to, call(text=words), canvas)
+        deliver_result(session, to, call(text=words))
         return
     ready = model_of(session, model, run, kind)
     result = (
@@ -244,7 +243,7 @@ def command_line(
         session.note("the scores are not remembered, as the cache folder cannot be written")
     if texts:
         note_texts(session, [result.record.capture])
-    deliver_result(session, to, result, canvas)
+    deliver_result(session, to, result)
 
 
 def _score_lines(session: Session, call: Call[Result[Any]], model: Loaded) -> Result[Any]:

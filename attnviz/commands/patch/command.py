@@ -156,7 +156,6 @@ def command_line(
     pairs: Pairs = None,
     model: g.WhichModel,
     run: g.ModelRun,
-    canvas: g.Canvas,
     output: g.PageOutput,
 ) -> None:
     """Replace activations of a run with those from another text (activation patching).
@@ -183,7 +182,6 @@ def command_line(
         text,
         partial(model_of, session, model, run),
         doing="patching",
-        canvas=canvas,
         pairs=pairs,
         fields=("text", "answer", "versus", "source"),
     )

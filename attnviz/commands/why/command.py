@@ -155,7 +155,6 @@ def command_line(
     run: g.ModelRun,
     kind: g.WhichKind = None,
     writes: InsteadWrites = False,
-    canvas: g.Canvas,
     output: g.ReportOutput,
 ) -> None:
     """Take a head's score apart: what made this query attend to this key.
@@ -180,7 +179,6 @@ def command_line(
         to,
         text,
         partial(model_of, session, model, run, kind),
-        canvas=canvas,
     )
 
 
