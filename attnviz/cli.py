@@ -24,9 +24,8 @@ from attnviz.errors import (
     spelled,
 )
 from attnviz.kit.completion import InstallCompletion, ShowCompletion, set_up, with_shell
-from attnviz.kit.defaults import read_configuration
 from attnviz.kit.help import HelpedCommand, HelpedGroup
-from attnviz.kit.session import Session, as_flag, process_session
+from attnviz.kit.session import Session, as_flag, process_session, read_configuration
 from attnviz.kit.write import as_stdout_error
 
 ISSUES = "https://github.com/attnviz/attnviz/issues"

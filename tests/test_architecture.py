@@ -8,8 +8,8 @@ from typer.core import TyperOption
 
 from attnviz.cli import COMMANDS, command
 from attnviz.commands.show.outputs import OUTPUTS
-from attnviz.kit.formats import VIEWS
 from attnviz.kit.session import as_flag
+from attnviz.kit.write import VIEWS
 from attnviz.records.exhibit import Filters, Look
 from attnviz.records.transforms import Transforms
 

@@ -13,11 +13,10 @@ from attnviz.draw.titles import amount
 from attnviz.errors import UsageError
 from attnviz.kit import completion
 from attnviz.kit import options as g
-from attnviz.kit.defaults import NOT_HERE, key_of
 from attnviz.kit.deliver import deliver, destination_of
-from attnviz.kit.formats import Piece
 from attnviz.kit.option import command, positional
-from attnviz.kit.session import Session
+from attnviz.kit.session import NOT_HERE, Session, key_of
+from attnviz.kit.write import Piece
 from attnviz.records.rows import to_json
 
 EXAMPLES = """

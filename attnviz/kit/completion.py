@@ -22,7 +22,7 @@ from typer._completion_classes import completion_init
 from typer._completion_shared import _get_shell_name, get_completion_script, install
 
 from attnviz.errors import AttnvizError, OutputError, UsageError
-from attnviz.kit.formats import VIEWS
+from attnviz.kit.write import VIEWS
 from attnviz.models.catalog import cached_names, describe
 from attnviz.models.folder.files import CONFIG
 from attnviz.models.placement import BUILTIN, BUNDLED, EMBEDDINGS, KNOWN_MODELS

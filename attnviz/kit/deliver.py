@@ -10,11 +10,20 @@ from rich.console import RenderableType
 
 from attnviz.console import Display, plain_text
 from attnviz.errors import UsageError, option
-from attnviz.kit.formats import FORMATS, Format, Piece, choose_format
 from attnviz.kit.options import Canvas, OutputOptions
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session, as_flag
-from attnviz.kit.write import check_target, encoded, is_terminal, write_bytes, write_stream
+from attnviz.kit.write import (
+    FORMATS,
+    Format,
+    Piece,
+    check_target,
+    choose_format,
+    encoded,
+    is_terminal,
+    write_bytes,
+    write_stream,
+)
 
 STDOUT = "-"
 LINE = "{line}"

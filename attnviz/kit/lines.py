@@ -12,11 +12,11 @@ from attnviz.errors import ExitStatus, InputError, UsageError, option
 from attnviz.inputs.text import SavedCapture, read_lines, read_text
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, deliver_result
-from attnviz.kit.formats import ROWS, Piece, record_chunks
 from attnviz.kit.option import Call
 from attnviz.kit.options import RUN, TextIn, check_run_already
 from attnviz.kit.result import Result, mean_result
 from attnviz.kit.session import Session, as_flag
+from attnviz.kit.write import ROWS, Piece, record_chunks
 from attnviz.models.folder.files import CONFIG
 from attnviz.models.placement import KNOWN_MODELS
 from attnviz.records.capture import Capture

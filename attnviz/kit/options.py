@@ -12,8 +12,6 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 from attnviz.console import ColorMode
 from attnviz.errors import UsageError, option
 from attnviz.kit import completion
-from attnviz.kit.defaults import NOT_HERE, bare
-from attnviz.kit.formats import PICTURES, ROWS, VIEWS, View
 from attnviz.kit.option import (
     OUTPUT,
     Arguments,
@@ -25,7 +23,8 @@ from attnviz.kit.option import (
     positional,
 )
 from attnviz.kit.prepare import TextOptions, Truncation
-from attnviz.kit.session import Session
+from attnviz.kit.session import NOT_HERE, Session, bare
+from attnviz.kit.write import PICTURES, ROWS, VIEWS, View
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement, size_of
 from attnviz.records.capture import PairKind

@@ -15,8 +15,7 @@ from attnviz.console import Display, plain_text
 from attnviz.draw.titles import model_notes, text_notes
 from attnviz.errors import UsageError, as_argument, spelled
 from attnviz.inputs.captures import CAPTURE_META, Entry, archive_chunks
-from attnviz.kit.formats import ROWS, choose_format, record_chunks
-from attnviz.kit.write import encoded, write_bytes
+from attnviz.kit.write import ROWS, choose_format, encoded, record_chunks, write_bytes
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.rows import ColumnArray, Fields, Row, made_to_dict, shortest, to_json
 from attnviz.records.tokens import Asked, asked

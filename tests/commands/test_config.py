@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import ExitStatus
-from attnviz.kit.defaults import LARGEST, config_path
+from attnviz.kit.session import LARGEST, config_path
 from tests.conftest import Result, Run
 from tests.reading import on_one_line
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from attnviz.errors import UsageError
-from attnviz.kit.formats import Format, choose_format
 from attnviz.kit.session import as_flag
+from attnviz.kit.write import Format, choose_format
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from attnviz.commands.show import rows as show_rows
 from attnviz.commands.show.outputs import OutputRequest
 from attnviz.commands.show.rows import COLUMNS, row_chunks
-from attnviz.kit import formats
-from attnviz.kit.formats import cell, record_chunks
+from attnviz.kit.write import SEPARATORS, cell, record_chunks
 from attnviz.records.exhibit import Exhibit, links_of
 from attnviz.records.heads import Head
 from attnviz.records.rows import to_json
@@ -39,7 +38,7 @@ def test_rows_say_what_the_links_say(form: str) -> None:
     if form == "jsonl":
         found = [json.loads(row) for row in text.splitlines()]
     else:
-        found = list(csv.DictReader(io.StringIO(text), delimiter=formats.SEPARATORS[form]))
+        found = list(csv.DictReader(io.StringIO(text), delimiter=SEPARATORS[form]))
     links = links_of(exhibit, exhibit.maps[0])
     assert len(found) == len(links) == 4
     labels = [token.label for token in exhibit.capture.query_tokens]
@@ -107,7 +106,7 @@ def test_any_text_gives_rows_that_can_be_read_and_shown(pieces: list[str]) -> No
     assert all(found[pair]["query_token"] == labels[pair[0]] for pair in pairs)
     for form in ("csv", "tsv"):
         text = written(exhibit, form)
-        read = csv.DictReader(io.StringIO(text, newline=""), delimiter=formats.SEPARATORS[form])
+        read = csv.DictReader(io.StringIO(text, newline=""), delimiter=SEPARATORS[form])
         cells = list(read)
         assert sorted((int(row["query"]), int(row["key"])) for row in cells) == pairs
         for row in cells:
@@ -154,5 +153,5 @@ def test_a_row_ends_with_the_exact_texts_of_its_tokens(form: str) -> None:
         row = json.loads(text)
         assert (row["query_exact"], row["key_exact"]) == ("\n cat", " blue")
     else:
-        (row,) = csv.DictReader(io.StringIO(text), delimiter=formats.SEPARATORS[form])
+        (row,) = csv.DictReader(io.StringIO(text), delimiter=SEPARATORS[form])
         assert (row["query_exact"], row["key_exact"]) == ("\\n cat", " blue")

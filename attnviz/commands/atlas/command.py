@@ -13,12 +13,12 @@ from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver, deliver_result, destination_of
-from attnviz.kit.formats import choose_format
 from attnviz.kit.lines import say
 from attnviz.kit.option import Arguments, Call, check_number, command_of, feature, positional
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
 from attnviz.kit.values import FilePath, path_of
+from attnviz.kit.write import choose_format
 from attnviz.records.rows import made_to_dict
 from attnviz.records.tokens import Asked, asked
 

@@ -17,7 +17,6 @@ from attnviz.inputs.prompts import By, Document, cut_prompt, read_chat, with_doc
 from attnviz.inputs.text import STDIN, read_file, read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, destination_of
-from attnviz.kit.formats import ROWS, Piece, record_chunks
 from attnviz.kit.lines import each_line, note_strange, say, text_alone
 from attnviz.kit.option import (
     Arguments,
@@ -40,6 +39,7 @@ from attnviz.kit.values import (
     which_heads,
     words,
 )
+from attnviz.kit.write import ROWS, Piece, record_chunks
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.tokens import Chat, Sampling
 from attnviz.records.transforms import How

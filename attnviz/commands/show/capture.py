@@ -13,14 +13,13 @@ from attnviz.inputs.arrays import capture_of
 from attnviz.inputs.captures import load_capture
 from attnviz.kit import options as g
 from attnviz.kit.choose import plan_heads
-from attnviz.kit.formats import choose_format
 from attnviz.kit.option import feature
 from attnviz.kit.options import HeadNames
 from attnviz.kit.prepare import prepare
 from attnviz.kit.prepare import verify as run_verify
 from attnviz.kit.result import notes_of
 from attnviz.kit.values import AnyModel, FilePath, loaded, path_of, which_heads
-from attnviz.kit.write import encoded, write_bytes
+from attnviz.kit.write import choose_format, encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import links_of

@@ -12,7 +12,6 @@ from attnviz.errors import InexactError, UsageError, option
 from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
-from attnviz.kit.formats import Piece
 from attnviz.kit.lines import each_line, note_strange, say, text_or_capture
 from attnviz.kit.option import (
     Call,
@@ -25,6 +24,7 @@ from attnviz.kit.option import (
 from attnviz.kit.prepare import HeadOptions, TextOptions, verify
 from attnviz.kit.session import Session
 from attnviz.kit.values import AnyModel, loaded
+from attnviz.kit.write import Piece
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, Look

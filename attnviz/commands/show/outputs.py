@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 from attnviz.console import Display
 from attnviz.errors import IdleOption, option
-from attnviz.kit.formats import PICTURES, ROWS, Piece
 from attnviz.kit.prepare import HeadOptions
 from attnviz.kit.values import token_names, which_heads
+from attnviz.kit.write import PICTURES, ROWS, Piece
 from attnviz.records.apply import EVERYTHING
 from attnviz.records.exhibit import Choice, Exhibit, Filters, HeadPlace, Look, PictureLook
 from attnviz.records.heads import Head

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.draw.headlines import about
-from attnviz.kit.formats import SEPARATORS, cell, printable_cell
 from attnviz.kit.result import notes_of
+from attnviz.kit.write import SEPARATORS, cell, printable_cell
 from attnviz.records.capture import Capture, Kind, TextLoss
 from attnviz.records.exhibit import Exhibit, Links, Map, links_of, whole_map
 from attnviz.records.heads import Finding, FoundLink, NamedHead, Tendency

@@ -24,10 +24,9 @@ from attnviz.kit.choose import (
     plan_heads,
     told_query,
 )
-from attnviz.kit.formats import Piece, choose_format
 from attnviz.kit.prepare import LINK_BYTES, PICTURE_BYTES, Prepared, TextOptions, prepare
 from attnviz.kit.result import notes_of
-from attnviz.kit.write import encoded, write_bytes
+from attnviz.kit.write import Piece, choose_format, encoded, write_bytes
 from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, KeepCells, KeepLinks, Look
