@@ -76,7 +76,7 @@ def plan_heads(
 
 
 def plan_capture(captured: Capture, options: HeadOptions) -> HeadPlan:
-    """Plan which heads of a saved capture are shown; raises what `plan_heads` raises."""
+    """Plan which heads of a saved capture are shown."""
     if captured.signed and not options.named:  # no rule picks a head by its scores
         options = replace(options, everything=True)
     return plan_heads(captured.model, captured.named_heads, options, captured.heads)

@@ -175,11 +175,7 @@ def script_for(shell: str) -> str:
 
 
 def with_shell(args: list[str]) -> list[str]:
-    """The arguments, with the name of the shell that calls where none is named.
-
-    Raises:
-        UsageError: it cannot be found out.
-    """
+    """The arguments, with the name of the shell that calls where none is named."""
     if args[-1:] not in ([SHOW], [INSTALL]):
         return args
     shell = _get_shell_name()

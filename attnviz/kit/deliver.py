@@ -51,12 +51,7 @@ class Destination:
 
 
 def destination_of(session: Session, options: OutputOptions) -> Destination:
-    """Where the result of a command goes; seen to be possible before anything is run.
-
-    Raises:
-        UsageError: a format that the command does not write, or bytes for a terminal.
-        OutputError: the file cannot be written.
-    """
+    """Where the result of a command goes; seen to be possible before anything is run."""
     output = None if str(options.output) == STDOUT else options.output
     name = _wanted(session, options, output)
     form = choose_format(output, name, session.environment.stdout.isatty())

@@ -34,11 +34,7 @@ class HelpedCommand(TyperCommand):
     """The parameters that its short help lists, in this order."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments, and see that none is given twice of which one would be lost.
-
-        Raises:
-            UsageError: naming that option.
-        """
+        """Read the arguments, and see that none is given twice of which one would be lost."""
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for param in {each.name: each for each in order}.values():
             twice = sum(each is param for each in order) > 1

@@ -24,9 +24,6 @@ def question_of(prepared: Prepared, answer: str | None, versus: str | None) -> Q
     """The answer, and the token that it is told from; None where none is asked for.
 
     `answer`, `versus`: words, with a space before them or without.
-
-    Raises:
-        UsageError: one is not a token here, both are the same, or there is a `versus` alone.
     """
     if answer is None:
         if versus is not None:
@@ -51,9 +48,6 @@ def candidate_after(prepared: Prepared, word: str, parameter: str) -> Candidate:
     """The token that a word is where it follows the text; of several tokens the first.
 
     `parameter`: the one that holds the word, for messages.
-
-    Raises:
-        UsageError: it is no token.
     """
     text, tokenizer = prepared.empty.text, prepared.model.tokenizer
     before = [token.id for token in encode(tokenizer, text, prepared.options)]
@@ -109,10 +103,6 @@ def intervene(
     """What `keep` takes from a run of the text for each intervention.
 
     `whole` and `source` as in `Interventions`.
-
-    Raises:
-        ModelError: there is too little memory, or what is to be changed cannot be found.
-        UsageError: the model predicts no next token.
     """
     check_memory(prepared)
     kept, progress = dict[int, K](), _WATCHING.get()
@@ -130,9 +120,6 @@ def check_memory(prepared: Prepared, kept: int = 0) -> None:
     """See that batches of runs fit.
 
     `kept`: of how many sites the vectors of all positions are kept.
-
-    Raises:
-        ModelError: they do not.
     """
     n, _ = prepared.shape
     own = prepared.model.working_bytes(n, n)  # more than twelve vectors of each position

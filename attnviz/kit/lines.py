@@ -68,11 +68,6 @@ def run_texts(
         lines: whether each line is a text of its own; None: the command takes no lines.
         pairs: a file of prompts, each with an answer of its own.
         fields: the fields of a prompt that the function takes.
-
-    Raises:
-        InputError: a text cannot be read or run, or no line can.
-        UsageError: options that do not go together.
-        OutputError: the file or the stream cannot take what is found.
     """
     if lines is not None or pairs is not None:
         _check_one_file(session, to, lines=bool(lines), pairs=pairs is not None)
@@ -149,9 +144,6 @@ def each_line(
         run: takes a line and its number.
         of_a_text: options that may be wrong for one text and right for another.
         none: what is wrong where no line was good.
-
-    Raises:
-        InputError: at the end, where no line was good.
     """
     bad = good = 0
     for number, line in lines:
@@ -177,7 +169,7 @@ def each_line(
 def _each_result(
     session: Session, source: TextIn, run: Callable[[str, int], Result[Any]]
 ) -> Iterator[Result[Any]]:
-    """The result of each line, with notes on stderr about its text; raises as `each_line`."""
+    """The result of each line, with notes on stderr about its text."""
     strange = list[bool]()
     lines = session.progress(read_lines(source.text, source.file, session.stdin), "line")
     for number, result in each_line(session, lines, run, OF_A_TEXT):
@@ -246,12 +238,7 @@ def _with_mean(
 
 
 def text_or_capture(session: Session, source: TextIn) -> str | Capture:
-    """The text, or the saved capture in its place.
-
-    Raises:
-        InputError: it cannot be read.
-        UsageError: there is none; or a saved capture with options that concern a run.
-    """
+    """The text, or the saved capture in its place."""
     read = _read(session, source)
     if isinstance(read, SavedCapture):
         from attnviz.inputs.captures import load_capture
@@ -266,17 +253,12 @@ def text_or_capture(session: Session, source: TextIn) -> str | Capture:
 def text_alone(
     session: Session, source: TextIn, refusal: str, hint: str = "give the text again"
 ) -> str:
-    """The text, for a command that needs a run.
-
-    Raises:
-        InputError: it cannot be read.
-        UsageError: there is none, or a saved capture in its place.
-    """
+    """The text, for a command that needs a run."""
     return _to_run(_read(session, source), refusal, hint)
 
 
 def texts_alone(session: Session, texts: Sequence[str], refusal: str) -> list[str]:
-    """Several texts, for a command that needs a run of each; raises as `text_alone`."""
+    """Several texts, for a command that needs a run of each."""
     read = (_read(session, TextIn(text), alone=False) for text in texts)
     return [_to_run(each, refusal, "give the texts again") for each in read]
 

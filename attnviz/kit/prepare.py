@@ -85,13 +85,7 @@ ALWAYS_ENCODED = 1 << 20
 
 
 def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple[Token, ...]:
-    """All tokens of a text, be they more than the model takes.
-
-    Raises:
-        InputError: nothing but blanks, no text that UTF-8 can write, too long to be tried, or
-            nothing that this tokenizer knows.
-        UsageError: a beginning token was asked for, and the model has none.
-    """
+    """All tokens of a text, be they more than the model takes."""
     check_not_blank(text, "the text")
     check_encodable(text)
     if len(text) > ALWAYS_ENCODED and len(text) > tokenizer.context * tokenizer.longest:
@@ -116,9 +110,6 @@ def fit(
 
     Returns:
         the tokens, and how many were left out before and after them.
-
-    Raises:
-        InputError: the text is too long and no side was named.
     """
     more = len(tokens) - context
     if more <= 0:
@@ -270,7 +261,7 @@ def empty_capture(
 def verify(
     model: "LoadedModel", source: Source | None, text: str, options: TextOptions
 ) -> "Verified":
-    """How exact the capture of a text is; raises what `prepare` raises.
+    """How exact the capture of a text is.
 
     `source`: where the model came from; None: it was in memory.
     """

@@ -276,7 +276,7 @@ class Result(Generic[T]):
 
 
 def mean_result(results: Sequence[Result[Any]]) -> Result[Any]:
-    """The mean over several texts, after the rows of each; raises what the form's `mean` does."""
+    """The mean over several texts, after the rows of each."""
     form, top = results[0]._form, results[0]._top
     assert form.mean is not None
     record = form.mean([each.record for each in results])

@@ -58,11 +58,7 @@ class Configuration:
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def defaults(self, name: str, options: Iterable[TyperOption]) -> dict[str, Any]:
-        """The default of each parameter of a command that the file sets, as typer takes it.
-
-        Raises:
-            UsageError: the command has no such option, or it cannot have such a value.
-        """
+        """The default of each parameter of a command that the file sets, as typer takes it."""
         known = {key_of(each): each for each in options}
         own = self.values.get(name, {})
         for key in own:
@@ -120,11 +116,7 @@ class Configuration:
 
 
 def config_path(variables: Mapping[str, str]) -> Path | None:
-    """The file of a user with these environment variables, which need not be there.
-
-    Raises:
-        UsageError: the variable names a file relative to the folder that the user works in.
-    """
+    """The file of a user with these environment variables, which need not be there."""
     named = variables.get(VARIABLE)
     if named is not None:
         if named in ("", os.devnull):
@@ -143,11 +135,7 @@ def config_path(variables: Mapping[str, str]) -> Path | None:
 
 
 def read_configuration(variables: Mapping[str, str]) -> Configuration:
-    """The user's file; nothing is set where there is none.
-
-    Raises:
-        UsageError: it cannot be read, is too large, or is not TOML.
-    """
+    """The user's file; nothing is set where there is none."""
     path = config_path(variables)
     if path is None:
         return Configuration()

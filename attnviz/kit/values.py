@@ -205,7 +205,7 @@ def _words_of(name: str, answer: str | Sequence[str] | None, texts: int) -> list
 
 
 def words(name: str, texts: str | Sequence[str] | None) -> tuple[str, ...]:
-    """One text or several that an option takes; None: none; raises as `token_names`."""
+    """One text or several that an option takes; None: none."""
     return tuple(_several(name, texts, str, "give a str, or several"))
 
 
@@ -266,7 +266,7 @@ def layer_names(name: str, layers: LayerNames | None) -> str | None:
 def which_heads(
     layers: HeadNames | None, heads: HeadNames | None, *, everything: bool = False
 ) -> HeadOptions:
-    """The record that runs take; raises what `head_names` raises."""
+    """The record that runs take."""
     return HeadOptions(head_names(layers), head_names(heads), everything)
 
 

@@ -70,10 +70,6 @@ def choose_format(output: Path | None, name: str | None, stdout_is_terminal: boo
 
     With a file, its suffix decides. Without either, the format is `txt`, for people to read in
     the terminal. A file without a suffix (`/dev/stdout`, a pipe) needs the name of a format.
-
-    Raises:
-        UsageError: the format or the suffix is unknown, they disagree, or a binary format
-            would go to a terminal.
     """
     if name is not None and name.lower() not in FORMATS:
         raise UsageError(f"there is no format {name!r}", f"{_nearest(name)}formats are {_known()}")

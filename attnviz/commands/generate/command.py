@@ -383,11 +383,7 @@ def _prompt(
 
 
 def _documents(session: Session, text: g.TextIn, paths: Sequence[Path]) -> list[Document]:
-    """The documents before the question; one of them may be standard input.
-
-    Raises:
-        UsageError: standard input is asked for twice.
-    """
+    """The documents before the question; one of them may be standard input."""
     question = text.text if text.file is None else str(text.file)
     named = [*map(str, paths), STDIN if question is None else question]
     if STDIN in named[:-1] and named.count(STDIN) > 1:

@@ -87,10 +87,6 @@ def viewed_as(view: str | None, options: ShowOptions, *, signed: bool = False) -
     """The request of these options, every one of which can be taken.
 
     `signed`: of what is no weight, up to 1.
-
-    Raises:
-        TypeError: there is no such option.
-        UsageError: a value is none that the option takes.
     """
     for name, value in options.items():
         if name not in ShowOptions.__annotations__:
@@ -291,10 +287,6 @@ def _of_lines(
 
     A head that nobody chose is picked on the first good line and kept. A bad line is
     reported on stderr and left out, and becomes the exit code of the program.
-
-    Raises:
-        UsageError: an option does not fit, whatever the text.
-        InputError: at the end, where no line was good.
     """
     show, filters = choose_output(request).show(request), request.filters
     check_names(filters.queries, "queries")
