@@ -71,7 +71,11 @@ def destination_of(session: Session, options: OutputOptions) -> Destination:
                 f"write it to a file with {option('output', f'FILE{form.suffix}')}",
             )
     look = options.look if isinstance(options, Canvas) else {}
-    return Destination(form, output, look)
+    to = Destination(form, output, look)
+    if to.each_line_apart and not (session.value("lines") or session.value("pairs")):
+        instead = "name one file" if session.value("lines") is None else f"add {option('lines')}"
+        raise UsageError(f"{LINE} in {option('output')} stands for a line number", instead)
+    return to
 
 
 def _wanted(session: Session, options: OutputOptions, output: Path | None) -> str | None:
@@ -88,19 +92,12 @@ def _wanted(session: Session, options: OutputOptions, output: Path | None) -> st
 
 
 def check_lines(to: Destination, *, alone: bool, lines: bool) -> None:
-    """See that each line gets a file of its own exactly where one file cannot hold several.
-
-    `alone`: one file holds one result only. `lines`: there is a result for each line.
-    """
-    if to.each_line_apart and not lines:
-        raise UsageError(
-            f"{LINE} in {option('output')} stands for a line number", f"add {option('lines')}"
-        )
-    name = to.format.name
+    """See that each of several `lines` gets a file of its own where a file holds one `alone`."""
     if lines and alone and not to.each_line_apart:
+        named = option("output", f"line-{LINE}.{to.format.name}")
         raise UsageError(
             f"with {option('lines')}, each line makes a file of its own",
-            f"put {LINE} into the name: {option('output', f'line-{LINE}.{name}')}",
+            f"put {LINE} into the name: {named}",
         )
 
 

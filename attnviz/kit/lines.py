@@ -11,7 +11,7 @@ from attnviz.draw.titles import model_notes, run_notes, strange_note
 from attnviz.errors import ExitStatus, InputError, UsageError, option
 from attnviz.inputs.text import SavedCapture, read_lines, read_text
 from attnviz.kit import options as g
-from attnviz.kit.deliver import Destination, check_lines, deliver, deliver_result
+from attnviz.kit.deliver import Destination, deliver, deliver_result
 from attnviz.kit.option import Call
 from attnviz.kit.options import RUN, TextIn, check_run_already
 from attnviz.kit.result import Result, mean_result
@@ -54,7 +54,7 @@ def run_texts(
     *,
     refusal: str = "a saved capture cannot be run again",
     doing: str | None = None,
-    lines: bool | None = None,
+    lines: bool = False,
     pairs: Path | None = None,
     fields: Sequence[str] = ("text", "answer", "versus"),
 ) -> None:
@@ -65,13 +65,17 @@ def run_texts(
         load: loads the model, when the text has been read.
         refusal: what is wrong with a saved capture in place of the text.
         doing: what a bar says while one text is run many times; None: it is run once.
-        lines: whether each line is a text of its own; None: the command takes no lines.
+        lines: whether each line is a text of its own.
         pairs: a file of prompts, each with an answer of its own.
         fields: the fields of a prompt that the function takes.
     """
-    if lines is not None or pairs is not None:
-        _check_one_file(session, to, lines=bool(lines), pairs=pairs is not None)
     alone = not lines and pairs is None
+    if pairs is not None and (lines or session.given("text", "file")):
+        raise UsageError(f"the texts are those of {option('pairs')}", "leave the other text out")
+    if to.each_line_apart:
+        raise UsageError(
+            "the mean over the lines has no line of its own", "name one file for all lines"
+        )
     words = text_alone(session, text, refusal) if alone else ""
     model = load()
 
@@ -91,17 +95,6 @@ def run_texts(
     else:
         results = _each_result(session, TextIn(None, pairs), _of_prompts(run_one, fields))
     _deliver_each(session, to, results, mean_alone=pairs is not None)
-
-
-def _check_one_file(session: Session, to: Destination, *, lines: bool, pairs: bool) -> None:
-    """See that all texts come from one place, and go to one, as their mean does."""
-    if pairs and (lines or session.given("text", "file")):
-        raise UsageError(f"the texts are those of {option('pairs')}", "leave the other text out")
-    check_lines(to, alone=False, lines=lines or pairs)
-    if to.each_line_apart:
-        raise UsageError(
-            "the mean over the lines has no line of its own", "name one file for all lines"
-        )
 
 
 def _of_prompts(

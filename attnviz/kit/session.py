@@ -250,6 +250,10 @@ class Session:
         assert self.context is not None
         return self.context.find_root()
 
+    def value(self, name: str) -> Any:
+        """The value of a parameter; None where the command has none of this name."""
+        return self.context.params.get(name) if self.context else None
+
     def configured(self, name: str) -> bool:
         """Whether a parameter has its value from the user's file."""
         return self._source(name) == "DEFAULT_MAP" and name not in self._left_out

@@ -147,6 +147,8 @@ def test_a_picture_of_lines_is_that_of_their_mean(run: Run, tmp_path: Path) -> N
         (("ablate", "--pairs", "-", "--lines"), "leave the other text out"),
         (("ablate", "--lines", "-o", "{line}.csv"), "the mean over the lines has no line"),
         (("predict", "x", "-o", "{line}.csv"), "add --lines"),
+        (("why", "x", "-o", "{line}.csv"), "stands for a line number; name one file"),
+        (("patch", "x", "--from", "y", "-o", "{line}.csv"), "name one file"),
         (("predict", "--lines", "x.npz"), "a saved capture has no lines"),
     ],
 )
