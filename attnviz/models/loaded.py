@@ -211,27 +211,25 @@ class LoadedModel(ABC):
 
     def _refusal(self, ability: Ability) -> UsageError:
         name = self.identity.name
-        if ability in ("predict", "fill"):
-            return UsageError(
-                f"{name} does not predict the token that follows a text",
-                "use a model that does, such as builtin or gpt2",
-            )
-        if ability == "generate":
-            return UsageError(f"{name} does not write text", "use a model that does, such as gpt2")
-        if ability == "value_norms":
-            return UsageError(
-                f"{option('weighted')} is for models of one text with projections, which {name} "
-                "is not",
-                "leave it out, or use another model",
-            )
-        if ability == "trace":
-            return UsageError("this has no queries, keys and values", "choose another model")
-        if ability == "write":
-            return UsageError(
-                f"{name} is not an encoder-decoder", f"use {option('model', 'translator')}"
-            )
-        return UsageError(
-            f"{name} cannot be taken apart: this attention is not within a single residual stream "
-            "that attnviz follows",
-            "use a decoder or an encoder, such as builtin or gpt2",
-        )
+        match ability:
+            case "predict" | "fill":
+                wrong = f"{name} does not predict the token that follows a text"
+                hint = "use a model that does, such as builtin or gpt2"
+            case "generate":
+                wrong, hint = f"{name} does not write text", "use a model that does, such as gpt2"
+            case "value_norms":
+                models = "models of one text with projections"
+                wrong = f"{option('weighted')} is for {models}, which {name} is not"
+                hint = "leave it out, or use another model"
+            case "trace":
+                wrong, hint = "this has no queries, keys and values", "choose another model"
+            case "write":
+                wrong = f"{name} is not an encoder-decoder"
+                hint = f"use {option('model', 'translator')}"
+            case "vectors" | "freeze":
+                wrong = (
+                    f"{name} cannot be taken apart: this attention is not within a single residual "
+                    "stream that attnviz follows"
+                )
+                hint = "use a decoder or an encoder, such as builtin or gpt2"
+        return UsageError(wrong, hint)
