@@ -56,7 +56,12 @@ def verify(
     if not isinstance(model, NativeModel | HuggingFaceModel):
         comparing = f"{option('verify')} compares with transformers"
         raise UsageError(f"{comparing}, which does not have {model.identity.name}", "leave it out")
-    theirs = model if isinstance(model, HuggingFaceModel) else _through_transformers(source)
+    if isinstance(model, HuggingFaceModel):
+        theirs = model
+    else:  # loaded by a name, as all of attnviz's own
+        assert source is not None
+        folder, revision = locate(source)
+        theirs = load_huggingface(folder, source.name, revision, placement=source.placement)
     expected = eager_weights(theirs, ids, target)
     heads = {n: tuple(range(h)) for n, h in enumerate(model.identity.heads_per_layer) if h}
     keep, products = KeepEverything(shape), dict[int, float]()
@@ -87,13 +92,6 @@ def verify(
         )
         verified = replace(verified, exact_weights=apart)
     return verified
-
-
-def _through_transformers(source: Source | None) -> HuggingFaceModel:
-    """The same model by the other engine."""
-    assert source is not None  # those of attnviz's own are loaded by a name
-    folder, revision = locate(source)
-    return load_huggingface(folder, source.name, revision, placement=source.placement)
 
 
 def in_float64(model: Verifiable) -> Verifiable:
