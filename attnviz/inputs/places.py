@@ -18,6 +18,7 @@ from attnviz.errors import AttnvizError, InputError, UsageError, command_to_inst
 from attnviz.inputs.text import as_input_error
 
 ContentKind: TypeAlias = Literal["text", "json", "table"]
+Compression: TypeAlias = Literal["gzip", "zstd"]
 BUFFER = 1 << 20
 """Bytes that are asked of a distant file at a time."""
 DECOMPRESSED = 1 << 14
@@ -32,7 +33,7 @@ class ContentForm:
     """The content of a file: texts, JSON lines or a table; compressed as gzip, as zstd, or not."""
 
     kind: ContentKind
-    compression: Literal["gzip", "zstd"] | None = None
+    compression: Compression | None = None
 
 
 PLAIN: dict[str, ContentKind] = {
@@ -43,30 +44,28 @@ PLAIN: dict[str, ContentKind] = {
     ".parquet": "table",
 }
 """The files that are read from a folder; texts and JSON lines also when compressed."""
+COMPRESSED: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 
 
 def form_of(path: str) -> ContentForm | None:
     """The content that the name of a file promises; None: unknown."""
-    inner, last = os.path.splitext(_name(path))
-    compression: Literal["gzip", "zstd"] | None = None
-    if last in (".gz", ".zst"):
-        compression = "gzip" if last == ".gz" else "zstd"
-        last = os.path.splitext(inner)[1]
-    kind = PLAIN.get(last)
-    if compression and kind in (None, "table"):
+    kind, compression = _promised(path)
+    if kind is None or (compression and kind == "table"):
         return None
-    return ContentForm(kind, compression) if kind else None
+    return ContentForm(kind, compression)
 
 
 def named_form(path: str) -> ContentForm:
     """The same of a file that was named; it is text where its name does not say."""
-    compressed: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
-    return form_of(path) or ContentForm("text", compressed.get(os.path.splitext(_name(path))[1]))
+    return form_of(path) or ContentForm("text", _promised(path)[1])
 
 
-def _name(path: str) -> str:
-    """The path in lower case, without the query of a URL."""
-    return (path.partition("?")[0] if is_url(path) else path).lower()
+def _promised(path: str) -> tuple[ContentKind | None, Compression | None]:
+    """What the endings of a path say, without the query of a URL."""
+    name = (path.partition("?")[0] if is_url(path) else path).lower()
+    inner, last = os.path.splitext(name)
+    compression = COMPRESSED.get(last)
+    return PLAIN.get(os.path.splitext(inner)[1] if compression else last), compression
 
 
 def as_local(path: str) -> str:
