@@ -1,24 +1,28 @@
-"""Reading a saved capture: numpy only, never pickle, and every claim is checked.
+"""Captures from outside, with every claim checked: saved ones, and weights of another program.
 
-The layout is in `docs/formats.md`.
+A file is read with numpy only, and never by pickle; its layout is in `docs/formats.md`.
 """
 
 import contextlib
 import json
 import math
+import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.errors import InputError, option
+from attnviz.errors import InputError, UsageError, option, readable
 from attnviz.inputs.text import opened
-from attnviz.records.capture import Capture, FloatArray, LayerPattern
+from attnviz.records.capture import Capture, FloatArray, Kind, LayerPattern, ModelIdentity
+from attnviz.records.heads import Head
 from attnviz.records.restore import (
     CAPTURE,
     NewerCaptureError,
@@ -28,6 +32,7 @@ from attnviz.records.restore import (
     layers_from,
     with_arrays,
 )
+from attnviz.records.tokens import Token, numbered
 
 CAPTURE_META = "meta"
 """The entry that holds everything but the arrays."""
@@ -225,3 +230,212 @@ class _Sink:
     def taken(self) -> bytes:
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)
+
+
+# A capture of weights that another program computed.
+
+ROUNDED = 0.02
+"""How far the sum of a row may lie above 1 in half precision."""
+NOTHING = 1e-6
+"""A weight that a mask leaves."""
+
+
+def capture_of(
+    attention: Any,
+    tokens: Sequence[str],
+    key_tokens: Sequence[str] | None,
+    *,
+    model: str,
+    causal: bool | None,
+) -> Capture:
+    """The capture of arrays; `attnviz.from_attention` says what they may be.
+
+    Raises:
+        UsageError: a shape that does not fit, or numbers that are no weights of attention.
+    """
+    layers = _layers(attention)
+    text, queries = _tokens(tokens, "tokens")
+    source, keys = (text, queries) if key_tokens is None else _tokens(key_tokens, "key_tokens")
+    sums = [_row_sums(number, array, queries, keys) for number, array in layers]
+    masked = key_tokens is None and all(
+        np.triu(array, 1).max(initial=0.0) <= NOTHING for _, array in layers
+    )
+    if causal and not masked:
+        raise UsageError(
+            "these weights are not causal: a query attends to a later token",
+            "leave causal out, or set weights above the diagonal to 0",
+        )
+    per_layer = [0] * (1 + layers[-1][0])
+    for number, array in layers:
+        per_layer[number] = len(array)
+    kind: Kind = "self" if key_tokens is None else "cross"
+    return Capture(
+        text=source,
+        target="" if key_tokens is None else text,
+        query_tokens=queries,
+        key_tokens=keys,
+        layers=tuple(LayerPattern(n, tuple(range(len(array))), array) for n, array in layers),
+        model=ModelIdentity(str(model), "array", tuple(per_layer), 0, "array"),
+        bos=queries[0].special and queries[0].name not in ("[PAD]", "<pad>"),
+        kind=kind,
+        causal=masked if causal is None else causal,
+        sinks=bool(min(float(each.min()) for each in sums) < 1 - ROUNDED),
+    )
+
+
+def _tokens(spelled: Sequence[str], name: str) -> tuple[str, tuple[Token, ...]]:
+    listed = [] if isinstance(spelled, str) or not isinstance(spelled, Iterable) else list(spelled)
+    if not listed or not all(isinstance(each, str) for each in listed):
+        hint = "give what the tokenizer's convert_ids_to_tokens returns"
+        raise UsageError(f"{name} is not a list of texts", hint)
+    return tokens_of(listed)
+
+
+def _layers(attention: Any) -> list[tuple[int, FloatArray]]:
+    """Each layer that there is, with its number and its weights (heads, n_queries, n_keys)."""
+    several = isinstance(attention, list | tuple) and any(
+        len(getattr(each, "shape", ())) > 1 for each in attention
+    )
+    if several:
+        layers = [(n, _heads(each)) for n, each in enumerate(attention) if each is not None]
+    else:
+        whole = _array(attention)
+        stacked = whole.ndim == 4 or (whole.ndim == 5 and whole.shape[1] == 1)
+        layers = [(n, _heads(each)) for n, each in enumerate(whole if stacked else [whole])]
+    if not layers:
+        raise UsageError("there are no weights", "give an array of one layer or more")
+    return layers
+
+
+def _heads(weights: Any) -> FloatArray:
+    array = _array(weights)
+    if array.ndim == 4 and array.shape[0] == 1:  # a batch of one
+        array = array[0]
+    if array.ndim == 2:
+        array = array[None]
+    if array.ndim != 3 or not array.size:
+        raise UsageError(
+            f"an array of shape {array.shape} does not hold attention",
+            "give (n_queries, n_keys), (heads, n_queries, n_keys) or one of these for each layer",
+        )
+    return array
+
+
+def _array(weights: Any) -> FloatArray:
+    if hasattr(weights, "detach"):  # a tensor of torch, on any device, in any type
+        weights = weights.detach().float().cpu().numpy()
+    try:
+        array = np.array(weights)
+        if array.dtype.kind not in "fiub":
+            raise TypeError
+        array = array.astype(np.float32)
+    except (TypeError, ValueError, RuntimeError):
+        raise UsageError("attention is not an array of numbers", "give weights") from None
+    array.setflags(write=False)
+    return array
+
+
+def _row_sums(
+    layer: int, array: FloatArray, queries: Sequence[Token], keys: Sequence[Token]
+) -> FloatArray:
+    expected = len(queries), len(keys)
+    if array.shape[1:] != expected:
+        raise UsageError(
+            f"layer {layer} has {array.shape[1]} queries and {array.shape[2]} keys, and the tokens "
+            f"are {expected[0]} and {expected[1]}",
+            "give the tokens that the model read, special ones included",
+        )
+    sums: FloatArray = array.sum(axis=2)
+    wrong = ~(np.isfinite(sums) & (array.min(axis=2) >= 0) & (sums <= 1 + ROUNDED))
+    if wrong.any():
+        head, row = np.argwhere(wrong)[0].tolist()
+        raise UsageError(
+            f"row {row} of {Head(layer, head)} is not a row of attention: its sum is "
+            f"{sums[head, row]:.4g}, its smallest number {array[head, row].min():.4g}",
+            "give the weights after softmax",
+        )
+    return sums
+
+
+# Tokens from how a tokenizer spells them: `Ġcat`, `▁cat`, `##s`, `[CLS]`.
+
+SPECIAL = re.compile(r"<\|[^<>]{1,100}\|>|</?s>|<(?:pad|bos|eos)>|\[(?:CLS|SEP|PAD)\]")
+"""The special tokens of GPT-2, Llama, T5, BERT and their like that stand for no text."""
+BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+WORDPIECE, SENTENCEPIECE, SPACE = "##", "▁", "Ġ"
+
+
+def tokens_of(spelled: Sequence[str]) -> tuple[str, tuple[Token, ...]]:
+    """The text that tokens spell, and the tokens as its slices; equal spellings have equal ids.
+
+    `spelled`: as `convert_ids_to_tokens` gives them; or texts, which are words where none holds a
+    space.
+    """
+    spelled = [name.encode(errors="replace").decode() for name in spelled]  # no lone surrogates
+    special = [bool(SPECIAL.fullmatch(name)) for name in spelled]
+    pieces = _pieces(["" if gone else name for name, gone in zip(spelled, special, strict=True)])
+    text, character_of = _decoded(b"".join(pieces))
+    ids = {name: id_ for id_, name in enumerate(dict.fromkeys(spelled))}
+    tokens, begin = list[Token](), 0
+    for name, gone, piece in zip(spelled, special, pieces, strict=True):
+        last = max(begin, begin + len(piece) - 1)
+        start, end = character_of[begin], character_of[last] + bool(piece)
+        named = readable(name) if gone else Token.name
+        tokens.append(Token(0, ids[name], text[start:end], start, end, special=gone, name=named))
+        begin += len(piece)
+    return text, numbered(_in_parts(tokens))
+
+
+def _pieces(spelled: Sequence[str]) -> list[bytes]:
+    """The bytes that each token adds to the text."""
+    if any(SPACE in name for name in spelled):
+        byte_of = _bytes_of_letters()
+        if all(letter in byte_of for name in spelled for letter in name):
+            return [bytes(byte_of[letter] for letter in name) for name in spelled]
+    if any(name.startswith(SENTENCEPIECE) or BYTE.fullmatch(name) for name in spelled):
+        bytes_of = [(BYTE.fullmatch(name), name.replace(SENTENCEPIECE, " ")) for name in spelled]
+        return [bytes([int(byte[1], 16)]) if byte else name.encode() for byte, name in bytes_of]
+    if any(" " in name for name in spelled):
+        return [name.encode() for name in spelled]
+    pieces, begun = list[bytes](), False
+    for name in spelled:
+        inner = name.startswith(WORDPIECE) and name != WORDPIECE
+        bare = name.removeprefix(WORDPIECE) if inner else name
+        pieces.append((" " if begun and bare and not inner else "").encode() + bare.encode())
+        begun = begun or bool(name)
+    return pieces
+
+
+def _bytes_of_letters() -> dict[str, int]:
+    """The byte that each letter of a byte-level vocabulary stands for (GPT-2, Radford 2019).
+
+    Bytes that can be printed stand for themselves, the others for letters from 256 on.
+    """
+    printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printed]
+    known = {chr(byte): byte for byte in printed}
+    return known | {chr(256 + number): byte for number, byte in enumerate(others)}
+
+
+def _decoded(data: bytes) -> tuple[str, list[int]]:
+    """The text of some bytes, and the character of each byte (n_bytes + 1); � where it is none."""
+    characters = data.decode("utf-8", "surrogateescape")
+    character_of = [
+        number
+        for number, character in enumerate(characters)
+        for _ in character.encode("utf-8", "surrogateescape")
+    ]
+    text = re.sub("[\udc80-\udcff]", "\ufffd", characters)
+    return text, [*character_of, len(text)]
+
+
+def _in_parts(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens; those that share one character are numbered."""
+    shared = Counter(t.start for t in tokens if t.end - t.start == 1)
+    seen, marked = Counter[int](), list[Token]()
+    for token in tokens:
+        if token.end - token.start == 1 and shared[token.start] > 1:
+            seen[token.start] += 1
+            token = replace(token, part=(seen[token.start], shared[token.start]))
+        marked.append(token)
+    return marked

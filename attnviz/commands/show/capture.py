@@ -9,8 +9,7 @@ from attnviz.commands.show.command import ShowOptions, shown_of
 from attnviz.commands.show.run import Shown, pieces_of
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError
-from attnviz.inputs.arrays import capture_of
-from attnviz.inputs.captures import load_capture
+from attnviz.inputs.captures import capture_of, load_capture
 from attnviz.kit import options as g
 from attnviz.kit.choose import plan_heads
 from attnviz.kit.option import feature

@@ -9,7 +9,7 @@ import torch
 from transformers import BertConfig, BertModel, GPT2LMHeadModel
 
 import attnviz
-from attnviz.inputs.arrays import tokens_of
+from attnviz.inputs.captures import tokens_of
 
 WORDS = ["the", "cat", "sat", "down"]
 
