@@ -33,13 +33,6 @@ class TextInput:
 
 
 @dataclass(frozen=True)
-class SavedCapture:
-    """An argument that names a saved capture, which has not been read yet."""
-
-    path: Path
-
-
-@dataclass(frozen=True)
 class Stdin:
     """Standard input, passed in: its bytes, and whether it is a terminal.
 
@@ -55,8 +48,8 @@ Place: TypeAlias = str | Path | BinaryIO
 
 def read_text(
     argument: str | None, file: Path | None, stdin: Stdin, *, alone: bool = True
-) -> TextInput | SavedCapture:
-    """The input of a command: a text from the argument, a file or standard input, or a capture.
+) -> TextInput | Path:
+    """A command's text, from an argument, a file or standard input; or the path of a saved capture.
 
     An argument is the text itself, unless it is `-` (standard input) or ends in `.npz` (a saved
     capture). Without an argument and a file, the text is standard input. One newline at the end
@@ -67,7 +60,7 @@ def read_text(
     place = find_place(argument, file, stdin)
     if isinstance(place, str):
         if place.lower().endswith(CAPTURE_SUFFIX):
-            return SavedCapture(Path(place))
+            return Path(place)
         text = argument_text(place)
         check_not_blank(text, "the text")
         return TextInput(text, _doubt(place, alone=alone))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from attnviz.draw.titles import model_notes, run_notes, strange_note
 from attnviz.errors import ExitStatus, InputError, UsageError, option
-from attnviz.inputs.text import SavedCapture, read_lines, read_text
+from attnviz.inputs.text import read_lines, read_text
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver, deliver_result
 from attnviz.kit.option import Call
@@ -233,11 +233,11 @@ def _with_mean(
 def text_or_capture(session: Session, source: TextIn) -> str | Capture:
     """The text, or the saved capture in its place."""
     read = _read(session, source)
-    if isinstance(read, SavedCapture):
+    if isinstance(read, Path):
         from attnviz.inputs.captures import load_capture
 
         check_run_already(session.given(*RUN))
-        captured = load_capture(read.path)
+        captured = load_capture(read)
         say(session, model_notes(captured.model))
         return captured
     return read
@@ -256,15 +256,15 @@ def texts_alone(session: Session, texts: Sequence[str], refusal: str) -> list[st
     return [_to_run(each, refusal, "give the texts again") for each in read]
 
 
-def _to_run(read: str | SavedCapture, refusal: str, hint: str) -> str:
-    if isinstance(read, SavedCapture):
+def _to_run(read: str | Path, refusal: str, hint: str) -> str:
+    if isinstance(read, Path):
         raise UsageError(refusal, hint)
     return read
 
 
-def _read(session: Session, source: TextIn, *, alone: bool = True) -> str | SavedCapture:
+def _read(session: Session, source: TextIn, *, alone: bool = True) -> str | Path:
     read = read_text(source.text, source.file, session.stdin, alone=alone)
-    if isinstance(read, SavedCapture):
+    if isinstance(read, Path):
         return read
     if read.note:
         session.note(read.note)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import AttnvizError, InputError, UsageError, option
-from attnviz.inputs.text import SavedCapture, Stdin, TextInput, read_text
+from attnviz.inputs.text import Stdin, TextInput, read_text
 
 
 def piped(data: bytes = b"") -> Stdin:
@@ -69,7 +69,7 @@ def test_a_pipe_with_a_name_is_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["c.npz", "folder/C.NPZ", "missing.npz"])
 def test_an_argument_that_ends_in_npz_is_a_capture(name: str) -> None:
-    assert read_text(name, None, UNREAD) == SavedCapture(Path(name))
+    assert read_text(name, None, UNREAD) == Path(name)
 
 
 def test_an_argument_that_is_also_a_file_is_text_with_a_note(
