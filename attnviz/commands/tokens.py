@@ -19,7 +19,7 @@ from attnviz.kit.session import Session
 from attnviz.models.catalog import identity_of, tokenizer_of
 from attnviz.records.capture import Capture
 from attnviz.records.rows import TOKEN, JsonOutput
-from attnviz.records.tokens import Token, asked
+from attnviz.records.tokens import Token, current_call
 
 
 def render(model: str, cut: Sequence[Token], width: int) -> Iterator[RenderableType]:
@@ -82,6 +82,6 @@ def tokens(
     result = Result(form, cut)
     if to.format.name == "json":
         bos = cut[0].special
-        run = Capture(words, cut, cut, (), identity_of(source), bos, asked=asked())
+        run = Capture(words, cut, cut, (), identity_of(source), bos, asked=current_call())
         result = replace(result, captures=[run])
     deliver_result(session, to, result)

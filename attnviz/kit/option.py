@@ -36,7 +36,7 @@ from typer.models import OptionInfo
 from attnviz.errors import IdleOption, UsageError, argument, option
 from attnviz.kit.help import show_whole
 from attnviz.kit.session import Session, session_of
-from attnviz.records.tokens import asking
+from attnviz.records.tokens import recording_call
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -119,7 +119,7 @@ def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
             arguments = Arguments({**defaults, **values}, frozenset(chosen))
             for rule in rules:
                 rule(arguments)
-            with asking(values, arguments.values.get("seed")):
+            with recording_call(values, arguments.values.get("seed")):
                 return function(*args, **named)
 
         plain = [each.replace(annotation=_plain(each.annotation)) for each in parameters.values()]

@@ -28,7 +28,7 @@ from attnviz.records.capture import (
 from attnviz.records.heads import Head, by_layer, every_head
 from attnviz.records.predict import LogitRows, log_softmax
 from attnviz.records.rows import versions_now
-from attnviz.records.tokens import Token, asked, numbered
+from attnviz.records.tokens import Token, current_call, numbered
 from attnviz.records.transforms import Scores
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def empty_capture(
         kind=model.kind,
         target=written,
         versions={**versions_now(), **model.versions()},
-        asked=asked(),
+        asked=current_call(),
         named_heads=model.card.heads,
         unknown_words=unknown_words(model, text, source, written),
     )

@@ -18,7 +18,7 @@ from attnviz.inputs.captures import CAPTURE_META, Entry, archive_chunks
 from attnviz.kit.write import ROWS, choose_format, encoded, record_chunks, write_bytes
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.rows import ColumnArray, Fields, Row, made_to_dict, shortest, to_json
-from attnviz.records.tokens import Asked, asked
+from attnviz.records.tokens import CallOptions, current_call
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -137,7 +137,7 @@ class Result(Generic[T]):
     record: T
     captures: Sequence[Capture] = ()
     models: Sequence[ModelIdentity] = ()
-    asked: Asked = field(default_factory=asked)
+    asked: CallOptions = field(default_factory=current_call)
     _top: int | None = None
     _line: int | None = 1
     _before: "Sequence[Result[Any]]" = ()

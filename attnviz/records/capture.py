@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from attnviz.errors import ModelError, option
 from attnviz.records.heads import Head, NamedHead
-from attnviz.records.tokens import Asked, Segment, Token
+from attnviz.records.tokens import CallOptions, Segment, Token
 from attnviz.records.transforms import Difference, Scores, Transform
 
 # Blocks of query rows, as a model hands them over, and the consumers that every run has.
@@ -287,7 +287,7 @@ class Capture:
     unknown_words: tuple[str, ...] = ()
     loss: TextLoss | None = None
     segments: tuple[Segment, ...] = ()
-    asked: Asked = field(default_factory=Asked)
+    asked: CallOptions = field(default_factory=CallOptions)
 
     @property
     def strange(self) -> bool:

@@ -33,7 +33,7 @@ from attnviz.records.rows import (
     kinds_of,
     list_of,
 )
-from attnviz.records.tokens import SPECIAL_LABEL, Asked, Segment, Token
+from attnviz.records.tokens import SPECIAL_LABEL, CallOptions, Segment, Token
 from attnviz.records.transforms import KINDS, SENTENCES, NormBased, Transform, transform_to_dict
 
 JsonObject: TypeAlias = Mapping[str, Any]
@@ -196,7 +196,7 @@ def capture_from(facts: JsonObject) -> Capture:
         unknown_words=tuple(unknown),
         loss=_loss(facts["loss"]),
         segments=_segments(facts, len(text)),
-        asked=Asked(facts["options"], facts["seed"]),
+        asked=CallOptions(facts["options"], facts["seed"]),
     )
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from attnviz.records.capture import Capture, MadeBy, ModelIdentity
 from attnviz.records.heads import Head, NamedHead
-from attnviz.records.tokens import Asked, Token
+from attnviz.records.tokens import CallOptions, Token
 from attnviz.records.transforms import transform_to_dict
 
 LEAST_FLOAT32 = float(np.finfo(np.float32).smallest_subnormal)
@@ -58,20 +58,24 @@ def shortest(value: Any) -> Any:
 
 
 def made_to_dict(
-    captures: Iterable[Capture], models: Sequence[ModelIdentity] = (), told: Asked | None = None
+    captures: Iterable[Capture],
+    models: Sequence[ModelIdentity] = (),
+    call: CallOptions | None = None,
 ) -> dict[str, Any]:
     """How a result was made; the arguments are those of `how_made`."""
-    return MADE.row(how_made(captures, models, told))
+    return MADE.row(how_made(captures, models, call))
 
 
 def how_made(
-    captures: Iterable[Capture], models: Sequence[ModelIdentity] = (), told: Asked | None = None
+    captures: Iterable[Capture],
+    models: Sequence[ModelIdentity] = (),
+    call: CallOptions | None = None,
 ) -> "HowMade":
     """How a result was made: by these runs, or these models; None: asked for as captures say."""
     runs = list(captures)
     every = list(dict.fromkeys([*(run.model for run in runs), *models]))
     versions = runs[0].versions if runs and runs[0].versions else versions_now()
-    return HowMade(runs, every, versions, told or (runs[0].asked if runs else Asked()))
+    return HowMade(runs, every, versions, call or (runs[0].asked if runs else CallOptions()))
 
 
 def versions_now() -> dict[str, str]:
@@ -354,7 +358,7 @@ class HowMade:
     runs: Sequence[Capture]
     models: Sequence[ModelIdentity]
     versions: Mapping[str, str]
-    asked: Asked
+    asked: CallOptions
 
 
 _OF_CAPTURE: tuple[Field[Capture], ...] = (

@@ -211,25 +211,25 @@ ELSEWHERE = frozenset(
 
 
 @dataclass(frozen=True)
-class Asked:
+class CallOptions:
     """The options that a user gave, by name and as given, and the seed that was used."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
 
 
-_NOW: ContextVar[Asked | None] = ContextVar("asked", default=None)
+_NOW: ContextVar[CallOptions | None] = ContextVar("asked", default=None)
 
 
-def asked() -> Asked:
+def current_call() -> CallOptions:
     """The options and the seed of the command or function under way."""
-    return _NOW.get() or Asked()
+    return _NOW.get() or CallOptions()
 
 
 @contextmanager
-def asking(given: Mapping[str, Any], seed: object = None) -> Iterator[None]:
-    """Let `asked` return this until the end."""
-    before = _NOW.set(_asked(given, seed))
+def recording_call(given: Mapping[str, Any], seed: object = None) -> Iterator[None]:
+    """Let `current_call` return this until the end."""
+    before = _NOW.set(_call_options(given, seed))
     try:
         yield
     finally:
@@ -237,15 +237,15 @@ def asking(given: Mapping[str, Any], seed: object = None) -> Iterator[None]:
 
 
 def begin(given: Mapping[str, Any], seed: object = None) -> None:
-    """Let `asked` tell this until the program ends, which is asked once."""
-    _NOW.set(_asked(given, seed))
+    """Let `current_call` return this until the program ends."""
+    _NOW.set(_call_options(given, seed))
 
 
-def _asked(given: Mapping[str, Any], seed: object) -> Asked:
+def _call_options(given: Mapping[str, Any], seed: object) -> CallOptions:
     options = {name: _plain(value) for name, value in given.items() if name not in ELSEWHERE}
     if isinstance(given.get("docs"), Mapping):  # whole documents, which a prompt holds already
         options["docs"] = {str(name): len(str(text)) for name, text in given["docs"].items()}
-    return Asked(options, seed if isinstance(seed, int) else None)
+    return CallOptions(options, seed if isinstance(seed, int) else None)
 
 
 def _plain(value: Any) -> Any:

@@ -20,7 +20,7 @@ from attnviz.kit.session import Session
 from attnviz.kit.values import FilePath, path_of
 from attnviz.kit.write import choose_format
 from attnviz.records.rows import made_to_dict
-from attnviz.records.tokens import Asked, asked
+from attnviz.records.tokens import CallOptions, current_call
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -265,11 +265,11 @@ def _read(session: Session, call: Call[ScanAtlas], folder: str) -> ScanAtlas:
 
 def _made_of(scans: Sequence[ScanAtlas]) -> Mapping[str, Any]:
     """How what is shown of one scan, or of several, was made."""
-    options, made = asked().options, [scan.record.made for scan in scans]
+    options, made = current_call().options, [scan.record.made for scan in scans]
     if len(scans) == 1:
         return {**made[0], "options": {**made[0].get("options", {}), **options}}
     models = [model for scan in scans for model in scan.models]
-    return made_to_dict((), models, Asked({**options, "scans": list(map(dict, made))}))
+    return made_to_dict((), models, CallOptions({**options, "scans": list(map(dict, made))}))
 
 
 def _export_tree(session: Session, call: Call[ScanAtlas], folder: str, tree: Path | None) -> None:

@@ -24,7 +24,7 @@ from attnviz.kit.write import as_output_error, make_folder, write_bytes
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Placement
 from attnviz.records.rows import made_to_dict
-from attnviz.records.tokens import Asked
+from attnviz.records.tokens import CallOptions
 
 TRIAL = ".attnviz-trial"
 LARGEST = 1 << 30
@@ -343,7 +343,7 @@ def made_of(manifest: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
         "heads": manifest["heads"]["heads"],
     }
     models = () if origin.model is None else (origin.model,)
-    how_made = made_to_dict((), models, Asked(options, manifest["seed"]))
+    how_made = made_to_dict((), models, CallOptions(options, manifest["seed"]))
     return {**how_made, "versions": manifest["versions"]}
 
 
