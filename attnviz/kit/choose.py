@@ -89,7 +89,7 @@ def start_choice(captured: Capture) -> Choice | None:
     return default_head(captured)
 
 
-def found(exhibit: Exhibit, head: Head) -> Exhibit:
+def with_finding(exhibit: Exhibit, head: Head) -> Exhibit:
     """The exhibit with what its picked head does, as far as is shown of it."""
     maps = [each for each in exhibit.maps if (each.layer, each.head) == head]
     if not maps or exhibit.choice is None or not exhibit.choice.picked:
@@ -97,7 +97,7 @@ def found(exhibit: Exhibit, head: Head) -> Exhibit:
     return replace(exhibit, finding=finding_of(exhibit, maps[0], exhibit.choice.named))
 
 
-def told_query(finding: Finding | None) -> int | None:
+def first_query(finding: Finding | None) -> int | None:
     """The query of the first link in a finding; None where there is none."""
     return finding.links[0].query if finding is not None and finding.links else None
 
@@ -209,7 +209,7 @@ def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) 
     return Finding(_rows_of(exhibit, head_map, links)) if links else None
 
 
-def telling_query(exhibit: Exhibit, head_map: Map) -> int | None:
+def strongest_query(exhibit: Exhibit, head_map: Map) -> int | None:
     """The query with the strongest link to another word; None where no row has a choice."""
     links = _telling(exhibit, head_map) or _strongest(exhibit, head_map)
     return max(links, key=lambda link: link.weight).query if links else None
@@ -311,7 +311,7 @@ def one_row(
     Without `query` it is that of the finding's first link, or the last word.
     """
     choice, shown = _head(prepared, head)
-    position = told_query(shown.finding) if shown and query is None else None
+    position = first_query(shown.finding) if shown and query is None else None
     tokens = prepared.empty.query_tokens
     return choice, position_of(tokens, query) if position is None else position, shown
 
@@ -335,4 +335,4 @@ def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Exhibit | None
     captured = prepared.record(plan.recorded)
     choice = plan.pick(captured)
     (head,) = choice.heads
-    return choice, found(whole_exhibit(captured.only(choice.heads), choice), head)
+    return choice, with_finding(whole_exhibit(captured.only(choice.heads), choice), head)

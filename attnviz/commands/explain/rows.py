@@ -19,7 +19,7 @@ from attnviz.console import Display
 from attnviz.draw.headlines import headline
 from attnviz.draw.titles import facts as run_facts
 from attnviz.errors import UsageError, option
-from attnviz.kit.choose import found, one_row, position_of
+from attnviz.kit.choose import one_row, position_of, with_finding
 from attnviz.kit.prepare import TextOptions, prepare
 from attnviz.kit.result import Calculation, Form, Numbers
 from attnviz.records.capture import Capture, Kind
@@ -249,7 +249,7 @@ def explain_head(
     choice, position, shown = one_row(prepared, subject.head, subject.query)
     finding = None
     if shown:
-        finding = found(replace(shown, queries=(position,)), choice.heads[0]).finding
+        finding = with_finding(replace(shown, queries=(position,)), choice.heads[0]).finding
     trace = prepared.trace(choice.heads[0], position)
     other = other_row(trace, subject.similarity) if subject.similarity else None
     return _of_head(Traced(trace, choice, finding, other), telling)

@@ -21,7 +21,7 @@ from attnviz.draw.page import COMMON, filled, policy, safe_json, source
 from attnviz.draw.titles import amount, beginning, facts, text_notes
 from attnviz.errors import AttnvizError, InputError, UsageError, option, readable, spelled
 from attnviz.inputs.prompts import cut
-from attnviz.kit.choose import found, start_choice, telling_query, told_query
+from attnviz.kit.choose import first_query, start_choice, strongest_query, with_finding
 from attnviz.kit.prepare import HeadOptions
 from attnviz.kit.scores import score_capture
 from attnviz.records.apply import EVERYTHING, merged, queries_of, whole_exhibit
@@ -289,11 +289,11 @@ def _telling_start(exhibit: Exhibit) -> Start:
     choice = start_choice(exhibit.origin or exhibit.capture)
     maps = [m for m in exhibit.maps if choice and (m.layer, m.head) == choice.heads[0]]
     if choice is None or not maps:
-        return Start(query=telling_query(exhibit, exhibit.maps[0]))
+        return Start(query=strongest_query(exhibit, exhibit.maps[0]))
     (head,) = choice.heads
-    finding = found(replace(exhibit, choice=choice), head).finding
-    query = told_query(finding)
-    query = telling_query(exhibit, maps[0]) if query is None else query
+    finding = with_finding(replace(exhibit, choice=choice), head).finding
+    query = first_query(finding)
+    query = strongest_query(exhibit, maps[0]) if query is None else query
     return Start(head, query=query, choice=choice, finding=finding)
 
 

@@ -19,10 +19,10 @@ from attnviz.errors import UsageError, option
 from attnviz.kit.choose import (
     FindTellingHead,
     HeadPlan,
-    found,
+    first_query,
     plan_capture,
     plan_heads,
-    told_query,
+    with_finding,
 )
 from attnviz.kit.prepare import LINK_BYTES, PICTURE_BYTES, Prepared, TextOptions, prepare
 from attnviz.kit.result import notes_of
@@ -107,9 +107,9 @@ def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
     prepared.run(heads, consume, rows)
     shown = replace(_exhibit(prepared.empty, choice, show), maps=keep.maps())
     if isinstance(keep, KeepCells) and choice.picked:
-        finding = found(replace(shown, maps=strongest.maps()), heads[0]).finding
+        finding = with_finding(replace(shown, maps=strongest.maps()), heads[0]).finding
         return replace(shown, finding=finding)
-    return found(shown, heads[0])
+    return with_finding(shown, heads[0])
 
 
 def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
@@ -119,11 +119,11 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
     exhibit = replace(exhibit, unasked=show.unasked)
     if show.needs.one_query and not show.filters.queries:
         every = tuple(range(len(exhibit.capture.query_tokens)))
-        query = told_query(found(replace(exhibit, queries=every), choice.heads[0]).finding)
+        query = first_query(with_finding(replace(exhibit, queries=every), choice.heads[0]).finding)
         exhibit = exhibit if query is None else replace(exhibit, queries=(query,))
     if show.needs.page and exhibit.capture.transforms != captured.transforms:
         exhibit = replace(exhibit, origin=captured)
-    return found(exhibit, choice.heads[0])
+    return with_finding(exhibit, choice.heads[0])
 
 
 def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
