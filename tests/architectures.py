@@ -1,5 +1,6 @@
 """Tiny seeded models of many architectures, from transformers' own configuration classes."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -111,6 +112,17 @@ class Architecture:
         if self.kind == "self":
             return {"input_ids": ids}
         return {"input_ids": ids, "decoder_input_ids": ids[:, :7]}
+
+
+def named(name: str) -> Architecture:
+    """The architecture of this name."""
+    return next(each for each in ARCHITECTURES if each.name == name)
+
+
+def edit_config(folder: Path, **changes: Any) -> None:
+    """Change settings in a folder's config.json."""
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
 def save_over_bytes(folder: Path, model: Any) -> Path:

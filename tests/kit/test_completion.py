@@ -118,13 +118,14 @@ def test_zsh_and_fish_get_the_whole_word_behind_an_equals_sign(shell: Shell) -> 
     assert fish.startswith("--view=table\t")
 
 
-@pytest.mark.parametrize("kind", ["bash", "zsh", "fish", "powershell"])
-@pytest.mark.parametrize("spelled", ["--show-completion {}", "--show-completion={}"])
+@pytest.mark.parametrize(
+    "spelled", ["--show-completion powershell", "--show-completion=powershell"]
+)
 def test_the_script_of_the_shell_that_is_named_is_printed(
-    capsys: pytest.CaptureFixture[str], kind: str, spelled: str
+    capsys: pytest.CaptureFixture[str], spelled: str
 ) -> None:
-    assert main(spelled.format(kind).split(), process_session()) is ExitStatus.OK
-    assert f"complete_{kind}" in capsys.readouterr().out
+    assert main(spelled.format("powershell").split(), process_session()) is ExitStatus.OK
+    assert "complete_powershell" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("option", ["--show-completion", "--install-completion"])

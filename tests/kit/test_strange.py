@@ -1,11 +1,9 @@
 """A text of another world: the built-in model says so once, and hides nothing."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-import attnviz
 from tests.conftest import Run
 
 STRANGE = "Tu n'aurais pas vu mes chaussures, par hasard ?"
@@ -44,28 +42,12 @@ def test_texts_that_are_compared_are_counted(run: Run) -> None:
     assert shown.err == NOTE.replace("note: ", "note: 1 of 2 texts: ")
 
 
-def test_json_has_the_loss_and_the_note(run: Run) -> None:
-    found = json.loads(run("show", STRANGE, "-f", "json").out)
-    assert found["loss"]["strange"] is True
-    assert found["loss"]["nats_per_character"] > found["loss"]["limit"]
-    assert found["notes"] == [
-        "the built-in model is small and has not seen text like this; try model='gpt2'"
-    ]
-    assert json.loads(run("show", KNOWN, "-f", "json").out)["notes"] == []
-
-
 def test_a_page_and_a_saved_capture_say_it_too(run: Run, tmp_path: Path) -> None:
     page, saved = tmp_path / "page.html", tmp_path / "saved.npz"
     run("show", STRANGE, "-o", str(page))
     assert "has not seen text like this; try gpt2" in page.read_text(encoding="utf-8")
     run("show", STRANGE, "-o", str(saved))
     assert run("show", str(saved), "--head", "L0H0").err == NOTE
-
-
-def test_python_has_it_as_a_note() -> None:
-    (note,) = attnviz.capture(STRANGE).notes
-    assert note.endswith("try model='gpt2'")
-    assert attnviz.capture(KNOWN).notes == ()
 
 
 def test_another_model_is_never_said_to_be_small(run: Run, gpt2_folder: Path) -> None:

@@ -10,14 +10,10 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from attnviz.models.huggingface.capture import run_and_capture
 from attnviz.records.capture import KeepEverything, Wanted
-from tests.architectures import ARCHITECTURES, Architecture, N
+from tests.architectures import ARCHITECTURES, Architecture, N, named
 from tests.exactness import captured, eager, exactness_of
 
 EVERY = pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda a: a.name)
-
-
-def named(name: str) -> Architecture:
-    return next(a for a in ARCHITECTURES if a.name == name)
 
 
 @EVERY

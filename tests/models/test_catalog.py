@@ -19,16 +19,11 @@ from attnviz.models.folder.config import check_computable, gpt2_config
 from attnviz.models.loaded import Ability
 from attnviz.models.placement import Placement, size_of, written
 from attnviz.records.capture import KeepEverything, PatternBlock, Wanted
-from tests.architectures import ARCHITECTURES, save_over_bytes
+from tests.architectures import edit_config, named, save_over_bytes
 from tests.conftest import Run, bytes_tokenizer
 from tests.ordinary.table import GPTS
 
 TEXT = "A fluffy, blue creature?"
-
-
-def edit_config(folder: Path, **changes: Any) -> None:
-    path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
 def as_on_the_hub(folder: Path) -> None:
@@ -146,7 +141,7 @@ def test_a_model_without_attention_is_refused_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", [["--head", "L0H0"], ["--layer", "0"]])
 def test_a_layer_without_attention_is_named(run: Run, tmp_path: Path, asked: list[str]) -> None:
-    architecture = next(a for a in ARCHITECTURES if a.name == "lfm2")
+    architecture = named("lfm2")
     config = architecture.config()
     config.vocab_size = 257
     torch.manual_seed(1)
@@ -236,7 +231,7 @@ def test_weights_that_are_not_numbers_are_not_shown(
 
 
 def test_sinks_are_said_and_their_rows_are_left_as_they_are(run: Run, tmp_path: Path) -> None:
-    architecture = next(a for a in ARCHITECTURES if a.sinks)
+    architecture = named("gpt_oss")
     config = architecture.config()
     config.vocab_size, config.pad_token_id = 257, None
     torch.manual_seed(1)

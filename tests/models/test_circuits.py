@@ -19,10 +19,11 @@ from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.runs import freeze_gpt
 from attnviz.records.heads import Head
 from attnviz.records.parts import Through
+from tests.architectures import named
 from tests.commands.heads.test_retrieval import WORDS, planted, saved
 from tests.conftest import Run
 from tests.frozen import heads_of, model_of
-from tests.models.test_frozen import named, small_gpt
+from tests.models.test_frozen import small_gpt
 
 ONE = torch.tensor([[3]])
 

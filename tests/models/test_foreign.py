@@ -14,7 +14,7 @@ from attnviz.errors import ExitStatus, ModelError
 from attnviz.models import placement
 from attnviz.models.catalog import Source, load
 from attnviz.models.placement import Placement
-from tests.architectures import save_over_bytes
+from tests.architectures import edit_config, save_over_bytes
 from tests.conftest import Run
 
 SIZES = {
@@ -138,8 +138,7 @@ def test_the_code_in_a_folder_is_never_run(run: Run, tmp_path: Path) -> None:
 
 def test_a_setting_of_a_wrong_type_is_named(run: Run, tmp_path: Path) -> None:
     folder = saved(tmp_path, "LlamaForCausalLM", "LlamaConfig")
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "num_attention_heads": "four"}))
+    edit_config(tmp_path, num_attention_heads="four")
     ended = run("show", TEXT, "--model", folder)
     assert ended.status is ExitStatus.MODEL
     assert "'num_attention_heads' expected int, got str (value: 'four')" in ended.err
@@ -286,11 +285,9 @@ def test_a_configuration_without_a_padding_token_is_no_bug(run: Run, tmp_path: P
 
 
 def test_quantised_weights_are_refused_as_such(run: Run, tmp_path: Path) -> None:
-    folder = Path(saved(tmp_path, "LlamaForCausalLM", "LlamaConfig"))
-    config = json.loads((folder / "config.json").read_text())
-    config["quantization_config"] = {"quant_method": "gptq", "bits": 4}
-    (folder / "config.json").write_text(json.dumps(config))
-    ended = run("show", TEXT, "--model", str(folder))
+    folder = saved(tmp_path, "LlamaForCausalLM", "LlamaConfig")
+    edit_config(tmp_path, quantization_config={"quant_method": "gptq", "bits": 4})
+    ended = run("show", TEXT, "--model", folder)
     assert ended.status is ExitStatus.MODEL
     assert "are quantised" in ended.err
 

@@ -17,7 +17,7 @@ from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.runs import freeze_gpt
 from attnviz.records.heads import Head
 from attnviz.records.parts import Group, Part, Shares
-from tests.architectures import ARCHITECTURES, Architecture, N
+from tests.architectures import ARCHITECTURES, Architecture, N, named
 from tests.commands.heads.test_retrieval import planted
 from tests.frozen import (
     EXPERTS,
@@ -32,10 +32,6 @@ from tests.frozen import (
 
 READ = [a for a in ARCHITECTURES if not a.fallback and not a.image]
 REFUSED = [a for a in ARCHITECTURES if a.fallback]
-
-
-def named(name: str) -> Architecture:
-    return next(a for a in ARCHITECTURES if a.name == name)
 
 
 def small_gpt(seed: int = 0, dtype: torch.dtype = torch.float64) -> GPT:

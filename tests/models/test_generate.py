@@ -15,7 +15,7 @@ from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.capture import FloatArray, KeepEverything, PatternBlock, Wanted
 from attnviz.records.tokens import Sampling
-from tests.architectures import ARCHITECTURES, Architecture, engine_of
+from tests.architectures import ARCHITECTURES, Architecture, engine_of, named
 
 WRITERS = [a for a in ARCHITECTURES if a.causal and not a.image and a.kind == "self"]
 WRITERS += [a for a in ARCHITECTURES if a.kind in ("cross", "decoder")]
@@ -152,7 +152,7 @@ def test_an_answers_probability_is_that_of_a_plain_run(gpt2_folder: Path, engine
 def test_a_module_whose_softmax_is_not_plain_is_not_taken_for_one() -> None:
     plain = {}
     for name in ("llama", "gemma2", "gpt_oss", "mistral"):
-        architecture = next(a for a in ARCHITECTURES if a.name == name)
+        architecture = named(name)
         calls = list[AttentionCall]()
         model = architecture.model()
         with torch.inference_mode(), recording(model, calls.append):

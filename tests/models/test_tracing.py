@@ -22,7 +22,7 @@ from attnviz.models.scratch.lessons import other_row
 from attnviz.models.scratch.native import load_native
 from attnviz.records.heads import Head
 from attnviz.records.trace import HeadTrace
-from tests.architectures import ARCHITECTURES, GPT_SIZES, Architecture, Tiny, folders_of
+from tests.architectures import GPT_SIZES, Architecture, Tiny, folders_of, named
 from tests.factories import recorded_heads
 from tests.traces import check_trace
 
@@ -115,7 +115,7 @@ def outputs_of(model: Any, paths: list[str], run: Callable[[], object]) -> list[
 
 def architecture(name: str, **settings: object) -> Architecture:
     """One of the tiny architectures, with other settings."""
-    (found,) = (one for one in ARCHITECTURES if one.name == name)
+    found = named(name)
     config = found.config()
     for key, value in settings.items():
         setattr(config, key, value)

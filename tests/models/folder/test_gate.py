@@ -20,7 +20,7 @@ from attnviz.models.folder.files import (
     read_words,
     weight_shapes,
 )
-from tests.architectures import save_over_bytes
+from tests.architectures import edit_config, save_over_bytes
 from tests.conftest import Run
 
 TEXT = "a fluffy blue creature"
@@ -28,11 +28,7 @@ Change = Callable[[Path], None]
 
 
 def config(**settings: Any) -> Change:
-    def change(folder: Path) -> None:
-        path = folder / "config.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
-
-    return change
+    return lambda folder: edit_config(folder, **settings)
 
 
 def tokenizer(change: Callable[[dict[str, Any]], object]) -> Change:
@@ -351,8 +347,7 @@ def test_a_setting_that_makes_nothing_large_passes(
     sizes = {"vocab_size": 257, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 8}
     config = transformers.LlamaConfig(**sizes, num_key_value_heads=2, num_hidden_layers=1)
     save_over_bytes(tmp_path, transformers.LlamaForCausalLM(config))
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
+    edit_config(tmp_path, **settings)
     assert run("show", TEXT, "--model", str(tmp_path)).status is ExitStatus.OK
 
 

@@ -19,6 +19,7 @@ from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.native import load_native
 from attnviz.records.capture import PatternBlock, Wanted
+from tests.architectures import edit_config
 from tests.conftest import bytes_tokenizer
 
 IDS = list(range(40, 57))
@@ -53,12 +54,8 @@ def test_layers_after_the_last_wanted_one_are_not_run(gpt2_folder: Path) -> None
     assert len(_blocks(model, IDS, Wanted({0: (1,)}))) == 1
 
 
-def _edit_config(**changes: Any) -> Callable[[Path], None]:
-    def edit(folder: Path) -> None:
-        path = folder / "config.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-
-    return edit
+def _edited(**changes: Any) -> Callable[[Path], None]:
+    return lambda folder: edit_config(folder, **changes)
 
 
 def _truncate(folder: Path) -> None:
@@ -94,19 +91,19 @@ BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
     ("half the weights", _truncate, "damaged or incomplete"),
     (
         "other shapes",
-        _edit_config(n_positions=60),
+        _edited(n_positions=60),
         r"\(61, 21\), but config.json asks for \(60, 21",
     ),
-    ("a layer too many", _edit_config(n_layer=3), r"lack .*h\.2\."),
+    ("a layer too many", _edited(n_layer=3), r"lack .*h\.2\."),
     ("NaN weights", _nan, "h.1.mlp.c_fc.bias .* NaN"),
     ("no tokenizer", lambda f: (f / "tokenizer.json").unlink(), "has no tokenizer.json"),
     ("a broken tokenizer", lambda f: (f / "tokenizer.json").write_text("{}"), "cannot be read"),
-    ("no heads", _edit_config(n_head=0), "n_head is 0, and must be a whole number from 1"),
-    ("no layers", _edit_config(n_layer=-1), "n_layer is -1"),
-    ("a width that heads cannot share", _edit_config(n_head=2), "a divisor of n_embd 21"),
-    ("a word for a size", _edit_config(n_positions="abc"), "n_positions is 'abc'"),
-    ("a word for a number", _edit_config(layer_norm_epsilon="x"), "layer_norm_epsilon is 'x'"),
-    ("an unknown activation", _edit_config(activation_function="zzz"), "zzz"),
+    ("no heads", _edited(n_head=0), "n_head is 0, and must be a whole number from 1"),
+    ("no layers", _edited(n_layer=-1), "n_layer is -1"),
+    ("a width that heads cannot share", _edited(n_head=2), "a divisor of n_embd 21"),
+    ("a word for a size", _edited(n_positions="abc"), "n_positions is 'abc'"),
+    ("a word for a number", _edited(layer_norm_epsilon="x"), "layer_norm_epsilon is 'x'"),
+    ("an unknown activation", _edited(activation_function="zzz"), "zzz"),
     ("nested without end", lambda f: (f / "config.json").write_text("[" * 100_000), "cannot be"),
     ("a card of other heads", _card("L9H9"), "names the head L9H9, which the model lacks"),
     ("a card of nonsense", _card("fluffy"), "cannot be read"),
@@ -116,17 +113,14 @@ BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
 @pytest.mark.parametrize("engine", [load_huggingface, load_native])
 @pytest.mark.parametrize(("name", "breaks", "says"), BROKEN, ids=[case[0] for case in BROKEN])
 def test_a_broken_folder_is_refused_with_what_is_wrong(
-    gpt2_folder: Path,
-    tmp_path: Path,
+    gpt2_copy: Path,
     engine: Callable[..., LoadedModel],
     name: str,
     breaks: Callable[[Path], None],
     says: str,
 ) -> None:
-    folder = tmp_path / "broken"
-    shutil.copytree(gpt2_folder, folder)
-    breaks(folder)
-    arguments = (folder, "broken", None) if engine is load_huggingface else (folder, "broken")
+    breaks(gpt2_copy)
+    arguments = (gpt2_copy, "broken", None) if engine is load_huggingface else (gpt2_copy, "broken")
     with pytest.raises(ModelError, match=says):
         engine(*arguments)
 
@@ -142,41 +136,33 @@ def test_the_from_scratch_model_refuses_what_it_does_not_compute(
     ):
         folder = tmp_path / name
         shutil.copytree(gpt2_folder, folder)
-        _edit_config(**{name: value})(folder)
+        edit_config(folder, **{name: value})
         with pytest.raises(ModelError, match=f"{name} is {value!r}"):
             load_native(folder, "other")
 
 
-def test_a_tokenizer_saved_with_cutting_and_padding_does_neither(
-    gpt2_folder: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "cut"
-    shutil.copytree(gpt2_folder, folder)
+def test_a_tokenizer_saved_with_cutting_and_padding_does_neither(gpt2_copy: Path) -> None:
     backend = bytes_tokenizer()
     backend.enable_truncation(4)
     backend.enable_padding(length=12)
-    backend.save(str(folder / "tokenizer.json"))
-    tokens = tokenizer_of(Source(str(folder))).encode("abcdefgh", bos=False, special=False)
+    backend.save(str(gpt2_copy / "tokenizer.json"))
+    tokens = tokenizer_of(Source(str(gpt2_copy))).encode("abcdefgh", bos=False, special=False)
     assert [token.text for token in tokens] == list("abcdefgh")
 
 
-def test_a_token_that_the_model_does_not_know_is_refused(gpt2_folder: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "more"
-    shutil.copytree(gpt2_folder, folder)
+def test_a_token_that_the_model_does_not_know_is_refused(gpt2_copy: Path) -> None:
     backend = bytes_tokenizer()
     backend.add_tokens(["fluffy"])
-    backend.save(str(folder / "tokenizer.json"))
-    tokenizer = tokenizer_of(Source(str(folder)))
+    backend.save(str(gpt2_copy / "tokenizer.json"))
+    tokenizer = tokenizer_of(Source(str(gpt2_copy)))
     assert len(tokenizer.encode("blue", bos=False, special=False)) == 4
     with pytest.raises(ModelError, match="makes the token 257, but the model knows 0 to 256"):
         tokenizer.encode("fluffy", bos=False, special=False)
 
 
-def test_another_programs_card_is_no_card(gpt2_folder: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "other"
-    shutil.copytree(gpt2_folder, folder)
-    (folder / "card.json").write_text('{"hello": 1}')
-    assert load_huggingface(folder, "other", None).card.heads == ()
+def test_another_programs_card_is_no_card(gpt2_copy: Path) -> None:
+    (gpt2_copy / "card.json").write_text('{"hello": 1}')
+    assert load_huggingface(gpt2_copy, "other", None).card.heads == ()
 
 
 def _shard(folder: Path) -> None:
@@ -196,44 +182,34 @@ def _shard(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
 
 
-def test_weights_in_several_files_are_read_and_counted(gpt2_folder: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "shards"
-    shutil.copytree(gpt2_folder, folder)
-    _shard(folder)
+def test_weights_in_several_files_are_read_and_counted(gpt2_folder: Path, gpt2_copy: Path) -> None:
+    _shard(gpt2_copy)
     whole = load_native(gpt2_folder, "tiny")
-    for model in (load_native(folder, "shards"), load_huggingface(folder, "shards", None)):
+    for model in (load_native(gpt2_copy, "shards"), load_huggingface(gpt2_copy, "shards", None)):
         for ours, theirs in zip(
             _blocks(model, IDS, Wanted({1: (0, 2)})),
             _blocks(whole, IDS, Wanted({1: (0, 2)})),
             strict=True,
         ):
             np.testing.assert_allclose(ours.weights, theirs.weights, atol=1e-6)
-    assert describe(str(folder))[0].parameters == whole.identity.parameters
-    (folder / "model-00002-of-00002.safetensors").unlink()
+    assert describe(str(gpt2_copy))[0].parameters == whole.identity.parameters
+    (gpt2_copy / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(ModelError, match=r"model-00002-of-00002\.safetensors is missing"):
-        load_native(folder, "shards")
+        load_native(gpt2_copy, "shards")
 
 
 @pytest.mark.parametrize("bytes_", [b"\xff" * 100, b"\xff" * 7 + b"\x00" + b"{}", b""])
-def test_garbage_in_place_of_weights_is_told_by_models_too(
-    gpt2_folder: Path, tmp_path: Path, bytes_: bytes
-) -> None:
-    folder = tmp_path / "garbage"
-    shutil.copytree(gpt2_folder, folder)
-    (folder / "model.safetensors").write_bytes(bytes_)
+def test_garbage_in_place_of_weights_is_told_by_models_too(gpt2_copy: Path, bytes_: bytes) -> None:
+    (gpt2_copy / "model.safetensors").write_bytes(bytes_)
     with pytest.raises(ModelError, match="damaged or incomplete"):
-        describe(str(folder))
+        describe(str(gpt2_copy))
 
 
-def test_another_architectures_name_over_these_weights_is_refused(
-    gpt2_folder: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "llama"
-    shutil.copytree(gpt2_folder, folder)
+def test_another_architectures_name_over_these_weights_is_refused(gpt2_copy: Path) -> None:
     sizes = {"hidden_size": 24, "intermediate_size": 40, "num_attention_heads": 2}
-    _edit_config(model_type="llama", num_hidden_layers=1, **sizes)(folder)
+    edit_config(gpt2_copy, model_type="llama", num_hidden_layers=1, **sizes)
     with pytest.raises(ModelError, match="lack"):
-        load_huggingface(folder, "llama", None)
+        load_huggingface(gpt2_copy, "llama", None)
 
 
 @pytest.mark.parametrize(
