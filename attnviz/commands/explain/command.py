@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.explain.examples import ExampleName, small_matrices, work
 from attnviz.commands.explain.rows import (
@@ -23,9 +23,6 @@ from attnviz.kit.session import Session, as_flag
 from attnviz.kit.values import AnyModel, FilePath, head_names, loaded, model_of, one_name, path_of
 from attnviz.models.placement import EMBEDDINGS
 from attnviz.records.trace import HeadTrace, Initialisation, Similarity, Way
-
-if TYPE_CHECKING:
-    pass
 
 steps_option = partial(panel_option, "The steps")
 example_option = partial(panel_option, "Examples without a model")
