@@ -2,16 +2,17 @@
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from hypothesis import strategies as st
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 
 from attnviz.console import Display
 from attnviz.kit.choose import plan_heads
 from attnviz.kit.prepare import HeadOptions
+from attnviz.kit.session import as_flag
 from attnviz.records.capture import Capture, FloatArray, LayerPattern, ModelIdentity
 from attnviz.records.exhibit import Exhibit, HeadMap, Reduction
 from attnviz.records.heads import Head, NamedHead
@@ -137,6 +138,14 @@ def printed(renderable: RenderableType, display: Display) -> list[str]:
     )
     console.print(renderable)
     return stream.getvalue().split("\n")[:-1]
+
+
+def view_lines(
+    view: Callable[..., Iterable[RenderableType]], exhibit: Exhibit, width: int, **display: bool
+) -> list[str]:
+    """What a terminal of this width shows of an exhibit in this view."""
+    shown = Display(width, speller=as_flag, **display)
+    return printed(Group(*view(exhibit, shown)), shown)
 
 
 def recorded_heads(model: "LoadedModel", options: HeadOptions) -> tuple[Head, ...]:

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import fsspec
@@ -747,29 +747,6 @@ def test_a_corpus_can_lie_in_any_file_system_of_fsspec() -> None:
         assert "there is nothing at" in why
     finally:
         system.rm("/corpus", recursive=True)
-
-
-@pytest.fixture
-def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[fsspec.AbstractFileSystem]:
-    """A server of buckets on this computer."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in (
-        ("AWS_ENDPOINT_URL", f"http://{host}:{port}"),
-        ("AWS_ACCESS_KEY_ID", "key"),
-        ("AWS_SECRET_ACCESS_KEY", "secret"),
-        ("AWS_DEFAULT_REGION", "us-east-1"),
-        ("AWS_CONFIG_FILE", os.devnull),
-        ("AWS_SHARED_CREDENTIALS_FILE", os.devnull),
-    ):
-        monkeypatch.setenv(name, value)
-    fsspec.get_filesystem_class("s3").clear_instance_cache()
-    yield fsspec.filesystem("s3")
-    fsspec.get_filesystem_class("s3").clear_instance_cache()
-    server.stop()
 
 
 def test_a_corpus_can_lie_in_a_bucket(

@@ -5,7 +5,6 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -337,27 +336,10 @@ def test_without_ray_the_install_command_is_told(
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A bucket of a server on this machine that speaks S3."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    kind = fsspec.get_filesystem_class("s3")
-    kind.clear_instance_cache()
+def bucket(s3: fsspec.AbstractFileSystem) -> str:
     name = f"bucket-{secrets.token_hex(4)}"  # the server's state outlives it
-    fsspec.filesystem("s3").mkdir(name)
-    yield f"s3://{name}"
-    kind.clear_instance_cache()
-    server.stop()
+    s3.mkdir(name)
+    return f"s3://{name}"
 
 
 def test_corpus_and_result_lie_in_a_bucket(

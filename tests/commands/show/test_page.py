@@ -151,13 +151,6 @@ def test_a_page_refuses_what_it_does_by_itself(run: Run, option: list[str]) -> N
     assert "does nothing for html" in ended.err
 
 
-def test_other_commands_write_no_page(run: Run) -> None:
-    for command in ("heads", "predict", "ablate", "tokens"):
-        ended = run(command, TEXT, "-f", "html")
-        assert ended.status is ExitStatus.USAGE
-        assert "does not write html" in ended.err
-
-
 # ---- in a real browser ----
 
 

@@ -4,16 +4,14 @@ import re
 
 import numpy as np
 import pytest
-from rich.console import Group
 from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.draw.matrix import block_maximum
 from attnviz.draw.terminal.grid import render
-from attnviz.kit.session import as_flag
 from attnviz.records.exhibit import Exhibit
-from attnviz.records.heads import Head, NamedHead
-from tests.factories import make_capture, make_exhibit, printed
+from attnviz.records.heads import Head
+from tests.factories import make_capture, make_exhibit, view_lines
 
 
 def model(layers: int, heads: int, tokens: int = 9) -> Exhibit:
@@ -22,8 +20,7 @@ def model(layers: int, heads: int, tokens: int = 9) -> Exhibit:
 
 
 def lines(exhibit: Exhibit, width: int = 80, **display: bool) -> list[str]:
-    shown = Display(width, speller=as_flag, **display)
-    return printed(Group(*render(exhibit, shown)), shown)
+    return view_lines(render, exhibit, width, **display)
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
@@ -75,29 +72,6 @@ def test_short_texts_are_drawn_larger() -> None:
 def test_the_reduction_is_said() -> None:
     assert "strongest of" in " ".join(lines(model(2, 2, 60)))
     assert "strongest of" not in " ".join(lines(model(2, 2, 5)))
-
-
-def test_half_blocks_show_two_rows_in_one_line() -> None:
-    pattern = np.eye(9, dtype=np.float32)
-    capture = make_capture("a " * 9, patterns={Head(0, 0): pattern}, heads_per_layer=(1,))
-    text = next(line for line in lines(make_exhibit(capture), color=True) if "▀" in line)
-    assert "38;2;253;231;37;48;2;68;1;84m▀" in text  # first key: 1 over 0
-    assert "38;2;253;231;37m▄" in text  # second key: nothing over 1
-
-
-def test_a_masked_point_is_blank_and_a_zero_is_not() -> None:
-    pattern = np.eye(4, dtype=np.float32)
-    capture = make_capture("a b c d", patterns={Head(0, 0): pattern}, heads_per_layer=(1,))
-    text = [line for line in lines(make_exhibit(capture)) if re.search("[█·]", line)]
-    assert "··" in text[-2] or "··" in text[1]
-    assert text[0].rstrip() == text[0]
-
-
-def test_named_heads_are_named() -> None:
-    named = NamedHead("adjectives", Head(0, 1), "nouns attend to their adjectives")
-    capture = make_capture("a b", named_heads=(named,))
-    exhibit = make_exhibit(capture, heads=capture.heads)
-    assert "L0H1 · known for: nouns attend to their adjectives" in lines(exhibit)
 
 
 def test_heads_that_were_not_chosen_leave_their_place_empty() -> None:

@@ -7,17 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Group
 
-from attnviz.console import Display
 from attnviz.draw.terminal.text import pieces_of, render
 from attnviz.errors import UsageError
-from attnviz.kit.session import as_flag
 from attnviz.records.capture import LayerPattern
 from attnviz.records.exhibit import Exhibit
 from attnviz.records.heads import Head
 from attnviz.records.tokens import Token
-from tests.factories import make_capture, make_exhibit, printed
+from tests.factories import make_capture, make_exhibit, view_lines
 
 
 def seen_by(query: int, words: str | list[str], weights: list[float], bos: bool = False) -> Exhibit:
@@ -29,29 +26,7 @@ def seen_by(query: int, words: str | list[str], weights: list[float], bos: bool 
 
 
 def lines(exhibit: Exhibit, width: int = 80, **display: bool) -> list[str]:
-    shown = Display(width, speller=as_flag, **display)
-    return printed(Group(*render(exhibit, shown)), shown)
-
-
-def test_weights_stand_below_their_words_without_colour() -> None:
-    text = lines(seen_by(3, "a fluffy blue creature ran", [0, 0.5, 0.4, 0.1, 0]))
-    words = text.index("a fluffy blue creature ran")
-    below = text[words + 1]
-    assert below.index(".50") == 2
-    assert below.index(".40") == 9
-    assert below.index("^.10") == 14
-
-
-def test_the_query_is_underlined_in_colour_and_the_strongest_word_brightest() -> None:
-    text = "".join(lines(seen_by(2, "a blue cat ran", [0.1, 0.8, 0.1, 0]), color=True))
-    assert "48;2;253;231;37mblue" in text
-    underlined = text[: text.index("mcat")].rpartition("\x1b[")[2]
-    assert underlined.split(";")[:2] == ["1", "4"]
-
-
-def test_the_strongest_keys_are_said_in_words() -> None:
-    text = lines(seen_by(3, "a fluffy blue creature", [0, 0.5, 0.4, 0.1]))
-    assert "creature (^) attends to fluffy 0.50, blue 0.40, creature 0.10" in text
+    return view_lines(render, exhibit, width, **display)
 
 
 def test_the_summary_ranks_what_is_shaded() -> None:
@@ -74,12 +49,6 @@ def test_in_colour_a_line_says_the_scale_and_faint_words_have_no_background() ->
     assert [bool(re.search(f"48;2;[0-9;]*m{word}", shown)) for word in words.split()] == [
         *(False, True, True, False, True)
     ]
-
-
-def test_without_colour_a_line_says_what_the_numbers_mean() -> None:
-    said = " ".join(lines(seen_by(2, "a blue cat ran", [0.1, 0.8, 0.1, 0])))
-    assert "below each word: the weight of cat (^) on it; blank: under 0.005, masked" in said
-    assert "summed" not in said
 
 
 def test_a_weight_above_1_keeps_all_its_digits() -> None:
@@ -258,10 +227,6 @@ def test_a_letter_cut_into_bytes_is_one_piece_with_the_sum_of_its_weights() -> N
 def test_a_token_of_white_space_is_written_out_where_it_is_looked_at() -> None:
     assert any("\\n" in line for line in lines(seen_by(2, ["a", "\n", "b"], [0, 0.9, 0.1])))
     assert not any("\\n" in line for line in lines(seen_by(2, ["a", "\n", "b"], [0.9, 0, 0.1])))
-
-
-def test_bos_is_set_apart_from_the_text() -> None:
-    assert any(line.startswith("BOS ") for line in lines(seen_by(1, "a", [0.5, 0.5], bos=True)))
 
 
 @pytest.mark.parametrize("queries", [[], [0, 1]])
