@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from math import hypot
@@ -31,7 +30,7 @@ from attnviz.draw.picture.panes import GAP, place_names, spread
 from attnviz.draw.terminal.cells import side_by_side
 from attnviz.errors import ExitStatus, UsageError
 from attnviz.records.heads import Head
-from tests.commands.atlas.atlases import HEADS, TOKENS, made_scan, sealed, write_table
+from tests.commands.atlas.atlases import HEADS, made_scan, sealed, write_table
 from tests.conftest import Run
 from tests.reading import head_of, on_one_line, rows_in
 
@@ -52,24 +51,6 @@ def lines(scan: Path, display: Display, name: str = "L3H1", top: int | None = No
 
 
 # ---- one head ----
-
-
-def test_a_head_is_shown_with_scores_histograms_tokens_and_windows(run: Run, scan: Path) -> None:
-    out = run("atlas", str(scan), "--head", "3.1").out
-    row = read_atlas(scan).rows[4]
-    assert "org/tiny L3H1, scan of 4 documents, 60 tokens" in out
-    for name in SCORES:
-        digits = 2 if name.startswith("distance") else 3
-        line = next(x for x in out.splitlines() if x.startswith(f"{name.replace('_', ' ')}  "))
-        assert line.split(name.replace("_", " "))[1].split()[:2] == [
-            f"{row[name]:.{digits}f}",
-            f"{0.01:.{digits}f}",
-        ]
-    assert "induction" in out.splitlines()[10]
-    for said in ("weight by distance", "weight by key position", "windows by largest weight"):
-        assert said in out
-    for said in ("query tokens", "key tokens", "pairs", "creature → fluffy 2.2"):
-        assert said in out
 
 
 def test_scores_of_fewer_documents_say_so(scan: Path) -> None:
@@ -175,31 +156,6 @@ def test_a_long_window_is_shown_around_its_links(tmp_path: Path) -> None:
     assert all(word in text for word in ("w92", "w108", "w292", "w308"))
     assert not any(word in text for word in ("w91 ", "w109", "w200", "w309"))
     assert text.count("…") == 3
-
-
-def test_json_has_everything_of_the_head_and_rows_have_its_parts(run: Run, scan: Path) -> None:
-    whole = json.loads(run("atlas", str(scan), "--head", "L3H1", "-f", "json").out)
-    row = read_atlas(scan).rows[4]
-    assert (whole["layer"], whole["head"]) == (3, 1)
-    assert whole["scanned"] == {"documents": 4, "windows": 5, "tokens": 60}
-    for name in SCORES:
-        keys = (name, f"{name}_error", f"{name}_documents")
-        assert list(whole["scores"][name].values()) == [row[key] for key in keys]
-    assert set(whole["histograms"]) == {"distance", "position", "largest"}
-    assert whole["tokens"]["pair"] == [{"query": " creature", "key": " fluffy", "mass": 2.25}]
-    assert [each["kind"] for each in whole["examples"]] == ["top", "bin", "bin"]
-    assert whole["examples"][0]["tokens"] == list(TOKENS)
-    assert whole["examples"][0]["weights"][5] == 0.93
-    text = run("atlas", str(scan), "--head", "L3H1", "-f", "csv").out
-    rows = list(csv.DictReader(io.StringIO(text)))
-    assert {each["part"] for each in rows} == {"score", "histogram", "token", "example"}
-    score = next(each for each in rows if each["name"] == "induction")
-    assert float(score["value"]) == row["induction"]
-    assert (score["error"], score["n"]) == ("0.01", "3")
-    strongest = next(each for each in rows if each["part"] == "example")
-    assert (strongest["query"], strongest["key"]) == (" creature", " fluffy")
-    lined = run("atlas", str(scan), "--head", "L3H1", "-f", "jsonl").out.splitlines()
-    assert len(lined) == len(rows)
 
 
 def test_a_head_that_was_not_scanned_is_told_with_those_that_were(run: Run, scan: Path) -> None:

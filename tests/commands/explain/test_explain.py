@@ -149,20 +149,6 @@ def test_a_piece_of_a_character_is_called_one(run: Run) -> None:
     assert run("explain", TEXT, "--only", "3").err == ""
 
 
-def test_three_inputs_prints_the_numbers_of_the_lesson(run: Run) -> None:
-    shown = explained(run, "--example", "three-inputs")
-    for numbers in (
-        "keys (3, 3) x1 [0 1 1] x2 [4 4 0] x3 [2 3 1]",
-        "queries (3, 3) x1 [1 0 2] x2 [2 2 2] x3 [2 1 3]",
-        "values (3, 3) x1 [1 2 3] x2 [2 8 0] x3 [2 6 3]",
-        "scores (3, 3) x1 [ 2 4 4] x2 [ 4 16 12] x3 [ 4 12 10]",
-        "x1 [0.0634 0.4683 0.4683] x2 [0.0000 0.9820 0.0180] x3 [0.0003 0.8805 0.1192]",
-        "outputs (3, 3) x1 [1.9366 6.6831 1.5951] x2 [2.0000 7.9640 0.0540] "
-        "x3 [1.9997 7.7599 0.3584]",
-    ):
-        assert numbers in shown
-
-
 def matrices(path: Path, **changes: object) -> Path:
     """A file of matrices that fit, but for the changes."""
     given = {

@@ -1,6 +1,7 @@
 """Runs the terminal app in tests, without a terminal."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from unittest.mock import patch
@@ -19,6 +20,7 @@ from attnviz.records.apply import Between
 
 Does = Callable[["Visit"], Awaitable[None]]
 COLORS = Display(80, color=True)
+TEXT = "a fluffy blue creature roamed the verdant forest"
 
 
 class Visit:
@@ -81,6 +83,13 @@ async def idle(*_: float) -> None:
             app.screen._on_timer_update()
         if not ready:
             return
+
+
+def until(happens: Callable[[], bool], seconds: float = 5) -> None:
+    """Wait for what happens in another thread."""
+    end = time.monotonic() + seconds
+    while not happens() and time.monotonic() < end:
+        time.sleep(0.005)
 
 
 def gave_way(between: Between) -> bool:

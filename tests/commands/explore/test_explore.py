@@ -5,7 +5,6 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -32,16 +31,10 @@ from attnviz.records.apply import Between, go_on
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
 from tests.builtin import HEADS, NAMED
-from tests.commands.explore.app import Visit, explore, gave_way
+from tests.commands.explore.app import TEXT, Visit, explore, gave_way, until
 from tests.factories import make_capture
 
-TEXT = "a fluffy blue creature roamed the verdant forest"
 PANES = ["heads", "links", "pattern", "words"]
-
-
-@pytest.fixture(scope="module")
-def model() -> LoadedModel:
-    return load_model(Source("builtin"))
 
 
 @pytest.fixture
@@ -282,7 +275,7 @@ def test_who_moves_while_a_transform_is_made_stays_where_they_went(
 
     def slowly(*given: object, **options: object) -> object:
         if made.is_set():
-            _until(go.is_set)
+            until(go.is_set)
         made.set()
         return scene_of(*given, **options)  # type: ignore[arg-type]
 
@@ -571,17 +564,11 @@ class _Runs:
         self.began.append(text)
         if text in self.slow:
             self.running.set()
-            _until(lambda: gave_way(between))
+            until(lambda: gave_way(between))
             if gave_way(between):
                 self.stopped.append(text)
             raise GaveWay
         return make_capture(list(text))
-
-
-def _until(happens: Callable[[], bool], seconds: float = 5) -> None:
-    end = time.monotonic() + seconds
-    while not happens() and time.monotonic() < end:
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(
@@ -734,7 +721,7 @@ def test_a_text_that_is_deleted_meanwhile_stays_deleted(monkeypatch: pytest.Monk
 
     def slowly(*given: object, **options: object) -> object:
         made.set()
-        _until(go.is_set)
+        until(go.is_set)
         return scene_of(*given, **options)  # type: ignore[arg-type]
 
     async def does(there: Visit) -> None:
@@ -781,7 +768,7 @@ def test_one_ablation_is_shown_and_none_over_what_is_typed(
     go, without = threading.Event(), Runs.without
 
     def slowly(runs: Runs, text: str, head: Head, between: Between) -> BeforeAfter:
-        _until(go.is_set)
+        until(go.is_set)
         return without(runs, text, head, between)
 
     monkeypatch.setattr(Runs, "without", slowly)

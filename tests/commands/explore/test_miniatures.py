@@ -12,11 +12,10 @@ from attnviz.console import Display
 from attnviz.draw.terminal.cells import color_of
 from attnviz.records.heads import Head
 from attnviz.records.transforms import PLAIN
-from tests.commands.explore.app import Visit, explore
-from tests.commands.explore.test_running import reach, until
+from tests.commands.explore.app import TEXT, Visit, explore, until
+from tests.commands.explore.test_running import reach
 from tests.factories import make_capture
 
-TEXT = "a fluffy blue creature roamed the verdant forest"
 COLOR, SHADES = Display(80, color=True), Display(80, color=False)
 
 

@@ -1,7 +1,6 @@
 """What is shown while something runs, and that a newer key stops what is no longer wanted."""
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,28 +13,14 @@ from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.commands.explore.pane import GaveWay
 from attnviz.commands.explore.scene import Opened, Runs, SoFar, scene_of
 from attnviz.errors import ModelError
-from attnviz.kit.prepare import TextOptions, load_model
-from attnviz.models.catalog import Source
+from attnviz.kit.prepare import TextOptions
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.apply import Between, exhibit_of, go_on, whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
 from attnviz.records.transforms import PLAIN, Transforms
-from tests.commands.explore.app import Visit, explore, gave_way
+from tests.commands.explore.app import TEXT, Visit, explore, gave_way, until
 from tests.factories import make_capture
-
-TEXT = "a fluffy blue creature roamed the verdant forest"
-
-
-@pytest.fixture(scope="module")
-def model() -> LoadedModel:
-    return load_model(Source("builtin"))
-
-
-def until(happens: Callable[[], bool], seconds: float = 5) -> None:
-    end = time.monotonic() + seconds
-    while not happens() and time.monotonic() < end:
-        time.sleep(0.005)
 
 
 def with_layers(whole: Capture, there: int) -> Capture:

@@ -11,9 +11,8 @@ from attnviz.records.apply import merged, rollout
 from attnviz.records.heads import Head, NamedHead
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import PLAIN, Transforms
+from tests.commands.explore.app import TEXT
 from tests.factories import make_capture
-
-TEXT = "a fluffy blue creature roamed the verdant forest"
 
 
 def scene(**toggles: bool) -> Scene:

@@ -54,13 +54,6 @@ def test_without_the_sink_the_rest_sums_to_1_and_its_share_is_said(
     assert "attended to nothing else" in shown
 
 
-def test_other_keys_are_dropped_by_name(run: Run) -> None:
-    arguments = ("show", TEXT, "--head", "L1H0", "--drop-sink", "--drop-key", "fluffy")
-    rows = run(*arguments, "-f", "jsonl").out
-    assert not {"BOS", "fluffy"} & {link["key_token"] for link in rows_in(rows)}
-    assert "on BOS and fluffy" in run(*arguments, "--width", "200").out
-
-
 def test_the_rollout_has_one_map_the_last_layers_or_those_asked_for(run: Run) -> None:
     rows = rows_in(run("show", TEXT, "--rollout", "-f", "jsonl").out)
     assert {(link["layer"], link["head"]) for link in rows} == {(LAYERS - 1, "rollout")}

@@ -424,10 +424,6 @@ def test_numbers_stay_behind_letters_that_are_read_from_right_to_left() -> None:
     assert rows == columns == [f"{one}#1", "said", f"{one}#2"]
 
 
-def test_ordinary_text_needs_no_note() -> None:
-    assert draw(make_exhibit(make_capture("naïve Привет مرحبا"))).notes == ()
-
-
 @pytest.mark.parametrize(
     ("heads", "title"),
     [
@@ -452,13 +448,6 @@ def test_what_sums_to_1_is_said_of_a_mosaic_only_if_all_of_it_does() -> None:
     said = "query (each row sums to 1)"
     assert said in written(draw(make_exhibit(make_capture("a " * 9), heads=capture.heads)))
     assert said not in written(draw(make_exhibit(capture, heads=capture.heads)))
-
-
-def test_the_title_names_the_head_and_what_it_does_and_the_model() -> None:
-    named = NamedHead("adjectives", Head(0, 0), "nouns attend to their adjectives")
-    texts = written(draw(make_exhibit(make_capture(named_heads=(named,), bos=True))))
-    assert "L0H0 · known for: nouns attend to their adjectives" in texts
-    assert "tiny, 9 tokens with BOS: “a fluffy blue" in " ".join(" ".join(texts).split())
 
 
 def two_names(tokens: int, heads: int = 4) -> Exhibit:
@@ -487,14 +476,6 @@ def test_a_pane_names_what_its_head_is_known_for_if_that_fits(
     found = [text for text in written(drawn) if text.split()[:1] == ["L1H1"]]
     assert found == [title]
     assert "L1H2" in written(drawn)
-
-
-def test_a_head_that_is_named_twice_has_both_titles() -> None:
-    exhibit = two_names(9)
-    one = replace(exhibit, maps=exhibit.maps[5:6])
-    said = " ".join(" ".join(written(draw(one))).split())
-    known = "nouns attend to their adjectives; each token attends to the one before it"
-    assert f"L1H1 · known for: {known}" in said
 
 
 def test_a_given_title_leaves_the_caption_which_then_names_the_head() -> None:
