@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from attnviz.builtin import claims
+from attnviz.builtin import evidence
 from attnviz.builtin.evidence import AGREES, FEMALE, MALE
 from attnviz.builtin.words import Word, beginnings, is_among, is_first_name
 from attnviz.records.heads import Occasion
@@ -102,7 +102,7 @@ def _linked(drawn: Sequence[str]) -> Text:
     words = WORD.findall(" ".join(drawn))[: LONGEST * 2]
     parsed = _parsed(words)
     found = (
-        *(("adjectives", each) for each in claims.adjective_occasions(parsed)),
+        *(("adjectives", each) for each in evidence.adjective_occasions(parsed)),
         *(("pronouns", each) for each in _pronouns(parsed)),
         *(("senses", each) for each in _ambiguous(words)),
     )
@@ -123,7 +123,7 @@ def _pronouns(words: Sequence[Word]) -> Iterator[Occasion]:
     """The pronouns for which one noun or name alone can stand; none of a definition's."""
     if any(word.text == ":" for word in words):
         return
-    for each in claims.pronoun_occasions(words):
+    for each in evidence.pronoun_occasions(words):
         same = AGREES[words[each.query].lower]
         first = min(each.positions)
         earlier = any(AGREES.get(word.lower) is same for word in words[:first])
