@@ -1,4 +1,4 @@
-"""What made the built-in model: a short run of it, and the settings that its folder keeps."""
+"""What made the bundled models: a short run of each, their folders' settings, and their heads."""
 
 import json
 from dataclasses import asdict, replace
@@ -8,10 +8,12 @@ import pytest
 from tokenizers import Tokenizer
 
 from attnviz.errors import ExitStatus
+from attnviz.models.folder.config import read_card, seq2seq_config
 from attnviz.models.folder.files import bundled_folder
 from attnviz.models.scratch.native import load_checkpoint
-from making import builtin
+from making import builtin, causal, translator
 from making import tokenizer as tokenizers
+from making.probe import WorldProbe
 from making.recipe import BuiltinRecipe
 from tests.conftest import Run
 
@@ -39,11 +41,7 @@ def test_a_short_run_makes_a_model_with_a_card_that_show_takes(
     assert card["description"] == bundled["description"]
     assert (card["training"]["seed"], card["training"]["steps"]) == (3, 3)
     assert card["training"]["tokens"] == steps[-1]["tokens"] > 0
-    measured, expected = (
-        [(figure["behaviour"], figure["measure"], figure["bar"]) for figure in each["figures"]]
-        for each in (card, bundled)
-    )
-    assert measured == expected
+    assert bars_of(card) == bars_of(bundled)
     shown = run("show", "a fluffy blue creature", "-m", str(made), "-f", "json")
     assert shown.status is ExitStatus.OK, shown.err
     assert len(json.loads(shown.out)["patterns"]) == 1
@@ -68,5 +66,65 @@ def some_sentences(folder: Path) -> Path:
     return folder
 
 
+def bars_of(card: dict) -> list[tuple]:
+    return [(each["behaviour"], each["measure"], each["bar"]) for each in card["figures"]]
+
+
 def card_of(folder: Path) -> dict:
     return json.loads((folder / "card.json").read_text(encoding="utf-8"))
+
+
+BUNDLED = bundled_folder("translator")
+
+
+def test_a_short_run_makes_a_translator_with_a_card_that_show_takes(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrow = replace(translator.CONFIG, n_encoder=1, n_decoder=1, n_embd=8, n_inner=8)
+    monkeypatch.setattr(translator, "CONFIG", narrow)
+    monkeypatch.setattr(translator, "SAMPLED", 6000)
+    made = tmp_path / "made"
+    translator.main(made, seed=3, steps=3, tests=8)
+    assert {path.name for path in made.iterdir()} == {path.name for path in BUNDLED.iterdir()}
+    card, bundled = card_of(made), card_of(BUNDLED)
+    assert (card["training"]["seed"], card["training"]["steps"]) == (3, 3)
+    assert set(card) == set(bundled)
+    assert card["description"] == bundled["description"]
+    assert bars_of(card) == bars_of(bundled)
+    shown = run("show", "the old tree", "--target", "le vieil arbre", "-m", str(made))
+    assert shown.status is ExitStatus.OK, shown.err
+
+
+def test_the_recipe_and_the_sizes_are_those_of_the_bundled_translator() -> None:
+    training = card_of(BUNDLED)["training"]
+    recipe = json.loads(json.dumps(asdict(translator.TranslatorRecipe())))
+    for name in ("shard", "workers"):  # the loop of the translator has neither
+        del recipe[name]
+    assert {name: training[name] for name in recipe} == recipe
+    assert seq2seq_config(BUNDLED) == translator.CONFIG
+
+
+# several heads share adjectives, pronouns and senses, so that one of them can be missed
+NEEDED = ("mystery", *causal.REPEATED)
+
+
+@pytest.mark.parametrize(
+    ("behaviours", "count", "least"),
+    [
+        # the fewest texts that tell the named head from all others but one or two
+        (NEEDED[:1], 20, 2),
+        (NEEDED[1:], 6, 3),
+        pytest.param(NEEDED, 300, 3, marks=pytest.mark.slow),
+    ],
+)
+def test_without_its_named_head_a_behaviour_loses_more_than_without_a_median_one(
+    behaviours: tuple[str, ...], count: int, least: int
+) -> None:
+    probe = WorldProbe.open(bundled_folder("builtin"))
+    card = read_card(bundled_folder("builtin"), "builtin", probe.model.config.heads_per_layer)
+    named = {each.behaviour: each.head for each in card.heads}
+    losses = list(causal.losses(probe, named, count, behaviours))
+    assert [loss.behaviour for loss in losses] == list(behaviours)
+    for loss in losses:
+        assert loss.errors > least, loss
+        assert loss.n == count
