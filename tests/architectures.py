@@ -132,6 +132,15 @@ def save_over_bytes(folder: Path, model: Any) -> Path:
     return folder
 
 
+def gpt2_in_memory(seed: int = 0) -> tuple[Any, Any]:
+    """A seeded GPT-2 of transformers over bytes, and its tokenizer."""
+    torch.manual_seed(seed)
+    sizes = {"vocab_size": 257, "n_positions": 64, "n_embd": 12, "n_layer": 2, "n_head": 3}
+    config = transformers.GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=bytes_tokenizer())
+    return transformers.GPT2LMHeadModel(config).eval(), tokenizer
+
+
 def folders_of(models: Mapping[str, Tiny], folder: Path) -> Callable[[str], Path]:
     """Makes the folder of each of these models, over bytes, seeded, with weights that matter."""
 

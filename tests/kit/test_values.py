@@ -9,7 +9,7 @@ import pytest
 
 import attnviz
 from attnviz.errors import AttnvizError, UsageError
-from tests.conftest import bytes_tokenizer
+from tests.architectures import gpt2_in_memory
 
 TEXT = "a fluffy blue creature"
 MODELLED: dict[str, Callable[..., object]] = {
@@ -47,12 +47,7 @@ CHAT = [{"role": "user", "content": "hello"}]
 @pytest.fixture(scope="module")
 def raw() -> Any:
     """A model of transformers as it is, and its tokenizer."""
-    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
-
-    sizes = {"vocab_size": 257, "n_positions": 64, "n_embd": 12, "n_layer": 2, "n_head": 3}
-    config = GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bytes_tokenizer())
-    return GPT2LMHeadModel(config).eval(), tokenizer
+    return gpt2_in_memory()
 
 
 @pytest.mark.parametrize("name", MODELLED)

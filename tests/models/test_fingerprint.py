@@ -10,7 +10,8 @@ from torch import Tensor, nn
 import attnviz
 from attnviz.errors import ExitStatus, UsageError
 from attnviz.models.weights import SAMPLES, fingerprint, weights_in
-from tests.conftest import Run, bytes_tokenizer
+from tests.architectures import gpt2_in_memory
+from tests.conftest import Run
 
 TEXT = "a fluffy blue creature"
 
@@ -81,13 +82,7 @@ def test_a_saved_capture_keeps_how_it_was_made(tmp_path: Path) -> None:
 
 
 def in_memory(name: str | None = None, seed: int = 0) -> attnviz.Model:
-    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
-
-    torch.manual_seed(seed)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bytes_tokenizer())
-    sizes = {"vocab_size": 257, "n_positions": 64, "n_embd": 12, "n_layer": 2, "n_head": 3}
-    raw = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).eval()
-    return attnviz.load_model(raw, tokenizer, name=name)
+    return attnviz.load_model(*gpt2_in_memory(seed), name=name)
 
 
 def test_two_models_in_memory_are_told_apart_by_a_name_and_by_their_weights() -> None:
