@@ -116,7 +116,7 @@ def _carried_out(planned: tuple[ScanPlan, HowRun], options: Mapping[str, Any]) -
     """The scan's result; the command line may count a part of it, and shows how it goes on."""
     plan, how = planned
     run_scan(plan, how, Watcher())
-    return atlas(str(options["output"]))
+    return atlas(options["output"])
 
 
 @feature()

@@ -41,6 +41,20 @@ def test_a_scan_from_python_is_that_of_the_command(folder: Path) -> None:
         attnviz.atlas(folder)
 
 
+def test_paths_may_be_of_any_kind_that_python_takes_for_one(tmp_path: Path) -> None:
+    class Place:
+        def __init__(self, path: Path) -> None:
+            self.path = path
+
+        def __fspath__(self) -> str:
+            return str(self.path)
+
+    (tmp_path / "a.txt").write_text("the cat sat on the mat")
+    out = Place(tmp_path / "scanned")
+    scanned = attnviz.scan(Place(tmp_path / "a.txt"), output=out, workers=1, heads="L1H2")
+    assert scanned.rows == attnviz.atlas(out).rows
+
+
 def test_a_scan_is_written_as_the_command_writes_it(folder: Path, tmp_path: Path, run: Run) -> None:
     found = attnviz.atlas(folder / "scanned")
     for form in ("csv", "png", "svg", "html"):
