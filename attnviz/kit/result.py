@@ -104,6 +104,7 @@ class Form(Generic[T]):
         maker: Maker | Fields[Any] | None = getattr(self, name)
         if maker is None:
             hint = "use its rows" if self.fields else "write json or npz"
+            hint = "use a picture" if name == "page" and self.picture else hint
             raise UsageError(f"attnviz {self.command} {refusal} of this", hint)
         if isinstance(maker, str):
             module, _, name = maker.partition(":")
