@@ -1,9 +1,9 @@
 """Calls that make no sense, each as a shell types it and as Python writes it.
 
 The one table of what goes with what. `test_senseless.py` runs each row through the command line and
-through Python. What only a shell can spell (a text that is a stream, `--lines`, `--pairs`,
-`--shard`, colours, a format beside an option that is chosen before it) stands in the tests of its
-command.
+through Python. What only a shell can spell (a format beside an option that is chosen before it, an
+option that is given twice) stands in `commands/test_refusals.py`, and in the tests of its command
+where it needs files.
 """
 
 from dataclasses import dataclass
