@@ -35,7 +35,7 @@ from typer.models import OptionInfo
 
 from attnviz.errors import IdleOption, UsageError, argument, option
 from attnviz.kit.help import show_whole
-from attnviz.kit.session import Session, session_of
+from attnviz.kit.session import FLAGS, Session, session_of
 from attnviz.records.tokens import recording_call
 
 P = ParamSpec("P")
@@ -491,9 +491,11 @@ def _for_typer(parameters: Iterable[inspect.Parameter]) -> list[inspect.Paramete
             ]
         else:
             spread.append(each.replace(kind=keyword))
-    for each in spread:
-        if _plain(each.annotation) in (Path, Path | None) and (info := info_of(each.annotation)):
-            info.parser = _path
+    for name, annotation in ((each.name, each.annotation) for each in spread):
+        info = info_of(annotation)
+        if info is not None:
+            FLAGS.setdefault(name, next((f for f in flags_of(info) if f.startswith("--")), ""))
+            info.parser = _path if _plain(annotation) in (Path, Path | None) else info.parser
     return spread
 
 
