@@ -137,3 +137,23 @@ except attnviz.AttnvizError as error:
 """
     assert "above=2 is out of range" in run(in_python)
     assert "--above" in run("cli.main(['sinks', '--help'], process_session())")
+
+
+def test_an_option_without_a_default_has_to_be_given() -> None:
+    program = """
+import inspect
+from typing import Annotated
+from attnviz.kit import options as g
+from attnviz.kit.option import command_of, feature
+
+@feature()
+def rank(text: str, *, token: Annotated[str, g.look_option("--token", help="A word.")]) -> None:
+    '''Rank.'''
+
+@command_of(rank, "text token")
+def command_line(session, call, *, text: g.TextIn) -> None:
+    '''Rank.'''
+
+print(inspect.signature(command_line).parameters["token"].default is inspect.Parameter.empty)
+"""
+    assert run(program) == "True\n"

@@ -462,7 +462,7 @@ def _typed(parameter: inspect.Parameter, info: OptionInfo) -> inspect.Parameter:
     base, *beside = _parts(parameter.annotation)
     cli = next((each for each in beside if isinstance(each, Cli)), Cli())
     default = parameter.default if cli.default is ... else cli.default
-    default = None if default in ((), inspect.Parameter.empty) else default
+    default = None if default == () else default  # without one, typer demands the option
     return parameter.replace(annotation=Annotated[cli.type or base, info], default=default)
 
 

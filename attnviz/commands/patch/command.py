@@ -30,7 +30,7 @@ from attnviz.records.predict import SiteKind
 
 SourceText: TypeAlias = Annotated[
     str | Sequence[str],
-    Cli(str | None),
+    Cli(str | None, default=None),
     g.text_option("--from", metavar="SOURCE", help="The text that vectors are taken from."),
 ]
 PatchedPart: TypeAlias = Annotated[
