@@ -7,7 +7,7 @@ import sys
 from typing import NoReturn
 
 ENDING = ("SIGTERM", "SIGHUP")
-"""What ends a process from outside; Windows does not have all of them."""
+"""The signals that end a process from outside; Windows lacks some of them."""
 
 
 class Ended(BaseException):

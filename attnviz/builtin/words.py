@@ -195,7 +195,7 @@ def has_senses(word: str) -> bool:
 
 
 def _stems(word: str, endings: tuple[tuple[str, str], ...]) -> list[str]:
-    """What is left of a word without each of these endings, also with a doubled letter undone."""
+    """The stems of a word without each of these endings, also with a doubled letter undone."""
     stems = []
     for ending, instead in endings:
         if word.endswith(ending) and len(word) > len(ending) + 2:

@@ -131,7 +131,7 @@ DEFAULT = Column("default", wraps=True)
 
 
 def _set(session: Session, defaults: dict[str, Defaults]) -> Iterator[tuple[str, str, str]]:
-    """What the file sets: for which commands, the option, its default."""
+    """The settings of the file: the commands, the option, its default."""
     values = session.configuration.values
     for key, value in values.items():
         if not isinstance(value, dict):

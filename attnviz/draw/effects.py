@@ -31,7 +31,7 @@ def unit(of: Callable[[Any], Measure]) -> Field[Any]:
 
 
 def _own_change(name: str) -> Field[Outcome | None]:
-    """By how much a number changed; null where there is none."""
+    """The change of a number; null where there is none."""
     about = "In nats." if name.endswith("log_probability") else ""
     return Field(
         f"{name}_change", float | None, about, lambda own: measured(getattr(own, name, None))

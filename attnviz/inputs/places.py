@@ -61,7 +61,7 @@ def named_form(path: str) -> ContentForm:
 
 
 def _promised(path: str) -> tuple[ContentKind | None, Compression | None]:
-    """What the endings of a path say, without the query of a URL."""
+    """The kind of file that a path's endings promise, without the query of a URL."""
     name = (path.partition("?")[0] if is_url(path) else path).lower()
     inner, last = os.path.splitext(name)
     compression = COMPRESSED.get(last)

@@ -168,7 +168,7 @@ def set_up() -> None:
 
 
 def script_for(shell: str) -> str:
-    """What a shell runs to offer words."""
+    """The script by which a shell offers words."""
     if shell == "zsh":
         return ZSH
     return get_completion_script(prog_name="attnviz", complete_var="_ATTNVIZ_COMPLETE", shell=shell)

@@ -44,7 +44,7 @@ class Destination:
         return LINE in str(self.output or "")
 
     def display(self, session: Session) -> Display:
-        """What a renderer may count on; a file has no colours and all letters."""
+        """The display that a renderer may count on; a file has no colours and all letters."""
         if self.output is None:
             return session.display
         return Display(session.display.width, speller=as_flag)

@@ -100,7 +100,7 @@ def intervene(
     whole: bool = False,
     source: SourceRun | None = None,
 ) -> list[K]:
-    """What `keep` takes from a run of the text for each intervention.
+    """The part that `keep` takes from the run of each intervention.
 
     `whole` and `source` as in `Interventions`.
     """

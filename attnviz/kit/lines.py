@@ -80,7 +80,7 @@ def run_texts(
     model = load()
 
     def run_one(number: int, **words: str) -> Result[Any]:
-        """What is found of a text; as rows, all parts where the user names no number."""
+        """The result for a text; as rows, all parts where the user names no number."""
         result = call(**words, model=model)
         return replace(result, _line=number, _top=call.options.get("top"))
 
@@ -129,7 +129,7 @@ def each_line(
     *,
     none: str = "no line could be run",
 ) -> Iterator[tuple[int, R]]:
-    """What `run` makes of each line, with its number; a bad one is reported and left out.
+    """The result of `run` for each line, with its number; a bad line is reported and left out.
 
     Args:
         session: the session.
@@ -195,7 +195,7 @@ def _deliver_each(
 
 
 def _pieces(session: Session, to: Destination, results: Iterator[Result[Any]]) -> Iterator[Piece]:
-    """What goes out, as it comes."""
+    """The pieces to write, as they come."""
     from attnviz.draw.terminal.around import line_heading
 
     first, display = True, to.display(session)

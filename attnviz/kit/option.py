@@ -208,7 +208,7 @@ def check_text(text: object) -> None:
 
 
 def _instead_of_text(value: object) -> str:
-    """What to give where no text was given."""
+    """A hint for a call without a text."""
     if isinstance(value, PathLike):
         return "give what the file holds: path.read_text()"
     if isinstance(value, bytes):
@@ -262,7 +262,7 @@ def _spread(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def info_of(annotation: Any) -> OptionInfo | None:
-    """What is declared beside a type, where that is an option."""
+    """The option that is declared beside a type, if there is one."""
     return next((each for each in _parts(annotation) if isinstance(each, OptionInfo)), None)
 
 

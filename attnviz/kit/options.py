@@ -322,7 +322,7 @@ class Canvas:
 
     @property
     def look(self) -> dict[str, Any]:
-        """What the user chose, for a renderer that has defaults of its own."""
+        """The values that the user chose, for a renderer that has defaults of its own."""
         look = {"cmap": self.cmap, "dpi": self.dpi}
         return {name: value for name, value in look.items() if value is not None}
 

@@ -100,7 +100,7 @@ class Form(Generic[T]):
     mean_form: "Form[Any] | None" = None
 
     def part(self, name: str, refusal: str) -> Any:
-        """What one of the attributes holds: its fields, or what makes the form in a medium."""
+        """An attribute's value: the fields, or the function that makes the form in a medium."""
         maker: Maker | Fields[Any] | None = getattr(self, name)
         if maker is None:
             hint = "use its rows" if self.fields else "write json or npz"
@@ -151,7 +151,7 @@ class Result(Generic[T]):
 
     @property
     def about(self) -> str:
-        """What it is of, in a few words."""
+        """Its subject, in a few words."""
         return self._form.about(self.record)
 
     @property
@@ -161,7 +161,7 @@ class Result(Generic[T]):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said of the texts: that one was cut, or is none of the model's world."""
+        """Notes on the texts: that one was cut, or is unlike those of the training."""
         of_models = (note for model in self.models for note in model_notes(model))
         return tuple(dict.fromkeys([*of_models, *notes_of(self.captures)]))
 
@@ -285,7 +285,7 @@ def mean_result(results: Sequence[Result[Any]]) -> Result[Any]:
 
 
 def notes_of(captures: Iterable[Capture]) -> tuple[str, ...]:
-    """What is to be said of the texts of captures, each once, as Python spells it."""
+    """The notes on the texts of captures, each once, as Python spells them."""
     notes = (note for captured in captures for note in text_notes(captured))
     return tuple(dict.fromkeys(spelled(note, as_argument) for note in notes))
 
@@ -299,7 +299,7 @@ class Calculation(Result[T]):
 
     @property
     def facts(self) -> Row:
-        """What there is to know beside the arrays, as it is written to JSON."""
+        """The facts beside the arrays, as they are written to JSON."""
         return self._archive[0]
 
     @property

@@ -51,7 +51,7 @@ class Loaded:
 
     @property
     def fingerprint(self) -> str | None:
-        """Of its weights as they are: names, shapes, types, and fixed samples of every tensor."""
+        """A digest of its weights: names, shapes, types, and fixed samples of every tensor."""
         return self._now()._loaded.identity.fingerprint
 
     def _now(self: L) -> L:

@@ -201,7 +201,7 @@ ERRORS = {
     errno.EPERM: ("there is no permission to write {}", ELSEWHERE),
     errno.EROFS: ("{} lies on a disk that is read-only", ELSEWHERE),
 }
-"""What is wrong with a path, and what to do, for each error of a system."""
+"""The fault of a path and the remedy, for each error of a system."""
 LINKS_AT_MOST = 40  # as the Linux kernel
 
 

@@ -29,7 +29,7 @@ END = "<|endoftext|>"
 MOST_PER_BYTE = 4
 """How many tokens a byte of the text may become, at most."""
 WINDOW = 8
-"""So many tokens before a new one decide how it is spelled, at most."""
+"""The most tokens before a new one that decide how it is spelled."""
 AS_SAVED = "the tokenizer is read from tokenizer.json as it is, as {}"
 WORD_MARKS = ("Ġ", "▁")  # a space alone, as byte-level and SentencePiece vocabularies spell it
 

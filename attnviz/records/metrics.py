@@ -91,7 +91,7 @@ class MetricRows:
 
     @cached_property
     def entropies(self) -> NDArray[np.floating]:
-        """Of each row (h, r), in nats."""
+        """The value of each row (h, r), in nats."""
         return entropy(self.weights)
 
 
@@ -119,7 +119,7 @@ class Score:
 
     @property
     def sentence(self) -> str:
-        """What its mean is, for whoever reads a column."""
+        """The meaning of its mean, for the reader of a column."""
         return f"Mean {self.meaning}{f', in {self.unit}' if self.unit else ''}."
 
     @property
@@ -314,7 +314,7 @@ class Estimate:
 
 
 def descending(value: float) -> float:
-    """What to sort by, so that the largest value comes first and what was not measured last."""
+    """The key by which the largest value comes first, and one that was not measured last."""
     return inf if isnan(value) else -value
 
 
@@ -404,7 +404,7 @@ EDGES = tuple(1 << i for i in range(15))
 """Each bin of distances and of positions but the first, which is 0, begins at one of these."""
 BINS = len(EDGES) + 1
 SUMS = (*METRICS, "squares", "mass")
-"""What is added up over the rows: each metric, `squares` of the distance, `mass`: all weights."""
+"""The sums over the rows: each metric, `squares` of the distance, `mass` of all weights."""
 
 
 @dataclass(frozen=True, eq=False)

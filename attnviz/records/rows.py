@@ -248,7 +248,7 @@ def kinds_of(kind: Any) -> tuple[Any, ...]:
 
 
 def _writer(kind: Any) -> Callable[[Any], Any] | None:
-    """What makes JSON of a value; None: nothing needs to."""
+    """The function that makes JSON of a value; None: none is needed."""
     kind = kinds_of(kind)[0]
     if isinstance(kind, FunctionType):
         return lambda value: kind().row(value)

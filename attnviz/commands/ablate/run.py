@@ -161,7 +161,7 @@ SITES: Mapping[str, tuple[SiteKind, ...]] = MappingProxyType(
 def _changes(
     parts: tuple[Part, ...], how: Ablating, links: Sequence[tuple[int, int]]
 ) -> Intervention:
-    """What ablating some parts changes in a run."""
+    """The changes to a run that ablate some parts."""
     changes = list[Edit | CutLink]()
     for part in parts:
         head = Head(part.layer or 0, part.head or 0)

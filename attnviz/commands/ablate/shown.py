@@ -42,7 +42,7 @@ def _part(report: AblationReport) -> str:
 
 
 def _replaced(report: AblationReport) -> str:
-    """What replaces a part, or what becomes of a link."""
+    """The replacement of a part, or the fate of a link."""
     cut = report.cut
     if cut is not None:
         links = "link" if cut.number < 2 else f"{cut.number} links"
@@ -56,7 +56,7 @@ def _replaced(report: AblationReport) -> str:
 
 
 def _measured(report: AblationReport) -> str:
-    """What is measured, and its value without ablation."""
+    """The measurement, and its value without ablation."""
     answer, mean = report.answer, report.lines is not None
     if report.measure == "difference":
         sentence = f"{difference(answer, report.versus)} = {report.baseline:+.3f}"

@@ -48,7 +48,7 @@ class ScanAtlas(Result[Atlas]):
 
     @property
     def manifest(self) -> Mapping[str, Any]:
-        """What was asked, over which files, with which versions."""
+        """The manifest: the options, the files and the versions."""
         return self.record.manifest
 
     @property
@@ -113,7 +113,7 @@ class ScanAtlas(Result[Atlas]):
 
 
 def _views(call: Arguments) -> None:
-    """What does nothing beside a view of the scan."""
+    """Refuse options that do nothing beside a view of the scan."""
     if call.any_of("export"):
         wrong = f"does nothing for {option('export', call['export'])}"
         call.refuse("head plot sort top format cmap dpi", wrong)
@@ -162,7 +162,7 @@ SHORT_HELP = "head sort top plot format output quiet"
 
 @dataclass(frozen=True)
 class AtlasView:
-    """What of a scan is shown."""
+    """The view of a scan."""
 
     sort: Annotated[
         ScoreName | None,

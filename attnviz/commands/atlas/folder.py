@@ -202,7 +202,7 @@ BATCH = 4096
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked: the corpus, how it is cut, and which heads are counted.
+    """The request: the corpus, how it is cut, and which heads are counted.
 
     `paths`: files, folders, patterns or URLs; `key`: where a JSON object, or a row of Parquet,
     holds its text; `length`: the most tokens of a window; `shard`: about how many bytes are counted
@@ -246,7 +246,7 @@ TABLES = ("heads.parquet", "histograms.parquet", "tokens.parquet", "examples.par
 FILES = (*TABLES, "skipped.jsonl")
 """The files of a result."""
 ADDED = ("scan", "result")
-"""What the manifest holds besides what was asked: the name of the scan, and its files."""
+"""The fields of the manifest besides those of the request: the name of the scan, and its files."""
 AGAIN = "scan the same corpus into it again: what is whole stays, and the rest is made again"
 ANOTHER = f"give another folder with {option('output')}, or remove this one"
 
@@ -392,7 +392,7 @@ def _check_orphans(store: Store, shards: Iterable[str], scan: str) -> None:
 
 
 def _difference(name: str, old: object, new: object) -> str:
-    """What differs, with both values where they are short."""
+    """The difference, with both values where they are short."""
     parameters = {"key": "field", "documents": "max_docs"}
     if isinstance(old, list | dict) or isinstance(new, list | dict):
         return {"files": "another model", "paths": "other paths"}.get(name, f"another {name}")
@@ -422,7 +422,7 @@ def read_manifest(store: Store) -> Mapping[str, Any]:
 
 
 def asked_by(store: Store) -> tuple[Request, Source]:
-    """What the scan of a folder was asked to do, and with which model.
+    """The request of a folder's scan, and its model.
 
     Raises:
         InputError: the folder holds no scan, or a damaged one.
@@ -440,7 +440,7 @@ def asked_by(store: Store) -> tuple[Request, Source]:
 
 
 def _stored(store: Store) -> dict[str, Any]:
-    """What the file of a manifest holds; nothing where there is none, or no object in it."""
+    """The content of a manifest's file; empty where there is none, or no object in it."""
     try:
         manifest = json.loads(store.read(MANIFEST) or b"")
     except (ValueError, RecursionError):

@@ -39,13 +39,13 @@ from attnviz.records.metrics import Score
 from attnviz.records.tokens import SPECIAL_LABEL
 
 INTERVALS = 5
-"""Of equal width, from 1 to 5; those of HeadVis's own pipeline hold equally many windows."""
+"""Bins of equal width, from 1 to 5; those of HeadVis's own pipeline hold equally many windows."""
 BINS = 20  # of the largest weight, in a scan
 TOKENS = 50
 DIGITS = 4
 ENTRIES = r"(config|scatter_data|server_config)\.json|attributions|heads"
 PUBLISHED = ("schema", "revision", "engine", "split", "key", "length", "documents", "seed")
-"""What the tree says of the manifest: not which files of the user's were read."""
+"""The facts of the manifest that the tree tells: not which files of the user's were read."""
 OWN = (
     *("self_attention_score", "prev_token_score", "pattern_entropy"),
     *("qk_distance", "qk_distance_variance", "induction_score"),
@@ -79,7 +79,7 @@ PAGE: Mapping[str, Any] = {
         },
     },
 }
-"""What the page shows of a head, and where."""
+"""The fields of a head that the page shows, and where."""
 
 
 def write_headvis(tree: Path, atlas: Atlas, heads: Iterable[HeadAtlas]) -> Path:
@@ -115,7 +115,7 @@ def model_of(atlas: Atlas) -> str:
 
 
 def corpus_of(atlas: Atlas) -> str:
-    """What the corpus is called: its file or folder, or the folder that all of it lies in."""
+    """The name of the corpus: its file or folder, or the folder that all of it lies in."""
     files = atlas.manifest.get("corpus") or []
     named = atlas.manifest.get("paths") or [each[0] for each in files if isinstance(each, list)]
     paths = [Path(str(path)) for path in named]
@@ -138,7 +138,7 @@ def scatter_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def head_object(head: HeadAtlas, atlas: Atlas) -> dict[str, Any]:
-    """What `heads/L5H1.json` holds."""
+    """The content of `heads/L5H1.json`."""
     largest = head.histograms.get("largest", ())
     windows = sum(each.value for each in largest)
     mean = sum((each.start + (each.end or 1.0)) / 2 * each.value for each in largest)

@@ -39,7 +39,7 @@ SCRIPTS = (f"{COMMON}.js", *(f"{FOLDER}/{name}.js" for name in PARTS))
 
 @dataclass(frozen=True)
 class AtlasStart:
-    """What the page shows at first: a head, by its number among the rows, and why.
+    """The first view of the page: a head, by its number among the rows, and why.
 
     `score`: the one that the heads are coloured by; the head was chosen as it has the largest value
     of it, if `telling`. `x`, `y`: the scores of the scatter.
@@ -282,7 +282,7 @@ def _one_file(
 
 
 def start_of(atlas: Atlas, score: str | None = None) -> AtlasStart:
-    """What the page shows at first: the head with the largest value of this score.
+    """The first view of the page: the head with the largest value of this score.
 
     Without a score, it is one by which a newcomer learns what a head can do: the first that makes a
     role (`records/metrics.py`) of some head; where none does, the one with the largest value of

@@ -1,4 +1,4 @@
-"""What was counted of a shard, or of a whole corpus: integers, which merge exactly.
+"""The counts of a shard, or of a whole corpus: integers, which merge exactly.
 
 Values of documents are rounded to fixed point and summed as integers, so that no order of
 documents, shards or workers changes a bit of the result. Letters in the shapes:
@@ -40,7 +40,7 @@ NONE = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the numbers of a record come from; only those of one origin are merged.
+    """The origin of a record's numbers; only records of one origin are merged.
 
     `scan`: a digest of the manifest; `device`: what the model ran on; `length`: the most tokens of
     a window, as the model takes them; `model`: as it was loaded, with the fingerprint of its
@@ -153,7 +153,7 @@ def least(windows: IntArray, most: int) -> IntArray:
 
 
 def units(length: int) -> FloatArray64:
-    """What a value of each metric is divided by in fixed point (M), so that it is 1 at most.
+    """The divisor of each metric in fixed point (M), so that a value is 1 at most.
 
     `length`: the most tokens of a window. Entropy, in nats, is less than 16.
     """
@@ -382,7 +382,7 @@ class FilePart:
 
 @dataclass(frozen=True)
 class Shard:
-    """What one worker counts at a time; its record has its number.
+    """The documents that one worker counts at a time; its record has its number.
 
     `most`: how many documents of it are counted; None: all.
     """

@@ -22,7 +22,7 @@ AT_ONCE = {"histograms": 1 << 12, "tokens": 1 << 12, "examples": 16}
 GROUP = {"heads": 1 << 12, "histograms": 1 << 12, "tokens": 1 << 10, "examples": 1 << 6}
 """Rows of a group, of which a reader of one head reads few."""
 SAID = b"attnviz"
-"""Where a table says how it was made, as JSON, and a part of one of which scan and task it is."""
+"""The entry in which a table says how it was made, as JSON, and a part of one its scan and task."""
 StoredRow: TypeAlias = Mapping[str, Any]
 
 
@@ -51,7 +51,7 @@ def columns(table: str) -> Any:
 
 
 def between(first: Head, last: Head) -> Any:
-    """What pyarrow filters by: rows of the heads from `first` to `last`."""
+    """The filter for pyarrow: rows of the heads from `first` to `last`."""
     import pyarrow.compute as pc
 
     layer, head = pc.field("layer"), pc.field("head")
@@ -75,7 +75,7 @@ def table_bytes(table: str, rows: Sequence[Mapping[str, object]], said: str = ""
 
 
 def part_of(store: Store, name: str) -> str | None:
-    """Of which scan and task a part of a table is; None where it is damaged."""
+    """The scan and task of a part of a table; None where it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

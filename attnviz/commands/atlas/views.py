@@ -327,7 +327,7 @@ def size_of(size: tuple[int, int]) -> str:
 
 
 def atlas_title(atlas: Atlas) -> str:
-    """What was scanned with what."""
+    """The subject: the corpus and the model."""
     return f"{readable(atlas.model)}, scan of {size_of(atlas.size)}: means over documents"
 
 

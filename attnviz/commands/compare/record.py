@@ -14,7 +14,7 @@ from attnviz.records.heads import Head
 from attnviz.records.metrics import entropy
 
 Basis: TypeAlias = Literal["rows", "shares"]
-"""What is compared: whole rows, if their keys stand at the same positions, or their shares."""
+"""The things compared: whole rows, if their keys stand at the same positions, or their shares."""
 SHARES = ("self", "first", "previous", "others")
 """Where the weight of a row goes: the query itself, the first token, the one before, others."""
 

@@ -48,7 +48,7 @@ def transforms(name: str, of: Callable[[Any], Iterable[Capture]]) -> Field[Any]:
 
 
 def over(of: Callable[[Any], ModelComparison]) -> tuple[Field[Any], Field[Any]]:
-    """What two models were compared over, and how heads were paired."""
+    """The texts over which two models were compared, and how heads were paired."""
     return (
         Field(
             "over",

@@ -97,7 +97,7 @@ Rounded: TypeAlias = Annotated[
 
 
 def _with_a_model(call: Arguments) -> None:
-    """What does nothing for a text."""
+    """Refuse options that do nothing for a text."""
     if call["example"] is not None or call["matrices"] is not None:
         return
     hint = f"add {option('example')} or {option('matrices')}"

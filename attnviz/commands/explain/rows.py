@@ -60,7 +60,7 @@ class Traced:
 
 @dataclass(frozen=True)
 class Telling:
-    """What of a calculation is told, and how, to a person.
+    """The parts of a calculation to print, and how.
 
     `only`: these steps, `"3"`, `"2,3"` or `"2-4"`; `digits`: decimals, None as suits; `columns`:
     tokens as columns, too; `as_lookup`: as a look-up in a database.
@@ -227,7 +227,7 @@ JSON = JsonOutput(objects=(TRACE, EMBEDDED, WORKED))
 
 @dataclass(frozen=True)
 class Subject:
-    """What to explain, as it was named; and another similarity to compare with the model's own.
+    """The subject of an explanation, and another similarity to compare with the model's own.
 
     Without `head`, the one that `show` would pick; without `query`, the first query of that head's
     headline, or the last word.

@@ -21,7 +21,7 @@ WHERE = {
 }
 """The attention of an encoder-decoder that a head belongs to."""
 FROM = {"decoder": "what was written before it", "cross": "the text that is read"}
-"""What queries that stand for words to be written attend to."""
+"""The keys to which queries attend that stand for words to be written."""
 
 
 def render(
@@ -363,7 +363,7 @@ def _rest(sheet: HeadSheet) -> None:
 
 
 def _residual(sheet: HeadSheet) -> tuple[dict[str, str], str]:
-    """What attention, cross-attention (between the two others) and the MLP add, and a remark."""
+    """The additions of attention, cross-attention and the MLP, in this order, and a remark."""
     kinds = sheet.trace.kinds
     if kinds.residual == "normed":
         one, two = map(_times, kinds.factors)

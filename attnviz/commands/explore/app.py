@@ -105,7 +105,7 @@ class ExploreApp(App[None]):
         self._presenting = Lock()
         self._leaving = False
         self.saved: list[str] = []
-        """What was saved, for the caller to say once the terminal is back."""
+        """The files that were saved, for the caller to name once the terminal is back."""
         self.not_saved: AttnvizError | None = None
         """The reason why the last file that leaving waited for was not saved."""
 

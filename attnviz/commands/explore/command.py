@@ -67,7 +67,7 @@ def explore(
 
 
 def _check_terminal(session: Session) -> Display:
-    """What the terminal can show; the app draws on stderr, so that stdout may be a pipe."""
+    """The terminal's display; the app draws on stderr, so that stdout may be a pipe."""
     console, instead = session.consoles.err, "attnviz show prints to any place"
     if not session.environment.stderr.isatty():
         raise UsageError("explore draws on a terminal, and standard error is not one", instead)

@@ -22,7 +22,7 @@ from attnviz.records.transforms import How
 KeyKind: TypeAlias = Literal["sink", "segment", "special", "answer"]
 """The first token, or a learned sink; a segment; special tokens within the prompt; the answer."""
 RowUnit: TypeAlias = Literal["token", "word", "sentence", "head"]
-"""What a row of shares stands for: a part of the answer, or the whole answer in one head."""
+"""The unit of a row of shares: a part of the answer, or the whole answer in one head."""
 AnswerView: TypeAlias = Literal["table", "heatmap", "text"]
 
 

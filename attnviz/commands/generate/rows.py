@@ -135,7 +135,7 @@ class AttentionAnswer:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said of the answer and its prompt: beams, a chat's template, a cut."""
+        """Notes on the answer and its prompt: beams, a chat's template, a cut."""
         return (*self._asked.model_notes, *self._asked.notes, *notes_of([self._answer.capture]))
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What the weights of a model say of its heads.
+"""What a model's weights alone say about its heads.
 
 model ─► one token's run, held fixed ─► each head's weights ─► copying, composition
 """
@@ -138,7 +138,7 @@ CIRCUIT_ROW = Fields[CircuitRow](
 
 
 def of_circuits(circuits: Circuits, top: int | None = None) -> Result[Circuits]:
-    """What the weights say; of the `top` of each kind."""
+    """The scores of the weights; the `top` of each kind."""
     form = Form[Circuits](
         "heads",
         CIRCUIT_ROW,
@@ -155,7 +155,7 @@ def of_circuits(circuits: Circuits, top: int | None = None) -> Result[Circuits]:
 
 
 def _title(circuits: Circuits) -> str:
-    """What was read off the weights of which model."""
+    """The subject: the weights of which model."""
     return f"{readable(circuits.model.name)}, circuits from the weights alone"
 
 

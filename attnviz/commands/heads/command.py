@@ -98,7 +98,7 @@ TRANSFORMS = "weighted chars words drop_sink drop_key"
 
 
 def _measured_alone(call: Arguments) -> None:
-    """What does nothing for retrieval, circuits or labelled links."""
+    """Refuse options that do nothing for retrieval, circuits or labelled links."""
     useless = f"file probe sort role {DRAWN} {TRANSFORMS}"
     if call["retrieval"]:
         wrong = "does nothing for the measurement of retrieval"
@@ -116,7 +116,7 @@ def _measured_alone(call: Arguments) -> None:
 
 
 def _probe_or_text(call: Arguments) -> None:
-    """What does nothing for the probe, or for a text."""
+    """Refuse options that do nothing for the probe, or for a text."""
     if call["retrieval"] or call["circuits"] or call["labels"] is not None:
         return
     if not call["probe"] and (call["text"] is not None or "file" in call.chosen):

@@ -301,7 +301,7 @@ def _cells(estimate: Estimate) -> list[str]:
 
 
 def _title(report: LabelReport) -> str:
-    """What labelled links were scored on how much."""
+    """The subject: the labelled links, and the number of rows."""
     size = f"{amount(len(report.runs), 'text')}, {amount(report.rows, 'row')}"
     return f"{readable(report.model.name)}, labelled links: {size}"
 

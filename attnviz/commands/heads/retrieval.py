@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 RETRIEVES = 0.1
 """The least score of a retrieval head (Wu et al. 2024)."""
 MOST = 16
-"""So many of them, the strongest, are joined where an answer's rows are shown."""
+"""The number of strongest heads that are joined where an answer's rows are shown."""
 NAME = 2
 """Tokens that stand before the needle's random ones, and at the end of the text."""
 
@@ -170,7 +170,7 @@ def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retriev
 
 
 def _render(retrieval: Retrieval, display: Display, top: int) -> Iterator[Text]:
-    """What was measured, the heads with a score, and which of them retrieve."""
+    """The measurement, the heads with a score, and those of them that retrieve."""
     needles = retrieval.needles
     runs = len(needles.depths) * needles.samples
     said = (

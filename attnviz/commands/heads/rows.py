@@ -26,7 +26,7 @@ OfReport: TypeAlias = tuple[HeadReport, HeadMetrics]
 
 
 def heads_title(report: HeadReport) -> str:
-    """What was measured on what."""
+    """The subject: the model and the texts that were measured."""
     if report.probe:
         return f"{readable(report.capture.model.name)}, probe: {report.probe}"
     return facts(report.capture)
@@ -182,7 +182,7 @@ def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn
 
 
 def _below(report: HeadReport) -> Iterator[str]:
-    """What a box means, and which heads have a name."""
+    """The meaning of a box, and the heads that have a name."""
     roles = dict.fromkeys(each.role for each in report.heads if each.role)
     if roles:
         passed = (f"{role.name}: {role.metric} ≥ {role.least:g}" for role in roles)

@@ -103,7 +103,7 @@ def _positions(prepared: Prepared, how: Patching, places: Sequence[int | None]) 
 
 
 def _measured(ours: Prepared, theirs: Prepared, how: Patching) -> tuple[Question, Outcome, Outcome]:
-    """What is measured, and the predictions of it after the text and after the source."""
+    """The measurement, and its predictions after the text and after the source."""
     last = [intervene(each, [()], lambda run: run.last)[0] for each in (ours, theirs)]
     question = question_of(ours, how.answer, how.versus)
     if question is None:  # the likeliest token after the source, and after the text

@@ -58,7 +58,7 @@ def _shares_of(report: PatchReport) -> str:
 
 
 def _patching(report: PatchReport) -> str:
-    """What is taken from the source, and where."""
+    """The vectors taken from the source, and where."""
     where = "one position"
     if report.kind == "head":
         every = len(report.positions) == len(report.places)
@@ -67,7 +67,7 @@ def _patching(report: PatchReport) -> str:
 
 
 def _ends_of(report: PatchReport) -> str:
-    """What is measured, and its value after the text and after the source."""
+    """The measurement, and its value after the text and after the source."""
     measured = what_is_measured(report.measure, report.answer, report.versus)
     mean = "mean of " if report.lines else ""
     before, ends = report.before.measured, report.ends.measured

@@ -104,7 +104,7 @@ def mean_candidates(mean: PredictionMean, top: int | None, line: int | None) -> 
 
 @dataclass(frozen=True)
 class Answered:
-    """What is predicted of a question; `asked`: on a text, None for a mean over lines."""
+    """The prediction for a question; `asked`: on a text, None for a mean over lines."""
 
     line: int | None
     question: Question

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reading:
-    """What to read: the number of candidates; also those after `each` position, or by `lens`.
+    """The reading: the number of candidates; also those after `each` position, or by `lens`.
 
     `answer`: also the prediction of this word, alone or compared with `versus`. `attribute`: also
     the answer's logit by part (the likeliest token's without an answer), or its difference from
@@ -50,7 +50,7 @@ class Reading:
 def predict_text(
     model: "LoadedModel", text: str, options: TextOptions, reading: Reading
 ) -> Prediction:
-    """What the model predicts to come next, and the strongest links of its last position.
+    """The predictions of the next token, and the strongest links of the last position.
 
     A model that reads both sides fills the masks of the text.
     """
@@ -121,7 +121,7 @@ def _with_masks(
 
 
 def _answered(question: Question, last: FloatArray) -> PredictedAnswer:
-    """What the logits (V) after the text predict of a question."""
+    """The answer that the logits (V) after the text give to a question."""
     ranks = tuple(int((last > last[id_]).sum()) + 1 for id_ in question.ids)
     return PredictedAnswer(question.likely(last), outcome_of(last, question.ids), ranks)
 

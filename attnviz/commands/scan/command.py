@@ -274,7 +274,7 @@ def command_line(
 
 
 def _say_counted(session: Session, store: Store) -> None:
-    """What a finished scan counted, and what could not be read."""
+    """The counts of a finished scan, and what could not be read."""
     result = read_atlas(store.where)
     say(session, model_notes(result.identity))
     bad = result.manifest["result"]["skipped"]

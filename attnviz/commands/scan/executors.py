@@ -226,7 +226,7 @@ TRIES = 3
 
 @dataclass(frozen=True)
 class _Sent:
-    """What an actor was asked to do; no task: to be placed."""
+    """The work of an actor; no task: to be placed."""
 
     actor: Any
     task: Task | None = None

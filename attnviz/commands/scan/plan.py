@@ -99,13 +99,13 @@ def record_file(shard: Shard) -> str:
 
 
 def part_name(scan: str, part: TablePart) -> str:
-    """What a part of a table says of itself: its scan and its file."""
+    """The label of a part of a table: its scan and its file."""
     return f"{scan} {part.name}"
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a task did: how many documents, tokens and skipped documents; what a trial took.
+    """The outcome of a task: how many documents, tokens and skipped documents; what a trial took.
 
     `seconds`: for these tokens; `size`: bytes of text that they were; `heads`: of the model;
     `memory`: bytes of the process at most.

@@ -76,13 +76,13 @@ class Watcher:
     """Is told how a scan goes on; this one keeps it to itself."""
 
     def expect(self, estimate: Estimated) -> None:
-        """What the shards that are left will take, before they are counted."""
+        """Tell what the remaining shards will take, before they are counted."""
 
     def note(self, said: str) -> None:
-        """What was found in the folder and is mended."""
+        """Tell what is mended in the folder."""
 
     def begin(self, what: str, done: int, tasks: int) -> None:
-        """So many tasks of this kind are to be done; `done` more are done already."""
+        """Tell how many tasks of this kind are left; `done` more are done already."""
 
     def did(self, done: Done) -> None:
         """A task is done."""
@@ -338,7 +338,7 @@ def joined(
 
 
 def _taken(sink: io.BytesIO) -> bytes:
-    """What was written since the last time."""
+    """The bytes written since the last call."""
     data = sink.getvalue()
     sink.seek(0)
     sink.truncate()

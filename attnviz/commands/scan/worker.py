@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 TRIAL_SIZE = 4096
-"""So many bytes of text are tried before a scan."""
+"""Bytes of text that are tried before a scan."""
 
 
 class Worker:

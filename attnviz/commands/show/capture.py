@@ -91,7 +91,7 @@ class AttentionCapture:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said of the text: that it was cut, or is none of the model's world."""
+        """Notes on the text: that it was cut, or is unlike those of the training."""
         return notes_of([self.record])
 
     def pattern(self, layer: int, head: int) -> FloatArray:

@@ -43,7 +43,7 @@ MERGED = (
 
 
 class ShowOptions(TypedDict, total=False):
-    """What is shown, and how; docs/selection.md and docs/views.md say more.
+    """The options of what is shown, and how; docs/selection.md and docs/views.md say more.
 
     heads, layers: which heads; none named: one that is chosen automatically.
     query, key: only these rows and columns.
@@ -106,7 +106,7 @@ def shown_of(capture: Capture, view: str | None, options: ShowOptions) -> Shown:
 
 
 def show_of(request: OutputRequest) -> Show:
-    """What to record: whole patterns of the heads that the view shows."""
+    """The request for a capture: whole patterns of the heads that the view shows."""
     view = request.look.view
     look = Look() if view is None else Look(view=view, orient=request.look.orient)
     request = replace(request, format="json" if view is None else "txt", look=look)
@@ -205,7 +205,7 @@ def command_line(
 OF_A_TEXT = frozenset({"queries", "keys", "drop_keys"})
 """Options whose values are tokens, which one text has and another has not."""
 Results: TypeAlias = Iterator[tuple[int | None, Iterable[Piece]]]
-"""What goes out for each text, with the number of its line."""
+"""The pieces to write for each text, with the number of its line."""
 Run: TypeAlias = Callable[[str, Show], Exhibit]
 """Runs a text, and puts heads of it on show."""
 

@@ -26,7 +26,7 @@ MOST_LINKS = 64
 
 @dataclass(frozen=True)
 class Needs:
-    """What an output needs of the patterns; without links or cells, all of them.
+    """The part of the patterns that an output needs; without links or cells, all of them.
 
     `links`: how many of the strongest of each row. `cells`: the most blocks a side, from the heads
     and the number of (queries, keys). `norms`: also the norms of the values. `one_query`: exactly

@@ -231,7 +231,7 @@ class Shown:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said of the text: that it was cut, or is none of the model's world."""
+        """Notes on the text: that it was cut, or is unlike those of the training."""
         return notes_of([self.record.capture])
 
     def to_columns(self) -> dict[str, ColumnArray]:

@@ -40,7 +40,7 @@ from attnviz.records.rows import (
 
 
 def part_fields(of: Callable[[Any], Part | None], prefix: str = "") -> tuple[Field[Any], ...]:
-    """What a part is; null where it stands for all others."""
+    """The kind of a part; null where it stands for all others."""
     source = "The position of the token that it is from."
     null = PartKind | None if prefix else PartKind
     return (

@@ -28,7 +28,7 @@ SIDES: tuple[Side, ...] = ("query", "key")
 
 @dataclass(frozen=True)
 class WhyQuestion:
-    """What to ask: a head, its query, its key and another key; each as on the command line.
+    """The question: a head, its query, its key and another key; each as on the command line.
 
     Without `head`, the one that `show` would pick; without `query`, the first one in that head's
     headline, or the last word; without `key`, the strongest one; without `versus`, the mean of the

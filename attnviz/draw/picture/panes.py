@@ -43,8 +43,8 @@ LEAST_LABEL, LETTER = 0.12, 0.06
 LONGEST_LABEL = 24
 """Letters of a column's name; the rest is cut."""
 NAMED_SIDE, LEAST_NAMED, LEAST_ROW, WIDEST = 9.0, 0.13, 0.25, 24.0
-"""Of a pane with named columns, in inches: its width while its columns are wide enough to hold
-their names, the least width of these, the least height of a row, and the largest width."""
+"""Inches of a pane with named columns: its width while its columns are wide enough to hold their
+names, the least width of these, the least height of a row, and the largest width."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,7 +89,7 @@ def _without_noise(matrix: Tensor, directions: Tensor, results: Tensor) -> None:
 
 
 def _gain(matrix: Tensor) -> float:
-    """By how much a matrix multiplies the length of a random vector, on its left, by chance."""
+    """The factor by which a matrix changes the length of a random vector on its left."""
     return float(torch.linalg.matrix_norm(matrix)) / sqrt(matrix.size(0))
 
 
