@@ -8,7 +8,7 @@ from pathlib import Path
 
 from inside import report
 
-from attnviz.commands.why.run import WhyQuestion, ask_why
+from attnviz.commands.why.command import WhyQuestion, ask_why
 from attnviz.kit.prepare import TextOptions, load_model
 from attnviz.models.catalog import Source
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, TypeAlias
 
-from attnviz.commands.patch.record import check_positions
-from attnviz.commands.patch.rows import FORM
+from attnviz.commands.patch.rows import FORM, check_positions
 from attnviz.commands.patch.run import Patching, patch_text
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option

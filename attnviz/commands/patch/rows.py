@@ -1,15 +1,190 @@
-"""What a text's prediction owes to the vectors of another, as rows."""
+"""How far vectors of another text move a prediction towards that text's: records, and rows."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+from statistics import fmean
 
-from attnviz.commands.patch.record import PatchEffect, PatchReport, mean_of
+import numpy as np
+
 from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import facts
+from attnviz.errors import InputError, option
 from attnviz.kit.result import Form
-from attnviz.records.predict import SiteKind
+from attnviz.records.capture import Capture
+from attnviz.records.metrics import Estimate
+from attnviz.records.predict import (
+    Candidate,
+    Edit,
+    Measure,
+    Outcome,
+    Question,
+    Site,
+    SiteKind,
+    mean_outcome,
+)
 from attnviz.records.rows import ERROR, LAYER, LINE_OR_MEAN, Field, Fields, JsonOutput, model_name
+from attnviz.records.tokens import Token
+
+
+@dataclass(frozen=True)
+class PatchEffect:
+    """The effect of the vectors of one site, taken from the source.
+
+    `position`: the one position at which they are taken; None: at all that are patched. `change`:
+    of what is measured. `share`: the change as a share of the distance between both texts; 0 is the
+    text and 1 the source. `own`: the changes of the predictions of both tokens.
+    """
+
+    site: Site
+    position: int | None
+    change: Estimate
+    share: Estimate
+    own: Outcome
+
+
+@dataclass(frozen=True)
+class PatchReport:
+    """A text, run with vectors of another.
+
+    `capture`, `source`: both runs, without patterns; `kind`: of the sites. `question`: what is
+    measured; `before` and `ends`: the predictions of its tokens after the text and after the
+    source. `places` (n): for each position of the text the position of the source whose vectors it
+    takes; None where it keeps its own. `positions`: those that are patched; `named`: whether by
+    their names. `lines`: the number of pairs of texts of a mean; every error is then that of a mean
+    over them, and captures, places and positions are those of the first. `own_answers`: the pairs
+    have questions of their own. `varied`: the positions at which the pairs have several tokens.
+    """
+
+    capture: Capture
+    source: Capture
+    kind: SiteKind
+    question: Question
+    before: Outcome
+    ends: Outcome
+    places: tuple[int | None, ...]
+    positions: tuple[int, ...]
+    effects: Sequence[PatchEffect]
+    named: bool = False
+    lines: int | None = None
+    own_answers: bool = False
+    varied: frozenset[int] = frozenset()
+
+    @property
+    def measure(self) -> Measure:
+        return self.question.measure
+
+    @property
+    def answer(self) -> Candidate | None:
+        """The answer; None where pairs have answers of their own."""
+        return None if self.own_answers else self.question.answer
+
+    @property
+    def versus(self) -> Candidate | None:
+        return None if self.own_answers else self.question.versus
+
+    def tokens_at(self, position: int) -> tuple[Token, Token]:
+        """The token at a patched position, and the source's token whose vectors it takes."""
+        place = self.places[position]
+        assert place is not None
+        return self.capture.query_tokens[position], self.source.query_tokens[place]
+
+    @property
+    def strongest(self) -> Sequence[PatchEffect]:
+        """The effects, the largest first."""
+        return sorted(self.effects, key=lambda effect: -abs(effect.change.mean))
+
+
+def effect_of(edit: Edit, before: Outcome, ends: Outcome, after: Outcome) -> PatchEffect:
+    """The effect on one text; `ends`: what the source predicts."""
+    position = edit.positions[0] if edit.positions and edit.site.head is None else None
+    change = after.measured - before.measured
+    share = change / (ends.measured - before.measured)
+    own = after.less(before)
+    return PatchEffect(edit.site, position, Estimate(change), Estimate(share), own)
+
+
+def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
+    """The mean over several pairs of texts, with standard errors.
+
+    Raises:
+        InputError: the pairs are patched at different positions, or have opposite directions.
+    """
+    check_positions(reports)
+    gaps = [report.ends.measured - report.before.measured for report in reports]
+    if min(gaps) < 0 < max(gaps):
+        raise InputError(
+            "the measured value is higher on some sources and lower on others, so these pairs have "
+            "no mean",
+            f"give each line its own {option('answer')} and {option('versus')}",
+        )
+    effects = []
+    for same in zip(*(report.effects for report in reports), strict=True):
+        changes = [effect.change.mean for effect in same]
+        effects.append(
+            PatchEffect(
+                same[0].site,
+                same[0].position,
+                Estimate.of(changes),
+                ratio(changes, gaps),
+                mean_outcome([effect.own for effect in same]),
+            )
+        )
+    return replace(
+        reports[0],
+        before=mean_outcome([report.before for report in reports]),
+        ends=mean_outcome([report.ends for report in reports]),
+        effects=effects,
+        lines=len(reports),
+        own_answers=len({report.question.ids for report in reports}) > 1,
+        varied=_varied(reports),
+    )
+
+
+def check_positions(reports: Sequence[PatchReport]) -> None:
+    """Check that the positions of the pairs correspond.
+
+    Named positions correspond by their order, others by their numbers.
+
+    Raises:
+        InputError: they do not correspond.
+    """
+    if reports[0].kind == "head":
+        return
+    positions = {len(r.positions) if r.named else r.positions for r in reports}
+    if len(positions) > 1:
+        raise InputError(
+            "the pairs are patched at different positions, so they have no mean",
+            f"give texts of one length, name positions with {option('queries')}, or patch heads",
+        )
+
+
+def _varied(reports: Sequence[PatchReport]) -> frozenset[int]:
+    """The positions of the first pair at which others have other tokens."""
+    if reports[0].kind == "head":
+        return frozenset()
+    return frozenset(
+        position
+        for i, position in enumerate(reports[0].positions)
+        if len({tuple(t.id for t in r.tokens_at(r.positions[i])) for r in reports}) > 1
+    )
+
+
+def ratio(values: Sequence[float], sizes: Sequence[float]) -> Estimate:
+    """The ratio of two means, with its standard error (Cochran 1977, equation 2.39).
+
+    In a mean of ratios, a pair whose size is next to nothing would decide.
+    """
+    size = fmean(sizes)
+    share = fmean(values) / size
+    if len(values) < 2:
+        return Estimate(share)
+    rest = [value - share * own for value, own in zip(values, sizes, strict=True)]
+    return Estimate(share, float(np.std(rest, ddof=1)) / sqrt(len(rest)) / abs(size))
+
+
+# As rows.
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from attnviz.commands.patch.record import PatchReport, effect_of
+from attnviz.commands.patch.rows import PatchReport, effect_of
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.intervene import candidate, check_memory, intervene, question_of

@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.patch.record import PatchEffect, PatchReport
+from attnviz.commands.patch.rows import PatchEffect, PatchReport
 from attnviz.console import Display
 from attnviz.draw.effects import (
     LEGEND,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from attnviz.commands.patch.record import PatchEffect, PatchReport
+from attnviz.commands.patch.rows import PatchEffect, PatchReport
 from attnviz.commands.patch.shown import draw, page
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
