@@ -56,12 +56,7 @@ def verify(
     if not isinstance(model, NativeModel | HuggingFaceModel):
         comparing = f"{option('verify')} compares with transformers"
         raise UsageError(f"{comparing}, which does not have {model.identity.name}", "leave it out")
-    if isinstance(model, HuggingFaceModel):
-        theirs = model
-    else:  # loaded by a name, as all of attnviz's own
-        assert source is not None
-        folder, revision = locate(source)
-        theirs = load_huggingface(folder, source.name, revision, placement=source.placement)
+    theirs = model if isinstance(model, HuggingFaceModel) else _through_transformers(source)
     expected = eager_weights(theirs, ids, target)
     heads = {n: tuple(range(h)) for n, h in enumerate(model.identity.heads_per_layer) if h}
     keep, products = KeepEverything(shape), dict[int, float]()
@@ -87,11 +82,17 @@ def verify(
         verified = replace(verified, exact_output=apart)
     if verified.weights is not None and verified.weights > EXACT:
         true = eager_weights(in_float64(theirs), ids, target)
-        apart = FromExact(
-            ours=_largest(_by_layer(ours, true)), theirs=_largest(_by_layer(expected, true))
-        )
+        of_ours, of_theirs = _by_layer(ours, true), _by_layer(expected, true)
+        apart = FromExact(ours=_largest(of_ours), theirs=_largest(of_theirs))
         verified = replace(verified, exact_weights=apart)
     return verified
+
+
+def _through_transformers(source: Source | None) -> HuggingFaceModel:
+    """The model of a name, as transformers loads it; those of attnviz's own have one."""
+    assert source is not None
+    folder, revision = locate(source)
+    return load_huggingface(folder, source.name, revision, placement=source.placement)
 
 
 def in_float64(model: Verifiable) -> Verifiable:
