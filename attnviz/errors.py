@@ -1,6 +1,5 @@
 """The one error type that users see, and the exit codes it becomes."""
 
-import importlib.metadata
 import importlib.util
 import re
 import shlex
@@ -212,6 +211,8 @@ def missing(what: str, extra: str) -> UsageError:
 
 def requirements_of(extra: str) -> list[str]:
     """The packages of an extra, with their versions; none where the metadata has none."""
+    import importlib.metadata  # takes a moment
+
     from packaging.requirements import Requirement  # takes a moment
 
     found = []

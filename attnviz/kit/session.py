@@ -31,14 +31,13 @@ from attnviz.console import ColorMode, Consoles, Display, Environment, display_o
 from attnviz.draw.titles import model_notes
 from attnviz.errors import ExitStatus, UsageError, argument, option, readable, shortened, spelled
 from attnviz.inputs.text import Stdin
-from attnviz.kit.prepare import load_model
 from attnviz.kit.write import as_stdout_error
-from attnviz.models.catalog import Source
 from attnviz.records.tokens import ELSEWHERE, begin
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from attnviz.models.catalog import Source
     from attnviz.models.loaded import LoadedModel
 
 # The file of a user: defaults of their own.
@@ -294,8 +293,10 @@ class Session:
                 self.consoles.out.print(part)
                 self.environment.stdout.flush()
 
-    def load(self, source: Source) -> "LoadedModel":
+    def load(self, source: "Source") -> "LoadedModel":
         """Load the model, with a line on stderr about layers without attention."""
+        from attnviz.kit.prepare import load_model
+
         model = load_model(source)
         for note in model_notes(model.identity):
             self.note(note)
