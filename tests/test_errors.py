@@ -76,7 +76,7 @@ def test_a_bug_is_one_sentence_and_debug_shows_where(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("something inside\nbroke")
 
-    monkeypatch.setattr("attnviz.kit.session.load_model", broken)
+    monkeypatch.setattr("attnviz.kit.prepare.load_model", broken)
     ended = run("show", "a")
     assert ended.status is ExitStatus.BUG
     assert ended.err.count("\n") == 1
