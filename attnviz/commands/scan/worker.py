@@ -216,6 +216,7 @@ def run_again(
     for batch, links in run_batches(windows, links_of, lambda window, why: None):
         for each in links:
             give(batch[each.window], each)
+        links.clear()  # so that they are not held while the next batch runs
 
 
 def example_rows(
