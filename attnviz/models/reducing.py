@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from attnviz.models.loaded import HeadRows, LoadedModel
 from attnviz.records.capture import IntArray, Wanted
 from attnviz.records.heads import Head, by_layer
-from attnviz.records.metrics import BINS, EDGES, SUMS, HeadLinks, WindowSums
+from attnviz.records.metrics import BINS, EDGES, STRONG, SUMS, HeadLinks, WindowSums
 
 MOST_LINKS, LEAST_LINK = 8, 0.005
 """Links that are kept of a row: at most so many, and none below this weight."""
@@ -75,8 +75,8 @@ class _LayerSums:
     """The sums of one layer, for each window and head (B, h).
 
     `by_distance` (B, h, n), the largest distance first; `by_position` (B, h, n); `marked`
-    (B, h, 2): the mass on earlier copies and on what followed them; `entropies` (B, h, 2): as they
-    are, and normalised; `largest`, `apart` (B, h): see `WindowSums`.
+    (B, h, 3): see `_marked`; `entropies` (B, h, 2): as they are, and normalised; `largest`, `apart`
+    (B, h): see `WindowSums`.
     """
 
     by_distance: Tensor
@@ -93,7 +93,7 @@ class _LayerSums:
         # Apple's processors have no float64
         dtype = torch.float32 if weights.device.type == "mps" else torch.float64
         blank = torch.zeros(windows, heads, n, dtype=dtype, device=weights.device)
-        shapes = ((n,), (n,), (), (2,), (2,), (), ())
+        shapes = ((n,), (n,), (), (3,), (2,), (), ())
         return cls(*(blank.new_zeros(windows, heads, *shape) for shape in shapes))
 
     def add(self, rows: HeadRows, ids: Tensor, causal: bool) -> None:
@@ -161,7 +161,10 @@ FAST_SUMS: Mapping[str, FastSum] = {
         lambda layer: layer.marked[..., 0], lambda before, _: int((before > 0).sum())
     ),
     "induction": FastSum(  # what followed an earlier occurrence stands before the query
-        lambda layer: layer.marked[..., 1], lambda before, _: int((before > 1).sum())
+        lambda layer: layer.marked[..., 2], lambda before, _: int((before > 1).sum())
+    ),
+    "strong_induction": FastSum(
+        lambda layer: layer.marked[..., 1], lambda before, _: int((before > 0).sum())
     ),
     "mass": FastSum(lambda layer: layer.by_position.sum(dim=-1)),
 }
@@ -210,15 +213,31 @@ def _both_ways(weights: Tensor, first: int) -> Tensor:
 
 
 def _marked(weights: Tensor, ids: Tensor, first: int) -> Iterator[Tensor]:
-    """The mass on earlier copies of the query's token, and on what followed them, each (b, h)."""
+    """The mass on earlier copies of the query's token, and on what followed them, each (b, h).
+
+    Between the two comes that of `STRONG` weights alone on what followed, the query counted, too.
+    """
     r, m = weights.shape[2:]
     copies = ids[:, first : first + r, None] == ids[:, None, :m]
     marks, flat = copies.float().tril_(first - 1), weights.flatten(2)  # earlier ones; (b, h, r * m)
     # a product of matrices with one column is several times faster than with two
     yield torch.bmm(flat, marks.flatten(1)[..., None])[..., 0]
-    marks.diagonal(first - 1, dim1=1, dim2=2).zero_()  # what followed is the query itself
     # one further on; the last key of a row marks nothing in the row below, as it is no earlier one
+    yield _strong(flat[..., 1:], marks.flatten(1)[:, :-1])
+    marks.diagonal(first - 1, dim1=1, dim2=2).zero_()  # what followed is the query itself
     yield torch.bmm(flat[..., 1:], marks.flatten(1)[:, :-1, None])[..., 0]
+
+
+def _strong(weights: Tensor, marks: Tensor) -> Tensor:
+    """The mass (b, h) of `STRONG` weights (b, h, w) that are marked (b, w), which are few."""
+    window, place = marks.nonzero(as_tuple=True)
+    counts = torch.bincount(window, minlength=len(marks))
+    slot = torch.arange(len(window), device=window.device) - (counts.cumsum(0) - counts)[window]
+    places = window.new_zeros(len(marks), int(counts.max()))
+    marked = marks.new_zeros(places.shape)
+    places[window, slot], marked[window, slot] = place, 1.0
+    found = weights.gather(2, places[:, None].expand(-1, weights.size(1), -1))
+    return torch.where(found >= STRONG, found * marked[:, None], 0.0).sum(dim=-1)
 
 
 def _entropies(weights: Tensor, most: Tensor, scores: Tensor | None) -> Tensor:

@@ -403,8 +403,14 @@ def estimates(samples: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
 EDGES = tuple(1 << i for i in range(15))
 """Each bin of distances and of positions but the first, which is 0, begins at one of these."""
 BINS = len(EDGES) + 1
-SUMS = (*METRICS, "squares", "mass")
-"""The sums over the rows: each metric, `squares` of the distance, `mass` of all weights."""
+STRONG = 0.01
+"""The least weight that HeadVis counts in its induction score."""
+SUMS = (*METRICS, "squares", "mass", "strong_induction")
+"""The sums over the rows: each metric, `squares` of the distance, `mass` of all weights.
+
+`strong_induction` is that of HeadVis: the `STRONG` weights alone, and what followed may be the
+query, whose token then stands twice in a row.
+"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from attnviz.records.heads import Head
 from attnviz.records.metrics import (
     METRICS,
     ROLES,
+    SUMS,
     Estimate,
     Marks,
     MeasureHeads,
@@ -241,3 +242,31 @@ def test_the_fast_sums_of_a_scan_are_those_of_the_table(
             mean = float(sums[head, i]) / over if over else float("nan")
             expected = found[Head(0, head)][name]
             assert mean == pytest.approx(expected, abs=1e-5, nan_ok=True), name
+
+
+@given(
+    ids=st.lists(st.lists(st.integers(0, 2), min_size=7, max_size=7), min_size=1, max_size=3),
+    seed=st.integers(0, 100),
+    rows=st.integers(1, 7),
+    causal=st.booleans(),
+)
+def test_the_induction_of_headvis_counts_strong_weights_alone_also_on_the_query(
+    ids: list[list[int]], seed: int, rows: int, causal: bool
+) -> None:
+    patterns = np.stack(
+        [random_patterns(2, 7, seed=seed + i, causal=causal) ** 4 for i in range(3)]
+    )
+    fast = WindowStatistics(torch.tensor(ids), causal)
+    for first in range(0, 7, rows):
+        last = min(first + rows, 7)
+        block = patterns[: len(ids), :, first:last, : last if causal else 7]
+        fast(HeadRows(0, slice(0, len(ids)), first, torch.tensor(block)))
+    found = fast.sums().sums[..., SUMS.index("strong_induction")]
+    for window, tokens in enumerate(ids):
+        pairs = [(q, p + 1) for q in range(7) for p in range(q) if tokens[p] == tokens[q]]
+        for head in (0, 1):
+            weights = [float(patterns[window, head, q, k]) for q, k in pairs]
+            assert found[window, head] == pytest.approx(sum(w for w in weights if w >= 0.01))
+        before = np.array([i - tokens.index(token) for i, token in enumerate(tokens)])
+        over = FAST_SUMS["strong_induction"].rows(before, causal)
+        assert over == len({q for q, _ in pairs})
