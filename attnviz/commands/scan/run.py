@@ -6,12 +6,13 @@ shards ─► records ─► one record ─► chosen windows ─► their links
 import io
 import os
 import stat
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from attnviz.commands.atlas.counted import bin_rows, heads_of, score_rows
 from attnviz.commands.atlas.folder import (
     Store,
     finish,
@@ -20,17 +21,7 @@ from attnviz.commands.atlas.folder import (
     made_of,
     read_manifest,
 )
-from attnviz.commands.atlas.record import (
-    SCALE,
-    SCORES,
-    WEIGHTS,
-    Bin,
-    Record,
-    Shard,
-    estimate,
-    files_of,
-    units,
-)
+from attnviz.commands.atlas.record import Record, Shard, files_of
 from attnviz.commands.atlas.tables import GROUP, SAID, between, columns, import_parquet, table_bytes
 from attnviz.commands.scan.corpus import LONGEST, READ, longest_texts
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
@@ -48,8 +39,7 @@ from attnviz.draw.titles import amount
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.kit.write import as_output_error, make_folder
 from attnviz.models.placement import SHARE, free_bytes
-from attnviz.records.heads import Head, head_named
-from attnviz.records.metrics import BINS, EDGES
+from attnviz.records.heads import Head
 from attnviz.records.rows import to_json
 
 ENOUGH = 1000
@@ -259,16 +249,16 @@ def _lock_file(path: Path) -> BinaryIO:
 
 def write_result(plan: ScanPlan, total: Record, lost: Collection[str]) -> None:
     """Write the tables that are lost of a scan whose tasks are all done, and what is in them."""
-    store, heads = plan.store, [head for head in map(head_named, total.heads) if head is not None]
+    store = plan.store
     made = made_of(plan.manifest, total.origin)
     said = to_json(made)
     for kind in PARTS:
         name = f"{kind.table}.parquet"
         if name in lost:
             parts = [p.name for p in parts_of(total, plan.shards) if isinstance(p, kind)]
-            store.write(name, joined(store, kind.table, parts, heads, said))
-    store.write("histograms.parquet", table_bytes("histograms", [*_bins(total, heads)], said))
-    store.write("heads.parquet", table_bytes("heads", [*_scores(total, heads)], said))
+            store.write(name, joined(store, kind.table, parts, heads_of(total), said))
+    store.write("histograms.parquet", table_bytes("histograms", [*bin_rows(total)], said))
+    store.write("heads.parquet", table_bytes("heads", [*score_rows(total)], said))
     counted = {"documents": total.documents, "tokens": total.tokens, "skipped": total.bad}
     finish(store, plan.manifest, made, **counted)
 
@@ -277,35 +267,6 @@ def remove_parts(store: Store) -> None:
     """Remove what the tables were made from."""
     for kind in PARTS:
         store.remove(kind.folder)
-
-
-def _scores(total: Record, heads: Sequence[Head]) -> Iterator[Mapping[str, object]]:
-    unit = units(total.origin.length).tolist()
-    counted = {name: getattr(total, name) for name in ("documents", "windows", "tokens")}
-    for place, head in enumerate(heads):
-        scores: dict[str, object] = {}
-        for metric, name in enumerate(SCORES):
-            score, n = estimate(total, place, metric, unit[metric]), total.counts[place, metric]
-            scores[name] = score.mean if n else None
-            scores[f"{name}_error"] = score.error
-            scores[f"{name}_documents"] = int(n)
-        yield head._asdict() | scores | counted
-
-
-def _bins(total: Record, heads: Sequence[Head]) -> Iterator[Mapping[str, object]]:
-    """`distance`, `position`: the mean mass per query; `largest`: how many windows."""
-    doubling = list(zip(map(float, (0, *EDGES)), (*map(float, EDGES), None), strict=True))
-    equal = [(i / WEIGHTS, (i + 1) / WEIGHTS) for i in range(WEIGHTS)]
-    assert len(doubling) == BINS
-    documents = max(1, total.documents)
-    for place, head in enumerate(heads):
-        for histogram, bounds, values in (
-            ("distance", doubling, total.distances[place] / SCALE / documents),
-            ("position", doubling, total.positions[place] / SCALE / documents),
-            ("largest", equal, total.largest[place].astype(float)),
-        ):
-            for (start, end), value in zip(bounds, values.tolist(), strict=True):
-                yield {**head._asdict(), "histogram": histogram, **vars(Bin(start, end, value))}
 
 
 # The parts that workers left, joined to one table that is sorted by head.
