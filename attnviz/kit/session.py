@@ -314,11 +314,13 @@ class Session:
             self._say(f"wrote {path}")
 
     @contextmanager
-    def bar(self, text: str, *, ends: bool = True, stays: bool = False) -> Iterator["Progress"]:
+    def bar(
+        self, text: str, *, ends: bool = True, stays: bool = False, times: bool = True
+    ) -> Iterator["Progress"]:
         """A progress bar on stderr, where that is a terminal; `text` has the fields of its tasks.
 
         `ends`: how much there is to do is known. `stays`: the bar is still there at the end, also
-        where stderr is no terminal.
+        where stderr is no terminal. `times`: what has passed and what is left stand behind it.
         """
         from rich import progress as rich  # takes a moment
 
@@ -326,8 +328,8 @@ class Session:
         with rich.Progress(
             *([rich.BarColumn()] if ends else []),
             rich.TextColumn(text),
-            rich.TimeElapsedColumn(),
-            *([rich.TimeRemainingColumn()] if ends else []),
+            *([rich.TimeElapsedColumn()] if times else []),
+            *([rich.TimeRemainingColumn()] if times and ends else []),
             console=self.consoles.err,
             transient=not stays,
             disable=self.quiet or not shown,

@@ -391,6 +391,11 @@ class Shard:
     pieces: tuple[FilePart, ...]
     most: int | None = None
 
+    @property
+    def size(self) -> int:
+        """Bytes of its files, as they are stored."""
+        return sum(piece.end - piece.start for piece in self.pieces)
+
 
 @dataclass(frozen=True)
 class CorpusText:

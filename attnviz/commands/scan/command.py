@@ -1,7 +1,7 @@
 """`attnviz scan`: what every head does over a whole corpus."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -17,8 +17,8 @@ from attnviz.commands.atlas.tables import import_parquet, read_atlas
 from attnviz.commands.atlas.views import size_of
 from attnviz.commands.scan.corpus import LONGEST
 from attnviz.commands.scan.executors import HowRun
-from attnviz.commands.scan.plan import Done, ScanPlan, make_plan
-from attnviz.commands.scan.run import Estimated, Watcher, run_scan
+from attnviz.commands.scan.plan import Done, ScanPlan, Task, make_plan
+from attnviz.commands.scan.run import Estimated, Phase, Watcher, duration, run_scan
 from attnviz.commands.scan.shards import check_field, corpus_files, spool
 from attnviz.draw.titles import amount, model_notes
 from attnviz.errors import UsageError, option
@@ -261,8 +261,7 @@ def command_line(
         source = g.source_of(session, model, run, kind)
         plan, how = call(*paths, output=folder, model=source)
         how = replace(how, part=part)
-    progress = "{task.description} {task.completed}/{task.total} {task.fields[said]}"
-    with session.bar(progress) as bar:
+    with session.bar("{task.fields[said]}", times=False) as bar:
         is_finished = run_scan(plan, how, Watching(session, bar))
     if is_finished:
         _say_counted(session, plan.store)
@@ -330,26 +329,37 @@ def _part(written: str | None) -> tuple[int, int]:
     raise UsageError(f"{option('shard', written)} is no part", "write 2/8 for the second of eight")
 
 
-def _duration(seconds: float) -> str:
-    """`40 seconds`, `12 minutes`, `7 hours`, `3 days`."""
-    for unit, size, most in (("second", 1, 120), ("minute", 60, 120), ("hour", 3600, 48)):
-        if seconds < most * size:
-            return amount(max(1, round(seconds / size)), unit)
-    return amount(round(seconds / 86400), "day")
+LEAST_BAR = 8
+"""Cells that are left to the bar."""
 
 
 class Watching(Watcher):
     """Shows on a terminal how a scan goes on."""
 
     def __init__(self, session: Session, bar: "Progress") -> None:
-        self._session, self._bar = session, bar
-        self._task = bar.add_task("", visible=False)
-        self._documents = self._tokens = 0
+        self._session, self._bar, self._phase = session, bar, Phase()
+        self._task = bar.add_task("", visible=False, said=self)
+
+    def __str__(self) -> str:
+        """The line behind the bar, which is drawn again and again, as far as it fits."""
+        width = self._session.consoles.err.width - LEAST_BAR
+        first, *more = self._phase.said(self._seconds)
+        line = f"{self._phase.what}: {first}"
+        for part in more:
+            longer = f"{line}, {part}"
+            if len(longer) > width:
+                break
+            line = longer
+        return line
+
+    @property
+    def _seconds(self) -> float:
+        return self._bar.tasks[-1].elapsed or 0.0
 
     def expect(self, estimate: Estimated) -> None:
         more = f" ({written(estimate.more)} more for a text of {LONGEST >> 20} MB)"
         self._session.note(
-            f"about {estimate.tokens:,} tokens: {_duration(estimate.seconds)}, "
+            f"about {estimate.tokens:,} tokens: {duration(estimate.seconds)}, "
             f"{written(estimate.memory)} of memory{more if estimate.more else ''}, "
             f"{written(estimate.disk)} of disk"
         )
@@ -357,17 +367,20 @@ class Watching(Watcher):
     def note(self, said: str) -> None:
         self._session.note(said)
 
-    def begin(self, what: str, done: int, tasks: int) -> None:
+    def begin(self, what: str, left: Sequence[Task], of: Sequence[Task]) -> None:
+        done, self._phase = len(of) - len(left), Phase.of(what, left, of)
         if done:
-            self._session.note(f"going on: {done} of {amount(done + tasks, 'shard')} are counted")
+            self._session.note(f"going on: {done} of {amount(len(of), 'shard')} are counted")
         self._bar.remove_task(self._task)
-        self._documents = self._tokens = 0
-        self._task = self._bar.add_task(what, total=tasks, said="", tokens=0)
+        self._task = self._bar.add_task("", visible=bool(left), total=None, said=self)
+        self._draw()
 
     def did(self, done: Done) -> None:
-        self._documents += done.documents
-        self._tokens += done.tokens
-        begun = self._bar.tasks[-1].elapsed or 0.0
-        rate = f", {self._tokens / begun:,.0f} tokens/s" if begun else ""
-        documents = f"{self._documents:,} documents" if self._documents else ""
-        self._bar.update(self._task, advance=1, said=f"{documents}{rate}".removeprefix(", "))
+        self._phase.add(done, self._seconds)
+        self._draw()
+
+    def _draw(self) -> None:
+        """A bar that moves to and fro until there is a share that it can show."""
+        phase = self._phase
+        total = phase.size if phase.reached else None
+        self._bar.update(self._task, completed=phase.reached, total=total)

@@ -43,6 +43,7 @@ class Trial:
     """Run a few windows of a shard, to see what a scan will take."""
 
     shard: Shard
+    size: ClassVar[int] = 0
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,11 @@ class TablePart:
     def name(self) -> str:
         """The file that it leaves."""
         return f"{self.folder}/{self.number:06}.parquet"
+
+    @property
+    def size(self) -> int:
+        """How many windows are run."""
+        return sum(len(windows) for _, windows in self.chosen)
 
 
 @dataclass(frozen=True)
@@ -107,8 +113,8 @@ def part_name(scan: str, part: TablePart) -> str:
 class Done:
     """The outcome of a task: how many documents, tokens and skipped documents; what a trial took.
 
-    `seconds`: for these tokens; `size`: bytes of text that they were; `heads`: of the model;
-    `memory`: bytes of the process at most.
+    `size`: that of the task; of a trial, bytes of text. `seconds`: for these tokens; `heads`: of
+    the model; `memory`: bytes of the process at most.
     """
 
     documents: int = 0

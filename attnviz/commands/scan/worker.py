@@ -99,13 +99,14 @@ class Worker:
         """Do a task, and write its file."""
         match task:
             case Shard():
-                return self._count(task)
+                done = self._count(task)
             case TakeExamples():
-                return self._take_examples(task)
+                done = self._take_examples(task)
             case SampleTokens():
-                return self._sample_tokens(task)
+                done = self._sample_tokens(task)
             case Trial():
                 return self._try(task.shard)
+        return replace(done, size=task.size)
 
     def _count(self, shard: Shard) -> Done:
         counter = self._counter(shard.number)

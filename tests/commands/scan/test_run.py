@@ -5,6 +5,7 @@ import os
 import secrets
 import shutil
 import sys
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from attnviz.commands.atlas.folder import Request, Store, asked_by, keep_manifes
 from attnviz.commands.atlas.record import empty_record, merged
 from attnviz.commands.atlas.tables import read_atlas, read_head
 from attnviz.commands.scan.executors import HowRun
-from attnviz.commands.scan.plan import Done, ScanPlan, make_plan, shard_size
+from attnviz.commands.scan.plan import Done, ScanPlan, Task, make_plan, shard_size
 from attnviz.commands.scan.run import Estimated, Watcher, locked, run_scan
 from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.models.catalog import Source
@@ -70,8 +71,8 @@ class Watched(Watcher):
     def note(self, said: str) -> None:
         self.notes.append(said)
 
-    def begin(self, what: str, done: int, tasks: int) -> None:
-        self.phases.append((what, done, tasks))
+    def begin(self, what: str, left: Sequence[Task], of: Sequence[Task]) -> None:
+        self.phases.append((what, len(of) - len(left), len(left)))
 
     def did(self, done: Done) -> None:
         self.done.append(done)
