@@ -2,12 +2,14 @@
 
     python -m benchmarks                      # everything, five runs of each
     python -m benchmarks --only Llama --runs 7 --json figures.json
+    python -m benchmarks --only "1,000 windows" --runs 1   # a long job
 
 Nothing else may run on the machine meanwhile.
 """
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,21 +24,28 @@ from benchmarks.jobs import PYTHON, Job, jobs
 from benchmarks.measure import MIB, Pair, compare, imports, run
 
 GROWTH = "small Llama, 512 to 8,192 tokens: growth"
+LEAST_RUNS = 5
+"""A median of fewer says little; a job that takes hours may have them."""
 
 
 def main(
-    runs: Annotated[int, typer.Option(min=5, help="Runs of each command; medians count.")] = 5,
+    runs: Annotated[
+        int,
+        typer.Option(min=1, help="Runs of each command; medians count. At least 5 without --only."),
+    ] = LEAST_RUNS,
     only: Annotated[str, typer.Option(help="Only jobs with this in their name.")] = "",
     folder: Annotated[Path | None, typer.Option(help="Where checkpoints are kept.")] = None,
     figures: Annotated[Path | None, typer.Option("--json", help="Write the figures here.")] = None,
 ) -> None:
     """Measure attnviz against what a user would pick instead."""
+    if runs < LEAST_RUNS and not only:
+        raise typer.BadParameter(f"{LEAST_RUNS} or more without --only", param_hint="--runs")
     with TemporaryDirectory() as temporary:
         where = folder or Path(temporary)
         where.mkdir(parents=True, exist_ok=True)
         run([PYTHON, "-m", "benchmarks.checkpoints", str(where)])
         run([PYTHON, "-m", "attnviz", "show", "a blue creature", "-o", str(where / "capture.npz")])
-        rows = [_measured(job, runs) for job in jobs(where) if only.lower() in job.name.lower()]
+        rows = [_measured(job, runs) for job in _chosen(jobs(where), only)]
         if only.lower() in GROWTH.lower():
             rows.append(_growth(where, runs))
     console = Console(width=None if sys.stdout.isatty() else 150)
@@ -47,9 +56,15 @@ def main(
         raise typer.Exit(1)
 
 
+def _chosen(every: Sequence[Job], only: str) -> list[Job]:
+    """Jobs with this in their name; long ones only where there are no others."""
+    named = [job for job in every if only.lower() in job.name.lower()]
+    return [job for job in named if not job.long] or named
+
+
 def _measured(job: Job, runs: int) -> dict[str, object]:
     _say(job.name)
-    pair = compare(job.ours, job.theirs, runs, timed_inside=job.timed_inside)
+    pair = compare(job.ours, job.theirs, runs, timed_inside=job.timed_inside, warm=not job.long)
     reached = (job.most_time is None or pair.time <= job.most_time) and (
         job.most_memory is None or pair.memory <= job.most_memory
     )

@@ -1,4 +1,4 @@
-"""Random models of real sizes, in folders, and texts of as many tokens as are wanted.
+"""Random models of real sizes, in folders, and texts and corpora of as many tokens as are wanted.
 
 python -m benchmarks.checkpoints DIR
 """
@@ -23,10 +23,18 @@ LLAMA: dict[str, Any] = {
     "eos_token_id": None,
 }
 LENGTHS = (16, 64, 512, 900, 1024, 2048, 4096, 8192)
+CORPORA = {
+    "40x512": (40, 512, 512),
+    "1000x512": (1000, 512, 512),
+    "40x100": (40, 60, 140),
+    "400x100": (400, 60, 140),
+    "16x500": (16, 500, 500),
+}
+"""The number of documents, and the fewest and most tokens of each."""
 
 
 def make(folder: Path) -> None:
-    """Both checkpoints with their tokenizer, and the texts; what is there is left as it is."""
+    """Both checkpoints with their tokenizer, texts and corpora; checkpoints are made once."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
@@ -45,6 +53,15 @@ def make(folder: Path) -> None:
     for length in LENGTHS:
         words = " ".join(draw.choices(WORDS, k=length))
         (folder / f"{length}.txt").write_text(words + "\n")
+    for name, (documents, fewest, most) in CORPORA.items():
+        (folder / f"{name}.jsonl").write_text(_corpus(documents, fewest, most))
+
+
+def _corpus(documents: int, fewest: int, most: int) -> str:
+    """Documents of random words, as JSON lines."""
+    draw = random.Random(0)
+    texts = (draw.choices(WORDS, k=draw.randint(fewest, most)) for _ in range(documents))
+    return "".join(json.dumps({"text": " ".join(words)}) + "\n" for words in texts)
 
 
 def _tokenizer() -> dict[str, Any]:

@@ -14,6 +14,7 @@ class Job:
     """Two commands that do the same; `most_time` and `most_memory` are shares of theirs.
 
     `timed_inside`: they print their own seconds. `without_torch`: ours must not import it.
+    `long`: they take an hour, and run only where no other job is asked for.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Job:
     most_memory: float | None = None
     timed_inside: bool = False
     without_torch: bool = False
+    long: bool = False
 
 
 def jobs(folder: Path) -> tuple[Job, ...]:
@@ -261,6 +263,15 @@ def jobs(folder: Path) -> tuple[Job, ...]:
             )
         ),
         Job(
+            "scan, built-in, 100 documents of 512 words: statistics of all heads",
+            "six of them, eager",
+            [PYTHON, str(SCRIPTS / "scan_windows.py"), "builtin", "100", "joined"],
+            [PYTHON, str(SCRIPTS / "plain_windows.py"), "builtin", "100", "joined", "eager"],
+            1 / 3,
+            timed_inside=True,
+        ),
+        *whole_scans(folder),
+        Job(
             "scan's worker, built-in, 10,000 documents made on the fly",
             "1,000 documents",
             [PYTHON, str(SCRIPTS / "scan_documents.py"), "10000"],
@@ -281,5 +292,46 @@ def jobs(folder: Path) -> tuple[Job, ...]:
             scan("ray", "2", "local"),
             scan("two", "2"),
             None,
+        ),
+    )
+
+
+def whole_scans(folder: Path) -> tuple[Job, ...]:
+    """Scans of a corpus, from the start of their process to the last file of the result."""
+    gpt2 = str(folder / "gpt2")
+
+    def scan(corpus: str) -> list[str]:
+        out, texts = str(folder / "scans" / corpus), str(folder / f"{corpus}.jsonl")
+        how = ["--length", "512", "--workers", "1"]
+        return [PYTHON, str(SCRIPTS / "scan_command.py"), out, texts, *how, "-m", gpt2]
+
+    def script(name: str, corpus: str, out: str) -> list[str]:
+        texts = str(folder / f"{corpus}.jsonl")
+        return [PYTHON, str(SCRIPTS / name), gpt2, texts, str(folder / out)]
+
+    return (
+        *(
+            Job(
+                f"whole scan, GPT-2-sized, {documents}",
+                "head metrics of Neuronpedia",
+                scan(corpus),
+                script("head_metrics.py", corpus, f"heads-{corpus}"),
+                most_time,
+                most_memory,
+                long=corpus == "1000x512",
+            )
+            for documents, corpus, most_time, most_memory in (
+                ("40 windows of 512", "40x512", 0.45, 1.0),
+                ("1,000 windows of 512", "1000x512", 0.45, 1.0),
+                ("40 documents of 60 to 140", "40x100", 0.6, None),
+                ("400 documents of 60 to 140", "400x100", 0.6, None),
+            )
+        ),
+        Job(
+            "whole scan, GPT-2-sized, 16 windows of 500",
+            "six statistics and the links, eager",
+            scan("16x500"),
+            script("eager_links.py", "16x500", "links.npz"),
+            0.6,
         ),
     )

@@ -68,17 +68,24 @@ def imports(command: Sequence[str], module: str) -> bool:
     return any(line.split("|")[-1].strip() == module for line in told.splitlines())
 
 
-def compare(ours: Sequence[str], theirs: Sequence[str], runs: int, *, timed_inside: bool) -> Pair:
-    """Run both in turn, after one run of each that does not count.
+def compare(
+    ours: Sequence[str],
+    theirs: Sequence[str],
+    runs: int,
+    *,
+    timed_inside: bool,
+    warm: bool = True,
+) -> Pair:
+    """Run both in turn, after one run of each that does not count (`warm`).
 
     `timed_inside`: the commands print their own seconds, and how many bytes above what was
     loaded they took.
     """
     samples: tuple[list[Sample], list[Sample]] = [], []
-    for turn in range(runs + 1):
+    for turn in range(runs + warm):
         for command, kept in zip((ours, theirs), samples, strict=True):
             sample = run(command)
-            if turn:
+            if turn >= warm:
                 kept.append(_inside(sample) if timed_inside else sample)
     return Pair(*(_median(kept) for kept in samples))
 

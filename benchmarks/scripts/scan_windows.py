@@ -1,13 +1,13 @@
 """attnviz's statistics of a scan over windows of text: seconds, and bytes above what is loaded.
 
 python scan_windows.py FOLDER WINDOWS LENGTH [ENGINE]
-python scan_windows.py builtin DOCUMENTS world
+python scan_windows.py builtin DOCUMENTS world|joined
 """
 
 import sys
 
 from inside import report
-from texts import LONGEST, WORLD, documents
+from texts import CONTEXT, documents, is_of_world
 
 from attnviz.commands.atlas.record import CorpusText
 from attnviz.commands.scan.windows import Counter
@@ -19,11 +19,11 @@ folder, windows, length, *engine = sys.argv[1:]
 use_threads(1)
 model = load(Source(folder, engine=engine[0] if engine else "auto"))  # type: ignore[arg-type]
 corpus = [CorpusText("texts", i, text) for i, text in enumerate(documents(int(windows), length))]
-most = LONGEST if length == WORLD else int(length)
+most = CONTEXT if is_of_world(length) else int(length)
 
 
 def count(n: int) -> None:
-    counter = Counter(model, every_head(model.identity.heads_per_layer), most + 1)
+    counter = Counter(model, every_head(model.identity.heads_per_layer), most)
     for document in corpus[: 1 if n == 16 else None]:
         counter.add(document)
     counter.finish()
