@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from attnviz.commands.heads.command import heads
     from attnviz.commands.patch.command import patch
     from attnviz.commands.predict.command import predict
-    from attnviz.commands.scan.command import scan
+    from attnviz.commands.scan.command import estimate_scan, scan
     from attnviz.commands.show.capture import (
         AttentionCapture,
         Link,
@@ -61,6 +61,7 @@ __all__ = [
     "atlas",
     "capture",
     "compare",
+    "estimate_scan",
     "explain",
     "from_attention",
     "generate",
@@ -87,7 +88,7 @@ _HOME = {
     "attnviz.api": "Model load_model",
     "attnviz.commands.patch.command": "patch",
     "attnviz.commands.predict.command": "predict",
-    "attnviz.commands.scan.command": "scan",
+    "attnviz.commands.scan.command": "estimate_scan scan",
     "attnviz.commands.atlas.command": "ScanAtlas atlas",
     "attnviz.commands.show.command": "ShowOptions show",
     "attnviz.commands.show.run": "Shown",

@@ -67,6 +67,7 @@ OF = {
     ("explain", "format"): "`.arrays`, `.save(…)`",
     ("show", "format"): "`.to_columns()`, `.save(…)`",
     ("scan", "quiet"): "nothing is printed",
+    ("scan", "dry_run"): "`estimate_scan(…)`",
     ("show", "text"): "`show(given)`",
     ("why", "writes"): "`writes(…)`",
     ("compare", "text"): "`compare(texts)`",

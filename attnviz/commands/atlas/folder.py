@@ -309,10 +309,19 @@ def keep_manifest(store: Store, manifest: Mapping[str, Any]) -> None:
     One under which nothing was counted is replaced. One that is lost or damaged is written again
     where all shards are of this scan.
     """
+    if is_of_this_scan(store, manifest):
+        return
+    for folder in ("examples", "sampled"):
+        store.remove(folder)  # they are of whatever was there before
+    _write(store, {**manifest, "scan": digest_of(manifest)})
+
+
+def is_of_this_scan(store: Store, manifest: Mapping[str, Any]) -> bool:
+    """Whether the folder has this manifest; raises where a scan must not write it there."""
     old, scan = _stored(store), digest_of(manifest)
     intact = _is_intact(old)
     if intact and old["scan"] == scan:
-        return
+        return True
     shards = store.names("shards")
     if shards or old.get("result") or any(map(store.has, TABLES)):
         if not old or (old.get("schema") == SCHEMA and not intact):
@@ -325,9 +334,7 @@ def keep_manifest(store: Store, manifest: Mapping[str, Any]) -> None:
             raise UsageError(f"{store.where!r} holds another scan ({differences})", ANOTHER)
     elif not str(old.get("schema")).startswith(SCHEMA.partition("/")[0]):
         _check_empty(store)
-    for folder in ("examples", "sampled"):
-        store.remove(folder)  # they are of whatever was there before
-    _write(store, {**manifest, "scan": scan})
+    return False
 
 
 def made_of(manifest: Mapping[str, Any], origin: Origin) -> dict[str, Any]:

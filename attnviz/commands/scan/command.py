@@ -1,5 +1,6 @@
 """`attnviz scan`: what every head does over a whole corpus."""
 
+import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,9 +17,10 @@ from attnviz.commands.atlas.record import Split
 from attnviz.commands.atlas.tables import import_parquet, read_atlas
 from attnviz.commands.atlas.views import size_of
 from attnviz.commands.scan.corpus import LONGEST
+from attnviz.commands.scan.estimate import Estimated, estimated_alone
 from attnviz.commands.scan.executors import HowRun
 from attnviz.commands.scan.plan import Done, ScanPlan, Task, make_plan
-from attnviz.commands.scan.run import Estimated, Phase, Watcher, duration, run_scan
+from attnviz.commands.scan.run import Phase, Watcher, duration, run_scan
 from attnviz.commands.scan.shards import check_field, corpus_files, spool
 from attnviz.draw.titles import amount, model_notes
 from attnviz.errors import UsageError, option
@@ -193,8 +195,34 @@ def _model(model: AnyModel | Source, source: Source) -> "tuple[Source, LoadedMod
     return Source(identity.name, identity.revision, placement=source.placement), in_memory
 
 
+def estimate_scan(*corpus: FilePath, output: FilePath, **options: Any) -> Estimated:
+    """About what `attnviz.scan` would take with the same arguments; nothing is written.
+
+    A few windows that lie all over the corpus are run. What the folder has counted already is left
+    out.
+
+    >>> with open("words.txt", "w") as file:
+    ...     print("the cat sat on the mat and the cat ran", file=file)
+    >>> estimate = attnviz.estimate_scan("words.txt", output="nowhere", workers=1)
+    >>> estimate.documents, estimate.windows, estimate.tokens
+    (1, 1, 11)
+
+    Args:
+        corpus, output, options: those of `scan`.
+
+    Returns:
+        documents, windows, tokens, seconds, bytes of memory and of disk.
+
+    Raises:
+        AttnvizError: an argument cannot be used; the message says what to do instead.
+    """
+    plan, how = feature()(inspect.unwrap(scan))(*corpus, output=output, **options)
+    return estimated_alone(plan, how)
+
+
 EXAMPLES = """
 attnviz scan texts/ -o scanned
+attnviz scan texts/ -o scanned --dry-run
 attnviz scan reviews.jsonl.gz --field body --model gpt2 --workers 2 -o scanned
 attnviz atlas scanned
 """
@@ -228,12 +256,19 @@ Merge: TypeAlias = Annotated[
         help="Write the result of a scan whose parts are all counted; give no corpus.",
     ),
 ]
+DryRun: TypeAlias = Annotated[
+    bool,
+    scan_option(
+        "--dry-run",
+        help="Only estimate what the scan would take, from ten windows; write nothing.",
+    ),
+]
 
 
 @command_of(
     scan,
     "corpus output split field length max_docs seed model kind run layers heads workers ray shard "
-    "merge max_bad",
+    "merge dry_run max_bad",
 )
 def command_line(
     session: Session,
@@ -246,12 +281,16 @@ def command_line(
     run: g.ModelRun,
     shard: PartOfScan = None,
     merge: Merge = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Measure every head over a corpus, and keep examples of what it attends to.
 
     Scanning into the same folder again goes on where it stopped. attnviz atlas shows the result.
     """
     import_parquet()
+    if dry_run:
+        _show_estimate(session, call, corpus, output, g.source_of(session, model, run, kind))
+        return
     part = _part(shard)
     if merge is not None:
         plan = _merging(session, corpus, merge)
@@ -270,6 +309,50 @@ def command_line(
             f"part {shard} is counted; attnviz scan --merge {plan.store.where} ends the scan "
             "when all parts are"
         )
+
+
+def _show_estimate(
+    session: Session,
+    call: Call[tuple[ScanPlan, HowRun]],
+    corpus: list[str] | None,
+    output: str | None,
+    source: Source,
+) -> None:
+    """What the scan would take, on stdout."""
+    session.refuse("shard", "merge", wrong=f"does nothing for {option('dry_run', True)}")
+    if "-" in (corpus or ()):
+        raise UsageError(
+            f"{option('dry_run', True)} writes nothing, and standard input would be kept in a file",
+            "name files",
+        )
+    paths, folder = _places(session, corpus, output)
+    about = estimated_alone(*call(*paths, output=folder, model=source))
+    if not about.shards:
+        session.show([f"nothing is left to count of {amount(about.all_shards, 'shard')}"])
+        return
+    counted = about.all_shards - about.shards
+    if counted:
+        said = f"{counted:,} of {amount(about.all_shards, 'shard')} are counted; what is left takes"
+        session.show([said])
+    lines = {
+        "documents": _rounded(about.documents),
+        "windows": f"{_rounded(about.windows)} of at most {about.length:,} tokens",
+        "tokens": _rounded(about.tokens),
+        "time": f"{duration(about.seconds)} with {amount(about.workers, 'worker')}",
+        "memory": _memory(about),
+        "disk": written(about.disk),
+    }
+    session.show(f"{name:10} about {value}" for name, value in lines.items())
+
+
+def _rounded(number: int) -> str:
+    """Three digits, as an estimate has no more."""
+    return f"{float(f'{number:.3g}'):,.0f}"
+
+
+def _memory(about: Estimated) -> str:
+    more = f" ({written(about.more)} more for a text of {LONGEST >> 20} MB)"
+    return f"{written(about.memory)}{more if about.more else ''}"
 
 
 def _say_counted(session: Session, store: Store) -> None:
@@ -357,11 +440,9 @@ class Watching(Watcher):
         return self._bar.tasks[-1].elapsed or 0.0
 
     def expect(self, estimate: Estimated) -> None:
-        more = f" ({written(estimate.more)} more for a text of {LONGEST >> 20} MB)"
         self._session.note(
-            f"about {estimate.tokens:,} tokens: {duration(estimate.seconds)}, "
-            f"{written(estimate.memory)} of memory{more if estimate.more else ''}, "
-            f"{written(estimate.disk)} of disk"
+            f"about {_rounded(estimate.tokens)} tokens: {duration(estimate.seconds)}, "
+            f"memory {_memory(estimate)}, disk {written(estimate.disk)}"
         )
 
     def note(self, said: str) -> None:

@@ -2,14 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
-from heapq import nlargest
+from collections.abc import Iterator
 from itertools import islice
 from math import inf
 from typing import Any, BinaryIO, TypeAlias
 
 from attnviz.commands.atlas.folder import Request
-from attnviz.commands.atlas.record import CorpusFile, CorpusText, FilePart, Shard, Skipped, Split
+from attnviz.commands.atlas.record import CorpusText, FilePart, Shard, Skipped, Split
 from attnviz.errors import InputError
 from attnviz.inputs import text as inputs_text
 from attnviz.inputs.places import (
@@ -104,27 +103,6 @@ def _unreadable(why: str) -> InputError:
 
 def _too_long(most: int) -> InputError:
     return _unreadable(f"more than {most >> 20} MB in one text")
-
-
-def longest_texts(files: Sequence[CorpusFile], split: Split, field: str, number: int) -> list[int]:
-    """The bytes of the longest texts of a corpus, the first `READ` bytes of which are read for it.
-
-    A file that is one text is not read: its size is known.
-    """
-
-    def lengths() -> Iterator[int]:
-        left = READ
-        for file in files:
-            if named_form(file.path) == ContentForm("text") and split == "file":
-                yield file.size if file.size <= LONGEST else 0
-            elif left > 0:
-                piece = FilePart(file.path, 0, min(file.size, left))
-                left -= file.size
-                for document in documents_of(piece, split, field):
-                    if isinstance(document, CorpusText):
-                        yield len(document.text.encode())
-
-    return nlargest(number, lengths())
 
 
 # The lines and paragraphs that begin in a part of a stream, in memory that has a bound.

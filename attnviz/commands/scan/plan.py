@@ -40,10 +40,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trial:
-    """Run a few windows of a shard, to see what a scan will take."""
+    """Run a few windows, to see what a scan will take; `pieces`: texts, each about a window."""
 
-    shard: Shard
-    size: ClassVar[int] = 0
+    pieces: Sequence[str]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the pieces."""
+        return sum(len(piece.encode()) for piece in self.pieces)
 
 
 @dataclass(frozen=True)
@@ -111,19 +115,40 @@ def part_name(scan: str, part: TablePart) -> str:
 
 @dataclass(frozen=True)
 class Done:
-    """The outcome of a task: how many documents, tokens and skipped documents; what a trial took.
-
-    `size`: that of the task; of a trial, bytes of text. `seconds`: for these tokens; `heads`: of
-    the model; `memory`: bytes of the process at most.
-    """
+    """The outcome of a task: how many documents, tokens and skipped documents; its own size."""
 
     documents: int = 0
     tokens: int = 0
     skipped: int = 0
-    seconds: float = 0.0
     size: int = 0
+
+
+@dataclass(frozen=True)
+class Tried(Done):
+    """The outcome of a trial, of some windows.
+
+    `inner`: tokens of all pieces, without those at the ends of windows, of which there are `ends`
+    in each; `step`: the most inner tokens of a window; `heads`: that are counted. `run`: seconds
+    that the windows took, of `tokens`; `beyond`: those that a shard takes beyond its tokens;
+    `seconds`: all. `memory`: bytes of the process, at most.
+    """
+
+    inner: int = 0
+    ends: int = 0
+    step: int = 1
     heads: int = 0
+    run: float = 0.0
+    beyond: float = 0.0
+    seconds: float = 0.0
     memory: int = 0
+
+    @property
+    def tokens_of_byte(self) -> float:
+        return self.inner / max(1, self.size)
+
+    @property
+    def seconds_of_token(self) -> float:
+        return self.run / max(1, self.tokens)
 
 
 @dataclass(frozen=True)
@@ -137,7 +162,7 @@ class Job:
     request: Request
     source: Source
     scan: str
-    """The digest of the manifest, which a worker must find in the folder."""
+    """The digest of the manifest, which a worker must find in the folder; "": it only tries."""
     model: "LoadedModel | None" = None
 
 
@@ -165,6 +190,11 @@ class ScanPlan:
     @property
     def store(self) -> Store:
         return self.job.store
+
+    @property
+    def free_job(self) -> Job:
+        """A job that needs no folder, for trials."""
+        return replace(self.job, scan="")
 
     def of_part(self, part: tuple[int, int] = WHOLE) -> list[Shard]:
         """The shards of the I-th of N parts, for (I, N)."""

@@ -23,7 +23,7 @@ from attnviz.commands.atlas.folder import (
 )
 from attnviz.commands.atlas.record import Record, Shard, files_of
 from attnviz.commands.atlas.tables import GROUP, SAID, between, columns, import_parquet, table_bytes
-from attnviz.commands.scan.corpus import LONGEST, READ, longest_texts
+from attnviz.commands.scan.estimate import Estimated, estimated
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
 from attnviz.commands.scan.plan import (
     PARTS,
@@ -31,7 +31,6 @@ from attnviz.commands.scan.plan import (
     Done,
     ScanPlan,
     Task,
-    Trial,
     parts_of,
     record_file,
 )
@@ -39,28 +38,12 @@ from attnviz.commands.scan.shards import check_unchanged
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.kit.write import as_output_error, make_folder
-from attnviz.models.placement import SHARE, free_bytes
 from attnviz.records.heads import Head
 from attnviz.records.rows import to_json
 
 ENOUGH = 1000
 """Documents after which a scan ends at once where most of them are bad."""
 LOCK = ".lock"
-
-
-@dataclass(frozen=True)
-class Estimated:
-    """About what is left of a scan: tokens, seconds, bytes of memory and of disk.
-
-    `memory`: of all workers, while they read the longest texts that are known. `more`: what one
-    worker takes beyond it for a text that is as long as it may be, where there may be one.
-    """
-
-    tokens: int
-    seconds: float
-    memory: int
-    disk: int
-    more: int = 0
 
 
 class Watcher:
@@ -184,7 +167,7 @@ def _count(plan: ScanPlan, how: HowRun, watcher: Watcher, workers: Executor) -> 
         first = f"the first: {min(damaged)}"
         watcher.note(f"{amount(len(damaged), 'shard')} damaged or of another scan ({first})")
     if len(shards) > 1:
-        watcher.expect(_estimated(plan, shards, workers, how))
+        watcher.expect(estimated(plan, shards, workers, how))
     if shards:
         watcher.begin("shards", shards, own)
     documents = bad = 0
@@ -220,48 +203,6 @@ def check_bad(
         )
     if not documents:
         raise InputError(f"no document could be read{why}", "give others, or see skipped.jsonl")
-
-
-# What a scan will take, seen on a few windows before it starts.
-
-RECORD_BYTES, EXAMPLE_BYTES = 1000, 12_000
-"""About how much a head takes in a record, and an example in the result."""
-TEXT_MEMORY = 180
-"""Bytes of memory that a tokenizer takes for each byte of a text, roughly."""
-EXAMPLES = 24
-"""Examples of a head, roughly."""
-
-
-def _estimated(
-    plan: ScanPlan, shards: Sequence[Shard], workers: Executor, how: HowRun
-) -> Estimated:
-    """Estimate the cost of a scan from a few windows of the first shard that is left."""
-    trials: list[Done] = []
-    workers.do([Trial(shards[0])], trials.append)
-    trial = trials[0]
-    if not trial.tokens:
-        return Estimated(0, 0.0, trial.memory, 0)
-    request = plan.job.request
-    longest = longest_texts(files_of(plan.shards), request.split, request.key, workers.workers)
-    memory = [
-        trial.memory * n + TEXT_MEMORY * sum(longest[:n]) for n in range(1, workers.workers + 1)
-    ]
-    if how.workers is None:  # each holds a model of its own
-        free = SHARE * free_bytes()
-        workers.limit(max(1, sum(each <= free for each in memory)))
-    share = len(shards) / len(plan.shards)
-    tokens = plan.size * share * trial.tokens / max(1, trial.size)
-    if request.documents is not None:
-        tokens = min(tokens, request.documents * trial.tokens / max(1, trial.documents))
-    again = min(tokens, trial.heads * EXAMPLES * request.length)
-    processes = min(workers.workers, len(shards))
-    return Estimated(
-        int(tokens),
-        seconds=(tokens + again) * trial.seconds / trial.tokens / processes,
-        memory=memory[processes - 1],
-        disk=trial.heads * (len(shards) * RECORD_BYTES + EXAMPLES * EXAMPLE_BYTES),
-        more=TEXT_MEMORY * LONGEST if plan.size > READ else 0,
-    )
 
 
 # The lock of a folder.

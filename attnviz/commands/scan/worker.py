@@ -19,6 +19,7 @@ from attnviz.commands.atlas.record import (
     CorpusText,
     HeadExample,
     Origin,
+    Record,
     Shard,
     Skipped,
     TokenMass,
@@ -37,6 +38,7 @@ from attnviz.commands.scan.plan import (
     TakeExamples,
     Task,
     Trial,
+    Tried,
     part_name,
     record_file,
 )
@@ -54,8 +56,8 @@ if TYPE_CHECKING:
     from attnviz.models.tokenizer import TextTokenizer
 
 
-TRIAL_SIZE = 4096
-"""Bytes of text that are tried before a scan."""
+WINDOWS = 10
+"""How many windows are tried before a scan; of shorter ones, as many as have their tokens."""
 
 
 class Worker:
@@ -66,7 +68,8 @@ class Worker:
 
         use_threads(1)
         self._store, self._request = job.store, job.request
-        self._check_folder(job.scan)
+        if job.scan:
+            self._check_folder(job.scan)
         self._model = job.model or load_model(job.source)
         if self._model.kind not in ("self", "encoder"):
             raise UsageError(
@@ -105,7 +108,7 @@ class Worker:
             case SampleTokens():
                 done = self._sample_tokens(task)
             case Trial():
-                return self._try(task.shard)
+                done = self._try(task)
         return replace(done, size=task.size)
 
     def _count(self, shard: Shard) -> Done:
@@ -143,25 +146,42 @@ class Worker:
         said = part_name(self._origin.scan, part)
         self._store.write(part.name, table_bytes(part.table, rows, said))
 
-    def _try(self, shard: Shard) -> Done:
-        counter, size, documents, begun = self._counter(0), 0, 0, perf_counter()
-        for document in documents_of_shard(shard, self._request):
-            if isinstance(document, CorpusText):
-                text = document.text[: TRIAL_SIZE - size]
-                counter.add(replace(document, text=text))
-                size, documents = size + len(text.encode()), documents + 1
-            if size >= TRIAL_SIZE:
-                break
-        tokens = counter.finish().tokens
-        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return Done(
-            documents,
-            tokens,
-            seconds=perf_counter() - begun,
-            size=size,
+    def _try(self, trial: Trial) -> Tried:
+        begun, tokenizer = perf_counter(), self._model.tokenizer
+        ends = sum(map(len, tokenizer.ends(tokenizer.bos)))
+        step, inner, windows = max(1, self._length - ends), 0, list[str]()
+        for piece in trial.pieces:
+            with suppress(AttnvizError):  # one that the model cannot read is none of its windows
+                own = len(tokenizer.ids(piece))
+                windows.append(piece[: int(len(piece) * min(1.0, 0.97 * step / max(1, own)))])
+                inner += own
+        windows = windows[:: max(1, inner // (WINDOWS * self._length))]
+        self._counted(windows[:1])  # it has what the first run alone takes
+        at = perf_counter()
+        record = self._counted(windows)
+        run = perf_counter() - at
+        record_to_bytes(record)
+        ended = perf_counter()
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return Tried(
+            record.documents,
+            record.tokens,
+            inner=inner,
+            ends=ends,
+            step=step,
             heads=len(self._heads),
-            memory=most if sys.platform == "darwin" else most * 1024,
+            run=run,
+            beyond=ended - at - run,
+            seconds=ended - begun,
+            memory=memory if sys.platform == "darwin" else memory * 1024,
         )
+
+    def _counted(self, texts: Sequence[str]) -> Record:
+        """The record of texts that are no documents of the corpus."""
+        counter = self._counter(0)
+        for text in texts:
+            counter.add(CorpusText("", 0, text))
+        return counter.finish()
 
     def _counter(self, shard: int) -> Counter:
         seed = self._request.seed

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from attnviz.commands.atlas.record import CorpusFile, CorpusText, FilePart, Skipped, Split
 from attnviz.commands.scan import corpus as corpus_module
-from attnviz.commands.scan.corpus import documents_of, longest_texts, units_of
+from attnviz.commands.scan.corpus import documents_of, units_of
 from attnviz.commands.scan.shards import (
     check_field,
     check_unchanged,
@@ -282,16 +282,6 @@ def test_long_rows_are_read_one_by_one(tmp_path: Path, monkeypatch: pytest.Monke
         )
         assert len(texts(read([tmp_path / "a.parquet"]))) == 4
     assert asked == [corpus_module.ROWS, 1]
-
-
-def test_the_longest_texts_of_a_corpus_are_known_before_it_is_counted(tmp_path: Path) -> None:
-    written(tmp_path / "a.jsonl", b'{"text": "abc"}\n{"text": "abcdefgh"}\nno\n')
-    written(tmp_path / "b.txt.gz", gzip.compress(b"x" * 500))
-    pq.write_table(pa.table({"text": ["y" * 70]}), tmp_path / "c.parquet")
-    written(tmp_path / "d.txt", b"z" * 90)
-    os.truncate(written(tmp_path / "e.txt", b""), 1 << 40)  # sparse, and skipped
-    found = corpus_files([str(tmp_path)])
-    assert longest_texts(found, "file", "text", 4) == [500, 90, 70, 8]
 
 
 @pytest.mark.parametrize("split", ["paragraph", "line"])
