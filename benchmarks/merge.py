@@ -19,6 +19,7 @@ import numpy as np
 import typer
 
 from attnviz.commands.atlas.record import (
+    Origin,
     Record,
     empty_record,
     merged,
@@ -28,9 +29,11 @@ from attnviz.commands.atlas.record import (
 )
 from attnviz.commands.scan.plan import AT_ONCE
 from attnviz.commands.scan.windows import (
+    ROWS,
     DocumentSums,
     Window,
     record_of_documents,
+    record_of_rows,
     record_of_windows,
 )
 from attnviz.records.metrics import BINS, SUMS
@@ -45,10 +48,12 @@ def record_of(shard: int, heads: int) -> Record:
     chances = draw.integers(0, 1 << 62, WINDOWS).tolist()
     windows = [Window(i, i, 0, (1,) * LENGTH, chance) for i, chance in enumerate(chances)]
     values = draw.random((WINDOWS, heads, len(SUMS) + 2 * BINS))
-    sums = DocumentSums(np.arange(WINDOWS), values, np.full((WINDOWS, 9), float(LENGTH)))
-    like = empty_record(names)
-    of_windows = record_of_windows(like, windows, draw.random((2, WINDOWS, heads)), shard)
-    return merged([of_windows, record_of_documents(like, sums, units(LENGTH))])
+    sums = DocumentSums(np.arange(WINDOWS), values, np.full((WINDOWS, len(ROWS)), LENGTH))
+    like = empty_record(names, Origin(length=LENGTH))
+    largest = draw.random((2, WINDOWS, heads))
+    of_windows = record_of_windows(like, windows, largest, shard)
+    of_rows = record_of_rows(like, sums, largest[0])
+    return merged([of_windows, of_rows, record_of_documents(like, sums, units(LENGTH))])
 
 
 def main(

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROW = """Metric(
-    "second", "2nd", "weight on the second token", "second_token_score",
+    "second", "2nd", "weight on the second token",
     of=mass(lambda rows: rows.keys == 1),
     role="second token", least=0.01, rank=-1, telling=True,
 ),"""
@@ -97,7 +97,7 @@ def test_a_scan_counts_it_and_the_atlas_shows_it(folder: Path) -> None:
     assert "\nsecond " in (folder / "head.txt").read_text()
     assert '"says":"weight on the second token"' in (folder / "atlas.html").read_text()
     (tree,) = folder.glob("tree/*/headvis/*/scatter_data.json")
-    assert json.loads(tree.read_text())[0]["second_token_score"] > 0
+    assert json.loads(tree.read_text())[0]["second_over_tokens"] > 0
 
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "example"

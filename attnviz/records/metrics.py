@@ -101,15 +101,16 @@ RowSum: TypeAlias = tuple[NDArray[np.floating], object]
 
 @dataclass(frozen=True)
 class Score:
-    """A number that describes what a head does: a `meaning` in a clause; `headvis`: its name there.
+    """A number that describes what a head does: a `meaning` in a clause.
 
-    `short`: for narrow columns; `unit`: empty for a share.
+    `short`: for narrow columns; `unit`: empty for a share; `headvis`: what HeadVis calls its mean
+    over tokens, empty where it has none of this definition.
     """
 
     name: str
     short: str
     meaning: str
-    headvis: str
+    headvis: str = ""
     unit: Literal["", "nats", "tokens", "tokens²"] = ""
 
     @property
@@ -196,7 +197,6 @@ METRICS: Mapping[str, Metric] = by_name(
         "normalised",
         "norm",
         "entropy as a share of the most possible, 1 where all keys have the same weight",
-        "normalised_entropy",
         of=_normalised,
         role="broad",
         least=0.8,
@@ -227,7 +227,6 @@ METRICS: Mapping[str, Metric] = by_name(
         "first",
         "first",
         "weight on the first token",
-        "first_token_score",
         of=mass(lambda rows: rows.keys == 0),
         role="sink",
         least=0.3,
@@ -250,7 +249,6 @@ METRICS: Mapping[str, Metric] = by_name(
         "duplicate",
         "dup",
         "weight on earlier occurrences of the query's token",
-        "duplicate_token_score",
         of=mass(lambda rows: rows.copies),
         role="duplicate token",
         least=0.4,
@@ -262,7 +260,6 @@ METRICS: Mapping[str, Metric] = by_name(
         "induction",
         "ind",
         "weight on the tokens that followed earlier occurrences of the query's token",
-        "induction_score",
         of=mass(lambda rows: rows.followers),
         role="induction",
         least=0.4,

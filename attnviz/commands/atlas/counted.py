@@ -2,7 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 
-from attnviz.commands.atlas.record import SCALE, SCORES, WEIGHTS, Bin, Record, estimate, units
+from attnviz.commands.atlas.record import (
+    SCALE,
+    SCORES,
+    WEIGHTS,
+    Bin,
+    Record,
+    estimate,
+    means_over_tokens,
+    units,
+)
 from attnviz.records.heads import Head, head_named
 from attnviz.records.metrics import BINS, EDGES
 
@@ -23,6 +32,10 @@ def score_rows(total: Record) -> Iterator[Mapping[str, object]]:
             scores[name] = score.mean if n else None
             scores[f"{name}_error"] = score.error
             scores[f"{name}_documents"] = int(n)
+        over_tokens = means_over_tokens(total, place)
+        scores["largest_over_windows"], _ = over_tokens["largest"]
+        for name in (*SCORES, "strong_induction"):
+            scores[f"{name}_over_tokens"], scores[f"{name}_queries"] = over_tokens[name]
         yield head._asdict() | scores | counted
 
 

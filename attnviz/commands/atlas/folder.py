@@ -240,7 +240,7 @@ class Request:
 # merged.
 
 
-SCHEMA = "attnviz-scan/4"
+SCHEMA = "attnviz-scan/5"
 MANIFEST = "manifest.json"
 TABLES = ("heads.parquet", "histograms.parquet", "tokens.parquet", "examples.parquet")
 FILES = (*TABLES, "skipped.jsonl")

@@ -7,8 +7,9 @@
         attributions/manifest.json  {}
         heads/L5H1.json             histograms, tokens and sequences of one head
 
-Heads are written one by one as they come, and the folder gets its name when it is complete.
-`docs/scan.md` says where the numbers differ from those of HeadVis's own pipeline.
+Heads are written one by one as they come, and the folder gets its name when it is complete. A field
+with a name of HeadVis's has the definition of its pipeline `compute-head-metrics`; what it has not
+stands under other names. `docs/scan.md` lists both.
 """
 
 import contextlib
@@ -17,10 +18,12 @@ import os
 import re
 import secrets
 import shutil
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,32 +34,45 @@ from attnviz.commands.atlas.record import (
     HeadAtlas,
     HeadExample,
     TokenSide,
+    bin_of,
     head_of,
 )
 from attnviz.errors import OutputError
 from attnviz.kit.write import ELSEWHERE, as_output_error, check_folder, make_folder, write_bytes
-from attnviz.records.metrics import Score
+from attnviz.records.metrics import STRONG
 from attnviz.records.tokens import SPECIAL_LABEL
 
 INTERVALS = 5
-"""Bins of equal width, from 1 to 5; those of HeadVis's own pipeline hold equally many windows."""
-BINS = 20  # of the largest weight, in a scan
+"""Intervals of a window's largest weight, 1 to 5, with as equal counts as the bins allow."""
+DISTANCES = (0, *(1 << i for i in range(13)))
 TOKENS = 50
 DIGITS = 4
 ENTRIES = r"(config|scatter_data|server_config)\.json|attributions|heads"
 PUBLISHED = ("schema", "revision", "engine", "split", "key", "length", "documents", "seed")
 """The facts of the manifest that the tree tells: not which files of the user's were read."""
-OWN = (
-    *("self_attention_score", "prev_token_score", "pattern_entropy"),
-    *("qk_distance", "qk_distance_variance", "induction_score"),
-)
-"""The scores that HeadVis has of its own; they stand first."""
+OWN = {score.headvis: f"{score.name}_over_tokens" for score in SCORES.values() if score.headvis}
+COLUMNS: Mapping[str, str] = {
+    **OWN,
+    "induction_score": "strong_induction_over_tokens",
+    **{
+        name: name
+        for name in (f"{score}_over_tokens" for score in SCORES)
+        if name not in OWN.values()
+    },
+    **{f"{name}_over_documents": name for name in SCORES},
+}
+"""Each score of the tree, HeadVis's six first, and its column in `heads.parquet`."""
 
 
-def scores() -> list[Score]:
-    """The scores in the order of the tree."""
-    own = dict(zip(OWN, range(len(OWN)), strict=True))
-    return sorted(SCORES.values(), key=lambda score: own.get(score.headvis, len(own)))
+def meanings() -> dict[str, str]:
+    """What each score of the tree is, in a sentence."""
+    followed = SCORES["induction"].meaning
+    strong = f"Mean {followed}, the query counted, weights below {STRONG} not; over tokens."
+    told = {"strong_induction_over_tokens": strong}
+    for name, score in SCORES.items():
+        told[name] = f"{score.sentence[:-1]}; over documents."
+        told[f"{name}_over_tokens"] = f"{score.sentence[:-1]}; over tokens."
+    return {name: told[column] for name, column in COLUMNS.items()}
 
 
 PAGE: Mapping[str, Any] = {
@@ -64,19 +80,19 @@ PAGE: Mapping[str, Any] = {
     "has_umap": False,
     "umap_heads": [],
     "custom_plots": [
-        {"key": "qk_distance_histogram", "label": "Mean weight by distance"},
+        {"key": "qk_distance_histogram", "label": "Weight of the sequences by distance"},
         {"key": "histogram", "label": "Windows by largest weight"},
+        {"key": "mean_weight_by_distance", "label": "Mean weight by distance, over documents"},
     ],
     "custom_tables": [
-        {"key": "top_query_tokens", "label": "Query tokens"},
-        {"key": "top_key_tokens", "label": "Key tokens"},
+        {"key": "top_query_tokens", "label": "Query tokens of the sequences"},
+        {"key": "top_key_tokens", "label": "Key tokens of the sequences"},
+        {"key": "sample_query_tokens", "label": "Query tokens of the sample"},
+        {"key": "sample_key_tokens", "label": "Key tokens of the sample"},
     ],
     "statistics_display": {
         "n_samples": {"label": "Windows kept", "format": "default"},
-        "mean_max_activation": {
-            "label": "Mean largest weight (from bins of 0.05)",
-            "format": "default",
-        },
+        "mean_max_activation": {"label": "Mean largest weight", "format": "default"},
     },
 }
 """The fields of a head that the page shows, and where."""
@@ -132,50 +148,91 @@ def _write(path: Path, content: object) -> None:
 
 
 def scatter_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The scores of a head under HeadVis's names; null where one could not be measured."""
-    named = {score.headvis: _rounded(row[score.name]) for score in scores()}
+    """The scores of a head under their names in the tree; null where one could not be measured."""
+    named = {name: _rounded(row[column]) for name, column in COLUMNS.items()}
     return {**head_of(row)._asdict(), **named}
 
 
 def head_object(head: HeadAtlas, atlas: Atlas) -> dict[str, Any]:
     """The content of `heads/L5H1.json`."""
     largest = head.histograms.get("largest", ())
-    windows = sum(each.value for each in largest)
-    mean = sum((each.start + (each.end or 1.0)) / 2 * each.value for each in largest)
+    edges = boundaries(largest)
     # one window may be among the largest, and be drawn from its bin, too
-    distinct = {(each.path, each.start, each.window): each for each in head.examples}
-    sequences = list(map(sequence_object, distinct.values()))
+    distinct = {(e.path, e.start, e.window): e for e in head.examples if len(e.tokens) > 1}
+    sequences = [sequence_object(example, edges) for example in distinct.values()]
+    queries, keys, distances = _sums(sequences)
     return {
         "sequences": sorted(sequences, key=lambda s: (s["interval"], -s["max_activation"])),
-        "qk_distance_histogram": _distances(head.histograms.get("distance", ()), atlas),
-        "top_query_tokens": _tokens(head, "query"),
-        "top_key_tokens": _tokens(head, "key"),
+        "qk_distance_histogram": {"bin_edges": list(DISTANCES), "bin_values": distances},
+        "top_query_tokens": queries,
+        "top_key_tokens": keys,
         "histogram": {
             "bin_edges": [_rounded(each.start) for each in largest] + [1.0],
             "bin_values": [int(each.value) for each in largest],
         },
         "statistics": {
             "n_samples": len(sequences),
-            "mean_max_activation": _rounded(mean / windows) if windows else None,
+            "mean_max_activation": _rounded(head.row["largest_over_windows"]),
         },
+        "mean_weight_by_distance": _distances(head.histograms.get("distance", ()), atlas),
+        "sample_query_tokens": _sampled(head, "query"),
+        "sample_key_tokens": _sampled(head, "key"),
     }
 
 
-def sequence_object(example: HeadExample) -> dict[str, Any]:
-    """An example with its links as `query * len(tokens) + key`, in rising order."""
+def boundaries(largest: Sequence[Bin]) -> list[int]:
+    """The bins with which all intervals but the first begin.
+
+    In each lies the window that is first of its interval in the order of all n largest weights:
+    that of place i·n/5, as HeadVis takes it.
+    """
+    counts = np.array([each.value for each in largest])
+    places = np.rint(counts.sum() * np.arange(1, INTERVALS) / INTERVALS)
+    bins = np.searchsorted(counts.cumsum(), np.minimum(places, counts.sum() - 1), side="right")
+    first: list[int] = bins.tolist()
+    return first
+
+
+def sequence_object(example: HeadExample, edges: Sequence[int]) -> dict[str, Any]:
+    """An example with its links as `query * len(tokens) + key`, in rising order.
+
+    `edges`: see `boundaries`.
+    """
     indices = example.queries * len(example.tokens) + example.keys
     order = np.argsort(indices, kind="stable")
     place = f"{example.path}\0{example.start}\0{example.window}"
     return {
         # the same window has the same number in every head; JavaScript counts up to 2**53
         "sequence_id": int.from_bytes(sha256(place.encode("utf-8", "replace")).digest()[:6]),
-        "interval": min(INTERVALS, example.bin * INTERVALS // BINS + 1),
+        "interval": bisect_right(edges, int(bin_of(example.largest))) + 1,
         "tokens": list(map(_token, example.tokens)),
         "attention_indices": indices[order].tolist(),
         "attention_values": [_rounded(value) for value in example.weights[order].tolist()],
         "seq_len": len(example.tokens),
         "max_activation": _rounded(example.largest),
     }
+
+
+Weights: TypeAlias = list[dict[str, Any]]
+
+
+def _sums(sequences: Sequence[Mapping[str, Any]]) -> tuple[Weights, Weights, list[float]]:
+    """The weights that are kept of the sequences, by query token, by key token and by distance."""
+    queries, keys = defaultdict[str, float](float), defaultdict[str, float](float)
+    distances = [0.0] * (len(DISTANCES) - 1)
+    for each in sequences:
+        for index, value in zip(each["attention_indices"], each["attention_values"], strict=True):
+            query, key = divmod(index, each["seq_len"])
+            queries[each["tokens"][query]] += value
+            keys[each["tokens"][key]] += value
+            distances[min(bisect_right(DISTANCES, abs(query - key)), len(distances)) - 1] += value
+    by_query, by_key = (_heaviest(sums) for sums in (queries, keys))
+    return by_query, by_key, [round(value, DIGITS) for value in distances]
+
+
+def _heaviest(sums: Mapping[str, float]) -> Weights:
+    most = sorted(sums, key=lambda token: -sums[token])[:TOKENS]
+    return [{"token": token, "weight": round(sums[token], DIGITS)} for token in most]
 
 
 def _distances(bins: Sequence[Bin], atlas: Atlas) -> dict[str, list[float]]:
@@ -189,7 +246,8 @@ def _distances(bins: Sequence[Bin], atlas: Atlas) -> dict[str, list[float]]:
     }
 
 
-def _tokens(head: HeadAtlas, side: TokenSide) -> list[dict[str, Any]]:
+def _sampled(head: HeadAtlas, side: TokenSide) -> Weights:
+    """The tokens of one side in the sample of all windows."""
     return [
         {"token": _token(getattr(each, side)), "weight": _rounded(each.mass)}
         for each in head.tokens.get(side, ())[:TOKENS]
@@ -218,8 +276,8 @@ def config_object(atlas: Atlas) -> dict[str, Any]:
         "heads": list(map(list, atlas.heads)),
         "n_layers": max(head.layer for head in atlas.heads) + 1,
         "n_heads": max(head.head for head in atlas.heads) + 1,
-        "metrics": [score.headvis for score in scores()],
-        "metric_descriptions": {score.headvis: score.sentence for score in SCORES.values()},
+        "metrics": list(COLUMNS),
+        "metric_descriptions": meanings(),
         **PAGE,
         "pipeline_config": {
             **shared,

@@ -1,9 +1,10 @@
 """The counts of a shard, or of a whole corpus: integers, which merge exactly.
 
-Values of documents are rounded to fixed point and summed as integers, so that no order of
-documents, shards or workers changes a bit of the result. Letters in the shapes:
+Values of documents, and sums over the rows of a window, are rounded to fixed point and summed as
+integers, so that no order of documents, shards or workers changes a bit of the result. Letters in
+the shapes:
 
-    H heads   M metrics   W windows
+    H heads   M metrics   S sums: those of `TOTALS`   W windows
 """
 
 import io
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from attnviz.records.capture import FloatArray, IntArray, ModelIdentity
 from attnviz.records.heads import Head
-from attnviz.records.metrics import BINS, METRICS, Estimate, Score
+from attnviz.records.metrics import BINS, METRICS, SUMS, Estimate, Score
 from attnviz.records.restore import model_of_dict
 from attnviz.records.rows import MODEL, to_json
 
@@ -29,8 +30,8 @@ SCALE = 1 << 30
 """A value of 1 in fixed point."""
 LIMB = 15
 """A value in fixed point is cut after so many bits, so that 64 bits hold sums of its square."""
-WEIGHTS = 20
-"""Bins of equal width for the largest weight of a window."""
+WEIGHTS, DRAWN = 50, 20
+"""Bins of equal width of a window's largest weight: those that are counted, and drawn from."""
 TOP, PER_BIN, SAMPLE = 8, 2, 64
 """Examples of a head: windows with the largest weight between two tokens, and drawn ones of each
 bin of the largest weight of all. Windows over which the tokens of all heads are counted."""
@@ -65,12 +66,15 @@ class Record:
 
     `totals`, `counts` (H, M): the sum of each metric over documents, and how many have it;
     `squares` (H, M, 3): the sums of its square's three parts. `distances`, `positions` (H, BINS):
-    the mean mass per query, summed over documents. `largest` (H, WEIGHTS): windows by their
-    largest weight, the first row and column left out.
+    the mean mass per query, summed over documents.
+
+    Of windows of two tokens and more: `sums` (H, S, 2): `TOTALS` over the rows of all windows, in
+    two limbs, and `rows` (S): how many rows can show each; `largest` (H, WEIGHTS): windows by
+    their largest weight, the first row and column left out.
 
     Windows are named (shard, ordinal), behind the number by which they were chosen, the least
     first: `best` (H, TOP, 3) by the largest weight between two
-    tokens, negative; `drawn` (H, WEIGHTS, PER_BIN, 3) and
+    tokens, negative; `drawn` (H, DRAWN, PER_BIN, 3) and
     `sample` (SAMPLE, 3) by their hash. NONE where there are not so many.
     """
 
@@ -80,6 +84,8 @@ class Record:
     counts: IntArray
     distances: IntArray
     positions: IntArray
+    sums: IntArray
+    rows: IntArray
     largest: IntArray
     best: IntArray
     drawn: IntArray
@@ -91,9 +97,11 @@ class Record:
     origin: Origin = NOWHERE
 
 
-SUMMED = ("totals", "squares", "counts", "distances", "positions", "largest")
+SUMMED = ("totals", "squares", "counts", "distances", "positions", "sums", "rows", "largest")
 CHOSEN = ("best", "drawn", "sample")
 NUMBERS = ("documents", "windows", "tokens", "bad")
+TOTALS = (*(name for name in SUMS if name != "mass"), "largest")
+"""What is summed over the rows of windows; of `largest`, over windows. The metrics come first."""
 
 
 def shapes(heads: int) -> Mapping[str, tuple[int, ...]]:
@@ -105,9 +113,11 @@ def shapes(heads: int) -> Mapping[str, tuple[int, ...]]:
         "counts": (heads, metrics),
         "distances": (heads, BINS),
         "positions": (heads, BINS),
+        "sums": (heads, len(TOTALS), 2),
+        "rows": (len(TOTALS),),
         "largest": (heads, WEIGHTS),
         "best": (heads, TOP, 3),
-        "drawn": (heads, WEIGHTS, PER_BIN, 3),
+        "drawn": (heads, DRAWN, PER_BIN, 3),
         "sample": (SAMPLE, 3),
     }
 
@@ -157,8 +167,18 @@ def units(length: int) -> FloatArray64:
 
     `length`: the most tokens of a window. Entropy, in nats, is less than 16.
     """
+    return np.array([_unit(score, length) for score in SCORES.values()])
+
+
+def units_of_sums(length: int) -> FloatArray64:
+    """The same of a row of each sum (S)."""
+    scores = {**METRICS, "squares": SCORES["distance_variance"]}
+    return np.array([_unit(scores[name], length) if name in scores else 1.0 for name in TOTALS])
+
+
+def _unit(score: Score, length: int) -> float:
     of = {"": 1.0, "nats": 16.0, "tokens": float(length), "tokens²": float(length) ** 2}
-    return np.array([of[score.unit] for score in SCORES.values()])
+    return of[score.unit]
 
 
 def in_fixed_point(values: FloatArray64) -> IntArray:
@@ -172,6 +192,41 @@ def moments(values: FloatArray64) -> tuple[IntArray, IntArray, IntArray]:
     high, low = fixed >> LIMB, fixed & ((1 << LIMB) - 1)
     squares = np.stack([high * high, 2 * high * low, low * low], axis=-1).sum(axis=0)
     return fixed.sum(axis=0), squares, np.isfinite(values).sum(axis=0)
+
+
+def bin_of(largest: FloatArray64 | float) -> IntArray:
+    """The bins of largest weights, as float32 puts them, which HeadVis computes with."""
+    scaled = np.asarray(largest, np.float32) * np.float32(WEIGHTS)
+    bins: IntArray = np.minimum(WEIGHTS - 1, scaled.astype(np.int64))
+    return bins
+
+
+def limbs(values: FloatArray64) -> IntArray:
+    """Sums over the rows of windows (W, H, S) added up, in two limbs (H, S, 2).
+
+    64 bits hold the sums over 2**47 rows.
+    """
+    fixed = in_fixed_point(values)
+    sums: IntArray = np.stack([fixed >> LIMB, fixed & ((1 << LIMB) - 1)], axis=-1).sum(axis=0)
+    return sums
+
+
+def means_over_tokens(record: Record, head: int) -> dict[str, tuple[float | None, int]]:
+    """The means over rows of every score and of `TOTALS`, and over how many rows.
+
+    None where no row can show it.
+    """
+    means: dict[str, tuple[float | None, int]] = {}
+    unit = units_of_sums(record.origin.length).tolist()
+    for place, name in enumerate(TOTALS):
+        rows, (high, low) = int(record.rows[place]), map(int, record.sums[head, place])
+        mean = ((high << LIMB) + low) / (rows * SCALE) * unit[place] if rows else None
+        means[name] = mean, rows
+    (squares, rows), (distance, _) = means["squares"], means["distance"]
+    variance = None
+    if squares is not None and distance is not None:
+        variance = max(0.0, squares - distance * distance)
+    return {**means, "distance_variance": (variance, rows)}
 
 
 def estimate(record: Record, head: int, metric: int, unit: float) -> Estimate:
@@ -212,6 +267,8 @@ if TYPE_CHECKING:
     ScoreName: TypeAlias = str
 else:
     ScoreName = Literal[tuple(SCORES)]
+MeanOver: TypeAlias = Literal["documents", "tokens"]
+"""What the mean of a score is taken over; of tokens, over the queries that can show it."""
 Histogram: TypeAlias = Literal["distance", "position", "largest"]
 """`distance`, `position`: the mean mass per query on keys so far away, or at this position;
 `largest`: how many windows have their largest weight there."""
@@ -305,6 +362,7 @@ class HeadAtlas:
 class Atlas:
     """The scores of every head, as `heads.parquet` has them; `model` is its name.
 
+    `rows`: beside the columns, `mean_over`, which says of what `entropy`, for one, is the mean.
     `manifest`: that of the scan; `identity`: the model as it was loaded; `folder`: where the
     tables are, as it was named.
     """
@@ -320,6 +378,12 @@ class Atlas:
         """How the scan was made, as every result of it carries it."""
         made: Mapping[str, Any] = self.manifest.get("result", {}).get("made", {})
         return made
+
+    @property
+    def mean_over(self) -> MeanOver:
+        """What the scores are means over."""
+        over: MeanOver = self.rows[0]["mean_over"]
+        return over
 
     def sorted_by(self, score: str) -> "Atlas":
         """The same heads in this order, the largest first; heads without the score last."""
@@ -339,6 +403,14 @@ class Atlas:
     def size(self) -> tuple[int, int]:
         """How many documents and tokens were counted."""
         return int(self.rows[0]["documents"]), int(self.rows[0]["tokens"])
+
+
+def row_of_means(row: Mapping[str, Any], over: MeanOver) -> Mapping[str, Any]:
+    """A row of `heads.parquet` whose scores are these means; those over tokens have no errors."""
+    if over == "documents":
+        return {**row, "mean_over": over}
+    means = {name: row[f"{name}_over_tokens"] for name in SCORES}
+    return {**row, **means, **{f"{name}_error": None for name in SCORES}, "mean_over": over}
 
 
 def head_of(row: Mapping[str, Any]) -> Head:

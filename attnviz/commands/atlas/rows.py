@@ -40,6 +40,13 @@ def _scores() -> Iterator[Field[Row]]:
         yield _item(f"{name}_documents", int, "In how many documents it was measured.")
 
 
+def _over_tokens() -> Iterator[Field[Row]]:
+    for name in (*SCORES, "strong_induction"):
+        yield _item(f"{name}_over_tokens", float | None)
+        yield _item(f"{name}_queries", int)
+    yield _item("largest_over_windows", float | None)
+
+
 PLACE = (_item("layer", int, LAYER), _item("head", int, HEAD))
 COUNTED = tuple(_item(name, int) for name in ("documents", "windows", "tokens"))
 ATLAS_ROW = Fields[Row](
@@ -213,7 +220,7 @@ HEAD_ATLAS = Fields[HeadAtlas](
 )
 JSON = JsonOutput((ATLAS_ROW, PART_ROW, scatter_row(), DEVELOPMENT_ROW), (HEAD_ATLAS,))
 TABLES: Mapping[str, Sequence[Field[Any]]] = {
-    "heads": ATLAS_ROW.all,
+    "heads": (*PLACE, *_scores(), *_over_tokens(), *COUNTED),
     "histograms": (*PLACE, _item("histogram", str), *BIN.all),
     "tokens": (
         *PLACE,

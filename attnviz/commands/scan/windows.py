@@ -10,24 +10,29 @@ from numpy.typing import NDArray
 
 from attnviz.commands.atlas.folder import BATCH
 from attnviz.commands.atlas.record import (
+    DRAWN,
     NONE,
     NOWHERE,
     PER_BIN,
     SAMPLE,
     SCORES,
     TOP,
+    TOTALS,
     WEIGHTS,
     CorpusText,
     FloatArray64,
     Origin,
     Record,
     Skipped,
+    bin_of,
     empty_record,
     in_fixed_point,
     least,
+    limbs,
     merged,
     moments,
     units,
+    units_of_sums,
 )
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.records.capture import IntArray
@@ -125,6 +130,7 @@ def run_batches(
 # A shard to its record.
 #
 # documents ─► windows ─► batches ─► sums of each window ─► values of each document ─► record
+#                                                         └► sums over all rows ─────┘
 
 
 GROUP_TOKENS, GROUP_VALUES = 1 << 16, 1 << 17
@@ -229,27 +235,36 @@ class Counter:
         """Add windows to the record; `last`: a document that goes on, which waits till it ends."""
         documents = np.array([window.document for window in windows])
         rows = np.array([rows_of(window.ids, causal=self._model.causal) for window in windows])
-        sums = DocumentSums(documents, values, rows).behind(self._begun).by_document()
+        own = DocumentSums(documents, values, rows)
+        sums = own.behind(self._begun).by_document()
         waits = documents == last
-        parts = [self._of_windows(windows, largest, ~waits)]
-        held = [self._of_windows(windows, largest, waits)]
+        parts = [self._of_windows(windows, own, largest, ~waits)]
+        held = [self._of_windows(windows, own, largest, waits)]
         if self._begun is None or self._begun.documents[0] != last:
             parts += self._held  # the document that waited has ended
         else:
             held += self._held
         ended = len(sums.documents) - bool(waits.any())
         if ended:
-            own = sums.of(slice(ended))
-            parts.append(record_of_documents(self._record, own, self._units))
+            whole = sums.of(slice(ended))
+            parts.append(record_of_documents(self._record, whole, self._units))
         self._begun = sums.of(slice(ended, None)) if waits.any() else None
         self._held = [merged(held)] if waits.any() else []
         self._record = merged([self._record, *parts])
 
     def _of_windows(
-        self, windows: Sequence[Window], largest: FloatArray64, chosen: NDArray[np.bool_]
+        self,
+        windows: Sequence[Window],
+        sums: "DocumentSums",
+        largest: FloatArray64,
+        chosen: NDArray[np.bool_],
     ) -> Record:
         own = [window for window, is_one in zip(windows, chosen, strict=True) if is_one]
-        return record_of_windows(self._record, own, largest[:, chosen], self._shard)
+        record = record_of_windows(self._record, own, largest[:, chosen], self._shard)
+        # a window of one token shows nothing of attention
+        several = chosen & (sums.rows[:, TOTALS.index("squares")] > 1)
+        of_rows = record_of_rows(self._record, sums.of(several), largest[0, several])
+        return merged([record, of_rows])
 
 
 # Sums over windows to the values of documents, and those to a record. Letters in the shapes:
@@ -259,13 +274,14 @@ class Counter:
 
 K = len(SUMS) + 2 * BINS
 DISTANCES, POSITIONS = slice(len(SUMS), len(SUMS) + BINS), slice(len(SUMS) + BINS, K)
+ROWS = TOTALS[:-1]  # the last is of windows
 
 
 @dataclass(frozen=True, eq=False)
 class DocumentSums:
     """Sums of windows or of documents, which `documents` (D) numbers in rising order.
 
-    `values` (D, H, K); `rows` (D, metrics): how many rows of attention each metric is a mean over,
+    `values` (D, H, K); `rows` (D, `ROWS`): how many rows of attention each of these sums is over,
     the same for all heads.
     """
 
@@ -287,19 +303,19 @@ class DocumentSums:
         pairs = zip(vars(begun).values(), vars(self).values(), strict=True)
         return DocumentSums(*map(np.concatenate, pairs))
 
-    def of(self, chosen: slice) -> "DocumentSums":
+    def of(self, chosen: slice | NDArray[np.bool_]) -> "DocumentSums":
         """Some of these."""
         return DocumentSums(self.documents[chosen], self.values[chosen], self.rows[chosen])
 
 
 def rows_of(ids: Sequence[int], *, causal: bool) -> list[float]:
-    """How many rows of a window can show each metric; a distance is told by mass instead."""
+    """How many rows of a window each of `ROWS` is over; of a document, a distance is by mass."""
     from attnviz.models.reducing import FAST_SUMS
 
     tokens = np.array(ids)
     _, first, which = np.unique(tokens, return_index=True, return_inverse=True)
     before = np.arange(len(tokens)) - first[which]
-    return [float(FAST_SUMS[name].rows(before, causal)) for name in METRICS]
+    return [float(FAST_SUMS[name].rows(before, causal)) for name in ROWS]
 
 
 def record_of_documents(like: Record, sums: DocumentSums, unit: FloatArray64) -> Record:
@@ -339,22 +355,20 @@ def record_of_documents(like: Record, sums: DocumentSums, unit: FloatArray64) ->
 def record_of_windows(
     like: Record, windows: Sequence[Window], largest: FloatArray64, shard: int
 ) -> Record:
-    """The record of windows, without documents.
+    """The record of windows, without documents and rows.
 
     `like`: as above; `largest` (2, W, H): their largest weight, and that between two tokens.
     """
     if not windows:
         return empty_record(like.heads, like.origin)
     names = np.array([(w.chance, shard, w.ordinal) for w in windows], np.int64)  # (W, 3)
-    bins = np.minimum(WEIGHTS - 1, (largest[0] * WEIGHTS).astype(int)).T  # (H, W)
-    counts = np.stack([(bins == b).sum(axis=1) for b in range(WEIGHTS)], axis=1)
+    bins = np.minimum(DRAWN - 1, (largest[0] * DRAWN).astype(int)).T  # (H, W)
     weights = -in_fixed_point(largest[1].T)  # the least is the largest weight
     best = np.empty((len(like.heads), len(windows), 3), np.int64)
     best[..., 0], best[..., 1:] = weights, names[:, 1:]
     order = np.lexsort((names[:, 2], names[:, 1], names[:, 0]))  # in which they are drawn
     return replace(
         empty_record(like.heads, like.origin),
-        largest=counts,
         best=least(best, TOP),
         sample=least(names, SAMPLE),
         drawn=_drawn(names[order], bins[:, order]),
@@ -363,9 +377,22 @@ def record_of_windows(
     )
 
 
+def record_of_rows(like: Record, sums: DocumentSums, largest: FloatArray64) -> Record:
+    """The record of the rows of windows, whose largest weights are `largest` (W, H)."""
+    places = [SUMS.index(name) for name in ROWS]
+    values = np.concatenate([sums.values[..., places], largest[..., None]], axis=-1)
+    bins = bin_of(largest)
+    return replace(
+        empty_record(like.heads, like.origin),
+        sums=limbs(values / units_of_sums(like.origin.length)),
+        rows=np.append(sums.rows.sum(axis=0), len(largest)).astype(np.int64),
+        largest=np.stack([(bins == b).sum(axis=0) for b in range(WEIGHTS)], axis=1),
+    )
+
+
 def _drawn(names: IntArray, bins: IntArray) -> IntArray:
-    """The first windows of each bin (H, WEIGHTS, PER_BIN, 3); `names` (W, 3) are in order."""
-    drawn = np.full((len(bins), WEIGHTS, PER_BIN, 3), NONE)
+    """The first windows of each bin (H, DRAWN, PER_BIN, 3); `names` (W, 3) are in order."""
+    drawn = np.full((len(bins), DRAWN, PER_BIN, 3), NONE)
     for number in np.unique(bins):
         inside = bins == number  # (H, W)
         for place in range(PER_BIN):

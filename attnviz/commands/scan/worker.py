@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from attnviz.commands.atlas.folder import read_manifest
 from attnviz.commands.atlas.record import (
+    DRAWN,
     SCALE,
-    WEIGHTS,
     CorpusText,
     HeadExample,
     Origin,
@@ -266,7 +266,7 @@ def example_rows(
                 continue
             example = HeadExample(
                 kind=place.kind,
-                bin=min(WEIGHTS - 1, int(links.largest * WEIGHTS)),
+                bin=min(DRAWN - 1, int(links.largest * DRAWN)),
                 largest=links.largest,
                 apart=float(links.weights[_between_two(links)].max(initial=0.0)),
                 path=document.path,

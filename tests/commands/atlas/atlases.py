@@ -80,7 +80,10 @@ def _scores(layer: int, head: int, value: Score) -> dict[str, Any]:
         row[name] = value(layer, head, name)
         row[f"{name}_error"] = None if row[name] is None else 0.01
         row[f"{name}_documents"] = 3 if name == "induction" else 4
-    return row
+    for name in (*SCORES, "strong_induction"):
+        row[f"{name}_over_tokens"] = value(layer, head, f"{name}_over_tokens")
+        row[f"{name}_queries"] = 20 if name == "induction" else 60
+    return {**row, "largest_over_windows": 0.7654321}
 
 
 def histograms(head: Head) -> list[dict[str, Any]]:
@@ -91,9 +94,9 @@ def histograms(head: Head) -> list[dict[str, Any]]:
             end = EDGES[i + 1] if i + 1 < len(EDGES) else None
             value = (0.25, 0.75)[i] if i < 2 else 0.0
             rows.append({"histogram": name, "start": start, "end": end, "value": value})
-    for i in range(20):
-        count = {10: 2.0, 18: 3.0}.get(i, 0.0)
-        bounds = {"start": i / 20, "end": (i + 1) / 20}
+    for i in range(50):
+        count = {25: 2.0, 46: 3.0}.get(i, 0.0)
+        bounds = {"start": i / 50, "end": (i + 1) / 50}
         rows.append({"histogram": "largest", **bounds, "value": count})
     return [{**head._asdict(), **row} for row in rows]
 

@@ -2,13 +2,17 @@
 
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from attnviz.commands.atlas.headvis import (
+    boundaries,
     corpus_of,
     file_name,
     head_object,
@@ -16,7 +20,7 @@ from attnviz.commands.atlas.headvis import (
     sequence_object,
     write_headvis,
 )
-from attnviz.commands.atlas.record import Atlas
+from attnviz.commands.atlas.record import SCORES, Atlas, Bin
 from attnviz.commands.atlas.tables import read_atlas, read_heads
 from attnviz.errors import ExitStatus, OutputError
 from tests.commands.atlas.atlases import HEADS, LINKS, TOKENS, made_scan
@@ -72,17 +76,26 @@ def test_the_scatter_has_a_row_of_numbers_for_each_head(tree: Path, tmp_path: Pa
     scatter = read(tree / "scatter_data.json")
     assert [(row["layer"], row["head"]) for row in scatter] == list(HEADS)
     atlas = read_atlas(tmp_path / "scan")
+    columns = {
+        "qk_distance": "distance_over_tokens",
+        "qk_distance_variance": "distance_variance_over_tokens",
+        "prev_token_score": "previous_over_tokens",
+        "self_attention_score": "self_over_tokens",
+        "pattern_entropy": "entropy_over_tokens",
+        "induction_score": "strong_induction_over_tokens",
+        # what HeadVis has not
+        **{f"{name}_over_documents": name for name in SCORES},
+        **{f"{n}_over_tokens": f"{n}_over_tokens" for n in ("normalised", "first", "duplicate")},
+        "induction_over_tokens": "induction_over_tokens",
+    }
     for found, row in zip(scatter, atlas.rows, strict=True):
-        assert found["qk_distance"] == round(row["distance"], 4)
-        assert found["qk_distance_variance"] == round(row["distance_variance"], 4)
-        assert found["prev_token_score"] == round(row["previous"], 4)
-        assert found["self_attention_score"] == round(row["self"], 4)
-        assert found["pattern_entropy"] == round(row["entropy"], 4)
-        assert found["induction_score"] == round(row["induction"], 4)
+        assert {n: v for n, v in found.items() if n not in ("layer", "head")} == {
+            name: round(row[column], 4) for name, column in columns.items()
+        }
 
 
 def test_a_score_that_was_not_measured_is_null(tmp_path: Path) -> None:
-    scan = made_scan(tmp_path / "scan", lambda _l, _h, name: None if name == "induction" else 0.5)
+    scan = made_scan(tmp_path / "scan", lambda _l, _h, name: None if "induction" in name else 0.5)
     folder = exported(scan, tmp_path / "tree")
     assert [row["induction_score"] for row in read(folder / "scatter_data.json")] == [None] * 6
 
@@ -117,57 +130,95 @@ def test_an_index_is_the_query_times_the_number_of_tokens_plus_the_key(tree: Pat
     assert top["tokens"] == list(TOKENS)
 
 
-def test_intervals_are_of_equal_width_and_each_window_is_there_once(tree: Path) -> None:
+def test_each_window_is_there_once(tree: Path) -> None:
     low, top = read(tree / "heads" / "L2H2.json")["sequences"]
-    assert (low["interval"], top["interval"]) == (1, 5)  # bins 2 and 18 of 20
     assert low["sequence_id"] != top["sequence_id"]
     others = read(tree / "heads" / "L3H0.json")["sequences"]
     assert [each["sequence_id"] for each in others] == [low["sequence_id"], top["sequence_id"]]
 
 
-@pytest.mark.parametrize(("bin_", "interval"), [(0, 1), (3, 1), (4, 2), (15, 4), (16, 5), (19, 5)])
-def test_each_interval_holds_four_bins(tmp_path: Path, bin_: int, interval: int) -> None:
-    scan = made_scan(tmp_path / "scan")
-    atlas = read_atlas(scan)
-    example = next(iter(read_heads(atlas))).examples[0]
-    assert sequence_object(replace(example, bin=bin_))["interval"] == interval
+@given(st.lists(st.integers(0, 49), min_size=1, max_size=60))
+def test_intervals_begin_where_the_windows_of_headvis_begin(bins: list[int]) -> None:
+    histogram = [Bin(i / 50, (i + 1) / 50, bins.count(i)) for i in range(50)]
+    n, ordered = len(bins), sorted(bins)
+    theirs = [ordered[min(round(i * n / 5), n - 1)] for i in range(1, 5)]
+    assert boundaries(histogram) == theirs
+
+
+def test_an_interval_is_that_of_the_largest_weight(tmp_path: Path) -> None:
+    example = next(iter(read_heads(read_atlas(made_scan(tmp_path / "scan"))))).examples[0]
+    for largest, interval in ((0.0, 1), (0.199, 1), (0.201, 2), (0.5, 3), (1.0, 4)):
+        made = sequence_object(replace(example, largest=largest), [10, 20, 30, 50])
+        assert made["interval"] == interval, largest
 
 
 def test_histograms_have_an_edge_more_than_values(tree: Path) -> None:
     head = read(tree / "heads" / "L2H0.json")
-    for name in ("qk_distance_histogram", "histogram"):
+    for name in ("qk_distance_histogram", "histogram", "mean_weight_by_distance"):
         edges, values = head[name]["bin_edges"], head[name]["bin_values"]
         assert len(edges) == len(values) + 1
         assert edges == sorted(set(edges))
-    assert head["qk_distance_histogram"]["bin_edges"] == [0, 1, 2, 4, 8, 16, 32]  # windows of 32
-    assert head["qk_distance_histogram"]["bin_values"] == [0.25, 0.75, 0, 0, 0, 0]
+    assert head["mean_weight_by_distance"]["bin_edges"] == [0, 1, 2, 4, 8, 16, 32]  # of 32 tokens
+    assert head["mean_weight_by_distance"]["bin_values"] == [0.25, 0.75, 0, 0, 0, 0]
+    assert len(head["histogram"]["bin_values"]) == 50
     assert sum(head["histogram"]["bin_values"]) == 5
     assert all(type(value) is int for value in head["histogram"]["bin_values"])
     assert head["statistics"]["n_samples"] == len(head["sequences"]) == 2
-    assert head["statistics"]["mean_max_activation"] == pytest.approx((2 * 0.525 + 3 * 0.925) / 5)
+    assert head["statistics"]["mean_max_activation"] == 0.7654
 
 
 def test_tokens_come_with_their_weights_the_largest_first(tree: Path) -> None:
     head = read(tree / "heads" / "L2H0.json")
-    assert head["top_query_tokens"] == [
+    assert head["sample_query_tokens"] == [
         {"token": " creature", "weight": 3.5},
         {"token": " ran", "weight": 1.0},
     ]
-    assert [each["token"] for each in head["top_key_tokens"]] == [" fluffy", "fluffy"]
+    assert [each["token"] for each in head["sample_key_tokens"]] == [" fluffy", "fluffy"]
+
+
+def test_tokens_and_distances_are_sums_over_the_sequences_of_the_file(tree: Path) -> None:
+    head = read(tree / "heads" / "L2H0.json")
+    found = recomputed(head)
+    for name in ("top_query_tokens", "top_key_tokens"):
+        assert {each["token"]: each["weight"] for each in head[name]} == found[name]
+        weights = [each["weight"] for each in head[name]]
+        assert weights == sorted(weights, reverse=True)
+    assert head["qk_distance_histogram"] == {
+        "bin_edges": [0, *(2**i for i in range(13))],
+        "bin_values": found["distances"],
+    }
+
+
+def recomputed(head: Any) -> dict[str, Any]:
+    """The sums over the sequences of a head's file; at most 50 of each side are kept."""
+    query, key, by_distance = Counter[str](), Counter[str](), [0.0] * 13
+    for each in head["sequences"]:
+        n, tokens = each["seq_len"], each["tokens"]
+        for index, value in zip(each["attention_indices"], each["attention_values"], strict=True):
+            q, k = index // n, index % n
+            query[tokens[q]] += value
+            key[tokens[k]] += value
+            by_distance[abs(q - k).bit_length()] += value
+    sides = {"top_query_tokens": query, "top_key_tokens": key}
+    heaviest = {
+        name: {token: round(w, 4) for token, w in side.most_common(50)}
+        for name, side in sides.items()
+    }
+    return {**heaviest, "distances": [round(value, 4) for value in by_distance]}
 
 
 def test_an_open_bin_that_windows_reach_gets_an_end(tmp_path: Path) -> None:
     scan = made_scan(tmp_path / "scan", length=500)
     atlas = read_atlas(scan)
     head = next(iter(read_heads(atlas)))
-    assert head_object(head, atlas)["qk_distance_histogram"]["bin_edges"][-2:] == [64, 128]
+    assert head_object(head, atlas)["mean_weight_by_distance"]["bin_edges"][-2:] == [64, 128]
 
 
 def test_what_postgres_cannot_hold_is_written_otherwise(tmp_path: Path) -> None:
     scan = made_scan(tmp_path / "scan")
     example = next(iter(read_heads(read_atlas(scan)))).examples[0]
     strange = replace(example, tokens=("", "\0a", *TOKENS[2:]))
-    assert sequence_object(strange)["tokens"][:2] == ["BOS", "␀a"]
+    assert sequence_object(strange, [])["tokens"][:2] == ["BOS", "␀a"]
 
 
 def test_names_of_folders_stay_in_the_tree() -> None:

@@ -55,6 +55,31 @@ def metrics_of(
     return {**means, "distance": far, "distance_variance": float(squares / mass) - far**2}
 
 
+def over_tokens(windows: Sequence[tuple[Matrix, Sequence[int]]]) -> Mapping[str, float]:
+    """HeadVis's scores: over all queries of the windows of two tokens and more."""
+    names = "entropy", "previous", "self", "distance", "squares", "strong_induction"
+    terms: dict[str, list[float]] = {name: [] for name in names}
+    for weights, ids in windows:
+        n = len(ids)
+        if n < 2:
+            continue
+        for q in range(n):
+            row = weights[q]
+            apart = np.abs(np.arange(n) - q)
+            terms["entropy"].append(-sum(a * log(a) for a in row if a > 0))
+            terms["distance"].append((row * apart).sum())
+            terms["squares"].append((row * apart**2).sum())
+            terms["self"].append(row[q])
+            if q:
+                terms["previous"].append(row[q - 1])
+            followed = [p + 1 for p in range(q) if ids[p] == ids[q]]
+            if followed:
+                terms["strong_induction"].append(sum(row[k] for k in followed if row[k] >= 0.01))
+    means = {name: float(np.mean(v)) if v else float("nan") for name, v in terms.items()}
+    means["distance_variance"] = means.pop("squares") - means["distance"] ** 2
+    return means
+
+
 def histogram(weights: Matrix, where: NDArray[np.int64], edges: Sequence[int]) -> Matrix:
     """The mass by distance or position `where` (n, n), in bins that begin at 0 and the edges."""
     bins = np.digitize(where, edges)

@@ -30,6 +30,7 @@ from attnviz.commands.atlas.record import (
     empty_record,
     estimate,
     least,
+    means_over_tokens,
     merged,
     moments,
     record_of_bytes,
@@ -46,7 +47,15 @@ from attnviz.models.reducing import _entropies
 from attnviz.records.heads import Head, every_head
 from attnviz.records.metrics import EDGES, METRICS, HeadLinks
 from tests.architectures import ARCHITECTURES, Architecture
-from tests.commands.scan.oracle import Matrix, apart, histogram, largest, metrics_of, strongest
+from tests.commands.scan.oracle import (
+    Matrix,
+    apart,
+    histogram,
+    largest,
+    metrics_of,
+    over_tokens,
+    strongest,
+)
 from tests.conftest import Run
 from tests.reading import head_of, rows_of
 
@@ -124,17 +133,24 @@ def check(
         if len(values) > 1:
             error = stdev(values) / sqrt(len(values))
             assert found.error == pytest.approx(error, abs=2e-5), name
-    distances, positions, bins = np.zeros(len(EDGES) + 1), np.zeros(len(EDGES) + 1), [0] * 20
+    distances, positions, bins = np.zeros(len(EDGES) + 1), np.zeros(len(EDGES) + 1), [0] * 50
     for own in pairs:
         queries = sum(len(ids) for _, ids in own)
         for w, ids in own:
             n = np.arange(len(ids))
             distances += histogram(w, np.abs(np.subtract.outer(n, n)), EDGES) / queries
             positions += histogram(w, np.broadcast_to(n, w.shape), EDGES) / queries
-            bins[min(19, int(largest(w) * 20))] += 1
+            if len(ids) > 1:  # a window of one token shows nothing of attention
+                bins[min(49, int(largest(w) * 50))] += 1
     np.testing.assert_allclose(record.distances[place] / SCALE, distances, atol=1e-5)
     np.testing.assert_allclose(record.positions[place] / SCALE, positions, atol=1e-5)
     assert record.largest[place].tolist() == bins
+    flat = [pair for own in pairs for pair in own]
+    found_over = means_over_tokens(record, place)
+    for name, expected in over_tokens(flat).items():
+        assert found_over[name][0] == pytest.approx(expected, abs=2e-5), name
+    own_largest = [largest(w) for w, ids in flat if len(ids) > 1]
+    assert found_over["largest"][0] == pytest.approx(fmean(own_largest), abs=1e-5)
     best = sorted((apart(w) for own in weights for w in own), reverse=True)[:TOP]
     kept = [-v / SCALE for v, *_ in record.best[place].tolist() if v != NONE]
     np.testing.assert_allclose(kept, best, atol=1e-5)

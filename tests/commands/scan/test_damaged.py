@@ -165,8 +165,8 @@ def test_what_is_left_of_a_scan_gets_no_other_name(
         ("null", "is damaged"),
         ("[" * 100_000, "is damaged"),
         ('{"schema": 4}', "is damaged"),
-        ('{"schema": "attnviz-scan/4", "result": 5}', "is damaged"),
-        ('{"schema": "attnviz-scan/3"}', "of another version"),
+        ('{"schema": "attnviz-scan/5", "result": 5}', "is damaged"),
+        ('{"schema": "attnviz-scan/4"}', "of another version"),
         (None, "more than 1 GB"),
     ],
 )
