@@ -43,7 +43,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "why": "Take a head's score apart: what made this query attend to this key.",
         "heads": "Score every head on a text or on the standard probe, and name its role.",
         "scan": "Measure every head over a corpus, and keep examples of what it attends to.",
-        "atlas": "Show what a scan found: every head's scores, the means over documents.",
+        "atlas": "Show what a scan found: every head's scores, the means over documents or tokens.",
         "predict": "Show the most likely next tokens, with their probabilities.",
         "generate": "Let a model answer, and show what each part of the answer attended to.",
         "ablate": "Ablate heads, MLPs or layers and measure the effect on predictions.",

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from attnviz.commands.atlas.record import Atlas, HeadAtlas, ScoreName
+from attnviz.commands.atlas.record import Atlas, HeadAtlas, MeanOver, ScoreName
 from attnviz.commands.atlas.rows import ALL_HEADS, DEVELOPMENT, ONE_HEAD, of_scatter
 from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads
 from attnviz.commands.atlas.views import develop, one_head, scatter_of, size_of, two_scores
@@ -117,6 +117,7 @@ def _views(call: Arguments) -> None:
     if call.any_of("export"):
         wrong = f"does nothing for {option('export', call['export'])}"
         call.refuse("head plot sort top format cmap dpi", wrong)
+        call.refuse("mean", wrong, "the tree has both means")
     if len(call.values.get("folders", ())) > 1:
         call.refuse("plot export", "is for one scan", "give one folder")
     elif call.any_of("head"):
@@ -125,8 +126,18 @@ def _views(call: Arguments) -> None:
         call.refuse("sort", f"does nothing for {option('plot', call['plot'])}")
 
 
+Mean: TypeAlias = Annotated[
+    MeanOver,
+    g.look_option(
+        "--mean",
+        help="documents: a score is the mean over the documents, each of which is a mean over its "
+        "queries. tokens: the mean over all queries, without a standard error.",
+    ),
+]
+
+
 @feature(_views)
-def atlas(folder: FilePath) -> ScanAtlas:
+def atlas(folder: FilePath, *, mean: Mean = "documents") -> ScanAtlas:
     """The result of a scan.
 
     >>> with open("words.txt", "w") as file:
@@ -142,7 +153,7 @@ def atlas(folder: FilePath) -> ScanAtlas:
         UsageError: pyarrow is not installed.
         InputError: it holds no finished scan.
     """
-    whole = read_atlas(path_of("folder", folder))
+    whole = read_atlas(path_of("folder", folder), mean)
     models = [] if whole.identity is None else [whole.identity]
     return ScanAtlas(ALL_HEADS, whole, models=models, _made=whole.made)
 
@@ -151,13 +162,14 @@ EXAMPLES = """
 attnviz atlas scanned
 attnviz atlas scanned --sort induction --top 5
 attnviz atlas scanned --head L1H2
+attnviz atlas scanned --mean tokens
 attnviz atlas scanned -o atlas.png
 attnviz atlas scanned -o atlas.html
 attnviz atlas scanned --plot previous,induction -o plot.png
 attnviz atlas step-100 step-400 step-1600 -o development.png
 attnviz atlas scanned --export headvis -o tree
 """
-SHORT_HELP = "head sort top plot format output quiet"
+SHORT_HELP = "head sort top mean plot format output quiet"
 
 
 @dataclass(frozen=True)
@@ -211,7 +223,7 @@ class AtlasView:
     ] = None
 
 
-@command_of(atlas)
+@command_of(atlas, "folders mean")
 def command_line(
     session: Session,
     call: Call[ScanAtlas],
@@ -223,7 +235,7 @@ def command_line(
     view: AtlasView,
     output: g.PageOutput,
 ) -> None:
-    """Show what a scan found: every head's scores, the means over documents."""
+    """Show what a scan found: every head's scores, the means over documents or tokens."""
     if view.export is not None:
         _export_tree(session, call, folders[0], output.output)
         return

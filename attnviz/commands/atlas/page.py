@@ -13,7 +13,7 @@ from urllib.parse import quote
 import numpy as np
 
 from attnviz.commands.atlas.headvis import new_folder
-from attnviz.commands.atlas.record import SCORES, Atlas, HeadAtlas, HeadExample, TokenSide
+from attnviz.commands.atlas.record import DRAWN, SCORES, Atlas, HeadAtlas, HeadExample, TokenSide
 from attnviz.draw import page as document
 from attnviz.draw.labels import VIRIDIS
 from attnviz.draw.page import COMMON, beside, filled, policy, safe_json, source
@@ -92,10 +92,11 @@ def page_chunks(
     `folder`: else the folder beside the page that holds a script for each, as a URL.
     """
     style, script = source(*STYLES), source(*SCRIPTS)
-    apart = heads is None
+    apart, over = heads is None, atlas.mean_over
     before, after = source(f"{FOLDER}/atlas.html").split("{{heads}}")
     values = {
         "title": escape(_title(atlas)),
+        "means": f"means over {over}{' ± standard error' if over == 'documents' else ''}",
         "policy": policy(style, script, loads=apart),
         "beside": beside(script) if apart else policy(style, script),
         "style": style,
@@ -145,7 +146,7 @@ def _facts(atlas: Atlas, start: AtlasStart) -> Mapping[str, object]:
     return {
         "scan": scan_id(atlas),
         "title": _title(atlas),
-        "about": f"Scanned: {tokens}. Scores are means over documents.",
+        "about": f"Scanned: {tokens}. Scores are means over {atlas.mean_over}.",
         "documents": atlas.size[0],
         "heads": [[str(head), *head] for head in atlas.heads],
         "scores": [
@@ -162,6 +163,8 @@ def _facts(atlas: Atlas, start: AtlasStart) -> Mapping[str, object]:
         "start": vars(start),
         "colors": {"light": VIRIDIS, "dark": VIRIDIS},  # a dot of no score is seen, too
         "levels": LEVELS,
+        "drawn": DRAWN,
+        "over": atlas.mean_over,
     }
 
 

@@ -78,8 +78,10 @@ def draw_scatter(scatter: Scatter, *, top: int, dpi: int = 150, cmap: str = LAYE
         _draw_points(axes, scatter, scale.to_rgba(np.array(layers, float)))
         named = _name_outliers(axes, scatter, top)
         draw_layers(place(figure, WIDTH + 0.15, 0, 0.13, HEIGHT), scale, layers)
-        lines = "; lines: ± the standard error over documents"
-        rule = fill(outliers_said(scatter, named) + lines, int(WIDTH * LETTERS))
+        rule = outliers_said(scatter, named)
+        if scatter.mean_over == "documents":
+            rule += "; lines: ± the standard error over documents"
+        rule = fill(rule, int(WIDTH * LETTERS))
         write_line(figure, -0.55, rule, size=8, va="top", color=GREY)
         wrapped = fill(fonts.spell(title), int(WIDTH * LETTERS * 0.85))
         write_line(figure, HEIGHT + 0.12, wrapped)

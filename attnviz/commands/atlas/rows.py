@@ -6,7 +6,15 @@ from dataclasses import fields, replace
 from operator import attrgetter, itemgetter
 from typing import Any, Literal, TypeAlias
 
-from attnviz.commands.atlas.record import SCORES, Atlas, Bin, HeadAtlas, HeadExample, TokenMass
+from attnviz.commands.atlas.record import (
+    SCORES,
+    Atlas,
+    Bin,
+    HeadAtlas,
+    HeadExample,
+    MeanOver,
+    TokenMass,
+)
 from attnviz.commands.atlas.views import Development, HeadPoint, Scatter
 from attnviz.draw.titles import amount
 from attnviz.kit.result import Form, Result
@@ -33,10 +41,10 @@ def _item(name: str, type: Any, about: str = "") -> Field[Row]:
 
 
 def _scores() -> Iterator[Field[Row]]:
-    mean = "The mean over documents; null where none could be measured."
+    mean = "The mean over what `mean_over` names; null where none could be measured."
     for name in SCORES:
         yield _item(name, float | None, mean)
-        yield _item(f"{name}_error", float | None, ERROR)
+        yield _item(f"{name}_error", float | None, f"{ERROR} Null of a mean over tokens.")
         yield _item(f"{name}_documents", int, "In how many documents it was measured.")
 
 
@@ -48,11 +56,12 @@ def _over_tokens() -> Iterator[Field[Row]]:
 
 
 PLACE = (_item("layer", int, LAYER), _item("head", int, HEAD))
+OVER = "Of what the scores are means."
 COUNTED = tuple(_item(name, int) for name in ("documents", "windows", "tokens"))
 ATLAS_ROW = Fields[Row](
     "AtlasRow",
     "The scores of a head over a corpus.",
-    (*PLACE, *_scores(), *COUNTED),
+    (*PLACE, _item("mean_over", MeanOver, OVER), *_scores(), *COUNTED),
 )
 
 
@@ -74,6 +83,7 @@ PART_ROW = Fields[HeadPart](
         *head_fields(lambda part: part[0].head),
         _value("part", Literal["score", "histogram", "token", "example"]),
         _value("name", str, "Of the score, the histogram, the side; the kind of example."),
+        _value("mean_over", MeanOver | None, "Of what a score or a mean weight is the mean."),
         _value("query", str | None),
         _value("key", str | None),
         _value("path", str | None),
@@ -94,11 +104,12 @@ def parts_of(head: HeadAtlas) -> Iterator[HeadPart]:
     """
     row = head.row
     for name in SCORES:
-        error, n = row[f"{name}_error"], row[f"{name}_documents"]
-        yield head, {"part": "score", "name": name, "value": row[name], "error": error, "n": n}
+        found = {"value": row[name], "error": row[f"{name}_error"], "n": row[f"{name}_documents"]}
+        yield head, {"part": "score", "name": name, **found, "mean_over": row["mean_over"]}
     for histogram, bins in head.histograms.items():
+        over = None if histogram == "largest" else "documents"
         for each in bins:
-            yield head, {"part": "histogram", "name": histogram, **vars(each)}
+            yield head, {"part": "histogram", "name": histogram, **vars(each), "mean_over": over}
     for side, tokens in head.tokens.items():
         for token in tokens:
             mass = {"value": token.mass, "n": head.sampled}
@@ -127,6 +138,7 @@ def scatter_row(*scores: str) -> Fields[HeadPoint]:
         "Two scores of a head, each under its own name and with its error (`NAME_error`).",
         (
             *head_fields(lambda point: point.head),
+            Field("mean_over", MeanOver, OVER),
             *values,
             Field("distance_from_median", float, "In robust standard deviations."),
             Field("outlier", bool),
@@ -152,6 +164,7 @@ DEVELOPMENT_ROW = Fields[Developed](
         Field("score", str, "", itemgetter(2)),
         Field("checkpoint", str, "", lambda row: row[0].names[row[3]]),
         Field("step", int | None, "", lambda row: row[0].steps and row[0].steps[row[3]]),
+        Field("mean_over", MeanOver, OVER, lambda row: row[0].mean_over),
         Field("mean", float | None, "", lambda row: _at(row[0].means, row)),
         Field("error", float | None, "", lambda row: _at(row[0].errors, row)),
     ),
@@ -172,7 +185,7 @@ def developed(development: Development) -> Iterator[Developed]:
 SCANNED = Fields[Row]("Scanned", "How much was scanned.", COUNTED)
 SCORE = Fields[tuple[Row, str]](
     "ScoreObject",
-    "A score over documents.",
+    "A score; the error is null of a mean over tokens.",
     (
         Field("mean", float | None, "", lambda score: score[0][score[1]]),
         Field("error", float | None, "", lambda score: score[0][f"{score[1]}_error"]),
@@ -210,6 +223,7 @@ HEAD_ATLAS = Fields[HeadAtlas](
         *head_fields(lambda head: head.head),
         Field("scanned", SCANNED, "", lambda head: head.row),
         Field("sampled_windows", int, "", lambda head: head.sampled),
+        Field("mean_over", MeanOver, OVER, lambda head: head.row["mean_over"]),
         Field(
             "scores", dict_of(SCORE), "", lambda head: {name: (head.row, name) for name in SCORES}
         ),

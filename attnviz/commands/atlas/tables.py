@@ -10,7 +10,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from attnviz.commands.atlas.folder import AGAIN, Store, is_whole, read_manifest
-from attnviz.commands.atlas.record import Atlas, Bin, HeadAtlas, HeadExample, TokenMass, head_of
+from attnviz.commands.atlas.record import (
+    Atlas,
+    Bin,
+    HeadAtlas,
+    HeadExample,
+    MeanOver,
+    TokenMass,
+    head_of,
+    row_of_means,
+)
 from attnviz.commands.atlas.rows import BIN, EXAMPLE, MASS, TABLES
 from attnviz.errors import InputError, missing
 from attnviz.records.heads import Head
@@ -87,8 +96,8 @@ def part_of(store: Store, name: str) -> str | None:
     return bytes(origin).decode(errors="replace")
 
 
-def read_atlas(folder: str | Path) -> Atlas:
-    """The result of a scan; `folder`: a path, or a URL that fsspec opens.
+def read_atlas(folder: str | Path, mean: MeanOver = "documents") -> Atlas:
+    """The result of a scan; `folder`: a path, or a URL that fsspec opens; `mean`: which is shown.
 
     Raises:
         UsageError: pyarrow is not installed.
@@ -96,7 +105,7 @@ def read_atlas(folder: str | Path) -> Atlas:
     """
     folder = str(folder)
     manifest = _checked(folder, "heads")
-    rows = _read(folder, "heads")
+    rows = [row_of_means(row, mean) for row in _read(folder, "heads")]
     if not rows:
         raise InputError(f"{folder!r} holds no heads", "scan again")
     try:

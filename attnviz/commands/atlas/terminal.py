@@ -107,19 +107,19 @@ def render_scatter(scatter: Scatter, display: Display, top: int) -> Iterator[Tex
     yield from _said(scatter_title(scatter), display)
     yield Text()
     if shown:
-        error = letters("± error", display)
-        titles = (SCORES[x].label, error, SCORES[y].label, error, "distance")
+        axes = {"x": SCORES[x].label, "y": SCORES[y].label}
+        if scatter.mean_over == "documents":
+            error = letters("± error", display)
+            axes = {"x": axes["x"], "x_error": error, "y": axes["y"], "y_error": error}
         rows = [
             [
                 str(point.head),
-                score_number(x, point.x, display),
-                score_number(x, point.x_error, display),
-                score_number(y, point.y, display),
-                score_number(y, point.y_error, display),
+                *(score_number({"x": x, "y": y}[a[0]], getattr(point, a), display) for a in axes),
                 f"{point.distance_from_median:.1f}",
             ]
             for point in shown
         ]
+        titles = (*axes.values(), "distance")
         columns = [Column("head"), *(Column(title, right=True) for title in titles)]
         yield from listing(columns, rows, display.width)
         yield Text()
@@ -146,10 +146,9 @@ def render_development(development: Development, display: Display, top: int) -> 
         return
     left_out = yield from _table_of_changes(development, shown, display)
     yield Text()
-    note = (
-        "change: the last mean minus the first; ±: its standard error, with the two scans taken as "
-        "independent"
-    )
+    note = "change: the last mean minus the first"
+    if development.mean_over == "documents":
+        note += "; ±: its standard error, with the two scans taken as independent"
     if left_out:
         every = display.speller("format", "csv")
         note += f"; {amount(left_out, 'checkpoint')} left out for want of room ({every} has all)"
@@ -177,7 +176,9 @@ def _table_of_changes(
     ]
     changes = (score_number(each.score, each.change, display, signed=True) for each in shown)
     errors = (f"±{score_number(each.score, each.error, display)}" for each in shown)
-    right = [["change", *changes], ["", *(letters(error, display) for error in errors)]]
+    right = [["change", *changes]]
+    if development.mean_over == "documents":
+        right.append(["", *(letters(error, display) for error in errors)])
     arrow = letters(" → ", display)
     least = _cells(left, "") + _cells([means[0], means[-1]], arrow) - len(arrow)
     while right and least + _cells(right, "") > display.width:
@@ -264,7 +265,8 @@ def render_head(head: HeadAtlas, display: Display, top: int) -> Iterator[Text]:
 
 ABOUT_WEIGHTS = (
     "weight by distance, by key position: the mean weight of a query on keys so far away, at this "
-    "position; windows: by their largest weight, without the first token"
+    "position, over its document, then over documents; windows: by their largest weight, without "
+    "the first token"
 )
 ABOUT_TOKENS = (
     "tokens: the sum of their weights over {sampled}, without the first token of each and what a "
@@ -275,14 +277,15 @@ ABOUT_TOKENS = (
 def _scores(head: HeadAtlas, display: Display) -> list[Text]:
     row = head.row
     part = any(row[f"{name}_documents"] != row["documents"] for name in SCORES)
+    errors = ["error"] if row["mean_over"] == "documents" else []
     columns = [Column("score"), Column("mean", right=True)]
-    columns.append(Column(letters("± error", display), right=True))
+    columns += [Column(letters("± error", display), right=True) for _ in errors]
     columns += [Column("documents", right=True)] if part else []
     rows = [
         [
             score.label,
             score_number(name, row[name], display),
-            score_number(name, row[f"{name}_error"], display),
+            *(score_number(name, row[f"{name}_{error}"], display) for error in errors),
             *([f"{row[f'{name}_documents']:,}"] if part else []),
         ]
         for name, score in SCORES.items()
@@ -291,7 +294,10 @@ def _scores(head: HeadAtlas, display: Display) -> list[Text]:
 
 
 def _histogram(name: Histogram, bins: Sequence[Bin], display: Display) -> list[Text]:
-    """A line for each bin up to the last that is not empty."""
+    """A line for each bin up to the last that is not empty; those of the largest weight by five."""
+    if name == "largest":
+        fives = [bins[i : i + 5] for i in range(0, len(bins), 5)]
+        bins = [Bin(some[0].start, some[-1].end, sum(b.value for b in some)) for some in fives]
     filled = [i for i, each in enumerate(bins) if each.value > 0] or [0]
     shown = bins[filled[0] if name == "largest" else 0 : filled[-1] + 1]
     if name == "largest":

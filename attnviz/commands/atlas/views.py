@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.commands.atlas.record import SCORES, Atlas, FloatArray64, HeadAtlas, head_of
+from attnviz.commands.atlas.record import (
+    SCORES,
+    Atlas,
+    FloatArray64,
+    HeadAtlas,
+    MeanOver,
+    head_of,
+)
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option, readable
 from attnviz.records.heads import Head, head_named, listed
@@ -46,7 +53,7 @@ MAD_OF_NORMAL, MEAN_OF_NORMAL = 1.4826, 1.2533
 
 @dataclass(frozen=True)
 class HeadPoint:
-    """A head's two scores with their standard errors.
+    """A head's two scores with their standard errors; `mean_over`: of what they are means.
 
     `distance_from_median`: the larger of how far the two lie from that of all heads, in robust
     standard deviations.
@@ -57,6 +64,7 @@ class HeadPoint:
     y: float
     x_error: float | None
     y_error: float | None
+    mean_over: MeanOver
     distance_from_median: float
 
     @property
@@ -68,12 +76,13 @@ class HeadPoint:
 class Scatter:
     """Two scores, `x` and `y` by name, of all heads that have both, the farthest head first.
 
-    `missing`: how many heads lack one of them.
+    `missing`: how many heads lack one of them; `mean_over`: of what the scores are means.
     """
 
     model: str
     x: str
     y: str
+    mean_over: MeanOver
     points: Sequence[HeadPoint]
     missing: int = 0
 
@@ -115,16 +124,17 @@ def scatter_of(atlas: Atlas, x: str, y: str) -> Scatter:
     rows = [row for row in atlas.rows if row[x] is not None and row[y] is not None]
     if not rows:
         raise UsageError(f"no head of this scan has both {x} and {y}", "choose other scores")
-    measured_heads = replace(atlas, rows=rows)
+    measured_heads, over = replace(atlas, rows=rows), atlas.mean_over
     away = np.maximum(*(_from_median(measured_heads.values(name)) for name in (x, y)))
     points = [
         HeadPoint(
-            head_of(row), row[x], row[y], row[f"{x}_error"], row[f"{y}_error"], float(distance)
+            *(head_of(row), row[x], row[y], row[f"{x}_error"], row[f"{y}_error"], over),
+            float(distance),
         )
         for row, distance in zip(rows, away, strict=True)
     ]
     points.sort(key=lambda point: (-point.distance_from_median, point.head))
-    return Scatter(atlas.model, x, y, points, len(atlas.rows) - len(rows))
+    return Scatter(atlas.model, x, y, over, points, len(atlas.rows) - len(rows))
 
 
 def _from_median(values: FloatArray64) -> FloatArray64:
@@ -168,7 +178,8 @@ class Development:
 
     `names`, `steps` (checkpoints): their folders' names, and their training steps, None where their
     names carry none. `means`, `errors`: by score, (heads, checkpoints), NaN where there is nothing.
-    `size`: how many documents and tokens each was measured over.
+    `size`: how many documents and tokens each was measured over; `mean_over`: of what the means are
+    taken, where only those over documents have errors.
     """
 
     names: tuple[str, ...]
@@ -177,6 +188,7 @@ class Development:
     means: Mapping[str, FloatArray64]
     errors: Mapping[str, FloatArray64]
     size: tuple[int, int]
+    mean_over: MeanOver
 
     def changes(self, score: str) -> list[Change]:
         """Every head whose change can be measured, the largest change first."""
@@ -227,6 +239,7 @@ def develop(
         means,
         errors,
         first.size,
+        first.mean_over,
     )
 
 
@@ -328,7 +341,7 @@ def size_of(size: tuple[int, int]) -> str:
 
 def atlas_title(atlas: Atlas) -> str:
     """The subject: the corpus and the model."""
-    return f"{readable(atlas.model)}, scan of {size_of(atlas.size)}: means over documents"
+    return f"{readable(atlas.model)}, scan of {size_of(atlas.size)}: means over {atlas.mean_over}"
 
 
 def head_title(head: HeadAtlas) -> str:
@@ -339,14 +352,15 @@ def head_title(head: HeadAtlas) -> str:
 def development_title(development: Development) -> str:
     """How many heads are followed over how many checkpoints."""
     heads, size = amount(len(development.heads), "head"), size_of(development.size)
-    return f"{heads} at {len(development.names)} checkpoints, each a scan of {size}"
+    scans = f"{len(development.names)} checkpoints, each a scan of {size}"
+    return f"{heads} at {scans}: means over {development.mean_over}"
 
 
 def scatter_title(scatter: Scatter) -> str:
     """Which scores of how many heads."""
     heads = amount(len(scatter.points), "head")
     x, y = SCORES[scatter.x].label, SCORES[scatter.y].label
-    return f"{readable(scatter.model)}, {y} by {x}, {heads}: means over documents"
+    return f"{readable(scatter.model)}, {y} by {x}, {heads}: means over {scatter.mean_over}"
 
 
 def outliers_said(scatter: Scatter, named: int) -> str:

@@ -43,7 +43,7 @@ def rows(**fixed: float | None) -> list[dict[str, Any]]:
     for layer in range(LAYERS):
         for number in range(ACROSS):
             row: dict[str, Any] = {"layer": layer, "head": number}
-            row |= {"documents": 7, "windows": 11, "tokens": 1234}
+            row |= {"documents": 7, "windows": 11, "tokens": 1234, "mean_over": "documents"}
             for name in SCORES:
                 own = fixed.get(name) if (layer, number) == (1, 2) else None
                 row[name] = float(drawn.uniform(0, 0.3)) if own is None else own
@@ -77,7 +77,7 @@ def head_of(row: dict[str, Any], words: Sequence[str] = WORDS, path: str = "a.tx
         row,
         {
             "distance": [Bin(0, 1, 0.25), Bin(1, 2, 0.5), Bin(2, None, 0.0)],
-            "largest": [Bin(i / 20, (i + 1) / 20, float(i == 18)) for i in range(20)],
+            "largest": [Bin(i / 50, (i + 1) / 50, float(i == 46)) for i in range(50)],
         },
         {
             "query": query,
@@ -430,7 +430,8 @@ def test_the_panel_has_scores_histograms_tokens_and_windows(opened: Open) -> Non
     bars = shown.eval_on_selector_all(
         '[data-histogram="distance"] title', "all => all.map(t => t.textContent)"
     )
-    assert bars == ["0: 0.250 mean weight of a query", "1: 0.500 mean weight of a query"]
+    unit = "mean weight of a query, over documents"
+    assert bars == [f"0: 0.250 {unit}", f"1: 0.500 {unit}"]
     assert "nothing to show" in shown.inner_text('[data-histogram="position"]')
     assert "5 sampled windows" in shown.inner_text("#sampled")
     assert shown.inner_text('#tokens [data-side="pair"] .mass').split() == [

@@ -81,7 +81,7 @@ def test_a_window_says_its_strongest_link_without_colour_and_shades_words_with(s
 def test_the_bars_of_a_terminal_without_other_letters_are_ascii(scan: Path) -> None:
     text = "\n".join(lines(scan, Display(80, unicode=False)))
     assert text.isascii()
-    assert "0.90-0.95 3 ============" in text
+    assert "0.90-1.00 3 ============" in text
     assert "▇▇▇" in "\n".join(lines(scan, Display(80)))
 
 
@@ -184,6 +184,7 @@ def atlas_of(values: dict[str, list[float | None]]) -> Atlas:
     rows = [
         {
             **{"layer": 0, "head": i, "documents": 9, "tokens": 99},
+            "mean_over": "documents",
             **{name: values.get(name, [0.0] * n)[i] for name in SCORES},
             **{f"{name}_error": 0.1 for name in SCORES},
         }
@@ -394,7 +395,16 @@ def test_the_heads_that_change_most_are_listed(run: Run, checkpoints: list[str])
 def test_rows_have_every_head_score_and_checkpoint(run: Run, checkpoints: list[str]) -> None:
     text = run("atlas", *checkpoints, "-f", "csv").out
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert list(rows[0]) == ["layer", "head", "score", "checkpoint", "step", "mean", "error"]
+    assert list(rows[0]) == [
+        "layer",
+        "head",
+        "score",
+        "checkpoint",
+        "step",
+        "mean_over",
+        "mean",
+        "error",
+    ]
     assert len(rows) == len(HEADS) * len(SCORES) * 3
     mine = [row for row in rows if (head_of(row), row["score"]) == ("L3H2", "induction")]
     assert [(row["checkpoint"], row["step"], row["mean"]) for row in mine] == [

@@ -104,3 +104,16 @@ def test_every_field_of_headvis_has_its_definition(windows_of: Any, tmp_path: Pa
         assert found["qk_distance_histogram"]["bin_values"] == sums["distances"]
         for name in ("top_query_tokens", "top_key_tokens"):
             assert {each["token"]: each["weight"] for each in found[name]} == sums[name]
+
+
+def test_means_over_tokens_are_not_those_over_documents(tmp_path: Path) -> None:
+    of_builtin(tmp_path)
+    documents = attnviz.atlas(tmp_path / "scanned")
+    tokens = attnviz.atlas(tmp_path / "scanned", mean="tokens")
+    assert {row["mean_over"] for row in documents.rows} == {"documents"}
+    assert {row["mean_over"] for row in tokens.rows} == {"tokens"}
+    for first, second in zip(documents.rows, tokens.rows, strict=True):
+        assert second["entropy"] == first["entropy_over_tokens"] != first["entropy"]
+        assert first["entropy_error"] > 0
+        assert second["entropy_error"] is None
+        assert first["first_queries"] == first["tokens"]

@@ -6,12 +6,12 @@ let full = 1; // the weight of the deepest shade
 let near = null; // watches for windows that come near
 
 // the windows under their titles: the ones with the largest weight of all, then those of each bin
-function windowGroups({ examples, histograms }) {
+function windowGroups({ examples }) {
   const strongest = (a, b) => b.apart - a.apart;
   const best = examples.filter(({ kind }) => kind === "top").sort(strongest);
   const drawn = examples.filter(({ kind }) => kind !== "top").sort((a, b) => b.bin - a.bin || strongest(a, b));
   const bins = [...new Set(drawn.map(({ bin }) => bin))].map((bin) => [
-    binTitle(bin, histograms.largest), drawn.filter((example) => example.bin === bin),
+    binTitle(bin), drawn.filter((example) => example.bin === bin),
   ]);
   return [["Windows with the strongest links between two words, of the whole corpus", best], ...bins].filter(([, some]) => some.length);
 }
@@ -50,9 +50,8 @@ function fillNear(entries) {
   }
 }
 
-function binTitle(bin, largest) {
-  const bounds = (largest || [])[bin];
-  return `Drawn from the windows whose largest weight is ${bounds ? rangeOfBin("largest", bounds) : "like this"}`;
+function binTitle(bin) {
+  return `Drawn from the windows whose largest weight is ${rangeOfBin("largest", [bin / data.drawn, (bin + 1) / data.drawn])}`;
 }
 
 function drawShades(some) {

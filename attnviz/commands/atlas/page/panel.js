@@ -6,8 +6,8 @@ const SIDES = [
   ["pair", "Pairs: query → key"],
 ];
 const HISTOGRAMS = {
-  distance: ["Distance to the key, in tokens", "mean weight of a query"],
-  position: ["Position of the key in the window", "mean weight of a query"],
+  distance: ["Distance to the key, in tokens", "mean weight of a query, over documents"],
+  position: ["Position of the key in the window", "mean weight of a query, over documents"],
   largest: ["Largest weight of a window", "windows"],
 };
 
@@ -49,7 +49,8 @@ function drawScores(head) {
     row.dataset.score = score.name;
     return row;
   });
-  const names = ["score", "mean", "error", "", "rank", ""].map((name) => make("th", "", name));
+  const errors = data.over === "documents"; // means over tokens have none
+  const names = ["score", "mean", errors ? "error" : "", "", "rank", ""].map((name) => make("th", "", name));
   names[1].className = names[2].className = "number";
   names[3].textContent = "0 to the largest";
   names[4].textContent = `rank of ${heads.length.toLocaleString("en")}`;
@@ -81,7 +82,7 @@ function histogram(name, bins) {
       element("rect", { x: i * wide + 0.5, y: TALL - high, width: Math.max(1, wide - 1), height: high, class: "column" }),
       element("title", {}, `${rangeOfBin(name, bin)}: ${value}`));
     svg.append(bar);
-    const mark = name === "largest" ? (i % 5 ? "" : String(bin[0])) : i % every ? "" : String(bin[0]);
+    const mark = name === "largest" ? (i % 10 ? "" : String(bin[0])) : i % every ? "" : String(bin[0]);
     const at = name === "largest" ? i * wide : (i + 0.5) * wide;
     if (mark) svg.append(element("text", { x: at, y: TALL + 12, "text-anchor": i || name !== "largest" ? "middle" : "start" }, mark));
   });
