@@ -422,6 +422,19 @@ def test_what_stands_in_the_fragment_is_not_believed(opened: Open) -> None:
     assert "No head has it" in shown.inner_text("#found-hint")
 
 
+def test_a_page_of_means_over_tokens_says_so_and_has_no_errors(
+    opened: Open, run: Run, tmp_path: Path
+) -> None:
+    scan, page = made_scan(tmp_path / "scan"), tmp_path / "atlas.html"
+    assert run("atlas", str(scan), "--mean", "tokens", "-o", str(page)).status is ExitStatus.OK
+    shown = opened(page.read_text(encoding="utf-8"), "#h=L2H1")
+    assert "Scores: means over tokens" in shown.inner_text("#panel h3 >> nth=0")
+    assert "Scores are means over tokens." in shown.inner_text("body")
+    assert "±" not in shown.inner_text("#scores")
+    row = attnviz.atlas(scan).head("L2H1").row
+    assert f"{row['first_over_tokens']:.3f}" in shown.inner_text('#scores [data-score="first"]')
+
+
 def test_the_panel_has_scores_histograms_tokens_and_windows(opened: Open) -> None:
     atlas = atlas_of(induction=0.7)
     shown = opened(one_file(atlas), "#h=L1H2")

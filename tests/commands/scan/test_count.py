@@ -19,6 +19,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import attnviz
 from attnviz.commands.atlas.record import (
+    LIMB,
     NONE,
     SCALE,
     SCORES,
@@ -27,9 +28,11 @@ from attnviz.commands.atlas.record import (
     Origin,
     Record,
     Skipped,
+    bin_of,
     empty_record,
     estimate,
     least,
+    limbs,
     means_over_tokens,
     merged,
     moments,
@@ -210,8 +213,12 @@ def test_documents_longer_than_a_group_are_counted_as_one(monkeypatch: pytest.Mo
     whole = counted(model, texts)
     monkeypatch.setattr("attnviz.commands.scan.windows.GROUP_TOKENS", 40)
     parts = counted(model, texts)
-    for name in ("counts", "largest"):
+    for name in ("counts", "largest", "rows"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+    for place in range(len(whole.heads)):
+        found, expected = (means_over_tokens(record, place) for record in (parts, whole))
+        for name, (mean, queries) in expected.items():
+            assert found[name] == (pytest.approx(mean, abs=1e-5), queries), name
     np.testing.assert_allclose(parts.totals, whole.totals, atol=4 * SCALE * 1e-6)
     assert (parts.documents, parts.windows, parts.tokens) == (4, whole.windows, whole.tokens)
 
@@ -297,6 +304,28 @@ def test_any_tree_of_merges_gives_the_same_bytes(
     assert record_to_bytes(merged(records)) == whole
 
 
+@given(st.lists(st.floats(0, 512), min_size=1, max_size=40), st.randoms(use_true_random=False))
+def test_sums_over_windows_are_the_same_in_any_order_for_a_trillion_tokens(
+    sums: list[float], order: random.Random
+) -> None:
+    values = np.array(sums)[:, None, None]
+    order.shuffle(sums)
+    times = 10**12 // (512 * len(sums))  # so often come these windows of 512 tokens
+    shuffled = limbs(np.array(sums)[:, None, None]) * times
+    assert shuffled.dtype == np.int64
+    np.testing.assert_array_equal(limbs(values) * times, shuffled)
+    high, low = map(int, shuffled[0, 0])
+    assert (high << LIMB) + low == times * sum(round(value * SCALE) for value in sums)
+    assert 0 <= high < 2**62
+
+
+def test_bins_of_the_largest_weight_are_those_of_float32() -> None:
+    near = torch.linspace(0, 1, 51).repeat(3, 1)
+    near[1], near[2] = near[1].nextafter(torch.tensor(2.0)), near[2].nextafter(torch.tensor(-1.0))
+    expected = (near.clamp(0, 1) * 50).int().clamp(0, 49)
+    np.testing.assert_array_equal(bin_of(near.clamp(0, 1).double().numpy()), expected.numpy())
+
+
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
 def test_the_standard_error_is_that_of_the_values(values: list[float]) -> None:
     found = estimate(record_of(np.array(values), []), 0, 0, 1.0)
@@ -342,8 +371,8 @@ def test_a_document_that_turns_bad_late_is_not_counted_at_all(
     monkeypatch.setattr("attnviz.commands.scan.windows.GROUP_TOKENS", 30)
     together = counted(model, [good[0], late, *good[1:]])
     assert (together.documents, together.windows, together.bad) == (3, 3, 1)
-    np.testing.assert_array_equal(together.counts, alone.counts)
-    np.testing.assert_array_equal(together.largest, alone.largest)
+    for name in ("counts", "largest", "rows"):
+        np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
 
 
 def test_distances_are_told_in_tokens_where_the_context_is_smaller_than_the_length(
