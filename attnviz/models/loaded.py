@@ -4,7 +4,7 @@ An engine derives from `LoadedModel`, and overrides what else it can do; the res
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -46,8 +46,38 @@ class HeadRows:
     scores: "Tensor | None" = None
 
 
-TakeRows: TypeAlias = Callable[[HeadRows], None]
-"""Is given all rows of a layer in order, layer after layer."""
+@dataclass(frozen=True)
+class OneHeadRows:
+    """Some query rows of one head in one window of a batch.
+
+    `first`: the first query; `weights` (r, m) as in `HeadRows`.
+    """
+
+    layer: int
+    window: int
+    head: int
+    first: int
+    weights: "Tensor"
+
+
+class Reduction(ABC):
+    """Takes the rows of a run where they are computed: all of a layer in order, layer by layer."""
+
+    @abstractmethod
+    def take(self, rows: HeadRows) -> None:
+        """Take some rows of all wanted heads."""
+
+    def again(self, layer: int, windows: slice) -> Sequence[tuple[int, int]]:
+        """Name the (window, head) whose rows to give once more, one head at a time.
+
+        It is asked when all rows of a layer were given for these windows.
+        """
+        return ()
+
+    def take_again(self, rows: OneHeadRows) -> None:  # noqa: B027 - most ask for none
+        """Take some rows of a head that `again` named."""
+
+
 Ability: TypeAlias = Literal[
     "predict", "fill", "generate", "value_norms", "trace", "vectors", "freeze", "write"
 ]
@@ -108,20 +138,35 @@ class LoadedModel(ABC):
         """The tensors of a fingerprint, and the rest of it; None where it never changes."""
         return None
 
-    def reduce(self, ids: "Tensor", wanted: Wanted, take: TakeRows) -> None:
-        """Run windows (B, n), and give the rows of the wanted heads to `take`, layer after layer.
+    def reduce(self, ids: "Tensor", wanted: Wanted, reduction: Reduction) -> None:
+        """Run windows (B, n), and give the rows of the wanted heads to a reduction.
 
-        Layers after the last wanted one are not run. Here one window runs after the other.
+        Layers after the last wanted one are not run. Here one window runs after the other, and once
+        more for the heads that are wanted again.
         """
         import torch
 
         for window, own in enumerate(ids.tolist()):
+            windows = slice(window, window + 1)
 
-            def consume(block: PatternBlock, window: int = window) -> None:
+            def consume(block: PatternBlock, windows: slice = windows) -> None:
                 weights, first = torch.from_numpy(block.weights)[None], int(block.queries[0])
-                take(HeadRows(block.layer, slice(window, window + 1), first, weights))
+                reduction.take(HeadRows(block.layer, windows, first, weights))
+
+            def consume_again(block: PatternBlock, window: int = window) -> None:
+                first = int(block.queries[0])
+                for head, weights in zip(block.heads, block.weights, strict=True):
+                    some = OneHeadRows(block.layer, window, head, first, torch.from_numpy(weights))
+                    reduction.take_again(some)
 
             self.run(own, wanted, consume)
+            again = {
+                layer: tuple(sorted(head for _, head in reduction.again(layer, windows)))
+                for layer in wanted.heads
+            }
+            again = {layer: heads for layer, heads in again.items() if heads}
+            if again:
+                self.run(own, Wanted(again), consume_again)
 
     def unknown_words(self, text: str, target: str) -> tuple[str, ...]:
         """The words of a text that the model was never trained on, each once, in order.

@@ -9,14 +9,18 @@ in the shape comments:
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attnviz.models.loaded import HeadRows, LoadedModel
-from attnviz.records.capture import IntArray, Wanted
+from attnviz.models.loaded import HeadRows, LoadedModel, OneHeadRows, Reduction
+from attnviz.models.products import fast_products
+from attnviz.records.capture import FloatArray, IntArray, Wanted
 from attnviz.records.heads import Head, by_layer
-from attnviz.records.metrics import BINS, EDGES, STRONG, SUMS, HeadLinks, WindowSums
+from attnviz.records.metrics import BINS, EDGES, STRONG, SUMS, Bools, HeadLinks, WindowSums
 
 MOST_LINKS, LEAST_LINK = 8, 0.005
 """Links that are kept of a row: at most so many, and none below this weight."""
@@ -24,13 +28,28 @@ SMALL_SCORE = 32.0
 """Up to this size, float32 loses less than 1e-5 where a score is taken off a sum."""
 
 
+Choose: TypeAlias = Callable[[int, NDArray[np.float64], NDArray[np.float64]], Bools]
+"""Which heads of a layer to link in which windows (B, h), by `largest` and `apart` of both."""
+GiveLinks: TypeAlias = Callable[[HeadLinks], None]
+
+
 def sum_windows(
-    model: LoadedModel, windows: Sequence[Sequence[int]], heads: Mapping[int, tuple[int, ...]]
+    model: LoadedModel,
+    windows: Sequence[Sequence[int]],
+    heads: Mapping[int, tuple[int, ...]],
+    choose: Choose | None = None,
+    give: GiveLinks | None = None,
 ) -> WindowSums:
-    """Run windows of tokens (B, n), and add up the rows of these heads."""
+    """Run windows of tokens (B, n), and add up the rows of these heads.
+
+    The strongest links of the heads that `choose` names are given, each when its layer is done.
+    """
     ids = torch.tensor(windows)
     statistics = WindowStatistics(ids, model.causal)
-    model.reduce(ids, Wanted(heads), statistics)
+    if choose is not None and give is not None:
+        statistics = _LinkedStatistics(ids, model.causal, heads=heads, choose=choose, give=give)
+    with fast_products(model):
+        model.reduce(ids, Wanted(heads), statistics)
     return statistics.sums()
 
 
@@ -38,30 +57,36 @@ def link_windows(
     model: LoadedModel,
     windows: Sequence[Sequence[int]],
     heads: Sequence[Sequence[Head]],
-    give: Callable[[HeadLinks], None],
+    give: GiveLinks,
 ) -> None:
     """Run windows of tokens (B, n), and give the strongest links of the heads of each."""
-    ids, of = torch.tensor(windows), by_layer({head for own in heads for head in own})
-    wanted: dict[int, list[tuple[int, int, int]]] = {}
+    ids = torch.tensor(windows)
+    wanted: dict[int, list[tuple[int, int]]] = {}
     for window, own in enumerate(heads):
         for layer, head in own:
-            wanted.setdefault(layer, []).append((window, head, of[layer].index(head)))
-    model.reduce(ids, Wanted(of), StrongestLinks(ids.size(1), wanted, give))
+            wanted.setdefault(layer, []).append((window, head))
+    of = by_layer({head for own in heads for head in own})
+    with fast_products(model):
+        model.reduce(ids, Wanted(of), _LinksAlone(wanted, StrongestLinks(ids.size(1), give)))
 
 
 @dataclass
-class WindowStatistics:
+class WindowStatistics(Reduction):
     """Adds up the rows of a batch of windows `ids` (B, n)."""
 
     ids: Tensor
     causal: bool
     _layers: dict[int, "_LayerSums"] = field(default_factory=dict)
+    _copies: "dict[tuple[int, int, int], _Copies]" = field(default_factory=dict)
 
-    def __call__(self, rows: HeadRows) -> None:
+    def take(self, rows: HeadRows) -> None:
         if rows.layer not in self._layers:
             self._layers[rows.layer] = _LayerSums.zeros(rows.weights, self.ids)
-        part = self._layers[rows.layer]
-        part.add(rows, self.ids[rows.windows].to(rows.weights.device), self.causal)
+        place = (rows.windows.start, rows.first, rows.weights.size(2))
+        if place not in self._copies:  # those of every layer are the same
+            ids = self.ids[rows.windows].to(rows.weights.device)
+            self._copies[place] = _Copies.of(ids, rows.first, *rows.weights.shape[2:])
+        self._layers[rows.layer].add(rows, self._copies[place], self.causal)
 
     def sums(self) -> WindowSums:
         """The sums of all heads, layer after layer."""
@@ -70,13 +95,52 @@ class WindowStatistics:
         return WindowSums(*arrays)
 
 
+@dataclass(kw_only=True)
+class _LinkedStatistics(WindowStatistics):
+    """The same, with the strongest links of some heads."""
+
+    heads: Mapping[int, tuple[int, ...]]
+    choose: Choose
+    give: GiveLinks
+    _links: "StrongestLinks | None" = None
+
+    def again(self, layer: int, windows: slice) -> list[tuple[int, int]]:
+        sums = self._layers[layer]
+        largest, apart = (each.double().cpu().numpy() for each in (sums.largest, sums.apart))
+        window, place = np.nonzero(self.choose(layer, largest, apart)[windows])
+        heads = np.array(self.heads[layer])[place]
+        return list(zip((window + windows.start).tolist(), heads.tolist(), strict=True))
+
+    def take_again(self, rows: OneHeadRows) -> None:
+        if self._links is None:
+            self._links = StrongestLinks(self.ids.size(1), self.give)
+        self._links(rows)
+
+
+@dataclass(frozen=True)
+class _LinksAlone(Reduction):
+    """The strongest links of the (window, head) that are wanted, by layer."""
+
+    wanted: Mapping[int, Sequence[tuple[int, int]]]
+    links: "StrongestLinks"
+
+    def take(self, rows: HeadRows) -> None:
+        """Nothing: each head is wanted by itself."""
+
+    def again(self, layer: int, windows: slice) -> list[tuple[int, int]]:
+        return [p for p in self.wanted.get(layer, ()) if windows.start <= p[0] < windows.stop]
+
+    def take_again(self, rows: OneHeadRows) -> None:
+        self.links(rows)
+
+
 @dataclass(frozen=True)
 class _LayerSums:
     """The sums of one layer, for each window and head (B, h).
 
     `by_distance` (B, h, n), the largest distance first; `by_position` (B, h, n); `marked`
-    (B, h, 3): see `_marked`; `entropies` (B, h, 2): as they are, and normalised; `largest`, `apart`
-    (B, h): see `WindowSums`.
+    (B, h, 3): see `_Copies.mass`; `entropies` (B, h, 2): as they are, and normalised; `largest`,
+    `apart` (B, h): see `WindowSums`.
     """
 
     by_distance: Tensor
@@ -96,19 +160,18 @@ class _LayerSums:
         shapes = ((n,), (n,), (), (3,), (2,), (), ())
         return cls(*(blank.new_zeros(windows, heads, *shape) for shape in shapes))
 
-    def add(self, rows: HeadRows, ids: Tensor, causal: bool) -> None:
-        """Add a block of rows; `ids` (b, n) are the tokens of its windows."""
+    def add(self, rows: HeadRows, copies: "_Copies", causal: bool) -> None:
+        """Add a block of rows."""
         own, weights, first = rows.windows, rows.weights.float().contiguous(), rows.first
         r, m = weights.shape[2:]
-        n = ids.size(1)
+        n = self.by_distance.size(2)
         self.by_distance[own, :, n - m :] += (_by_distance if causal else _both_ways)(
             weights, first
         )
         ones = weights.new_ones(*weights.shape[:2], 1, r)  # faster than to sum over rows
         self.by_position[own, :, :m] += (ones @ weights)[:, :, 0]
         self.previous[own] += weights.diagonal(first - 1, dim1=2, dim2=3).sum(dim=-1)
-        for place, mass in enumerate(_marked(weights, ids, first)):
-            self.marked[own][..., place] += mass
+        self.marked[own] += copies.mass(weights)
         apart, itself = _largest_of_rows(weights, first)  # (b, h, r)
         most = torch.maximum(torch.maximum(apart, itself), weights[..., 0])
         entropies = _entropies(weights, most, rows.scores)  # (b, h, r)
@@ -212,32 +275,47 @@ def _both_ways(weights: Tensor, first: int) -> Tensor:
     return _by_distance(weights.tril(first), first) + _by_distance(later, m - first - r)
 
 
-def _marked(weights: Tensor, ids: Tensor, first: int) -> Iterator[Tensor]:
-    """The mass on earlier copies of the query's token, and on what followed them, each (b, h).
+@dataclass(frozen=True)
+class _Copies:
+    """Where the rows of some windows (b, r * m) see an earlier copy of their query's token.
 
-    Between the two comes that of `STRONG` weights alone on what followed, the query counted, too.
+    `places` (b, p): filled up with 0 where `exists` (b, p) is 0; `apart` (b, p): 0 where what
+    followed the copy is the query itself, too.
     """
-    r, m = weights.shape[2:]
-    copies = ids[:, first : first + r, None] == ids[:, None, :m]
-    marks, flat = copies.float().tril_(first - 1), weights.flatten(2)  # earlier ones; (b, h, r * m)
-    # a product of matrices with one column is several times faster than with two
-    yield torch.bmm(flat, marks.flatten(1)[..., None])[..., 0]
-    # one further on; the last key of a row marks nothing in the row below, as it is no earlier one
-    yield _strong(flat[..., 1:], marks.flatten(1)[:, :-1])
-    marks.diagonal(first - 1, dim1=1, dim2=2).zero_()  # what followed is the query itself
-    yield torch.bmm(flat[..., 1:], marks.flatten(1)[:, :-1, None])[..., 0]
 
+    places: Tensor
+    exists: Tensor
+    apart: Tensor
 
-def _strong(weights: Tensor, marks: Tensor) -> Tensor:
-    """The mass (b, h) of `STRONG` weights (b, h, w) that are marked (b, w), which are few."""
-    window, place = marks.nonzero(as_tuple=True)
-    counts = torch.bincount(window, minlength=len(marks))
-    slot = torch.arange(len(window), device=window.device) - (counts.cumsum(0) - counts)[window]
-    places = window.new_zeros(len(marks), int(counts.max()))
-    marked = marks.new_zeros(places.shape)
-    places[window, slot], marked[window, slot] = place, 1.0
-    found = weights.gather(2, places[:, None].expand(-1, weights.size(1), -1))
-    return torch.where(found >= STRONG, found * marked[:, None], 0.0).sum(dim=-1)
+    @classmethod
+    def of(cls, ids: Tensor, first: int, r: int, m: int) -> "_Copies":
+        """Those of the rows from `first` on of windows `ids` (b, n), on m keys."""
+        copies = ids[:, first : first + r, None] == ids[:, None, :m]
+        window, query, key = copies.tril_(first - 1).nonzero(as_tuple=True)
+        counts = torch.bincount(window, minlength=len(ids))
+        slot = torch.arange(len(window), device=ids.device) - (counts.cumsum(0) - counts)[window]
+        places = ids.new_zeros(len(ids), int(counts.max()))
+        exists, apart = (torch.zeros(places.shape, device=ids.device) for _ in range(2))
+        places[window, slot] = query * m + key
+        exists[window, slot] = 1.0
+        apart[window, slot] = (query + first > key + 1).float()
+        return cls(places, exists, apart)
+
+    def mass(self, weights: Tensor) -> Tensor:
+        """The mass of rows (b, h, r, m) on the copies, and on what followed them (b, h, 3).
+
+        Between the two comes that of `STRONG` weights alone on what followed, the query counted,
+        too.
+        """
+        b, h = weights.shape[:2]
+        if not self.places.size(1):
+            return weights.new_zeros(b, h, 3)
+        flat, places = weights.flatten(2), self.places[:, None].expand(-1, h, -1)
+        copies = (flat.gather(2, places) * self.exists[:, None]).sum(dim=-1)
+        # one further on: never in the row below, as the last key of a row is no earlier one
+        followers = flat.gather(2, places + self.exists[:, None].long()) * self.exists[:, None]
+        strong = torch.where(followers >= STRONG, followers, 0.0).sum(dim=-1)
+        return torch.stack([copies, strong, (followers * self.apart[:, None]).sum(dim=-1)], dim=-1)
 
 
 def _entropies(weights: Tensor, most: Tensor, scores: Tensor | None) -> Tensor:
@@ -264,47 +342,62 @@ def _entropy_units(first: int, r: int, n: int, causal: bool) -> Tensor:
     return torch.stack([torch.ones(r), shares], dim=-1)
 
 
+ONE = int(np.float32(2.0).view(np.int32))
+"""The bits of a weight that none reaches; those of positive floats are in their order."""
+WEIGHT_BITS, KEY_BITS = 27, 22
+
+
+def strongest(weights: NDArray[np.float32], first: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """The strongest links of some rows (r, m): queries, keys and weights.
+
+    They stand by query, and by falling weight, the earlier key first of two with one weight. Each
+    is put into one integer, as whole numbers are sorted several times faster than chosen by row.
+    """
+    m = weights.shape[1]
+    flat = np.flatnonzero(weights >= LEAST_LINK)
+    rows, keys = np.divmod(flat, m)
+    lack = ONE - weights.ravel()[flat].view(np.int32).astype(np.int64)
+    order = np.sort((((rows << WEIGHT_BITS) | lack) << KEY_BITS) | keys)
+    rows = order >> (WEIGHT_BITS + KEY_BITS)
+    rank = np.arange(len(rows)) - np.searchsorted(rows, np.arange(len(weights)))[rows]
+    order, rows = order[rank < MOST_LINKS], rows[rank < MOST_LINKS]
+    keys = order & ((1 << KEY_BITS) - 1)
+    lack = (order >> KEY_BITS) & ((1 << WEIGHT_BITS) - 1)
+    return rows + first, keys, (ONE - lack).astype(np.int32).view(np.float32)
+
+
 @dataclass
 class StrongestLinks:
-    """Keeps the strongest links of some heads in some windows of a batch.
+    """Keeps the strongest links of heads in windows of n tokens.
 
-    `wanted`: layer to the (window, head, place among the layer's wanted heads) of each; `give` is
-    called once for each, when its last row has come.
+    `give` is called once for each, when its last row has come.
     """
 
     n: int
-    wanted: Mapping[int, Sequence[tuple[int, int, int]]]
-    give: Callable[[HeadLinks], None]
-    _parts: dict[tuple[int, int], list[tuple[Tensor, ...]]] = field(default_factory=dict)
+    give: GiveLinks
+    _parts: dict[tuple[int, int], list[tuple[NDArray[Any], ...]]] = field(default_factory=dict)
 
-    def __call__(self, rows: HeadRows) -> None:
-        r, m = rows.weights.shape[2:]
-        here = range(*rows.windows.indices(1 << 30))
-        for window, head, place in self.wanted.get(rows.layer, ()):
-            if window not in here:
-                continue
-            weights = rows.weights[window - here.start, place].float()  # (r, m)
-            kept = weights.topk(min(MOST_LINKS, m), dim=-1)
-            query, rank = torch.nonzero(kept.values >= LEAST_LINK, as_tuple=True)
-            links = (query + rows.first, kept.indices[query, rank], kept.values[query, rank])
-            inner = weights[(1 if rows.first == 0 else 0) :, 1:]
-            most = inner.max() if inner.numel() else weights.new_zeros(())
-            self._parts.setdefault((window, head), []).append((*links, most[None]))
-            if rows.first + r < self.n:
-                continue
-            parts = zip(*self._parts.pop((window, head)), strict=True)
-            queries, keys, strongest, largest = (torch.cat(p).cpu().numpy() for p in parts)
-            self.give(
-                HeadLinks(
-                    window=window,
-                    layer=rows.layer,
-                    head=head,
-                    queries=queries,
-                    keys=keys,
-                    weights=strongest,
-                    largest=float(largest.max()),
-                )
+    def __call__(self, rows: OneHeadRows) -> None:
+        weights = rows.weights.float().contiguous().cpu().numpy()  # (r, m)
+        inner = weights[(1 if rows.first == 0 else 0) :, 1:]
+        most = inner.max(initial=0.0)
+        parts = self._parts.setdefault((rows.window, rows.head), [])
+        parts.append((*strongest(weights, rows.first), np.array([most])))
+        if rows.first + len(weights) < self.n:
+            return
+        del self._parts[rows.window, rows.head]
+        queries, keys, kept, largest = map(np.concatenate, zip(*parts, strict=True))
+        self.give(
+            HeadLinks(
+                window=rows.window,
+                layer=rows.layer,
+                head=rows.head,
+                queries=queries,
+                keys=keys,
+                weights=kept,
+                largest=float(largest.max()),
             )
+        )
 
 
 def use_threads(threads: int) -> None:

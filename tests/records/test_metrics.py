@@ -233,7 +233,7 @@ def test_the_fast_sums_of_a_scan_are_those_of_the_table(
         queries = np.arange(first, min(first + rows, len(ids)))
         block = patterns[:, queries, : queries[-1] + 1 if causal else None]
         measure(PatternBlock(0, (0, 1), queries, block))
-        fast(HeadRows(0, slice(0, 1), first, torch.tensor(block[None])))
+        fast.take(HeadRows(0, slice(0, 1), first, torch.tensor(block[None])))
     before = np.array([i - ids.index(token) for i, token in enumerate(ids)])
     sums, found = fast.sums().sums[0], measure.metrics()
     for i, name in enumerate(METRICS):
@@ -260,7 +260,7 @@ def test_the_induction_of_headvis_counts_strong_weights_alone_also_on_the_query(
     for first in range(0, 7, rows):
         last = min(first + rows, 7)
         block = patterns[: len(ids), :, first:last, : last if causal else 7]
-        fast(HeadRows(0, slice(0, len(ids)), first, torch.tensor(block)))
+        fast.take(HeadRows(0, slice(0, len(ids)), first, torch.tensor(block)))
     found = fast.sums().sums[..., SUMS.index("strong_induction")]
     for window, tokens in enumerate(ids):
         pairs = [(q, p + 1) for q in range(7) for p in range(q) if tokens[p] == tokens[q]]

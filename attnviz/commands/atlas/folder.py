@@ -196,8 +196,9 @@ def check_regular(path: Path) -> None:
 # What a scan is asked to do.
 
 
-BATCH = 4096
-"""The most tokens of a batch, but for a window that is longer by itself."""
+BATCH, CACHED_BATCH, LARGE = 4096, 512, 1 << 24
+"""The most tokens of a batch, but for a window that is longer by itself; on a processor fewer of a
+model with so many parameters, so that its layers stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -281,7 +282,7 @@ def manifest_of(
         },
         "processor": processor(),
         "threads": 1,
-        "batch": BATCH,
+        "batch": [BATCH, CACHED_BATCH],
     }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.commands.atlas.folder import BATCH
+from attnviz.commands.atlas.folder import BATCH, CACHED_BATCH, LARGE
 from attnviz.commands.atlas.record import (
     DRAWN,
     NONE,
@@ -90,12 +90,23 @@ class WindowCutter:
         return windows
 
 
-def batches(windows: Sequence[Window]) -> Iterator[list[Window]]:
-    """Windows of one length each, so that nothing is padded; the shortest first."""
+def batch_tokens(model: "LoadedModel") -> int:
+    """The most tokens of a batch of this model."""
+    from attnviz.models.reducing import device_name
+
+    is_large = model.identity.parameters >= LARGE and device_name(model) == "cpu"
+    return CACHED_BATCH if is_large else BATCH
+
+
+def batches(windows: Sequence[Window], most: int = BATCH) -> Iterator[list[Window]]:
+    """Windows of one length each, at most so many tokens together; the shortest first.
+
+    So nothing is padded.
+    """
     batch: list[Window] = []
     for window in sorted(windows, key=lambda w: (len(w.ids), w.ordinal)):
         n = len(window.ids)
-        if batch and (n != len(batch[0].ids) or n * (len(batch) + 1) > BATCH):
+        if batch and (n != len(batch[0].ids) or n * (len(batch) + 1) > most):
             yield batch
             batch = []
         batch.append(window)
@@ -107,13 +118,14 @@ def run_batches(
     windows: Sequence[Window],
     run: Callable[[Sequence[Window]], R],
     failed: Callable[[Window, str], None],
+    most: int = BATCH,
 ) -> Iterator[tuple[Sequence[Window], R]]:
-    """Batches of windows, and what their runs give.
+    """Batches of windows, at most so many tokens each, and what their runs give.
 
     The windows of a batch that cannot be run are run one by one; `failed` is told of a window that
     cannot be run alone, and why.
     """
-    waiting = [*batches(windows)][::-1]
+    waiting = [*batches(windows, most)][::-1]
     while waiting:
         batch = waiting.pop()
         try:
@@ -151,6 +163,7 @@ class Counter:
         origin: Origin = NOWHERE,
     ) -> None:
         self._model, self._heads, self._shard = model, by_layer(heads), shard
+        self._most = batch_tokens(model)
         self._units, self._names = units(length), tuple(map(str, sorted(heads)))
         exact = model.identity.dtype == "float32"
         self._error = np.inf if model.sinks else 1e-3 if exact else 0.05
@@ -194,7 +207,7 @@ class Counter:
         values = np.zeros((len(windows), len(self._names), K))
         largest = np.zeros((2, len(windows), len(self._names)))  # and between two tokens
         places = {window.ordinal: place for place, window in enumerate(windows)}
-        for batch, sums in run_batches(windows, self._sums, self._skip):
+        for batch, sums in run_batches(windows, self._sums, self._skip, self._most):
             self._check(batch, sums)
             at = [places[window.ordinal] for window in batch]
             values[at] = np.concatenate([sums.sums, sums.distances, sums.positions], axis=-1)

@@ -43,7 +43,7 @@ from attnviz.commands.scan.plan import (
     record_file,
 )
 from attnviz.commands.scan.shards import check_unchanged
-from attnviz.commands.scan.windows import Counter, Window, WindowCutter, run_batches
+from attnviz.commands.scan.windows import Counter, Window, WindowCutter, batch_tokens, run_batches
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError, option
 from attnviz.kit.prepare import load_model
 from attnviz.records.capture import IntArray
@@ -234,7 +234,9 @@ def run_again(
         link_windows(model, [window.ids for window in batch], heads, links.append)
         return links
 
-    for batch, links in run_batches(windows, links_of, lambda window, why: None):
+    for batch, links in run_batches(
+        windows, links_of, lambda window, why: None, batch_tokens(model)
+    ):
         for each in links:
             give(batch[each.window], each)
         links.clear()  # so that they are not held while the next batch runs

@@ -22,7 +22,7 @@ from attnviz.models.engine import Handover, rows_at_a_time
 from attnviz.models.huggingface.attention import forward, recording, watching
 from attnviz.models.huggingface.call import AttentionCall, Room
 from attnviz.models.huggingface.layers import Layers
-from attnviz.models.loaded import HeadRows, TakeRows
+from attnviz.models.loaded import HeadRows, OneHeadRows, Reduction
 from attnviz.records.capture import Consumer, Kind, Wanted
 
 EXACT, HALF = 1e-4, 2e-2
@@ -288,7 +288,7 @@ def _hand_over(call: AttentionCall, layer: int, handover: Handover, proven: Prov
         handover.take(layer, block, call.scores(block) if wanted.scores else weights)
 
 
-def reduce_windows(model: Any, ids: Tensor, wanted: Wanted, take: TakeRows) -> None:
+def reduce_windows(model: Any, ids: Tensor, wanted: Wanted, reduction: Reduction) -> None:
     """Run windows of text (B, n) at once, and give the wanted heads' rows to a reduction."""
     layers, proven = Layers(model, "self"), ProvenRows()
 
@@ -297,7 +297,7 @@ def reduce_windows(model: Any, ids: Tensor, wanted: Wanted, take: TakeRows) -> N
         if layer is not None and layer in wanted.heads:
             if call.texts != len(ids):
                 raise ModelError(f"{model.config.model_type} mixes the texts of a batch", "run one")
-            _give(call, layer, wanted.heads[layer], take, proven)
+            _give(call, layer, wanted.heads[layer], reduction, proven)
         if layer == wanted.last_layer:
             raise _LastLayerSeen
 
@@ -306,15 +306,24 @@ def reduce_windows(model: Any, ids: Tensor, wanted: Wanted, take: TakeRows) -> N
 
 
 def _give(
-    call: AttentionCall, layer: int, heads: tuple[int, ...], take: TakeRows, proven: ProvenRows
+    call: AttentionCall,
+    layer: int,
+    heads: tuple[int, ...],
+    reduction: Reduction,
+    proven: ProvenRows,
 ) -> None:
     """Give the rows of one call to a reduction, text by text, in blocks."""
     own = slice(None) if len(heads) == call.q.size(0) else list(heads)
     step = rows_at_a_time(call.k.size(1), call.q.size(0))
     for text in range(call.texts):
-        rows = proven.of(call.of(text), layer, heads)
+        rows, windows = proven.of(call.of(text), layer, heads), slice(text, text + 1)
         for queries in torch.split(torch.arange(call.q.size(1)), step):
             weights, scores = rows(queries)
             weights = weights[None, own]
             scores = None if scores is None else scores[None, own]
-            take(HeadRows(layer, slice(text, text + 1), int(queries[0]), weights, scores))
+            reduction.take(HeadRows(layer, windows, int(queries[0]), weights, scores))
+        if again := reduction.again(layer, windows):
+            for queries in torch.split(torch.arange(call.q.size(1)), step):
+                weights, first = rows(queries)[0], int(queries[0])
+                for _, head in again:
+                    reduction.take_again(OneHeadRows(layer, text, head, first, weights[head]))

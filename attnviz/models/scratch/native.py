@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,14 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from attnviz.models.attention import Hook, attached, kept
+from attnviz.models.attention import (
+    Hook,
+    attached,
+    attention_pattern,
+    attention_scores,
+    causal_rows,
+    kept,
+)
 from attnviz.models.engine import (
     LOGIT_ROWS,
     Handover,
@@ -25,7 +33,7 @@ from attnviz.models.engine import (
 from attnviz.models.folder.config import GPTConfig, check_computable, gpt2_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.frozen.run import FrozenRun
-from attnviz.models.loaded import HeadRows, LoadedModel, TakeRows
+from attnviz.models.loaded import HeadRows, LoadedModel, OneHeadRows, Reduction
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native
@@ -93,22 +101,12 @@ class NativeModel(LoadedModel):
         """(1, n), on the model's device."""
         return torch.tensor([list(ids)], device=self.model.wte.weight.device)
 
-    def reduce(self, ids: Tensor, wanted: Wanted, take: TakeRows) -> None:
-        first = dict.fromkeys(wanted.heads, 0)
-
-        def hook(layer: int) -> Hook:
-            heads = list(wanted.heads[layer])
-            every = len(heads) == self.model.config.n_head
-
-            def give(pattern: Tensor) -> None:  # (B, h, rows, n)
-                own = pattern if every else pattern[:, heads]
-                take(HeadRows(layer, slice(0, len(ids)), first[layer], own))
-                first[layer] += pattern.size(2)
-
-            return give
-
-        hooks = {f"h.{layer}.attn.pattern": hook(layer) for layer in wanted.heads}
-        with torch.inference_mode(), attached(self.model, hooks):
+    def reduce(self, ids: Tensor, wanted: Wanted, reduction: Reduction) -> None:
+        windows, hooks = slice(0, len(ids)), dict[str, Hook]()
+        for layer, heads in wanted.heads.items():
+            run = _LayerRun(layer, list(heads), windows, reduction, last=layer == wanted.last_layer)
+            hooks |= {f"h.{layer}.attn.{point}": getattr(run, point) for point in LAYER_POINTS}
+        with torch.inference_mode(), attached(self.model, hooks), suppress(_LastLayerSeen):
             self._hidden(ids.to(self.model.wte.weight.device), wanted.last_layer + 1)
 
     def predict(
@@ -188,6 +186,55 @@ class NativeModel(LoadedModel):
     ) -> HeadTrace:
         recorded = gpt_record(self.model, self._ids(ids)[0], head, query)
         return head_trace(recorded, blank, self.tokenizer)
+
+
+LAYER_POINTS = ("q", "k", "pattern", "z")
+
+
+class _LastLayerSeen(Exception):
+    """Ends a run behind the attention of the last wanted layer."""
+
+
+@dataclass
+class _LayerRun:
+    """What passes the hook points of a layer, given to a reduction."""
+
+    layer: int
+    heads: list[int]
+    windows: slice
+    reduction: Reduction
+    last: bool
+    _first: int = 0
+    _asks: tuple[Tensor, ...] = ()
+
+    def q(self, q: Tensor) -> None:
+        self._asks = (q,)
+
+    def k(self, k: Tensor) -> None:
+        self._asks += (k,)
+
+    def pattern(self, pattern: Tensor) -> None:  # (B, h, rows, n)
+        own = pattern if len(self.heads) == pattern.size(1) else pattern[:, self.heads]
+        self.reduction.take(HeadRows(self.layer, self.windows, self._first, own))
+        self._first += pattern.size(2)
+
+    def z(self, _: Tensor) -> None:
+        q, k = self._asks
+        # each head alone, so that its numbers do not depend on which others are wanted
+        for window, head in self.reduction.again(self.layer, self.windows):
+            own, keys, n = q[window, head], k[window, head], q.size(2)
+            for first in range(0, n, AGAIN_ROWS):
+                block = slice(first, min(first + AGAIN_ROWS, n))
+                scores = attention_scores(own[block], keys[: block.stop])
+                weights = attention_pattern(scores, causal_rows(block, q.device))
+                some = OneHeadRows(self.layer, window, head, first, weights)
+                self.reduction.take_again(some)
+        if self.last:
+            raise _LastLayerSeen
+
+
+AGAIN_ROWS = 256
+"""Rows of one head to compute at a time."""
 
 
 def _cache(most: int) -> Hook:

@@ -1,0 +1,73 @@
+"""Matrix products of a scan, by oneDNN.
+
+PyTorch leaves products of float32 matrices to MKL, which uses half the width of the registers of
+some processors (AVX-512 of AMD). oneDNN, which comes with PyTorch, takes half the time there.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+PLAIN = (Tensor, nn.Parameter)
+"""Types that hold nothing but numbers, unlike quantised ones."""
+
+
+@contextmanager
+def fast_products(model: Any) -> Iterator[None]:
+    """Let linear layers of this model on the processor use oneDNN; elsewhere nothing changes."""
+    held: Any = getattr(model, "model", None)
+    product = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
+    if product is None or not torch._C._has_mkldnn or not _is_float32(held):
+        yield
+        return
+    for weight in held.parameters():
+        if not _is_dense(weight):  # a part of a larger matrix, which oneDNN multiplies slowly
+            weight.data = weight.data.contiguous()
+    with _ByOneDNN(product.default):
+        yield
+
+
+def _is_float32(held: object) -> bool:
+    """Whether this is a module whose numbers are all float32 in this machine's memory."""
+    return isinstance(held, nn.Module) and all(
+        type(p) in PLAIN and p.dtype == torch.float32 and p.device.type == "cpu"
+        for p in held.parameters()
+    )
+
+
+class _ByOneDNN(TorchFunctionMode):
+    """Passes every product with a weight matrix to oneDNN."""
+
+    def __init__(self, product: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self._product = product
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if not kwargs:
+            if func is nn.functional.linear:
+                x, weight, bias = (*args, None)[:3]
+            elif func is torch.addmm:  # transformers' GPT-2 has weights the other way round
+                bias, x, weight = args[0], args[1], args[2].t()
+            else:
+                return func(*args)
+            if _fits(x, weight, bias):
+                return self._product(x.contiguous(), weight, bias, "none", [], "")
+        return func(*args, **(kwargs or {}))
+
+
+def _fits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    known = all(
+        each is None or (type(each) in PLAIN and each.dtype == torch.float32)
+        for each in (x, weight, bias)
+    )
+    return known and weight.dim() == 2 and x.numel() > 0 and _is_dense(weight)
+
+
+def _is_dense(weight: Tensor) -> bool:
+    return weight.dim() != 2 or weight.is_contiguous() or weight.t().is_contiguous()
