@@ -225,7 +225,9 @@ def _sums(sequences: Sequence[Mapping[str, Any]]) -> tuple[Weights, Weights, lis
             query, key = divmod(index, each["seq_len"])
             queries[each["tokens"][query]] += value
             keys[each["tokens"][key]] += value
-            distances[min(bisect_right(DISTANCES, abs(query - key)), len(distances)) - 1] += value
+            place = bisect_right(DISTANCES, abs(query - key)) - 1
+            if place < len(distances):  # HeadVis leaves out what is farther
+                distances[place] += value
     by_query, by_key = (_heaviest(sums) for sums in (queries, keys))
     return by_query, by_key, [round(value, DIGITS) for value in distances]
 

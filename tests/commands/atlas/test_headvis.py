@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -187,6 +188,17 @@ def test_tokens_and_distances_are_sums_over_the_sequences_of_the_file(tree: Path
         "bin_edges": [0, *(2**i for i in range(13))],
         "bin_values": found["distances"],
     }
+
+
+def test_links_beyond_the_last_edge_are_in_no_bin_of_distances(tmp_path: Path) -> None:
+    atlas = read_atlas(made_scan(tmp_path / "scan"))
+    head = next(iter(read_heads(atlas)))
+    links = {"queries": np.array([4500, 4500]), "keys": np.array([404, 405])}
+    weights = np.array([0.25, 0.5], np.float32)
+    far = replace(head.examples[0], tokens=("a",) * 5000, weights=weights, **links)
+    found = head_object(replace(head, examples=[far]), atlas)
+    assert found["qk_distance_histogram"]["bin_values"] == [0.0] * 12 + [0.5]
+    assert found["top_key_tokens"] == [{"token": "a", "weight": 0.75}]
 
 
 def recomputed(head: Any) -> dict[str, Any]:
