@@ -406,4 +406,4 @@ def as_flag(name: str, value: str | None = None) -> str:
     flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
     if value == "False":
         return f"--no-{flag.removeprefix('--')}"
-    return flag if value is None else f"{flag} {value}"
+    return flag if value in (None, "True") else f"{flag} {value}"

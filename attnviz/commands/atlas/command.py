@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from attnviz.commands.atlas.record import Atlas, HeadAtlas, MeanOver, ScoreName
 from attnviz.commands.atlas.rows import ALL_HEADS, DEVELOPMENT, ONE_HEAD, of_scatter
 from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads
-from attnviz.commands.atlas.views import develop, one_head, scatter_of, size_of, two_scores
+from attnviz.commands.atlas.views import (
+    develop,
+    one_head,
+    partial_notes,
+    scatter_of,
+    size_of,
+    two_scores,
+)
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
@@ -107,19 +114,30 @@ class ScanAtlas(Result[Atlas]):
 
         write_page(self.record, read_heads(self.record), Path(path))
 
+    @property
+    def partial(self) -> str:
+        """`312 of 1,204 shards, 26%`, where the scan is not finished; else empty."""
+        return self.record.partial
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on the scan: that it is not finished, or that layers have no attention."""
+        return *partial_notes(self.partial), *super().notes
+
     def __repr__(self) -> str:
-        heads = amount(len(self.record.rows), "head")
-        return f"<ScanAtlas of {self.model}: {heads}, {size_of(self.record.size)}>"
+        heads, size = amount(len(self.record.rows), "head"), size_of(self.record.size)
+        only = f", {self.partial}" if self.partial else ""
+        return f"<ScanAtlas of {self.model}: {heads}, {size}{only}>"
 
 
 def _views(call: Arguments) -> None:
     """Refuse options that do nothing beside a view of the scan."""
     if call.any_of("export"):
         wrong = f"does nothing for {option('export', call['export'])}"
-        call.refuse("head plot sort top format cmap dpi", wrong)
+        call.refuse("head plot sort top format cmap dpi partial", wrong)
         call.refuse("mean", wrong, "the tree has both means")
     if len(call.values.get("folders", ())) > 1:
-        call.refuse("plot export", "is for one scan", "give one folder")
+        call.refuse("plot export partial", "is for one scan", "give one folder")
     elif call.any_of("head"):
         call.refuse("plot sort", f"does nothing for {option('head', call['head'])}")
     elif call.any_of("plot"):
@@ -134,10 +152,17 @@ Mean: TypeAlias = Annotated[
         "queries. tokens: the mean over all queries, without a standard error.",
     ),
 ]
+Partial: TypeAlias = Annotated[
+    bool,
+    g.look_option(
+        "--partial",
+        help="Show what is counted of a scan that is not finished: scores and histograms.",
+    ),
+]
 
 
 @feature(_views)
-def atlas(folder: FilePath, *, mean: Mean = "documents") -> ScanAtlas:
+def atlas(folder: FilePath, *, mean: Mean = "documents", partial: Partial = False) -> ScanAtlas:
     """The result of a scan.
 
     >>> with open("words.txt", "w") as file:
@@ -153,7 +178,7 @@ def atlas(folder: FilePath, *, mean: Mean = "documents") -> ScanAtlas:
         UsageError: pyarrow is not installed.
         InputError: it holds no finished scan.
     """
-    whole = read_atlas(path_of("folder", folder), mean)
+    whole = read_atlas(path_of("folder", folder), mean, partial=partial)
     models = [] if whole.identity is None else [whole.identity]
     return ScanAtlas(ALL_HEADS, whole, models=models, _made=whole.made)
 
@@ -169,7 +194,7 @@ attnviz atlas scanned --plot previous,induction -o plot.png
 attnviz atlas step-100 step-400 step-1600 -o development.png
 attnviz atlas scanned --export headvis -o tree
 """
-SHORT_HELP = "head sort top mean plot format output quiet"
+SHORT_HELP = "head sort top mean plot partial format output quiet"
 
 
 @dataclass(frozen=True)
@@ -223,7 +248,7 @@ class AtlasView:
     ] = None
 
 
-@command_of(atlas, "folders mean")
+@command_of(atlas, "folders mean view partial")
 def command_line(
     session: Session,
     call: Call[ScanAtlas],
@@ -277,7 +302,8 @@ def _read(session: Session, call: Call[ScanAtlas], folder: str) -> ScanAtlas:
 
 def _made_of(scans: Sequence[ScanAtlas]) -> Mapping[str, Any]:
     """How what is shown of one scan, or of several, was made."""
-    options, made = current_call().options, [scan.record.made for scan in scans]
+    options, made = dict(current_call().options), [scan.record.made for scan in scans]
+    options.pop("partial", None)  # of a scan that is finished, it is all; of another, it is in made
     if len(scans) == 1:
         return {**made[0], "options": {**made[0].get("options", {}), **options}}
     models = [model for scan in scans for model in scan.models]

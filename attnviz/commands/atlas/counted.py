@@ -1,17 +1,28 @@
 """What was counted as the rows of tables: that of a whole corpus, or of its part so far."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from typing import Any
 
+from attnviz.commands.atlas.folder import AGAIN, Store, made_of
 from attnviz.commands.atlas.record import (
     SCALE,
     SCORES,
     WEIGHTS,
+    Atlas,
     Bin,
+    MeanOver,
     Record,
     estimate,
     means_over_tokens,
+    merged,
+    record_of_bytes,
+    row_of_means,
     units,
 )
+from attnviz.errors import InputError
 from attnviz.records.heads import Head, head_named
 from attnviz.records.metrics import BINS, EDGES
 
@@ -56,3 +67,64 @@ def bin_rows(total: Record) -> Iterator[Mapping[str, object]]:
         ):
             for (start, end), value in zip(bounds, values.tolist(), strict=True):
                 yield {**head._asdict(), "histogram": histogram, **vars(Bin(start, end, value))}
+
+
+# Records of many shards as one, and what is counted of a scan that is not finished.
+
+AT_ONCE = 32
+"""Records that are merged at a time."""
+
+
+def total_of(records: Iterable[Record], where: str) -> Record | None:
+    """Records as one, few of which are in memory; None: there is none.
+
+    `where`: the folder that they are in.
+
+    Raises:
+        InputError: they are of several models or devices.
+    """
+    waiting, total = iter(records), list[Record]()
+    try:
+        while some := list(islice(waiting, AT_ONCE)):
+            total = [merged([*total, *some])]
+    except ValueError as error:
+        raise InputError(
+            f"the records of {where!r} do not belong together: {error}",
+            "scan again into another folder",
+        ) from None
+    return total[0] if total else None
+
+
+def atlas_so_far(store: Store, manifest: Mapping[str, Any], mean: MeanOver) -> Atlas:
+    """The atlas of the shards that are counted of a scan that is not finished.
+
+    Nothing is written and nothing is locked, as the scan may run: a record is there in full or not
+    at all. One that is damaged or of another scan is not counted.
+
+    Raises:
+        InputError: no shard is counted, or the manifest is damaged.
+    """
+    counted = 0
+
+    def records() -> Iterator[Record]:
+        nonlocal counted
+        named = (re.fullmatch(r"shards/(\d{6,})\.npz", name) for name in store.names("shards"))
+        for name in filter(None, named):
+            with suppress(ValueError):
+                record = record_of_bytes(store.read(name[0]) or b"", int(name[1]))
+                if record.origin.scan == manifest["scan"]:
+                    counted += 1
+                    yield record
+
+    total, shards = total_of(records(), store.where), manifest.get("shards")
+    if total is None:
+        raise InputError(f"no shard of {store.where!r} is counted yet", AGAIN)
+    try:
+        made, share = made_of(manifest, total.origin), 100 * counted // int(shards or 0)
+    except (LookupError, TypeError, ValueError, ArithmeticError):
+        raise InputError(f"the manifest in {store.where!r} is damaged", AGAIN) from None
+    said = f"{counted:,} of {shards:,} shards, {share}%"
+    rows = [{**row_of_means(row, mean), "partial": said} for row in score_rows(total)]
+    made = {**made, "options": {**made["options"], "partial": said}}
+    model, origin = str(manifest["model"]), total.origin
+    return Atlas(model, rows, manifest, origin.model, store.where, made, total)

@@ -14,6 +14,7 @@ import numpy as np
 
 from attnviz.commands.atlas.headvis import new_folder
 from attnviz.commands.atlas.record import DRAWN, SCORES, Atlas, HeadAtlas, HeadExample, TokenSide
+from attnviz.commands.atlas.views import partial_notes
 from attnviz.draw import page as document
 from attnviz.draw.labels import VIRIDIS
 from attnviz.draw.page import COMMON, beside, filled, policy, safe_json, source
@@ -143,10 +144,12 @@ def _facts(atlas: Atlas, start: AtlasStart) -> Mapping[str, object]:
     length, windows = atlas.manifest.get("length"), int(atlas.rows[0]["windows"])
     at_most = f" of at most {amount(length, 'token')}" if isinstance(length, int) else ""
     tokens = f"{amount(atlas.size[1], 'token')} in {amount(windows, 'window')}{at_most}"
+    later = "".join(f" {note[0].upper()}{note[1:]}." for note in partial_notes(atlas.partial))
     return {
         "scan": scan_id(atlas),
         "title": _title(atlas),
-        "about": f"Scanned: {tokens}. Scores are means over {atlas.mean_over}.",
+        "about": f"Scanned: {tokens}. Scores are means over {atlas.mean_over}.{later}",
+        "partial": atlas.partial,
         "documents": atlas.size[0],
         "heads": [[str(head), *head] for head in atlas.heads],
         "scores": [
@@ -171,7 +174,8 @@ def _facts(atlas: Atlas, start: AtlasStart) -> Mapping[str, object]:
 def _title(atlas: Atlas) -> str:
     documents, _ = atlas.size
     model = f"{amount(len(atlas.rows), 'attention head')} of {readable(atlas.model)}"
-    return f"{model} over {amount(documents, 'document')}"
+    only = f" (partial: {atlas.partial})" if atlas.partial else ""
+    return f"{model} over {amount(documents, 'document')}{only}"
 
 
 def _values(atlas: Atlas) -> Mapping[str, object]:

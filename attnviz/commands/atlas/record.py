@@ -364,7 +364,8 @@ class Atlas:
 
     `rows`: beside the columns, `mean_over`, which says of what `entropy`, for one, is the mean.
     `manifest`: that of the scan; `identity`: the model as it was loaded; `folder`: where the
-    tables are, as it was named.
+    tables are, as it was named; `made`: how the scan was made, as every result of it carries it.
+    `total`: what is counted, where the scan is not finished; then the rows have `partial`.
     """
 
     model: str
@@ -372,12 +373,13 @@ class Atlas:
     manifest: Mapping[str, Any] = field(default_factory=dict)
     identity: ModelIdentity | None = None
     folder: str = ""
+    made: Mapping[str, Any] = field(default_factory=dict)
+    total: Record | None = None
 
     @property
-    def made(self) -> Mapping[str, Any]:
-        """How the scan was made, as every result of it carries it."""
-        made: Mapping[str, Any] = self.manifest.get("result", {}).get("made", {})
-        return made
+    def partial(self) -> str:
+        """`312 of 1,204 shards, 26%`, where the scan is not finished."""
+        return partial_of(self.rows[0])
 
     @property
     def mean_over(self) -> MeanOver:
@@ -411,6 +413,11 @@ def row_of_means(row: Mapping[str, Any], over: MeanOver) -> Mapping[str, Any]:
         return {**row, "mean_over": over}
     means = {name: row[f"{name}_over_tokens"] for name in SCORES}
     return {**row, **means, **{f"{name}_error": None for name in SCORES}, "mean_over": over}
+
+
+def partial_of(row: Mapping[str, Any]) -> str:
+    """Which part of the corpus a row of the atlas is of; empty: all of it."""
+    return str(row.get("partial", ""))
 
 
 def head_of(row: Mapping[str, Any]) -> Head:

@@ -1,7 +1,7 @@
 """What a scan found as rows, and all that it found of one head as a JSON object."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter, itemgetter
 from typing import Any, Literal, TypeAlias
@@ -14,11 +14,13 @@ from attnviz.commands.atlas.record import (
     HeadExample,
     MeanOver,
     TokenMass,
+    partial_of,
 )
 from attnviz.commands.atlas.views import Development, HeadPoint, Scatter
 from attnviz.draw.titles import amount
 from attnviz.kit.result import Form, Result
 from attnviz.records.rows import (
+    ABSENT,
     ERROR,
     HEAD,
     LAYER,
@@ -55,13 +57,25 @@ def _over_tokens() -> Iterator[Field[Row]]:
     yield _item("largest_over_windows", float | None)
 
 
+def partial_field(row: Callable[[Any], Row]) -> Field[Any]:
+    """Which part of the corpus is counted, where the scan is not finished."""
+    about = "How many shards of how many are counted, where the scan is not finished."
+    return Field("partial", str, about, lambda of: partial_of(row(of)) or ABSENT, optional=True)
+
+
 PLACE = (_item("layer", int, LAYER), _item("head", int, HEAD))
 OVER = "Of what the scores are means."
 COUNTED = tuple(_item(name, int) for name in ("documents", "windows", "tokens"))
 ATLAS_ROW = Fields[Row](
     "AtlasRow",
     "The scores of a head over a corpus.",
-    (*PLACE, _item("mean_over", MeanOver, OVER), *_scores(), *COUNTED),
+    (
+        *PLACE,
+        _item("mean_over", MeanOver, OVER),
+        *_scores(),
+        *COUNTED,
+        partial_field(lambda row: row),
+    ),
 )
 
 
@@ -92,6 +106,7 @@ PART_ROW = Fields[HeadPart](
         _value("value", float | None),
         _value("error", float | None),
         _value("n", int | None, "How many documents or windows; of an example its window."),
+        partial_field(lambda part: part[0].row),
     ),
 )
 
@@ -142,6 +157,7 @@ def scatter_row(*scores: str) -> Fields[HeadPoint]:
             *values,
             Field("distance_from_median", float, "In robust standard deviations."),
             Field("outlier", bool),
+            partial_field(vars),
         ),
         more=True,
     )
@@ -222,6 +238,7 @@ HEAD_ATLAS = Fields[HeadAtlas](
         Field("made", MADE, "", lambda head: None),  # the result knows it
         *head_fields(lambda head: head.head),
         Field("scanned", SCANNED, "", lambda head: head.row),
+        partial_field(lambda head: head.row),
         Field("sampled_windows", int, "", lambda head: head.sampled),
         Field("mean_over", MeanOver, OVER, lambda head: head.row["mean_over"]),
         Field(

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from attnviz.commands.atlas.counted import atlas_so_far, bin_rows
 from attnviz.commands.atlas.folder import AGAIN, Store, is_whole, read_manifest
 from attnviz.commands.atlas.record import (
     Atlas,
@@ -21,7 +22,7 @@ from attnviz.commands.atlas.record import (
     row_of_means,
 )
 from attnviz.commands.atlas.rows import BIN, EXAMPLE, MASS, TABLES
-from attnviz.errors import InputError, missing
+from attnviz.errors import InputError, missing, option
 from attnviz.records.heads import Head
 from attnviz.records.restore import model_of_dict
 from attnviz.records.rows import Fields, kinds_of
@@ -96,14 +97,18 @@ def part_of(store: Store, name: str) -> str | None:
     return bytes(origin).decode(errors="replace")
 
 
-def read_atlas(folder: str | Path, mean: MeanOver = "documents") -> Atlas:
+def read_atlas(folder: str | Path, mean: MeanOver = "documents", *, partial: bool = False) -> Atlas:
     """The result of a scan; `folder`: a path, or a URL that fsspec opens; `mean`: which is shown.
+
+    `partial`: what is counted so far, where the scan is not finished.
 
     Raises:
         UsageError: pyarrow is not installed.
         InputError: there is none, or it is damaged.
     """
     folder = str(folder)
+    if partial and "result" not in (so_far := read_manifest(Store(folder))):
+        return atlas_so_far(Store(folder), so_far, mean)
     manifest = _checked(folder, "heads")
     rows = [row_of_means(row, mean) for row in _read(folder, "heads")]
     if not rows:
@@ -112,7 +117,8 @@ def read_atlas(folder: str | Path, mean: MeanOver = "documents") -> Atlas:
         (model,) = map(model_of_dict, manifest["result"]["made"]["models"])
     except (LookupError, TypeError, ValueError):
         raise InputError(f"the manifest in {folder!r} is damaged", AGAIN) from None
-    return Atlas(str(manifest.get("model", "")), rows, manifest, model, folder)
+    made = manifest["result"]["made"]
+    return Atlas(str(manifest.get("model", "")), rows, manifest, model, folder, made)
 
 
 OF_A_HEAD = "histograms", "tokens", "examples"
@@ -120,6 +126,8 @@ OF_A_HEAD = "histograms", "tokens", "examples"
 
 def read_head(atlas: Atlas, row: StoredRow) -> HeadAtlas:
     """All that was found of one head; `row`: its row of the atlas."""
+    if atlas.total is not None:
+        return next(each for each in read_heads(atlas) if each.head == head_of(row))
     _checked(atlas.folder, *OF_A_HEAD)
     return _head(atlas, row, (_read(atlas.folder, table, head_of(row)) for table in OF_A_HEAD))
 
@@ -133,6 +141,11 @@ def read_heads(atlas: Atlas) -> Iterator[HeadAtlas]:
         UsageError: pyarrow is not installed.
         InputError: the result is damaged.
     """
+    if atlas.total is not None:
+        bins = groupby(bin_rows(atlas.total), key=head_of)
+        for row, (_, own) in zip(sorted(atlas.rows, key=head_of), bins, strict=True):
+            yield _head(atlas, row, ([*own], [], []))  # tokens and examples come last
+        return
     _checked(atlas.folder, *OF_A_HEAD)
     tables = (_by_head(atlas.folder, table, atlas.heads) for table in OF_A_HEAD)
     for row, *parts in zip(atlas.rows, *tables, strict=True):
@@ -158,7 +171,8 @@ def _checked(folder: str, *tables: str) -> Mapping[str, Any]:
     store = Store(folder)
     manifest = read_manifest(store)
     if "result" not in manifest:
-        raise InputError(f"{store.where!r} holds no finished scan", AGAIN)
+        so_far = f"or see what is counted with {option('partial', True)}"
+        raise InputError(f"{store.where!r} holds no finished scan", f"{AGAIN}, {so_far}")
     for table in tables:
         name = f"{table}.parquet"
         if not is_whole(store, manifest, name):

@@ -15,6 +15,7 @@ from attnviz.commands.atlas.record import (
     Histogram,
     TokenMass,
     TokenSide,
+    partial_of,
 )
 from attnviz.commands.atlas.views import (
     Change,
@@ -24,6 +25,7 @@ from attnviz.commands.atlas.views import (
     development_title,
     head_title,
     outliers_said,
+    partial_notes,
     scatter_title,
 )
 from attnviz.console import Display
@@ -254,6 +256,9 @@ def render_head(head: HeadAtlas, display: Display, top: int) -> Iterator[Text]:
     if sides:
         yield Text()
         yield from side_by_side(sides, display.width)
+    for note in partial_notes(partial_of(head.row)):
+        yield Text()
+        yield from _said(note, display)
     shown = list(examples(head, top or EXAMPLES, display))
     yield from shown or [Text()]
     if head.histograms:

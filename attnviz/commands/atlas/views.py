@@ -16,6 +16,7 @@ from attnviz.commands.atlas.record import (
     HeadAtlas,
     MeanOver,
     head_of,
+    partial_of,
 )
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option, readable
@@ -56,7 +57,7 @@ class HeadPoint:
     """A head's two scores with their standard errors; `mean_over`: of what they are means.
 
     `distance_from_median`: the larger of how far the two lie from that of all heads, in robust
-    standard deviations.
+    standard deviations; `partial`: which part of the corpus is counted, where it is not all.
     """
 
     head: Head
@@ -66,6 +67,7 @@ class HeadPoint:
     y_error: float | None
     mean_over: MeanOver
     distance_from_median: float
+    partial: str = ""
 
     @property
     def outlier(self) -> bool:
@@ -129,7 +131,7 @@ def scatter_of(atlas: Atlas, x: str, y: str) -> Scatter:
     points = [
         HeadPoint(
             *(head_of(row), row[x], row[y], row[f"{x}_error"], row[f"{y}_error"], over),
-            float(distance),
+            *(float(distance), partial_of(row)),
         )
         for row, distance in zip(rows, away, strict=True)
     ]
@@ -341,7 +343,23 @@ def size_of(size: tuple[int, int]) -> str:
 
 def atlas_title(atlas: Atlas) -> str:
     """The subject: the corpus and the model."""
-    return f"{readable(atlas.model)}, scan of {size_of(atlas.size)}: means over {atlas.mean_over}"
+    size = f"scan of {size_of(atlas.size)}{_only(atlas.partial)}"
+    return f"{readable(atlas.model)}, {size}: means over {atlas.mean_over}"
+
+
+def _only(partial: str) -> str:
+    """The mark of a scan that is not finished, for a title."""
+    return f" (partial: {partial})" if partial else ""
+
+
+def partial_notes(partial: str) -> list[str]:
+    """What a reader of a part of a scan has to know; nothing where it is all."""
+    if not partial:
+        return []
+    return [f"the scan is not finished: {partial}; {LATER}"]
+
+
+LATER = "tokens and example windows are found when all shards are counted"
 
 
 def head_title(head: HeadAtlas) -> str:
@@ -360,7 +378,8 @@ def scatter_title(scatter: Scatter) -> str:
     """Which scores of how many heads."""
     heads = amount(len(scatter.points), "head")
     x, y = SCORES[scatter.x].label, SCORES[scatter.y].label
-    return f"{readable(scatter.model)}, {y} by {x}, {heads}: means over {scatter.mean_over}"
+    only = _only(scatter.points[0].partial)
+    return f"{readable(scatter.model)}, {y} by {x}, {heads}{only}: means over {scatter.mean_over}"
 
 
 def outliers_said(scatter: Scatter, named: int) -> str:

@@ -15,13 +15,13 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
+from attnviz.commands.atlas.counted import total_of
 from attnviz.commands.atlas.folder import AGAIN, Request, Store, digest_of, manifest_of
 from attnviz.commands.atlas.record import (
     NONE,
     Record,
     Shard,
     Skipped,
-    merged,
     record_of_bytes,
     skipped_of_bytes,
 )
@@ -171,8 +171,6 @@ class Job:
 R = TypeVar("R")
 WHOLE = (1, 1)
 """A scan in one part."""
-AT_ONCE = 32
-"""Records that are merged at a time."""
 MOST_SHARDS = 1 << 16
 """Shards of a corpus, at most, but for files that are never cut."""
 
@@ -229,16 +227,9 @@ class ScanPlan:
         Raises:
             InputError: one is missing, damaged, or of another scan.
         """
-        records, total = map(self._record, self.shards), list[Record]()
-        try:
-            while some := list(islice(records, AT_ONCE)):
-                total = [merged([*total, *some])]
-        except ValueError as error:
-            raise InputError(
-                f"the records of {self.store.where!r} do not belong together: {error}",
-                "scan again into another folder",
-            ) from None
-        return total[0]  # a corpus has a shard
+        total = total_of(map(self._record, self.shards), self.store.where)
+        assert total is not None  # a corpus has a shard
+        return total
 
     def skipped(self, shards: Sequence[Shard]) -> Iterator[Skipped]:
         """The documents of counted shards that could not be read."""
