@@ -8,8 +8,8 @@
         heads/L5H1.json             histograms, tokens and sequences of one head
 
 Heads are written one by one as they come, and the folder gets its name when it is complete. A field
-with a name of HeadVis's has the definition of its pipeline `compute-head-metrics`; what it has not
-stands under other names. `docs/scan.md` lists both.
+with a name of HeadVis's has the definition of its pipeline `compute-head-metrics`; everything else
+stands under names of its own. `docs/scan.md` lists both.
 """
 
 import contextlib
