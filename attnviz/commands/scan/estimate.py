@@ -3,21 +3,23 @@
 shards that are left ─► survey: lengths, pieces of text ─► a trial of the pieces ─► estimate
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import nlargest
+from itertools import islice
 from math import ceil
 from time import perf_counter
 
 import numpy as np
 
-from attnviz.commands.atlas.folder import is_of_this_scan, lost_files, read_manifest
+from attnviz.commands.atlas.folder import Request, is_of_this_scan, lost_files, read_manifest
 from attnviz.commands.atlas.record import CorpusText, FilePart, Shard, Split, files_of
-from attnviz.commands.scan.corpus import LONGEST, READ, documents_of_shard
+from attnviz.commands.scan.corpus import LONGEST, READ, documents_of
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
 from attnviz.commands.scan.plan import Done, ScanPlan, Trial, Tried
 from attnviz.errors import InputError
-from attnviz.inputs.places import ContentForm, named_form, shown
+from attnviz.inputs.places import ContentForm, is_url, named_form
 from attnviz.models.placement import SHARE, free_bytes
 
 GROWN = 3
@@ -32,6 +34,8 @@ TEXT_MEMORY = 180
 """Bytes of memory that a tokenizer takes for each byte of a text, roughly."""
 EXAMPLES = 30
 """Examples of a head, roughly."""
+LEAST_APART, AWAY = 64, 64
+"""Bytes between two pieces, at least; shards behind URLs that are read, about, at most twice."""
 
 
 @dataclass(frozen=True)
@@ -138,36 +142,49 @@ class Survey:
 
 
 def survey(plan: ScanPlan, shards: Sequence[Shard]) -> Survey:
-    """Read shards at even distances, about `READ` bytes of text in all.
+    """Read shards at even distances, about `READ` bytes of text in all, and fewer behind URLs.
 
     Of a compressed file that is longer, only the beginning is read.
     """
-    split = plan.job.request.split
-    sizes = [sum(_text_size(piece, split) for piece in shard.pieces) for shard in shards]
-    every = ceil(sum(sizes) / READ) or 1
-    whole = {
-        shown(file.path): file.size
-        for file in files_of(plan.shards)
-        if _is_one_text(file.path, split)
-    }  # texts whose size needs no reading
-    known = [size for size in whole.values() if size <= LONGEST]
-    taken, reached = Spread(CHARACTERS * plan.job.request.length), 0.0
+    request = plan.job.request
+    sizes = [sum(_text_size(piece, request.split) for piece in shard.pieces) for shard in shards]
+    distant = any(is_url(piece.path) for piece in shards[0].pieces)
+    every = max(1, ceil(sum(sizes) / READ), len(shards) // AWAY if distant else 1)
+    apart = sum(sizes) // every // (WINDOWS if distant else PIECES)
+    taken, reached = Spread(CHARACTERS * request.length, apart), 0.0
+    others = list[int]()
     for place in range(every // 2, len(shards), every):
         before = taken.size
-        for document in documents_of_shard(shards[place], plan.job.request):
+        if not _read(shards[place], request, taken, others):
+            reached += min(sizes[place], taken.size - before)
+            break
+        reached += sizes[place]
+    whole = (file for file in files_of(plan.shards) if _is_one_text(file.path, request.split))
+    known = (file.size for file in whole if file.size <= LONGEST)  # which needs no reading
+    share = reached / max(1, sum(sizes))
+    return Survey(taken.lengths, share or 1.0, taken.pieces, nlargest(1024, [*known, *others]))
+
+
+def _read(shard: Shard, request: Request, taken: "Spread", others: list[int]) -> bool:
+    """Take the texts of a shard, and say whether that came to its end.
+
+    `others`: gets the bytes of those that are no file of their own.
+    """
+    left = sys.maxsize if shard.most is None else shard.most
+    for piece in shard.pieces:
+        size, is_file = _text_size(piece, request.split), _is_one_text(piece.path, request.split)
+        if is_file and not taken.wants(size):
+            taken.skip(size)
+            left -= 1
+            continue
+        for document in islice(documents_of(piece, request.split, request.key), max(0, left)):
+            left -= 1
             if isinstance(document, CorpusText):
                 taken.add(document.text)
-                if document.path not in whole:
-                    known.append(taken.lengths[-1])
+                others += [] if is_file else [taken.lengths[-1]]
             if taken.size > READ:
-                break
-        else:
-            reached += sizes[place]
-            continue
-        reached += min(sizes[place], taken.size - before)
-        break
-    share = reached / max(1, sum(sizes))
-    return Survey(taken.lengths, share or 1.0, taken.pieces, nlargest(1024, known))
+                return False
+    return True
 
 
 def _text_size(piece: FilePart, split: Split) -> int:
@@ -185,21 +202,30 @@ def _is_one_text(path: str, split: Split) -> bool:
 class Spread:
     """Pieces of texts at even distances; when there are many, every other one is dropped.
 
-    `length`: characters of a piece.
+    `length`: characters of a piece; `apart`: bytes between two, at first.
     """
 
-    def __init__(self, length: int) -> None:
-        self._length, self._apart, self._next = length, 64, 0
+    def __init__(self, length: int, apart: int = 0) -> None:
+        self._length, self._apart, self._next = length, max(LEAST_APART, apart), 0
         self.size = self._filled = 0
         self.lengths, self.pieces = list[int](), list[str]()
+
+    def wants(self, size: int) -> bool:
+        """Whether a piece would be taken of the next text, if it has so many bytes."""
+        return self._next < self.size + size
+
+    def skip(self, size: int) -> None:
+        """The next text, of which no piece is wanted; no bytes: there is none."""
+        self.size += size
+        self.lengths += [size] if size else []
 
     def add(self, text: str) -> None:
         """The next text."""
         size = len(text.encode())
-        while self._next < self.size + size:
-            at = (self._next - self.size) * len(text) // size
+        while self.wants(size):
+            at = max(0, self._next - self.size) * len(text) // size
             at -= at % self._length  # where a window begins
-            self.pieces.append(text[at : at + self._length])
+            self.pieces.append(_between_spaces(text, at, at + self._length))
             self._filled += len(self.pieces[-1])
             self._next += self._apart
             if len(self.pieces) > PIECES or self._filled > WINDOWS * self._length:
@@ -207,5 +233,11 @@ class Spread:
                 self._filled = sum(map(len, self.pieces))
                 self._apart *= 2
                 self._next = ceil(self._next / self._apart) * self._apart
-        self.size += size
-        self.lengths.append(size)
+        self.skip(size)
+
+
+def _between_spaces(text: str, start: int, end: int) -> str:
+    """A piece of a text that cuts no word, where it has spaces: a cut word has more tokens."""
+    piece = text[start:end]
+    first, last = piece.find(" ") if start else 0, piece.rfind(" ")
+    return piece[max(0, first) : last if end < len(text) and last > first else None]
