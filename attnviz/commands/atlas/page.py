@@ -144,12 +144,12 @@ def _facts(atlas: Atlas, start: AtlasStart) -> Mapping[str, object]:
     length, windows = atlas.manifest.get("length"), int(atlas.rows[0]["windows"])
     at_most = f" of at most {amount(length, 'token')}" if isinstance(length, int) else ""
     tokens = f"{amount(atlas.size[1], 'token')} in {amount(windows, 'window')}{at_most}"
-    later = "".join(f" {note[0].upper()}{note[1:]}." for note in partial_notes(atlas.partial))
+    later = "".join(f"{note[0].upper()}{note[1:]}." for note in partial_notes(atlas.partial))
     return {
         "scan": scan_id(atlas),
         "title": _title(atlas),
-        "about": f"Scanned: {tokens}. Scores are means over {atlas.mean_over}.{later}",
-        "partial": atlas.partial,
+        "about": f"Scanned: {tokens}. Scores are means over {atlas.mean_over}. {later}".rstrip(),
+        "later": later,
         "documents": atlas.size[0],
         "heads": [[str(head), *head] for head in atlas.heads],
         "scores": [

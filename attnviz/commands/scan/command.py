@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -16,12 +16,12 @@ from attnviz.commands.atlas.folder import Request, Store, asked_by
 from attnviz.commands.atlas.record import Split
 from attnviz.commands.atlas.tables import import_parquet, read_atlas
 from attnviz.commands.atlas.views import size_of
-from attnviz.commands.scan.corpus import LONGEST
 from attnviz.commands.scan.estimate import Estimated, estimated_alone
 from attnviz.commands.scan.executors import HowRun
-from attnviz.commands.scan.plan import Done, ScanPlan, Task, make_plan
-from attnviz.commands.scan.run import Phase, Watcher, duration, run_scan
+from attnviz.commands.scan.plan import ScanPlan, make_plan
+from attnviz.commands.scan.run import Watcher, run_scan
 from attnviz.commands.scan.shards import check_field, corpus_files, spool
+from attnviz.commands.scan.shown import Watching, estimate_lines
 from attnviz.draw.titles import amount, model_notes
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
@@ -39,12 +39,10 @@ from attnviz.kit.values import (
 )
 from attnviz.kit.write import make_folder
 from attnviz.models.catalog import Source
-from attnviz.models.placement import Device, DType, Engine, written
+from attnviz.models.placement import Device, DType, Engine
 from attnviz.records.capture import Kind
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from attnviz.models.loaded import LoadedModel
 
 corpus_option = partial(panel_option, "The corpus")
@@ -327,32 +325,7 @@ def _show_estimate(
         )
     paths, folder = _places(session, corpus, output)
     about = estimated_alone(*call(*paths, output=folder, model=source))
-    if not about.shards:
-        session.show([f"nothing is left to count of {amount(about.all_shards, 'shard')}"])
-        return
-    counted = about.all_shards - about.shards
-    if counted:
-        said = f"{counted:,} of {amount(about.all_shards, 'shard')} are counted; what is left takes"
-        session.show([said])
-    lines = {
-        "documents": _rounded(about.documents),
-        "windows": f"{_rounded(about.windows)} of at most {about.length:,} tokens",
-        "tokens": _rounded(about.tokens),
-        "time": f"{duration(about.seconds)} with {amount(about.workers, 'worker')}",
-        "memory": _memory(about),
-        "disk": written(about.disk),
-    }
-    session.show(f"{name:10} about {value}" for name, value in lines.items())
-
-
-def _rounded(number: int) -> str:
-    """Three digits, as an estimate has no more."""
-    return f"{float(f'{number:.3g}'):,.0f}"
-
-
-def _memory(about: Estimated) -> str:
-    more = f" ({written(about.more)} more for a text of {LONGEST >> 20} MB)"
-    return f"{written(about.memory)}{more if about.more else ''}"
+    session.show(estimate_lines(about))
 
 
 def _say_counted(session: Session, store: Store) -> None:
@@ -410,58 +383,3 @@ def _part(written: str | None) -> tuple[int, int]:
     if number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts):
         return int(number), int(parts)
     raise UsageError(f"{option('shard', written)} is no part", "write 2/8 for the second of eight")
-
-
-LEAST_BAR = 8
-"""Cells that are left to the bar."""
-
-
-class Watching(Watcher):
-    """Shows on a terminal how a scan goes on."""
-
-    def __init__(self, session: Session, bar: "Progress") -> None:
-        self._session, self._bar, self._phase = session, bar, Phase()
-        self._task = bar.add_task("", visible=False, said=self)
-
-    def __str__(self) -> str:
-        """The line behind the bar, which is drawn again and again, as far as it fits."""
-        width = self._session.consoles.err.width - LEAST_BAR
-        first, *more = self._phase.said(self._seconds)
-        line = f"{self._phase.what}: {first}"
-        for part in more:
-            longer = f"{line}, {part}"
-            if len(longer) > width:
-                break
-            line = longer
-        return line
-
-    @property
-    def _seconds(self) -> float:
-        return self._bar.tasks[-1].elapsed or 0.0
-
-    def expect(self, estimate: Estimated) -> None:
-        self._session.note(
-            f"about {_rounded(estimate.tokens)} tokens: {duration(estimate.seconds)}, "
-            f"memory {_memory(estimate)}, disk {written(estimate.disk)}"
-        )
-
-    def note(self, said: str) -> None:
-        self._session.note(said)
-
-    def begin(self, what: str, left: Sequence[Task], of: Sequence[Task]) -> None:
-        done, self._phase = len(of) - len(left), Phase.of(what, left, of)
-        if done:
-            self._session.note(f"going on: {done} of {amount(len(of), 'shard')} are counted")
-        self._bar.remove_task(self._task)
-        self._task = self._bar.add_task("", visible=bool(left), total=None, said=self)
-        self._draw()
-
-    def did(self, done: Done) -> None:
-        self._phase.add(done, self._seconds)
-        self._draw()
-
-    def _draw(self) -> None:
-        """A bar that moves to and fro until there is a share that it can show."""
-        phase = self._phase
-        total = phase.size if phase.reached else None
-        self._bar.update(self._task, completed=phase.reached, total=total)

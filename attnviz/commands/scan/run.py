@@ -8,7 +8,6 @@ import os
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -60,64 +59,6 @@ class Watcher:
 
     def did(self, done: Done) -> None:
         """A task is done."""
-
-
-@dataclass
-class Phase:
-    """How far the tasks of one kind are, told by their sizes, as few are alike.
-
-    `tasks`, `size`: of all of them; `done`, `reached`: of those that are done; `before`: what was
-    reached when this run began; `tokens`: of this run; `at`: its seconds when the last task ended.
-    """
-
-    what: str = ""
-    tasks: int = 0
-    size: int = 0
-    done: int = 0
-    reached: int = 0
-    before: int = 0
-    tokens: int = 0
-    at: float = 0.0
-
-    @classmethod
-    def of(cls, what: str, left: Sequence[Task], of: Sequence[Task]) -> "Phase":
-        """The phase at its beginning."""
-        whole, rest = (sum(task.size for task in tasks) for tasks in (of, left))
-        before = whole - rest
-        return cls(what, len(of), whole, len(of) - len(left), before, before)
-
-    def add(self, done: Done, seconds: float) -> None:
-        """A task has ended, so many seconds after this run began."""
-        self.done, self.reached = self.done + 1, self.reached + done.size
-        self.tokens, self.at = self.tokens + done.tokens, seconds
-
-    def left(self, seconds: float) -> float | None:
-        """The seconds that are left at the rate so far; None while there is no rate."""
-        run = self.reached - self.before
-        if run <= 0 or not self.at:
-            return None
-        return max(0.0, (self.size - self.reached) / run * self.at - (seconds - self.at))
-
-    def said(self, seconds: float) -> list[str]:
-        """What a person wants to know, the most wanted first."""
-        parts, left = list[str](), self.left(seconds)
-        if self.reached:
-            share = 100 * self.reached // max(1, self.size)
-            parts.append(f"{share}%" if share else "less than 1%")
-        if left is not None:
-            parts.append(f"{duration(left)} left")
-            parts.append(f"{self.tokens / self.at:,.0f} tokens/s")
-        minutes, rest = divmod(int(seconds), 60)
-        hours, minutes = divmod(minutes, 60)
-        return [*parts, f"{self.done:,} of {self.tasks:,}", f"{hours}:{minutes:02}:{rest:02}"]
-
-
-def duration(seconds: float) -> str:
-    """`40 seconds`, `12 minutes`, `7 hours`, `3 days`."""
-    for unit, size, most in (("second", 1, 120), ("minute", 60, 120), ("hour", 3600, 48)):
-        if seconds < most * size:
-            return amount(max(1, round(seconds / size)), unit)
-    return amount(round(seconds / 86400), "day")
 
 
 def run_scan(plan: ScanPlan, how: HowRun, watcher: Watcher) -> bool:

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from attnviz.commands.atlas.record import FilePart, Shard
-from attnviz.commands.scan.command import LEAST_BAR, Watching
 from attnviz.commands.scan.plan import Done, SampleTokens, TakeExamples
-from attnviz.commands.scan.run import Phase, duration
+from attnviz.commands.scan.shown import LEAST_BAR, Phase, Watching, duration
 from attnviz.console import Environment
 from attnviz.inputs.text import Stdin
 from attnviz.kit.session import Session

@@ -23,7 +23,7 @@ function drawExamples(found) {
   byId("examples-hint").textContent = found.examples.length
     ? "Words are shaded by the largest weight that another word of the window gives them; outlined: the strongest link, its key with dashes. " +
       "What a word attends to itself, and the first token of a window, are left out of both. Links: the 8 strongest of each word, of 0.005 and more. Windows of a document are counted from 0."
-    : unfinished("Windows") || "The scan kept no windows of this head.";
+    : data.later || "The scan kept no windows of this head.";
   drawShades(found.examples.length > 0);
   box.replaceChildren();
   near?.disconnect();

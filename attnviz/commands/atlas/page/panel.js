@@ -102,15 +102,11 @@ function rangeOfBin(name, [start, end]) {
 
 const FIRST = 12;
 
-function unfinished(what) {
-  return data.partial && `${what} are found when all shards are counted: so far ${data.partial}.`;
-}
-
 function drawTokens({ tokens, sampled }) {
   const some = SIDES.some(([side]) => (tokens[side] || []).length);
   byId("sampled").textContent = some
     ? `Sums of weights over ${count(sampled, "sampled window")}, without the first token of each and what a token attends to itself; the 8 strongest keys of each query count. Click a token to find the other heads that attend to it.`
-    : unfinished("Tokens") || "The scan counted no tokens of this head.";
+    : data.later || "The scan counted no tokens of this head.";
   byId("tokens").replaceChildren(...(some ? SIDES.map(([side, title]) => tokenList(side, title, tokens[side] || [])) : []));
 }
 

@@ -57,7 +57,7 @@ function find() {
 function drawFoundHint(tokens, some) {
   const { sampled } = searched(), windows = sampled.length ? count(sampled.at(-1), "sampled window") : "";
   const hint = byId("found-hint");
-  if (!sampled.length) return hint.replaceChildren(unfinished("Tokens") || "The scan counted no tokens, so there is nothing to search.");
+  if (!sampled.length) return hint.replaceChildren(data.later || "The scan counted no tokens, so there is nothing to search.");
   if (!some) return hint.replaceChildren("No head has it among the 50 tokens with the most mass that the scan keeps of each head and side. It may be rare in the corpus, or cut into several tokens.");
   const variants = tokens.flatMap((token, i) => [i ? ", " : "", tokenName(searched().tokens[token])]);
   return hint.replaceChildren("Tokens: ", ...variants, `. Sums of weights over ${windows}, the largest first; heads with it as a key have a ring in the pictures. Click a head to choose it.`);
