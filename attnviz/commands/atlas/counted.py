@@ -116,15 +116,14 @@ def atlas_so_far(store: Store, manifest: Mapping[str, Any], mean: MeanOver) -> A
                     counted += 1
                     yield record
 
-    total, shards = total_of(records(), store.where), manifest.get("shards")
+    total = total_of(records(), store.where)
     if total is None:
         raise InputError(f"no shard of {store.where!r} is counted yet", AGAIN)
     try:
-        made, share = made_of(manifest, total.origin), 100 * counted // int(shards or 0)
+        made, shards, model = made_of(manifest, total.origin), manifest["shards"], manifest["model"]
+        said = f"{counted:,} of {shards:,} shards, {100 * counted // shards}%"
     except (LookupError, TypeError, ValueError, ArithmeticError):
         raise InputError(f"the manifest in {store.where!r} is damaged", AGAIN) from None
-    said = f"{counted:,} of {shards:,} shards, {share}%"
     rows = [{**row_of_means(row, mean), "partial": said} for row in score_rows(total)]
     made = {**made, "options": {**made["options"], "partial": said}}
-    model, origin = str(manifest["model"]), total.origin
-    return Atlas(model, rows, manifest, origin.model, store.where, made, total)
+    return Atlas(str(model), rows, manifest, total.origin.model, store.where, made, total)

@@ -16,7 +16,7 @@ from attnviz.commands.atlas.folder import Request, Store, asked_by
 from attnviz.commands.atlas.record import Split
 from attnviz.commands.atlas.tables import import_parquet, read_atlas
 from attnviz.commands.atlas.views import size_of
-from attnviz.commands.scan.estimate import Estimated, estimated_alone
+from attnviz.commands.scan.estimate import ONE_TRIAL, Estimated, estimated_alone
 from attnviz.commands.scan.executors import HowRun
 from attnviz.commands.scan.plan import ScanPlan, make_plan
 from attnviz.commands.scan.run import Watcher, run_scan
@@ -324,7 +324,10 @@ def _show_estimate(
             "name files",
         )
     paths, folder = _places(session, corpus, output)
-    about = estimated_alone(*call(*paths, output=folder, model=source))
+    plan, how = call(*paths, output=folder, model=source)
+    with session.bar("{task.fields[said]}", times=False) as bar:
+        Watching(session, bar).begin("trial", ONE_TRIAL, ONE_TRIAL)
+        about = estimated_alone(plan, how)
     session.show(estimate_lines(about))
 
 

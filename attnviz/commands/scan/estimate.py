@@ -38,6 +38,10 @@ LEAST_APART, AWAY = 64, 64
 """Bytes between two pieces, at least; shards behind URLs that are read, about, at most twice."""
 
 
+ONE_TRIAL = (Trial(()),)
+"""What a watcher is told of, while an estimate is made."""
+
+
 @dataclass(frozen=True)
 class Estimated:
     """About what is left of a scan, and what it will take: seconds, bytes of memory and of disk.

@@ -22,7 +22,7 @@ from attnviz.commands.atlas.folder import (
 )
 from attnviz.commands.atlas.record import Record, Shard, files_of
 from attnviz.commands.atlas.tables import GROUP, SAID, between, columns, import_parquet, table_bytes
-from attnviz.commands.scan.estimate import Estimated, estimated
+from attnviz.commands.scan.estimate import ONE_TRIAL, Estimated, estimated
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
 from attnviz.commands.scan.plan import (
     PARTS,
@@ -108,6 +108,7 @@ def _count(plan: ScanPlan, how: HowRun, watcher: Watcher, workers: Executor) -> 
         first = f"the first: {min(damaged)}"
         watcher.note(f"{amount(len(damaged), 'shard')} damaged or of another scan ({first})")
     if len(shards) > 1:
+        watcher.begin("trial", ONE_TRIAL, ONE_TRIAL)
         watcher.expect(estimated(plan, shards, workers, how))
     if shards:
         watcher.begin("shards", shards, own)

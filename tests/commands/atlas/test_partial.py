@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import attnviz
-from attnviz.commands.atlas.folder import Request, Store
+from attnviz.commands.atlas.folder import Request, Store, digest_of
+from attnviz.commands.atlas.record import record_of_bytes, record_to_bytes
 from attnviz.commands.scan.executors import HowRun
 from attnviz.commands.scan.plan import make_plan
 from attnviz.commands.scan.run import Watcher, locked, run_scan
 from attnviz.errors import ExitStatus, InputError
 from attnviz.models.catalog import Source
 from tests.browsing import Open
+from tests.commands.atlas.atlases import without_result
 from tests.conftest import Run
 
 TEXTS = (
@@ -163,6 +166,24 @@ def test_a_folder_in_which_nothing_is_counted_is_told(
         (folder / "shards").mkdir(exist_ok=True)
         (folder / "shards" / "000000.npz").write_bytes(b"PK")
     assert run("atlas", str(tmp_path), "--partial").status is ExitStatus.INPUT
+
+
+@pytest.mark.parametrize("wrong", [{"shards": 0}, {"shards": "5"}, {"heads": None}])
+def test_a_manifest_that_no_scan_wrote_is_told(
+    wrong: dict[str, Any], place: Path, run: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "wrong"
+    shutil.copytree(place / "begun", folder)
+    asked = without_result(folder) | wrong
+    scan = digest_of(asked)
+    (folder / "manifest.json").write_text(json.dumps({**asked, "scan": scan}))
+    for path in (folder / "shards").iterdir():
+        record = record_of_bytes(path.read_bytes())
+        moved = replace(record, origin=replace(record.origin, scan=scan))
+        path.write_bytes(record_to_bytes(moved, (), int(path.stem)))
+    ended = run("atlas", str(folder), "--partial")
+    assert ended.status is ExitStatus.INPUT
+    assert "the manifest in" in ended.err
 
 
 @pytest.mark.parametrize("more", [("--export", "headvis", "-o", "TREE"), ("FOLDER",)])

@@ -213,7 +213,7 @@ def test_what_a_scan_takes_is_told_before_it_starts(corpus: Path, tmp_path: Path
     assert 23 <= estimate.tokens <= 92  # 46
     assert estimate.seconds > 0
     assert estimate.memory > 1 << 26
-    assert watched.phases[0][1:] == (0, 2)
+    assert watched.phases[:2] == [("trial", 0, 1), ("shards", 0, 2)]
 
 
 def test_shards_grow_with_the_corpus_and_stay_few() -> None:
