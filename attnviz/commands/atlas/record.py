@@ -144,6 +144,12 @@ def merged(records: Sequence[Record]) -> Record:
     summed: dict[str, Any] = {
         name: sum(getattr(record, name) for record in records) for name in (*SUMMED, *NUMBERS)
     }
+    return replace(merged_windows(records), **summed)
+
+
+def merged_windows(records: Sequence[Record]) -> Record:
+    """The first of several records, with the windows that all of them choose."""
+    first = records[0]
     chosen: dict[str, Any] = {
         name: least(
             np.concatenate([getattr(record, name) for record in records], axis=-2),
@@ -151,7 +157,7 @@ def merged(records: Sequence[Record]) -> Record:
         )
         for name in CHOSEN
     }
-    return replace(first, **summed, **chosen)
+    return replace(first, **chosen)
 
 
 def least(windows: IntArray, most: int) -> IntArray:
@@ -198,6 +204,13 @@ def bin_of(largest: FloatArray64 | float) -> IntArray:
     """The bins of largest weights, as float32 puts them, which HeadVis computes with."""
     scaled = np.asarray(largest, np.float32) * np.float32(WEIGHTS)
     bins: IntArray = np.minimum(WEIGHTS - 1, scaled.astype(np.int64))
+    return bins
+
+
+def drawn_bin(largest: FloatArray64) -> IntArray:
+    """The bins of largest weights from which examples are drawn."""
+    shares = np.nan_to_num(largest, posinf=1.0) * DRAWN
+    bins: IntArray = np.clip(shares.astype(np.int64), 0, DRAWN - 1)
     return bins
 
 
@@ -523,11 +536,18 @@ def record_to_bytes(record: Record, skipped: Sequence[Skipped] = (), shard: int 
         **{name: getattr(record, name) for name in NUMBERS},
         "skipped": [vars(each) for each in skipped],
     }
+    return archive({name: getattr(record, name) for name in shapes(0)}, rest)
+
+
+def archive(
+    arrays: Mapping[str, NDArray[Any]], rest: Mapping[str, Any], *, compressed: bool = True
+) -> bytes:
+    """Arrays, and the rest as JSON, as an NPZ file with its digest."""
     file = io.BytesIO()
-    written: dict[str, Any] = {name: getattr(record, name) for name in shapes(0)}
-    written["rest"] = np.frombuffer(to_json(rest).encode(), np.uint8)
-    np.savez_compressed(file, **written)
-    return file.getvalue() + _digest(file.getvalue())
+    written: dict[str, Any] = {"rest": np.frombuffer(to_json(rest).encode(), np.uint8), **arrays}
+    (np.savez_compressed if compressed else np.savez)(file, **written)
+    data = file.getvalue()
+    return data + _digest(data)
 
 
 def record_of_bytes(data: bytes, shard: int | None = None) -> Record:
@@ -536,7 +556,7 @@ def record_of_bytes(data: bytes, shard: int | None = None) -> Record:
     Raises:
         ValueError: it holds none, or that of another shard than this one.
     """
-    with _opened(data) as (stored, rest):
+    with opened_archive(data) as (stored, rest):
         if shard is not None and rest["shard"] != shard:
             raise ValueError("shard")
         heads = tuple(map(str, rest["heads"]))
@@ -550,7 +570,7 @@ def record_of_bytes(data: bytes, shard: int | None = None) -> Record:
 
 def skipped_of_bytes(data: bytes) -> list[Skipped]:
     """The documents of a record's shard that could not be read; raises as `record_of_bytes`."""
-    with _opened(data) as (_, rest):
+    with opened_archive(data) as (_, rest):
         return [Skipped(str(s["path"]), int(s["start"]), str(s["why"])) for s in rest["skipped"]]
 
 
@@ -561,8 +581,12 @@ def _origin(entry: dict[str, Any]) -> Origin:
 
 
 @contextmanager
-def _opened(data: bytes) -> Iterator[tuple[Any, Any]]:
-    """The arrays of a file, which are read when they are asked for, and the rest of it."""
+def opened_archive(data: bytes) -> Iterator[tuple[Any, Any]]:
+    """The arrays of a file, which are read when they are asked for, and the rest of it.
+
+    Raises:
+        ValueError: it is damaged.
+    """
     try:
         data, digest = data[:-DIGEST], data[-DIGEST:]
         if digest != _digest(data):

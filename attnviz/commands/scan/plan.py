@@ -2,7 +2,8 @@
 
 FOLDER/manifest.json      what was asked, over which files, with which model and versions
 FOLDER/shards/…           the record of each finished shard
-FOLDER/examples/…         the windows that were run again, until the result is written
+FOLDER/links/…            the links that were kept of it, until the result is written
+FOLDER/examples/…         the windows that were chosen of all shards, until then, too
 FOLDER/sampled/…          the same of tokens
 FOLDER/heads.parquet      the result, written last; beside it histograms.parquet,
                           tokens.parquet, examples.parquet and skipped.jsonl
@@ -61,7 +62,7 @@ class ExamplePlace:
 
 @dataclass(frozen=True)
 class TablePart:
-    """Run chosen windows of some shards again, for a part of a table of the result.
+    """Take the links of chosen windows of some shards, for a part of a table of the result.
 
     `chosen`: the ordinals of the windows, by shard.
     """
@@ -163,6 +164,8 @@ class Job:
     source: Source
     scan: str
     """The digest of the manifest, which a worker must find in the folder; "": it only tries."""
+    shards: int = 1
+    """How many the corpus has."""
     model: "LoadedModel | None" = None
 
 
@@ -278,7 +281,8 @@ def make_plan(
     states = [(file.path, file.size, file.mark) for file in files]
     weights = files_of_model(source) if model is None else state_of_memory(model)
     manifest = manifest_of(request, source, weights, states, len(shards))
-    return ScanPlan(Job(store, request, source, digest_of(manifest), model), manifest, shards, size)
+    job = Job(store, request, source, digest_of(manifest), len(shards), model)
+    return ScanPlan(job, manifest, shards, size)
 
 
 def shard_size(corpus: int) -> int:

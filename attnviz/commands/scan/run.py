@@ -24,6 +24,7 @@ from attnviz.commands.atlas.record import Record, Shard, files_of
 from attnviz.commands.atlas.tables import GROUP, SAID, between, columns, import_parquet, table_bytes
 from attnviz.commands.scan.estimate import ONE_TRIAL, Estimated, estimated
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
+from attnviz.commands.scan.links import FOLDER
 from attnviz.commands.scan.plan import (
     PARTS,
     WHOLE,
@@ -207,8 +208,8 @@ def write_result(plan: ScanPlan, total: Record, lost: Collection[str]) -> None:
 
 def remove_parts(store: Store) -> None:
     """Remove what the tables were made from."""
-    for kind in PARTS:
-        store.remove(kind.folder)
+    for folder in (*(kind.folder for kind in PARTS), FOLDER):
+        store.remove(folder)
 
 
 # The parts that workers left, joined to one table that is sorted by head.

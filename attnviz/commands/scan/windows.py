@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from attnviz.commands.atlas.record import (
     Record,
     Skipped,
     bin_of,
+    drawn_bin,
     empty_record,
     in_fixed_point,
     least,
@@ -37,9 +39,10 @@ from attnviz.commands.atlas.record import (
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.records.capture import IntArray
 from attnviz.records.heads import Head, by_layer
-from attnviz.records.metrics import BINS, METRICS, SUMS, WindowSums
+from attnviz.records.metrics import BINS, METRICS, SUMS, Bools, HeadLinks, WindowSums
 
 if TYPE_CHECKING:
+    from attnviz.commands.scan.links import LinkKeeper
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
 
@@ -161,9 +164,11 @@ class Counter:
         shard: int = 0,
         seed: int = 0,
         origin: Origin = NOWHERE,
+        keeper: "LinkKeeper | None" = None,
     ) -> None:
+        """`keeper`: keeps links of what is counted."""
         self._model, self._heads, self._shard = model, by_layer(heads), shard
-        self._most = batch_tokens(model)
+        self._most, self._keeper = batch_tokens(model), keeper
         self._units, self._names = units(length), tuple(map(str, sorted(heads)))
         exact = model.identity.dtype == "float32"
         self._error = np.inf if model.sinks else 1e-3 if exact else 0.05
@@ -209,9 +214,12 @@ class Counter:
         places = {window.ordinal: place for place, window in enumerate(windows)}
         for batch, sums in run_batches(windows, self._sums, self._skip, self._most):
             self._check(batch, sums)
-            at = [places[window.ordinal] for window in batch]
+            at = np.array([places[window.ordinal] for window in batch])
             values[at] = np.concatenate([sums.sums, sums.distances, sums.positions], axis=-1)
             largest[:, at] = sums.largest, sums.apart
+            if self._keeper is not None:
+                kept = [place for place, w in enumerate(batch) if w.document not in self._bad]
+                self._keeper.counted([batch[place] for place in kept], largest[:, at[kept]])
         if windows[0].document in self._bad:
             self._begun, self._held = None, []  # what there was of it is not counted
         last = windows[-1].document
@@ -224,7 +232,22 @@ class Counter:
     def _sums(self, batch: Sequence[Window]) -> WindowSums:
         from attnviz.models.reducing import sum_windows
 
-        return sum_windows(self._model, [window.ids for window in batch], self._heads)
+        ids, keeper = [window.ids for window in batch], self._keeper
+        if keeper is None:
+            return sum_windows(self._model, ids, self._heads)
+        layers = accumulate((len(heads) for heads in self._heads.values()), initial=0)
+        first = dict(zip(self._heads, layers, strict=False))
+
+        def choose(layer: int, largest: FloatArray64, apart: FloatArray64) -> Bools:
+            heads = slice(first[layer], first[layer] + len(self._heads[layer]))
+            return keeper.choose(batch, heads, largest, apart)
+
+        def give(links: HeadLinks) -> None:
+            window = batch[links.window]
+            place = first[links.layer] + self._heads[links.layer].index(links.head)
+            keeper.take(self._documents[window.document], window, place, links)
+
+        return sum_windows(self._model, ids, self._heads, choose, give)
 
     def _check(self, batch: Sequence[Window], sums: WindowSums) -> None:
         """Skip the documents of windows whose attention has no rows that sum to 1."""
@@ -375,7 +398,7 @@ def record_of_windows(
     if not windows:
         return empty_record(like.heads, like.origin)
     names = np.array([(w.chance, shard, w.ordinal) for w in windows], np.int64)  # (W, 3)
-    bins = np.minimum(DRAWN - 1, (largest[0] * DRAWN).astype(int)).T  # (H, W)
+    bins = drawn_bin(largest[0]).T  # (H, W)
     weights = -in_fixed_point(largest[1].T)  # the least is the largest weight
     best = np.empty((len(like.heads), len(windows), 3), np.int64)
     best[..., 0], best[..., 1:] = weights, names[:, 1:]

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from attnviz.commands.atlas.folder import read_manifest
 from attnviz.commands.atlas.record import (
-    DRAWN,
     SCALE,
     CorpusText,
     HeadExample,
@@ -23,12 +22,25 @@ from attnviz.commands.atlas.record import (
     Shard,
     Skipped,
     TokenMass,
+    drawn_bin,
     files_of,
     in_fixed_point,
     record_to_bytes,
 )
 from attnviz.commands.atlas.tables import table_bytes
 from attnviz.commands.scan.corpus import documents_of_shard
+from attnviz.commands.scan.links import (
+    Exactly,
+    Keeping,
+    Linked,
+    LinkKeeper,
+    SeenWindow,
+    Shortlist,
+    links_file,
+    links_of_bytes,
+    links_to_bytes,
+    run_again,
+)
 from attnviz.commands.scan.plan import (
     Done,
     ExamplePlace,
@@ -43,7 +55,7 @@ from attnviz.commands.scan.plan import (
     record_file,
 )
 from attnviz.commands.scan.shards import check_unchanged
-from attnviz.commands.scan.windows import Counter, Window, WindowCutter, batch_tokens, run_batches
+from attnviz.commands.scan.windows import Counter, Window, WindowCutter
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError, option
 from attnviz.kit.prepare import load_model
 from attnviz.records.capture import IntArray
@@ -52,7 +64,6 @@ from attnviz.records.metrics import HeadLinks
 from attnviz.records.tokens import SPECIAL_LABEL
 
 if TYPE_CHECKING:
-    from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
 
 
@@ -85,6 +96,9 @@ class Worker:
             bos=self._model.tokenizer.bos,
         )
         self._heads = sorted(choose_heads(identity.heads_per_layer, chosen.layers, chosen.heads))
+        self._keeping = Keeping.of(job.shards, len(self._heads), self._length)
+        self._spelled = _speller(self._model.tokenizer)
+        self._shortlist = Shortlist(tuple(map(str, self._heads)), self._keeping)
 
     def _check_folder(self, scan: str) -> None:
         """See that this worker has the folder of the scan, and can write it."""
@@ -112,33 +126,103 @@ class Worker:
         return replace(done, size=task.size)
 
     def _count(self, shard: Shard) -> Done:
-        counter = self._counter(shard.number)
+        self._shortlist.begin(shard.number)
+        keeper = self._shortlist if self._keeping.examples else None
+        record, skipped = self._record_of(shard, keeper)
+        if self._shortlist.links:
+            kept = links_to_bytes(self._shortlist, self._origin.scan)
+            self._store.write(links_file(shard), kept)
+        self._store.write(record_file(shard), record_to_bytes(record, skipped, shard.number))
+        return Done(record.documents, record.tokens, record.bad)
+
+    def _record_of(
+        self, shard: Shard, keeper: LinkKeeper | None
+    ) -> tuple[Record, Sequence[Skipped]]:
+        """Count a shard, whose files are still as they were listed."""
+        counter = self._counter(shard.number, keeper)
         for document in documents_of_shard(shard, self._request):
             counter.add(document)
         record = counter.finish()
         check_unchanged(files_of([shard]), here=False)
-        self._store.write(
-            record_file(shard), record_to_bytes(record, counter.skipped, shard.number)
-        )
-        return Done(record.documents, record.tokens, record.bad)
+        return record, counter.skipped
 
     def _take_examples(self, part: TakeExamples) -> Done:
-        rows, tokens = list[dict[str, Any]](), 0
+        rows = list[dict[str, Any]]()
         for shard, wanted in part.chosen:
-            windows = list(self._windows(shard, wanted))
-            tokens += sum(len(window.ids) for _, window in windows)
-            rows += example_rows(self._model, self._heads, windows, wanted)
+            heads = {ordinal: [p.head for p in own] for ordinal, own in wanted.items()}
+            places = {(ordinal, p.head): p for ordinal, own in wanted.items() for p in own}
+            for pair, window, links in self._linked(shard, heads, kept=self._keeping.examples):
+                rows.append(self._example_row(places[pair], window, links))
         rows.sort(key=lambda row: (row["layer"], row["head"], row["rank"]))
+        self._leave(part, rows)
+        return Done(0, sum({row["window"]: len(row["tokens"]) for row in rows}.values()))
+
+    def _sample_tokens(self, part: SampleTokens) -> Done:
+        masses = {place: PairMass(self._model.tokenizer.vocab_size) for place in part.heads}
+        windows, tokens = 0, 0
+        for shard, ordinals in part.chosen:
+            ids = dict[int, IntArray]()
+            wanted = dict.fromkeys(ordinals, part.heads)
+            for pair, window, links in self._linked(shard, wanted, kept=self._keeping.sample):
+                own = ids.setdefault(pair[0], np.array(window.ids))
+                masses[pair[1]].add(own, links)
+            windows, tokens = windows + len(ids), tokens + sum(map(len, ids.values()))
+        rows = [
+            {**self._heads[place]._asdict(), **row, "windows": windows}
+            for place, mass in masses.items()
+            for row in mass.rows(self._spelled)
+        ]
         self._leave(part, rows)
         return Done(0, tokens)
 
-    def _sample_tokens(self, part: SampleTokens) -> Done:
-        found = [w for shard, ordinals in part.chosen for _, w in self._windows(shard, ordinals)]
-        # those of several shards may have one number
-        windows = [replace(window, ordinal=number) for number, window in enumerate(found)]
-        heads = [self._heads[place] for place in part.heads]
-        self._leave(part, list(token_rows(self._model, heads, windows)))
-        return Done(0, sum(len(window.ids) for window in windows))
+    def _linked(self, shard: Shard, wanted: Mapping[int, Collection[int]], *, kept: bool) -> Linked:
+        """The links of windows of a shard and heads, by ordinal and place, in any order.
+
+        `kept`: they are those of the run that counted the shard, whose last bits another batch
+        would change. Where they are lost, the shard is counted again.
+        """
+        if not kept:
+            yield from self._run_again(shard, wanted)
+            return
+        data, linked = self._store.read(links_file(shard)), None
+        if data is not None:
+            with suppress(ValueError):
+                linked = links_of_bytes(data, self._origin.scan, wanted)
+        if linked is None:
+            keeper = Exactly(wanted)
+            self._record_of(shard, keeper)
+            linked = keeper.of_shard()
+        yield from linked
+
+    def _run_again(self, shard: Shard, wanted: Mapping[int, Collection[int]]) -> Linked:
+        seen, windows = dict[int, SeenWindow](), list[Window]()
+        for document, window in self._windows(shard, wanted):
+            seen[window.ordinal] = SeenWindow.of(document, window)
+            windows.append(window)
+        heads = {ordinal: [self._heads[p] for p in places] for ordinal, places in wanted.items()}
+        places = {head: place for place, head in enumerate(self._heads)}
+        for window, links in run_again(self._model, windows, heads):
+            pair = window.ordinal, places[Head(links.layer, links.head)]
+            yield pair, seen[window.ordinal], links
+
+    def _example_row(
+        self, place: ExamplePlace, window: SeenWindow, links: HeadLinks
+    ) -> dict[str, Any]:
+        """A row of `examples.parquet`."""
+        example = HeadExample(
+            kind=place.kind,
+            bin=int(drawn_bin(np.array(links.largest))),
+            largest=links.largest,
+            apart=float(links.weights[_between_two(links)].max(initial=0.0)),
+            path=window.path,
+            start=window.start,
+            window=window.number,
+            tokens=tuple(map(self._spelled, window.ids)),
+            queries=links.queries,
+            keys=links.keys,
+            weights=links.weights,
+        )
+        return {**self._heads[place.head]._asdict(), "rank": place.rank, **vars(example)}
 
     def _leave(self, part: TablePart, rows: Sequence[dict[str, Any]]) -> None:
         """Write a part of a table, if the files that were read are still those that were listed."""
@@ -183,10 +267,15 @@ class Worker:
             counter.add(CorpusText("", 0, text))
         return counter.finish()
 
-    def _counter(self, shard: int) -> Counter:
-        seed = self._request.seed
+    def _counter(self, shard: int, keeper: LinkKeeper | None = None) -> Counter:
         return Counter(
-            self._model, self._heads, self._length, shard=shard, seed=seed, origin=self._origin
+            self._model,
+            self._heads,
+            self._length,
+            shard=shard,
+            seed=self._request.seed,
+            origin=self._origin,
+            keeper=keeper,
         )
 
     def _windows(
@@ -209,77 +298,13 @@ class Worker:
                     yield document, window
 
 
-# Chosen windows run again: the strongest links of some heads, and the tokens that they join.
+# What the links of chosen windows tell.
 
 
 TOKENS = 50
 """Query tokens, key tokens and pairs that are kept of a head."""
-
-
-def run_again(
-    model: "LoadedModel",
-    windows: Sequence[Window],
-    wanted: Mapping[int, Sequence[Head]],
-    give: Callable[[Window, HeadLinks], None],
-) -> None:
-    """Run windows, and give the links of the heads that are wanted, by ordinal of the window.
-
-    A window that cannot be run any more, as memory is short, gives none.
-    """
-    from attnviz.models.reducing import link_windows
-
-    def links_of(batch: Sequence[Window]) -> list[HeadLinks]:
-        links: list[HeadLinks] = []
-        heads = [wanted[window.ordinal] for window in batch]
-        link_windows(model, [window.ids for window in batch], heads, links.append)
-        return links
-
-    for batch, links in run_batches(
-        windows, links_of, lambda window, why: None, batch_tokens(model)
-    ):
-        for each in links:
-            give(batch[each.window], each)
-        links.clear()  # so that they are not held while the next batch runs
-
-
-def example_rows(
-    model: "LoadedModel",
-    heads: Sequence[Head],
-    windows: Sequence[tuple[CorpusText, Window]],
-    wanted: Mapping[int, Sequence[ExamplePlace]],
-) -> Iterator[dict[str, Any]]:
-    """The rows of `examples.parquet` for some windows of a shard.
-
-    `heads`: those of the scan, in order; `wanted`: by ordinal, the heads whose example it is.
-    """
-    by_place: dict[tuple[int, Head], HeadLinks] = {}
-
-    def give(window: Window, links: HeadLinks) -> None:
-        by_place[window.ordinal, Head(links.layer, links.head)] = links
-
-    by_window = {ordinal: [heads[place.head] for place in own] for ordinal, own in wanted.items()}
-    run_again(model, [window for _, window in windows], by_window, give)
-    spelled = _speller(model.tokenizer)
-    for document, window in windows:
-        tokens = tuple(spelled(id_) for id_ in window.ids)
-        for place in wanted[window.ordinal]:
-            links = by_place.get((window.ordinal, heads[place.head]))
-            if links is None:
-                continue
-            example = HeadExample(
-                kind=place.kind,
-                bin=min(DRAWN - 1, int(links.largest * DRAWN)),
-                largest=links.largest,
-                apart=float(links.weights[_between_two(links)].max(initial=0.0)),
-                path=document.path,
-                start=document.start,
-                window=window.number,
-                tokens=tokens,
-                queries=links.queries,
-                keys=links.keys,
-                weights=links.weights,
-            )
-            yield {**heads[place.head]._asdict(), "rank": place.rank, **vars(example)}
+AT_ONCE = 1 << 16
+"""Links that are added up at a time, at least."""
 
 
 def _between_two(links: HeadLinks) -> NDArray[np.bool_]:
@@ -294,22 +319,31 @@ class PairMass:
     vocabulary: int
     _pairs: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     _mass: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    _new: list[tuple[IntArray, IntArray]] = field(default_factory=list)
+    _waiting: int = 0
 
     def add(self, ids: IntArray, links: HeadLinks) -> None:
         """Add the links of a window (n) between two tokens."""
         inner = _between_two(links)
         pairs = ids[links.queries[inner]] * self.vocabulary + ids[links.keys[inner]]
-        mass = in_fixed_point(links.weights[inner].astype(np.float64))
-        self._pairs, self._mass = summed(
-            np.concatenate([self._pairs, pairs]), np.concatenate([self._mass, mass])
-        )
+        self._new.append((pairs, in_fixed_point(links.weights[inner].astype(np.float64))))
+        self._waiting += len(pairs)
+        if self._waiting > max(AT_ONCE, len(self._pairs)):
+            self._add_up()
+
+    def _add_up(self) -> None:
+        parts = [(self._pairs, self._mass), *self._new]
+        names, mass = (np.concatenate(each) for each in zip(*parts, strict=True))
+        self._pairs, self._mass = summed(names, mass)
+        self._new, self._waiting = [], 0
 
     def rows(self, spelled: Callable[[int], str]) -> Iterator[dict[str, Any]]:
         """The rows of `tokens.parquet`, without head and number of windows."""
+        self._add_up()
         query, key = np.divmod(self._pairs, self.vocabulary)
         for side, numbers in (("query", query), ("key", key), ("pair", self._pairs)):
             names, mass = summed(numbers, self._mass)
-            for rank, at in enumerate(np.lexsort((names, -mass))[:TOKENS].tolist()):
+            for rank, at in enumerate(_most(names, mass).tolist()):
                 first, second = divmod(int(names[at]), self.vocabulary)
                 token = TokenMass(
                     query=None if side == "key" else spelled(first if side == "pair" else second),
@@ -319,28 +353,19 @@ class PairMass:
                 yield {"side": side, "rank": rank, **vars(token)}
 
 
+def _most(names: IntArray, mass: IntArray) -> IntArray:
+    """The places of the largest masses, the largest first; of equal ones, by their names."""
+    bar = np.partition(mass, -TOKENS)[-TOKENS] if len(mass) > TOKENS else 0
+    high = np.flatnonzero(mass >= bar)
+    return high[np.lexsort((names[high], -mass[high]))][:TOKENS]
+
+
 def summed(names: IntArray, mass: IntArray) -> tuple[IntArray, IntArray]:
-    """Each name once, with its mass."""
-    once, which = np.unique(names, return_inverse=True)
-    total = np.zeros(len(once), np.int64)
-    np.add.at(total, which, mass)
-    return once, total
-
-
-def token_rows(
-    model: "LoadedModel", heads: Sequence[Head], windows: Sequence[Window]
-) -> Iterator[dict[str, Any]]:
-    """The rows of `tokens.parquet` for some heads over the sampled windows."""
-    masses = {head: PairMass(model.tokenizer.vocab_size) for head in heads}
-
-    def give(window: Window, links: HeadLinks) -> None:
-        masses[Head(links.layer, links.head)].add(np.array(window.ids), links)
-
-    run_again(model, windows, {window.ordinal: heads for window in windows}, give)
-    spelled = _speller(model.tokenizer)
-    for head, mass in masses.items():
-        for row in mass.rows(spelled):
-            yield {**head._asdict(), **row, "windows": len(windows)}
+    """Each name once, in order, with its mass."""
+    order = np.argsort(names)
+    names, mass = names[order], mass[order]
+    starts = np.flatnonzero(np.diff(names, prepend=-1))
+    return names[starts], np.add.reduceat(mass, starts) if len(starts) else mass
 
 
 def _speller(tokenizer: "TextTokenizer") -> Callable[[int], str]:

@@ -41,8 +41,9 @@ from attnviz.commands.atlas.record import (
     skipped_of_bytes,
     units,
 )
+from attnviz.commands.scan.links import run_again
 from attnviz.commands.scan.windows import Counter, Window, WindowCutter, batches
-from attnviz.commands.scan.worker import PairMass, run_again
+from attnviz.commands.scan.worker import PairMass
 from attnviz.errors import ExitStatus
 from attnviz.models.huggingface.load import wrap_huggingface
 from attnviz.models.loaded import LoadedModel
@@ -167,12 +168,9 @@ def test_links_are_the_strongest_of_whole_matrices(architecture: Architecture) -
     windows = [w for text in documents((LENGTH, LENGTH, 6)) for w in cut.of(text)]
     heads = [h for h in every_head(model.identity.heads_per_layer) if h.head != 1]
     seen: dict[tuple[int, Head], HeadLinks] = {}
-    run_again(
-        model,
-        windows,
-        {w.ordinal: heads[w.ordinal :] for w in windows},
-        lambda w, links: seen.update({(w.ordinal, Head(links.layer, links.head)): links}),
-    )
+    wanted = {w.ordinal: heads[w.ordinal :] for w in windows}
+    for window, links in run_again(model, windows, wanted):
+        seen[window.ordinal, Head(links.layer, links.head)] = links
     for window in windows:
         found = matrices(theirs, window.ids)
         for head in heads[window.ordinal :]:

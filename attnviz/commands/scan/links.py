@@ -1,0 +1,278 @@
+"""The strongest links of the windows that a scan shows: kept while it counts, or run again.
+
+A small corpus has few windows, and most are an example of some head: a worker keeps the links of
+those that may still be chosen, of all that it has counted so far. In a large corpus the chosen ones
+are few, and run again in the end.
+
+FOLDER/links/…            the links that were kept of a shard, until the result is written
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from attnviz.commands.atlas.record import (
+    DRAWN,
+    PER_BIN,
+    SAMPLE,
+    TOP,
+    CorpusText,
+    FloatArray64,
+    Shard,
+    archive,
+    drawn_bin,
+    empty_record,
+    in_fixed_point,
+    merged_windows,
+    opened_archive,
+)
+from attnviz.commands.scan.windows import (
+    Window,
+    batch_tokens,
+    record_of_windows,
+    run_batches,
+)
+from attnviz.records.capture import IntArray
+from attnviz.records.heads import Head
+from attnviz.records.metrics import Bools, HeadLinks
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+FOLDER = "links"
+KEPT_SHARDS, SAMPLED_SHARDS = 1024, 16
+"""A corpus of more shards runs its examples again; the windows of which tokens are counted, too."""
+MOST_BYTES = 1 << 30
+"""What the links of a worker may take, if all of them were as many as can be."""
+LINK_BYTES = 8 * 8
+"""Those of a row, at most."""
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Whether a scan keeps the links of examples, and of the windows whose tokens are counted."""
+
+    examples: bool = False
+    sample: bool = False
+
+    @classmethod
+    def of(cls, shards: int, heads: int, length: int) -> "Keeping":
+        """The same for every worker of a scan, of windows of at most so many tokens."""
+        of_window = heads * length * LINK_BYTES
+        examples, sample = of_window * (TOP + DRAWN * PER_BIN), of_window * SAMPLE
+        return cls(
+            examples=shards <= KEPT_SHARDS and examples <= MOST_BYTES,
+            sample=shards <= SAMPLED_SHARDS and examples + sample <= MOST_BYTES,
+        )
+
+
+@dataclass(frozen=True)
+class SeenWindow:
+    """A window with the place of its document; `number`: which of its windows it is."""
+
+    path: str
+    start: int
+    number: int
+    ids: tuple[int, ...]
+
+    @classmethod
+    def of(cls, document: CorpusText, window: Window) -> "SeenWindow":
+        return cls(document.path, document.start, window.number, window.ids)
+
+
+Pair: TypeAlias = tuple[int, int]
+"""The ordinal of a window in its shard, and the place of a head among those of the scan."""
+Linked: TypeAlias = Iterator[tuple[Pair, SeenWindow, HeadLinks]]
+
+
+class LinkKeeper(ABC):
+    """Says which links are kept while a shard is counted, and keeps them."""
+
+    def __init__(self) -> None:
+        self.windows: dict[int, SeenWindow] = {}
+        self.links: dict[Pair, HeadLinks] = {}
+
+    @abstractmethod
+    def choose(
+        self, batch: Sequence[Window], heads: slice, largest: FloatArray64, apart: FloatArray64
+    ) -> Bools:
+        """Choose windows of a batch and heads of a layer (W, h) by their largest weights."""
+
+    def take(self, document: CorpusText, window: Window, head: int, links: HeadLinks) -> None:
+        """Keep the links of a head, named by its place."""
+        self.windows.setdefault(window.ordinal, SeenWindow.of(document, window))
+        self.links[window.ordinal, head] = replace(
+            links, queries=_small(links.queries), keys=_small(links.keys)
+        )
+
+    def counted(self, windows: Sequence[Window], largest: FloatArray64) -> None:  # noqa: B027
+        """See the largest weights (2, W, H) of windows that are counted."""
+
+    def of_shard(self) -> Linked:
+        """The links that were kept, by window and head."""
+        for pair in sorted(self.links):
+            yield pair, self.windows[pair[0]], self.links[pair]
+
+
+class Shortlist(LinkKeeper):
+    """Keeps the links of windows that are among those to show of all that a worker has counted."""
+
+    def __init__(self, heads: Sequence[str], keeping: Keeping) -> None:
+        super().__init__()
+        self._keeping, self._shard = keeping, 0
+        self._chosen = empty_record(heads)
+
+    def begin(self, shard: int) -> None:
+        """Begin another shard; what earlier ones have chosen stays the bar."""
+        self._shard, self.windows, self.links = shard, {}, {}
+
+    def choose(
+        self, batch: Sequence[Window], heads: slice, largest: FloatArray64, apart: FloatArray64
+    ) -> Bools:
+        chances, chosen = np.array([w.chance for w in batch])[:, None], self._chosen
+        best = -in_fixed_point(apart) <= chosen.best[heads, -1, 0]
+        of_bin = chosen.drawn[heads, :, -1, 0]  # (h, DRAWN)
+        drawn = chances <= of_bin[np.arange(len(of_bin)), drawn_bin(largest)]
+        sampled = chances <= (chosen.sample[-1, 0] if self._keeping.sample else -1)
+        is_number = np.isfinite(largest) & np.isfinite(apart)
+        kept: Bools = (best | drawn | sampled) & is_number
+        return kept
+
+    def counted(self, windows: Sequence[Window], largest: FloatArray64) -> None:
+        own = record_of_windows(self._chosen, windows, largest, self._shard)
+        self._chosen = merged_windows([self._chosen, own])
+        wanted, sampled = self._wanted()
+        self.links = {p: own for p, own in self.links.items() if p in wanted or p[0] in sampled}
+        ordinals = {ordinal for ordinal, _ in self.links}
+        self.windows = {n: window for n, window in self.windows.items() if n in ordinals}
+
+    def _wanted(self) -> tuple[set[Pair], set[int]]:
+        """The pairs that may be examples, and the windows of which every head is wanted."""
+        pairs = set[Pair]()
+        for named in (
+            self._chosen.best,
+            self._chosen.drawn.reshape(len(self._chosen.heads), -1, 3),
+        ):
+            head, place = np.nonzero(named[..., 1] == self._shard)
+            pairs |= set(zip(named[head, place, 2].tolist(), head.tolist(), strict=True))
+        sample = self._chosen.sample
+        ordinals = sample[sample[:, 1] == self._shard, 2].tolist() if self._keeping.sample else ()
+        return pairs, set(ordinals)
+
+
+class Exactly(LinkKeeper):
+    """Keeps the links of these pairs: heads, by their places, of each window."""
+
+    def __init__(self, wanted: Mapping[int, Collection[int]]) -> None:
+        super().__init__()
+        self._wanted = wanted
+
+    def choose(
+        self, batch: Sequence[Window], heads: slice, largest: FloatArray64, apart: FloatArray64
+    ) -> Bools:
+        places = range(heads.start, heads.stop)
+        return np.array(
+            [[place in self._wanted.get(w.ordinal, ()) for place in places] for w in batch]
+        )
+
+
+def _small(places: IntArray) -> IntArray:
+    """Places in a window as small integers."""
+    return places.astype(np.uint16 if places.max(initial=0) < 1 << 16 else np.uint32)
+
+
+# The links of a shard as a file.
+
+
+def links_file(shard: Shard) -> str:
+    """The file of the links that were kept of a shard."""
+    return f"{FOLDER}/{shard.number:06}.npz"
+
+
+def links_to_bytes(keeper: LinkKeeper, scan: str) -> bytes:
+    """What was kept of a shard of a scan."""
+    pairs, links = list(keeper.links), list(keeper.links.values())
+    windows = {ordinal: vars(window) for ordinal, window in keeper.windows.items()}
+    arrays = {
+        "pairs": np.array(pairs, np.int64).reshape(-1, 2),
+        "counts": np.array([len(each.weights) for each in links], np.int64),
+        "largest": np.array([each.largest for each in links]),
+        **{
+            name: np.concatenate([getattr(each, name) for each in links]) if links else empty
+            for name, empty in NOTHING.items()
+        },
+    }
+    return archive(arrays, {"scan": scan, "windows": windows}, compressed=False)
+
+
+NOTHING: Mapping[str, Any] = {
+    "queries": np.zeros(0, np.uint16),
+    "keys": np.zeros(0, np.uint16),
+    "weights": np.zeros(0, np.float32),
+}
+
+
+def links_of_bytes(data: bytes, scan: str, wanted: Mapping[int, Collection[int]]) -> Linked | None:
+    """The wanted links of a file; None where one is not in it.
+
+    Raises:
+        ValueError: it is damaged, or of another scan.
+    """
+    with opened_archive(data) as (arrays, rest):
+        if rest["scan"] != scan:
+            raise ValueError("scan")
+        places = {tuple(pair): at for at, pair in enumerate(arrays["pairs"].tolist())}
+        pairs = [(ordinal, head) for ordinal in sorted(wanted) for head in sorted(wanted[ordinal])]
+        if not places.keys() >= set(pairs):
+            return None
+        ends = np.cumsum(arrays["counts"])
+        largest, *parts = (arrays[name] for name in ("largest", *NOTHING))
+        windows = {
+            int(ordinal): SeenWindow(**{**window, "ids": tuple(window["ids"])})
+            for ordinal, window in rest["windows"].items()
+        }
+    return (
+        (pair, windows[pair[0]], _links(places[pair], ends, parts, float(largest[places[pair]])))
+        for pair in pairs
+    )
+
+
+def _links(at: int, ends: IntArray, parts: Sequence[Any], largest: float) -> HeadLinks:
+    own = slice(int(ends[at - 1]) if at else 0, int(ends[at]))
+    queries, keys, weights = (part[own] for part in parts)
+    return HeadLinks(
+        window=0,
+        layer=0,
+        head=0,
+        queries=queries.astype(np.int64),
+        keys=keys.astype(np.int64),
+        weights=weights,
+        largest=largest,
+    )
+
+
+# Windows that are run again.
+
+
+def run_again(
+    model: "LoadedModel", windows: Sequence[Window], wanted: Mapping[int, Sequence[Head]]
+) -> Iterator[tuple[Window, HeadLinks]]:
+    """Run windows; the links of the heads that are wanted, by ordinal of the window.
+
+    A window that cannot be run any more, as memory is short, gives none.
+    """
+    from attnviz.models.reducing import link_windows
+
+    def links_of(batch: Sequence[Window]) -> list[HeadLinks]:
+        links: list[HeadLinks] = []
+        heads = [wanted[window.ordinal] for window in batch]
+        link_windows(model, [window.ids for window in batch], heads, links.append)
+        return links
+
+    most = batch_tokens(model)
+    for batch, links in run_batches(windows, links_of, lambda window, why: None, most):
+        yield from ((batch[each.window], each) for each in links)
+        links.clear()  # so that they are not held while the next batch runs
