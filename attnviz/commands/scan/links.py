@@ -122,12 +122,16 @@ class Shortlist(LinkKeeper):
 
     def __init__(self, heads: Sequence[str], keeping: Keeping) -> None:
         super().__init__()
-        self._keeping, self._shard = keeping, 0
+        self._keeping, self._heads = keeping, heads
         self._chosen = empty_record(heads)
+        self._shards: list[int] = []
 
     def begin(self, shard: int) -> None:
         """Begin another shard; what earlier ones have chosen stays the bar."""
-        self._shard, self.windows, self.links = shard, {}, {}
+        if shard in self._shards:  # it is counted anew: its windows must not stand there twice
+            self._chosen, self._shards = empty_record(self._heads), []
+        self._shards.append(shard)
+        self.windows, self.links = {}, {}
 
     def choose(
         self, batch: Sequence[Window], heads: slice, largest: FloatArray64, apart: FloatArray64
@@ -142,7 +146,7 @@ class Shortlist(LinkKeeper):
         return kept
 
     def counted(self, windows: Sequence[Window], largest: FloatArray64) -> None:
-        own = record_of_windows(self._chosen, windows, largest, self._shard)
+        own = record_of_windows(self._chosen, windows, largest, self._shards[-1])
         self._chosen = merged_windows([self._chosen, own])
         wanted, sampled = self._wanted()
         self.links = {p: own for p, own in self.links.items() if p in wanted or p[0] in sampled}
@@ -156,10 +160,10 @@ class Shortlist(LinkKeeper):
             self._chosen.best,
             self._chosen.drawn.reshape(len(self._chosen.heads), -1, 3),
         ):
-            head, place = np.nonzero(named[..., 1] == self._shard)
+            head, place = np.nonzero(named[..., 1] == self._shards[-1])
             pairs |= set(zip(named[head, place, 2].tolist(), head.tolist(), strict=True))
         sample = self._chosen.sample
-        ordinals = sample[sample[:, 1] == self._shard, 2].tolist() if self._keeping.sample else ()
+        ordinals = sample[sample[:, 1] == self._shards[-1], 2].tolist() if self._keeping.sample else ()
         return pairs, set(ordinals)
 
 
