@@ -155,16 +155,13 @@ class Shortlist(LinkKeeper):
 
     def _wanted(self) -> tuple[set[Pair], set[int]]:
         """The pairs that may be examples, and the windows of which every head is wanted."""
-        pairs = set[Pair]()
-        for named in (
-            self._chosen.best,
-            self._chosen.drawn.reshape(len(self._chosen.heads), -1, 3),
-        ):
-            head, place = np.nonzero(named[..., 1] == self._shards[-1])
-            pairs |= set(zip(named[head, place, 2].tolist(), head.tolist(), strict=True))
-        sample = self._chosen.sample
-        ordinals = sample[sample[:, 1] == self._shards[-1], 2].tolist() if self._keeping.sample else ()
-        return pairs, set(ordinals)
+        shard, chosen = self._shards[-1], self._chosen
+        drawn = chosen.drawn.reshape(len(chosen.heads), -1, 3)
+        named = np.concatenate([chosen.best, drawn], axis=1)
+        head, place = np.nonzero(named[..., 1] == shard)
+        pairs = set(zip(named[head, place, 2].tolist(), head.tolist(), strict=True))
+        sampled = chosen.sample[chosen.sample[:, 1] == shard, 2].tolist()
+        return pairs, set(sampled if self._keeping.sample else ())
 
 
 class Exactly(LinkKeeper):

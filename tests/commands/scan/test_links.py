@@ -17,7 +17,13 @@ from attnviz.commands.atlas.folder import Request, Store
 from attnviz.commands.atlas.record import CorpusText, merged
 from attnviz.commands.scan import links as links_module
 from attnviz.commands.scan.executors import HowRun
-from attnviz.commands.scan.links import Keeping, Shortlist
+from attnviz.commands.scan.links import (
+    Exactly,
+    Keeping,
+    Shortlist,
+    links_of_bytes,
+    links_to_bytes,
+)
 from attnviz.commands.scan.plan import ScanPlan, make_plan
 from attnviz.commands.scan.run import Watcher, run_scan
 from attnviz.commands.scan.windows import Counter
@@ -156,13 +162,13 @@ def test_a_table_that_is_lost_later_is_made_again_to_the_same_bytes(
     assert scanned(corpus, tmp_path / "out", model) == whole == tables(kept)
 
 
-@given(st.randoms(use_true_random=False), st.integers(1, 6))
+@given(st.randoms(use_true_random=False), st.integers(1, 6), st.booleans())
 def test_the_windows_that_are_chosen_in_the_end_are_kept_in_whatever_order_shards_come(
-    model: LoadedModel, draw: random.Random, shards: int
+    model: LoadedModel, draw: random.Random, shards: int, sample: bool
 ) -> None:
     heads = every_head(model.identity.heads_per_layer)[:3]
     names = tuple(map(str, heads))
-    shortlist = Shortlist(names, Keeping(examples=True, sample=True))
+    shortlist = Shortlist(names, Keeping(examples=True, sample=sample))
     kept, records = set[tuple[int, int, int]](), []
     order = [*range(shards), draw.randrange(shards)]  # one is counted twice
     draw.shuffle(order)
@@ -179,8 +185,17 @@ def test_the_windows_that_are_chosen_in_the_end_are_kept_in_whatever_order_shard
         chosen = np.concatenate([total.best[place], total.drawn[place].reshape(-1, 3)])
         for _, shard, ordinal in chosen[chosen[:, 1] < shards].tolist():
             assert (shard, ordinal, place) in kept
-        for _, shard, ordinal in total.sample[total.sample[:, 1] < shards].tolist():
+        sampled = total.sample[total.sample[:, 1] < (shards if sample else 0)]
+        for _, shard, ordinal in sampled.tolist():
             assert (shard, ordinal, place) in kept
+
+
+def test_links_of_another_scan_are_refused() -> None:
+    data = links_to_bytes(Exactly({}), "one")
+    assert list(links_of_bytes(data, "one", {}) or ()) == []
+    assert links_of_bytes(data, "one", {0: [0]}) is None
+    with pytest.raises(ValueError, match="scan"):
+        links_of_bytes(data, "another", {})
 
 
 def test_what_may_be_kept_is_bounded_by_the_corpus_and_by_memory() -> None:
