@@ -8,13 +8,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import islice
-from math import ceil
+from math import ceil, log
 from time import perf_counter
 
 import numpy as np
 
 from attnviz.commands.atlas.folder import Request, is_of_this_scan, lost_files, read_manifest
-from attnviz.commands.atlas.record import CorpusText, FilePart, Shard, Split, files_of
+from attnviz.commands.atlas.record import (
+    DRAWN,
+    PER_BIN,
+    TOP,
+    CorpusText,
+    FilePart,
+    Shard,
+    Split,
+    files_of,
+)
 from attnviz.commands.scan.corpus import LONGEST, READ, documents_of
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
 from attnviz.commands.scan.plan import Done, ScanPlan, Trial, Tried
@@ -106,8 +115,11 @@ def estimated(plan: ScanPlan, shards: Sequence[Shard], workers: Executor, how: H
     processes = min(workers.workers, len(shards))
     windows, tokens = found.windows_and_tokens(tried)
     examples = min(EXAMPLES, windows) * tokens / max(1, windows)  # tokens of a head's
-    again = min(tokens, tried.heads * examples)
-    run = (tokens + again) * tried.seconds_of_token + len(shards) * tried.beyond
+    run = tokens * tried.seconds_of_token + len(shards) * tried.beyond
+    if tried.links is None:
+        run += min(tokens, tried.heads * examples) * tried.seconds_of_token
+    else:
+        run += _kept(windows) * tokens * tried.links / max(1, tried.tokens)
     disk = len(shards) * RECORD_BYTES + examples * TOKEN_BYTES
     return Estimated(
         documents=round(len(found.lengths) / found.share),
@@ -122,6 +134,15 @@ def estimated(plan: ScanPlan, shards: Sequence[Shard], workers: Executor, how: H
         disk=round(tried.heads * disk),
         more=TEXT_MEMORY * LONGEST if found.share < 1 else 0,
     )
+
+
+def _kept(windows: float) -> float:
+    """Which part of the windows is among the examples of a head when it is counted.
+
+    The n-th window is among the first k with the chance k / n.
+    """
+    most = TOP + DRAWN * PER_BIN
+    return 1.0 if windows <= most else most * (1 + log(windows / most)) / windows
 
 
 @dataclass(frozen=True, eq=False)

@@ -130,7 +130,8 @@ class Tried(Done):
 
     `inner`: tokens of all pieces, without those at the ends of windows, of which there are `ends`
     in each; `step`: the most inner tokens of a window; `heads`: that are counted. `run`: seconds
-    that the windows took, of `tokens`; `beyond`: those that a shard takes beyond its tokens;
+    that the windows took, of `tokens`; `links`: what they take more where all their links are kept;
+    None: links are those of a second pass. `beyond`: those that a shard takes beyond its tokens;
     `seconds`: all. `memory`: bytes of the process, at most.
     """
 
@@ -139,6 +140,7 @@ class Tried(Done):
     step: int = 1
     heads: int = 0
     run: float = 0.0
+    links: float | None = None
     beyond: float = 0.0
     seconds: float = 0.0
     memory: int = 0

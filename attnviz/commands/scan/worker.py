@@ -98,7 +98,10 @@ class Worker:
         self._heads = sorted(choose_heads(identity.heads_per_layer, chosen.layers, chosen.heads))
         self._keeping = Keeping.of(job.shards, len(self._heads), self._length)
         self._spelled = _speller(self._model.tokenizer)
-        self._shortlist = Shortlist(tuple(map(str, self._heads)), self._keeping)
+        self._shortlist = self._empty_shortlist()
+
+    def _empty_shortlist(self) -> Shortlist:
+        return Shortlist(tuple(map(str, self._heads)), self._keeping)
 
     def _check_folder(self, scan: str) -> None:
         """See that this worker has the folder of the scan, and can write it."""
@@ -245,6 +248,11 @@ class Worker:
         record = self._counted(windows)
         run = perf_counter() - at
         record_to_bytes(record)
+        beyond = perf_counter() - at - run
+        if self._keeping.examples:
+            self._shortlist.begin(0)
+            self._counted(windows, self._shortlist)
+            self._shortlist = self._empty_shortlist()
         ended = perf_counter()
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return Tried(
@@ -255,14 +263,15 @@ class Worker:
             step=step,
             heads=len(self._heads),
             run=run,
-            beyond=ended - at - run,
+            links=max(0.0, ended - at - beyond - 2 * run) if self._keeping.examples else None,
+            beyond=beyond,
             seconds=ended - begun,
             memory=memory if sys.platform == "darwin" else memory * 1024,
         )
 
-    def _counted(self, texts: Sequence[str]) -> Record:
+    def _counted(self, texts: Sequence[str], keeper: LinkKeeper | None = None) -> Record:
         """The record of texts that are no documents of the corpus."""
-        counter = self._counter(0)
+        counter = self._counter(0, keeper)
         for text in texts:
             counter.add(CorpusText("", 0, text))
         return counter.finish()

@@ -225,3 +225,17 @@ def test_a_model_in_memory_is_estimated_in_this_process(
     model = attnviz.load_model()
     about = attnviz.estimate_scan(mixed, output=tmp_path / "out", model=model)
     assert about.documents == 82
+
+
+def test_windows_become_rarer_among_the_examples_the_more_there_are() -> None:
+    """How many of n windows in any order are among the best 48 so far, counted by drawing."""
+    draw, kept, runs, n = random.Random(5), 0, 30, 2000
+    for _ in range(runs):
+        best: list[float] = []
+        for _ in range(n):
+            value = draw.random()
+            if len(best) < 48 or value > best[0]:
+                kept += 1
+                best = sorted([*best, value])[-48:]
+    assert estimate._kept(n) == pytest.approx(kept / runs / n, rel=0.03)
+    assert estimate._kept(40) == 1
