@@ -47,15 +47,15 @@ class HeadRows:
 
 
 @dataclass(frozen=True)
-class OneHeadRows:
-    """Some query rows of one head in one window of a batch.
+class SomeHeadRows:
+    """Some query rows of some heads in one window of a batch.
 
-    `first`: the first query; `weights` (r, m) as in `HeadRows`.
+    `first`: the first query; `weights` (h, r, m), on keys as in `HeadRows`.
     """
 
     layer: int
     window: int
-    head: int
+    heads: tuple[int, ...]
     first: int
     weights: "Tensor"
 
@@ -68,14 +68,14 @@ class Reduction(ABC):
         """Take some rows of all wanted heads."""
 
     def again(self, layer: int, windows: slice) -> Sequence[tuple[int, int]]:
-        """Name the (window, head) whose rows to give once more, one head at a time.
+        """Name the (window, head) whose rows to give once more.
 
         It is asked when all rows of a layer were given for these windows.
         """
         return ()
 
-    def take_again(self, rows: OneHeadRows) -> None:  # noqa: B027 - most ask for none
-        """Take some rows of a head that `again` named."""
+    def take_again(self, rows: SomeHeadRows) -> None:  # noqa: B027 - most ask for none
+        """Take some rows of heads that `again` named."""
 
 
 Ability: TypeAlias = Literal[
@@ -154,10 +154,8 @@ class LoadedModel(ABC):
                 reduction.take(HeadRows(block.layer, windows, first, weights))
 
             def consume_again(block: PatternBlock, window: int = window) -> None:
-                first = int(block.queries[0])
-                for head, weights in zip(block.heads, block.weights, strict=True):
-                    some = OneHeadRows(block.layer, window, head, first, torch.from_numpy(weights))
-                    reduction.take_again(some)
+                first, weights = int(block.queries[0]), torch.from_numpy(block.weights)
+                reduction.take_again(SomeHeadRows(block.layer, window, block.heads, first, weights))
 
             self.run(own, wanted, consume)
             again = {

@@ -1,4 +1,4 @@
-"""Matrix products of a scan, by oneDNN.
+"""Products of large matrices, by oneDNN.
 
 PyTorch leaves products of float32 matrices to MKL, which uses half the width of the registers of
 some processors (AVX-512 of AMD). oneDNN, which comes with PyTorch, takes half the time there.
@@ -6,6 +6,7 @@ some processors (AVX-512 of AMD). oneDNN, which comes with PyTorch, takes half t
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -14,21 +15,41 @@ from torch.overrides import TorchFunctionMode
 
 PLAIN = (Tensor, nn.Parameter)
 """Types that hold nothing but numbers, unlike quantised ones."""
+LARGE = 1 << 14
+"""Products with fewer numbers take longer to ask for than to compute."""
 
 
 @contextmanager
 def fast_products(model: Any) -> Iterator[None]:
     """Let linear layers of this model on the processor use oneDNN; elsewhere nothing changes."""
     held: Any = getattr(model, "model", None)
-    product = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
-    if product is None or not torch._C._has_mkldnn or not _is_float32(held):
+    product = _product()
+    if product is None or not _is_float32(held):
         yield
         return
     for weight in held.parameters():
         if not _is_dense(weight):  # a part of a larger matrix, which oneDNN multiplies slowly
             weight.data = weight.data.contiguous()
-    with _ByOneDNN(product.default):
+    with _ByOneDNN(product):
         yield
+
+
+def scores_of(rows: Tensor, keys: Tensor, *, out: Tensor) -> None:
+    """Put rows·keys (g, r, n) of (g, r, d) and (g, n, d) into `out`."""
+    product = _product()
+    dense = rows.is_contiguous() and all(map(Tensor.is_contiguous, keys))
+    if product is None or rows.device.type != "cpu" or out[0].numel() < LARGE or not dense:
+        torch.bmm(rows, keys.transpose(1, 2), out=out)
+        return
+    for group, own, seen in zip(out, rows, keys, strict=True):
+        group.copy_(product(own, seen, None, "none", [], ""))
+
+
+@cache
+def _product() -> Callable[..., Tensor] | None:
+    """The product x·Wᵀ + b of oneDNN; None where this PyTorch has none."""
+    product = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
+    return product.default if product is not None and torch._C._has_mkldnn else None
 
 
 def _is_float32(held: object) -> bool:

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attnviz.models.loaded import HeadRows, LoadedModel, OneHeadRows, Reduction
+from attnviz.models.loaded import HeadRows, LoadedModel, Reduction, SomeHeadRows
 from attnviz.models.products import fast_products
 from attnviz.records.capture import FloatArray, IntArray, Wanted
 from attnviz.records.heads import Head, by_layer
@@ -111,7 +111,7 @@ class _LinkedStatistics(WindowStatistics):
         heads = np.array(self.heads[layer])[place]
         return list(zip((window + windows.start).tolist(), heads.tolist(), strict=True))
 
-    def take_again(self, rows: OneHeadRows) -> None:
+    def take_again(self, rows: SomeHeadRows) -> None:
         if self._links is None:
             self._links = StrongestLinks(self.ids.size(1), self.give)
         self._links(rows)
@@ -130,7 +130,7 @@ class _LinksAlone(Reduction):
     def again(self, layer: int, windows: slice) -> list[tuple[int, int]]:
         return [p for p in self.wanted.get(layer, ()) if windows.start <= p[0] < windows.stop]
 
-    def take_again(self, rows: OneHeadRows) -> None:
+    def take_again(self, rows: SomeHeadRows) -> None:
         self.links(rows)
 
 
@@ -347,10 +347,10 @@ ONE = int(np.float32(2.0).view(np.int32))
 WEIGHT_BITS, KEY_BITS = 27, 22
 
 
-def strongest(weights: NDArray[np.float32], first: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """The strongest links of some rows (r, m): queries, keys and weights.
+def strongest(weights: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """The strongest links of some rows (r, m): rows, keys and weights.
 
-    They stand by query, and by falling weight, the earlier key first of two with one weight. Each
+    They stand by row, and by falling weight, the earlier key first of two with one weight. Each
     is put into one integer, as whole numbers are sorted several times faster than chosen by row.
     """
     m = weights.shape[1]
@@ -363,7 +363,7 @@ def strongest(weights: NDArray[np.float32], first: int) -> tuple[IntArray, IntAr
     order, rows = order[rank < MOST_LINKS], rows[rank < MOST_LINKS]
     keys = order & ((1 << KEY_BITS) - 1)
     lack = (order >> KEY_BITS) & ((1 << WEIGHT_BITS) - 1)
-    return rows + first, keys, (ONE - lack).astype(np.int32).view(np.float32)
+    return rows, keys, (ONE - lack).astype(np.int32).view(np.float32)
 
 
 @dataclass
@@ -375,23 +375,29 @@ class StrongestLinks:
 
     n: int
     give: GiveLinks
-    _parts: dict[tuple[int, int], list[tuple[NDArray[Any], ...]]] = field(default_factory=dict)
+    _parts: dict[tuple[int, int], list[list[NDArray[Any]]]] = field(default_factory=dict)
 
-    def __call__(self, rows: OneHeadRows) -> None:
-        weights = rows.weights.float().contiguous().cpu().numpy()  # (r, m)
-        inner = weights[(1 if rows.first == 0 else 0) :, 1:]
-        most = inner.max(initial=0.0)
-        parts = self._parts.setdefault((rows.window, rows.head), [])
-        parts.append((*strongest(weights, rows.first), np.array([most])))
-        if rows.first + len(weights) < self.n:
-            return
-        del self._parts[rows.window, rows.head]
-        queries, keys, kept, largest = map(np.concatenate, zip(*parts, strict=True))
+    def __call__(self, rows: SomeHeadRows) -> None:
+        weights = rows.weights.float().contiguous().cpu().numpy()  # (h, r, m)
+        h, r, m = weights.shape
+        row, keys, kept = strongest(weights.reshape(h * r, m))
+        ends = np.searchsorted(row, np.arange(1, h) * r)
+        parts = (np.split(part, ends) for part in (row % r + rows.first, keys, kept))
+        inner = weights[:, (1 if rows.first == 0 else 0) :, 1:]
+        most = inner.max(axis=(1, 2), initial=0.0)[:, None]  # (h, 1)
+        for head, *own in zip(rows.heads, *parts, most, strict=True):
+            self._parts.setdefault((rows.window, head), []).append(own)
+            if rows.first + r == self.n:
+                self._give(rows.layer, rows.window, head)
+
+    def _give(self, layer: int, window: int, head: int) -> None:
+        parts = zip(*self._parts.pop((window, head)), strict=True)
+        queries, keys, kept, largest = map(np.concatenate, parts)
         self.give(
             HeadLinks(
-                window=rows.window,
-                layer=rows.layer,
-                head=rows.head,
+                window=window,
+                layer=layer,
+                head=head,
                 queries=queries,
                 keys=keys,
                 weights=kept,

@@ -22,7 +22,7 @@ from attnviz.models.engine import Handover, rows_at_a_time
 from attnviz.models.huggingface.attention import forward, recording, watching
 from attnviz.models.huggingface.call import AttentionCall, Room
 from attnviz.models.huggingface.layers import Layers
-from attnviz.models.loaded import HeadRows, OneHeadRows, Reduction
+from attnviz.models.loaded import HeadRows, Reduction, SomeHeadRows
 from attnviz.records.capture import Consumer, Kind, Wanted
 
 EXACT, HALF = 1e-4, 2e-2
@@ -282,7 +282,7 @@ def run_and_capture(
 def _hand_over(call: AttentionCall, layer: int, handover: Handover, proven: ProvenRows) -> None:
     wanted, n = handover.wanted, call.q.size(1)
     queries = torch.arange(n) if wanted.queries is None else torch.tensor(wanted.queries)
-    rows = proven.of(call, layer, wanted.heads[layer], queries, scores=wanted.scores)
+    rows = proven.of(call.dense, layer, wanted.heads[layer], queries, scores=wanted.scores)
     for block in torch.split(queries, rows_at_a_time(call.k.size(1), call.q.size(0))):
         weights = rows(block)[0]  # proven, where scores are wanted, too
         handover.take(layer, block, call.scores(block) if wanted.scores else weights)
@@ -313,7 +313,7 @@ def _give(
     proven: ProvenRows,
 ) -> None:
     """Give the rows of one call to a reduction, text by text, in blocks."""
-    own = slice(None) if len(heads) == call.q.size(0) else list(heads)
+    call, own = call.dense, slice(None) if len(heads) == call.q.size(0) else list(heads)
     step = rows_at_a_time(call.k.size(1), call.q.size(0))
     for text in range(call.texts):
         rows, windows = proven.of(call.of(text), layer, heads), slice(text, text + 1)
@@ -325,5 +325,5 @@ def _give(
         if again := reduction.again(layer, windows):
             for queries in torch.split(torch.arange(call.q.size(1)), step):
                 weights, first = rows(queries)[0], int(queries[0])
-                for _, head in again:
-                    reduction.take_again(OneHeadRows(layer, text, head, first, weights[head]))
+                some = tuple(head for _, head in again)
+                reduction.take_again(SomeHeadRows(layer, text, some, first, weights[list(some)]))

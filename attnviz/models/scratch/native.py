@@ -1,9 +1,9 @@
 """The from-scratch GPT as an engine, with patterns recorded at its hook points, and its folder."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from attnviz.models.engine import (
 from attnviz.models.folder.config import GPTConfig, check_computable, gpt2_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.frozen.run import FrozenRun
-from attnviz.models.loaded import HeadRows, LoadedModel, OneHeadRows, Reduction
+from attnviz.models.loaded import HeadRows, LoadedModel, Reduction, SomeHeadRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native
@@ -189,6 +189,10 @@ class NativeModel(LoadedModel):
 
 
 LAYER_POINTS = ("q", "k", "pattern", "z")
+HELD = 1 << 24
+"""Weights of a layer to hold at most, until it is known which of them are wanted again."""
+AGAIN_ROWS = 256
+"""Rows of one head to compute at a time, where they were not held."""
 
 
 class _LastLayerSeen(Exception):
@@ -206,6 +210,7 @@ class _LayerRun:
     last: bool
     _first: int = 0
     _asks: tuple[Tensor, ...] = ()
+    _held: list[tuple[int, Tensor]] = field(default_factory=list)
 
     def q(self, q: Tensor) -> None:
         self._asks = (q,)
@@ -216,25 +221,35 @@ class _LayerRun:
     def pattern(self, pattern: Tensor) -> None:  # (B, h, rows, n)
         own = pattern if len(self.heads) == pattern.size(1) else pattern[:, self.heads]
         self.reduction.take(HeadRows(self.layer, self.windows, self._first, own))
+        if pattern[:, :, 0, 0].numel() * self._asks[1].size(2) ** 2 <= HELD:
+            self._held.append((self._first, pattern))
         self._first += pattern.size(2)
 
     def z(self, _: Tensor) -> None:
-        q, k = self._asks
-        # each head alone, so that its numbers do not depend on which others are wanted
+        wanted: dict[int, list[int]] = {}
         for window, head in self.reduction.again(self.layer, self.windows):
-            own, keys, n = q[window, head], k[window, head], q.size(2)
-            for first in range(0, n, AGAIN_ROWS):
-                block = slice(first, min(first + AGAIN_ROWS, n))
-                scores = attention_scores(own[block], keys[: block.stop])
-                weights = attention_pattern(scores, causal_rows(block, q.device))
-                some = OneHeadRows(self.layer, window, head, first, weights)
+            wanted.setdefault(window, []).append(head)
+        for window, heads in wanted.items():
+            for some in self._held_rows(window, heads) or self._rows_again(window, heads):
                 self.reduction.take_again(some)
         if self.last:
             raise _LastLayerSeen
 
+    def _held_rows(self, window: int, heads: list[int]) -> list[SomeHeadRows]:
+        return [
+            SomeHeadRows(self.layer, window, tuple(heads), first, pattern[window, heads])
+            for first, pattern in self._held
+        ]
 
-AGAIN_ROWS = 256
-"""Rows of one head to compute at a time."""
+    def _rows_again(self, window: int, heads: list[int]) -> Iterator[SomeHeadRows]:
+        """Each head alone, so that its numbers do not depend on which others are wanted."""
+        q, k = (each[window] for each in self._asks)
+        for head in heads:
+            for first in range(0, q.size(1), AGAIN_ROWS):
+                block = slice(first, min(first + AGAIN_ROWS, q.size(1)))
+                scores = attention_scores(q[head, block], k[head, : block.stop])
+                weights = attention_pattern(scores, causal_rows(block, q.device))[None]
+                yield SomeHeadRows(self.layer, window, (head,), first, weights)
 
 
 def _cache(most: int) -> Hook:

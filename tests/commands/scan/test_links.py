@@ -207,7 +207,7 @@ def test_what_may_be_kept_is_bounded_by_the_corpus_and_by_memory() -> None:
 
 @given(st.integers(1, 40), st.integers(1, 60), st.integers(0, 5), st.sampled_from([2, 30, 10**6]))
 def test_the_strongest_links_are_those_of_each_row_in_order(
-    rows: int, keys: int, first: int, steps: int
+    rows: int, keys: int, steps: int
 ) -> None:
     draw = np.random.default_rng(rows * 100 + keys)
     weights = (draw.integers(0, steps, (rows, keys)) / steps).astype(np.float32)  # many are equal
@@ -216,11 +216,9 @@ def test_the_strongest_links_are_those_of_each_row_in_order(
     for row in range(rows):
         ranked = sorted(range(keys), key=lambda key: (-weights[row, key], key))[:MOST_LINKS]
         expected += [
-            (row + first, key, weights[row, key])
-            for key in ranked
-            if weights[row, key] >= LEAST_LINK
+            (row, key, weights[row, key]) for key in ranked if weights[row, key] >= LEAST_LINK
         ]
-    found = strongest(weights, first)
+    found = strongest(weights)
     assert list(zip(*(part.tolist() for part in found), strict=True)) == expected
 
 
