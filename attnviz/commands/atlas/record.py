@@ -546,8 +546,8 @@ def archive(
     file = io.BytesIO()
     written: dict[str, Any] = {"rest": np.frombuffer(to_json(rest).encode(), np.uint8), **arrays}
     (np.savez_compressed if compressed else np.savez)(file, **written)
-    data = file.getvalue()
-    return data + _digest(data)
+    file.write(_digest(file.getbuffer()))
+    return file.getvalue()
 
 
 def record_of_bytes(data: bytes, shard: int | None = None) -> Record:
@@ -597,5 +597,5 @@ def opened_archive(data: bytes) -> Iterator[tuple[Any, Any]]:
         raise ValueError(str(error)) from None
 
 
-def _digest(data: bytes) -> bytes:
+def _digest(data: bytes | memoryview) -> bytes:
     return blake2b(data, digest_size=DIGEST).digest()

@@ -76,12 +76,25 @@ def table_bytes(table: str, rows: Sequence[Mapping[str, object]], said: str = ""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    sink = pa.BufferOutputStream()
-    content = pa.Table.from_pylist([dict(row) for row in rows], schema=columns(table))
+    sink, schema = pa.BufferOutputStream(), columns(table)
+    arrays = [_array([row.get(field.name) for row in rows], field.type) for field in schema]
+    content = pa.Table.from_arrays(arrays, schema=schema)
     content = content.replace_schema_metadata({SAID: said} if said else None)
     pq.write_table(content, sink, row_group_size=GROUP[table], compression="zstd")
     data: bytes = sink.getvalue().to_pybytes()
     return data
+
+
+def _array(values: Sequence[Any], kind: Any) -> Any:
+    """A column; lists of numbers, of which an example has thousands, from their arrays."""
+    import pyarrow as pa
+
+    if not pa.types.is_list(kind) or not all(isinstance(each, np.ndarray) for each in values):
+        return pa.array(values, kind)
+    number = kind.value_type.to_pandas_dtype()
+    flat = np.concatenate([np.empty(0, number), *values]).astype(number, copy=False)
+    ends = np.cumsum([0, *map(len, values)], dtype=np.int32)
+    return pa.ListArray.from_arrays(pa.array(ends), pa.array(flat))
 
 
 def part_of(store: Store, name: str) -> str | None:

@@ -94,6 +94,7 @@ class LinkKeeper(ABC):
     def __init__(self) -> None:
         self.windows: dict[int, SeenWindow] = {}
         self.links: dict[Pair, HeadLinks] = {}
+        self._new: dict[Pair, HeadLinks] = {}
 
     @abstractmethod
     def choose(
@@ -104,17 +105,50 @@ class LinkKeeper(ABC):
     def take(self, document: CorpusText, window: Window, head: int, links: HeadLinks) -> None:
         """Keep the links of a head, named by its place."""
         self.windows.setdefault(window.ordinal, SeenWindow.of(document, window))
-        self.links[window.ordinal, head] = replace(
-            links, queries=_small(links.queries), keys=_small(links.keys)
-        )
+        self._new[window.ordinal, head] = links
 
-    def counted(self, windows: Sequence[Window], largest: FloatArray64) -> None:  # noqa: B027
-        """See the largest weights (2, W, H) of windows that are counted."""
+    def counted(self, windows: Sequence[Window], largest: FloatArray64) -> None:
+        """See the largest weights (2, W, H) of windows of a batch, whose links have come."""
+        self.links |= packed(self._new)
+        self._new = {}
 
     def of_shard(self) -> Linked:
         """The links that were kept, by window and head."""
         for pair in sorted(self.links):
             yield pair, self.windows[pair[0]], self.links[pair]
+
+
+def packed(links: Mapping[Pair, HeadLinks]) -> dict[Pair, HeadLinks]:
+    """The same in three arrays that they share, as many small ones leave holes in memory."""
+    arrays = joined(links.values())
+    ends = np.cumsum([len(each.weights) for each in links.values()])[:-1]
+    parts = zip(*(np.split(array, ends) for array in arrays.values()), strict=True)
+    return {
+        pair: replace(own, **dict(zip(arrays, part, strict=True)))
+        for (pair, own), part in zip(links.items(), parts, strict=False)
+    }
+
+
+def joined(links: Collection[HeadLinks]) -> dict[str, Any]:
+    """Queries, keys and weights one after the other; places are small integers where they fit."""
+    arrays = {
+        name: np.concatenate([empty, *(getattr(each, name) for each in links)])
+        for name, empty in NOTHING.items()
+    }
+    fit = max(arrays["queries"].max(initial=0), arrays["keys"].max(initial=0)) < 1 << 16
+    kind = np.uint16 if fit else np.uint32
+    return {
+        **arrays,
+        "queries": arrays["queries"].astype(kind),
+        "keys": arrays["keys"].astype(kind),
+    }
+
+
+NOTHING: Mapping[str, Any] = {
+    "queries": np.zeros(0, np.uint16),
+    "keys": np.zeros(0, np.uint16),
+    "weights": np.zeros(0, np.float32),
+}
 
 
 class Shortlist(LinkKeeper):
@@ -125,13 +159,14 @@ class Shortlist(LinkKeeper):
         self._keeping, self._heads = keeping, heads
         self._chosen = empty_record(heads)
         self._shards: list[int] = []
+        self._held = 0
 
     def begin(self, shard: int) -> None:
         """Begin another shard; what earlier ones have chosen stays the bar."""
         if shard in self._shards:  # it is counted anew: its windows must not stand there twice
             self._chosen, self._shards = empty_record(self._heads), []
         self._shards.append(shard)
-        self.windows, self.links = {}, {}
+        self.windows, self.links, self._held = {}, {}, 0
 
     def choose(
         self, batch: Sequence[Window], heads: slice, largest: FloatArray64, apart: FloatArray64
@@ -149,9 +184,17 @@ class Shortlist(LinkKeeper):
         own = record_of_windows(self._chosen, windows, largest, self._shards[-1])
         self._chosen = merged_windows([self._chosen, own])
         wanted, sampled = self._wanted()
-        self.links = {p: own for p, own in self.links.items() if p in wanted or p[0] in sampled}
+        self.links, self._new = (
+            {pair: own for pair, own in links.items() if pair in wanted or pair[0] in sampled}
+            for links in (self.links, self._new)
+        )
+        self._held += _links_in(self._new)
+        super().counted(windows, largest)
         ordinals = {ordinal for ordinal, _ in self.links}
         self.windows = {n: window for n, window in self.windows.items() if n in ordinals}
+        live = _links_in(self.links)
+        if self._held > 2 * live:  # arrays stay as long as one of those that share them
+            self.links, self._held = packed(self.links), live
 
     def _wanted(self) -> tuple[set[Pair], set[int]]:
         """The pairs that may be examples, and the windows of which every head is wanted."""
@@ -180,9 +223,8 @@ class Exactly(LinkKeeper):
         )
 
 
-def _small(places: IntArray) -> IntArray:
-    """Places in a window as small integers."""
-    return places.astype(np.uint16 if places.max(initial=0) < 1 << 16 else np.uint32)
+def _links_in(links: Mapping[Pair, HeadLinks]) -> int:
+    return sum(len(each.weights) for each in links.values())
 
 
 # The links of a shard as a file.
@@ -201,19 +243,9 @@ def links_to_bytes(keeper: LinkKeeper, scan: str) -> bytes:
         "pairs": np.array(pairs, np.int64).reshape(-1, 2),
         "counts": np.array([len(each.weights) for each in links], np.int64),
         "largest": np.array([each.largest for each in links]),
-        **{
-            name: np.concatenate([getattr(each, name) for each in links]) if links else empty
-            for name, empty in NOTHING.items()
-        },
+        **joined(links),
     }
     return archive(arrays, {"scan": scan, "windows": windows}, compressed=False)
-
-
-NOTHING: Mapping[str, Any] = {
-    "queries": np.zeros(0, np.uint16),
-    "keys": np.zeros(0, np.uint16),
-    "weights": np.zeros(0, np.float32),
-}
 
 
 def links_of_bytes(data: bytes, scan: str, wanted: Mapping[int, Collection[int]]) -> Linked | None:
@@ -248,8 +280,8 @@ def _links(at: int, ends: IntArray, parts: Sequence[Any], largest: float) -> Hea
         window=0,
         layer=0,
         head=0,
-        queries=queries.astype(np.int64),
-        keys=keys.astype(np.int64),
+        queries=queries,
+        keys=keys,
         weights=weights,
         largest=largest,
     )
