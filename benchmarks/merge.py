@@ -27,8 +27,7 @@ from attnviz.commands.atlas.record import (
     record_to_bytes,
     units,
 )
-from attnviz.commands.scan.plan import AT_ONCE
-from attnviz.commands.scan.windows import (
+from attnviz.commands.scan.counting import (
     ROWS,
     DocumentSums,
     Window,
@@ -36,6 +35,7 @@ from attnviz.commands.scan.windows import (
     record_of_rows,
     record_of_windows,
 )
+from attnviz.commands.scan.plan import AT_ONCE
 from attnviz.records.metrics import BINS, SUMS
 
 WINDOWS, LENGTH = 64, 512

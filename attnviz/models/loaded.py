@@ -60,7 +60,7 @@ class SomeHeadRows:
     weights: "Tensor"
 
 
-class Reduction(ABC):
+class RowReduction(ABC):
     """Takes the rows of a run where they are computed: all of a layer in order, layer by layer."""
 
     @abstractmethod
@@ -138,7 +138,7 @@ class LoadedModel(ABC):
         """The tensors of a fingerprint, and the rest of it; None where it never changes."""
         return None
 
-    def reduce(self, ids: "Tensor", wanted: Wanted, reduction: Reduction) -> None:
+    def reduce(self, ids: "Tensor", wanted: Wanted, reduction: RowReduction) -> None:
         """Run windows (B, n), and give the rows of the wanted heads to a reduction.
 
         Layers after the last wanted one are not run. Here one window runs after the other, and once

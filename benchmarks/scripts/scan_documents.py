@@ -7,7 +7,7 @@ import sys
 from itertools import islice
 
 from attnviz.commands.atlas.record import CorpusText, record_to_bytes
-from attnviz.commands.scan.windows import Counter
+from attnviz.commands.scan.counting import Counter
 from attnviz.models.catalog import Source, load
 from attnviz.models.reducing import use_threads
 from attnviz.records.heads import every_head

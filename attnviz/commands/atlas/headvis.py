@@ -213,10 +213,10 @@ def sequence_object(example: HeadExample, edges: Sequence[int]) -> dict[str, Any
     }
 
 
-Weights: TypeAlias = list[dict[str, Any]]
+TokenWeights: TypeAlias = list[dict[str, Any]]
 
 
-def _sums(sequences: Sequence[Mapping[str, Any]]) -> tuple[Weights, Weights, list[float]]:
+def _sums(sequences: Sequence[Mapping[str, Any]]) -> tuple[TokenWeights, TokenWeights, list[float]]:
     """The weights that are kept of the sequences, by query token, by key token and by distance."""
     queries, keys = defaultdict[str, float](float), defaultdict[str, float](float)
     distances = [0.0] * (len(DISTANCES) - 1)
@@ -232,7 +232,7 @@ def _sums(sequences: Sequence[Mapping[str, Any]]) -> tuple[Weights, Weights, lis
     return by_query, by_key, [round(value, DIGITS) for value in distances]
 
 
-def _heaviest(sums: Mapping[str, float]) -> Weights:
+def _heaviest(sums: Mapping[str, float]) -> TokenWeights:
     most = sorted(sums, key=lambda token: -sums[token])[:TOKENS]
     return [{"token": token, "weight": round(sums[token], DIGITS)} for token in most]
 
@@ -248,7 +248,7 @@ def _distances(bins: Sequence[Bin], atlas: Atlas) -> dict[str, list[float]]:
     }
 
 
-def _sampled(head: HeadAtlas, side: TokenSide) -> Weights:
+def _sampled(head: HeadAtlas, side: TokenSide) -> TokenWeights:
     """The tokens of one side in the sample of all windows."""
     return [
         {"token": _token(getattr(each, side)), "weight": _rounded(each.mass)}

@@ -29,10 +29,10 @@ from attnviz.commands.atlas.record import (
     merged_windows,
     opened_archive,
 )
+from attnviz.commands.scan.counting import record_of_windows
 from attnviz.commands.scan.windows import (
     Window,
     batch_tokens,
-    record_of_windows,
     run_batches,
 )
 from attnviz.records.capture import IntArray
@@ -83,9 +83,9 @@ class SeenWindow:
         return cls(document.path, document.start, window.number, window.ids)
 
 
-Pair: TypeAlias = tuple[int, int]
+WindowHead: TypeAlias = tuple[int, int]
 """The ordinal of a window in its shard, and the place of a head among those of the scan."""
-Linked: TypeAlias = Iterator[tuple[Pair, SeenWindow, HeadLinks]]
+Linked: TypeAlias = Iterator[tuple[WindowHead, SeenWindow, HeadLinks]]
 
 
 class LinkKeeper(ABC):
@@ -93,8 +93,8 @@ class LinkKeeper(ABC):
 
     def __init__(self) -> None:
         self.windows: dict[int, SeenWindow] = {}
-        self.links: dict[Pair, HeadLinks] = {}
-        self._new: dict[Pair, HeadLinks] = {}
+        self.links: dict[WindowHead, HeadLinks] = {}
+        self._new: dict[WindowHead, HeadLinks] = {}
 
     @abstractmethod
     def choose(
@@ -118,7 +118,7 @@ class LinkKeeper(ABC):
             yield pair, self.windows[pair[0]], self.links[pair]
 
 
-def packed(links: Mapping[Pair, HeadLinks]) -> dict[Pair, HeadLinks]:
+def packed(links: Mapping[WindowHead, HeadLinks]) -> dict[WindowHead, HeadLinks]:
     """The same in three arrays that they share, as many small ones leave holes in memory."""
     arrays = joined(links.values())
     ends = np.cumsum([len(each.weights) for each in links.values()])[:-1]
@@ -196,7 +196,7 @@ class Shortlist(LinkKeeper):
         if self._held > 2 * live:  # arrays stay as long as one of those that share them
             self.links, self._held = packed(self.links), live
 
-    def _wanted(self) -> tuple[set[Pair], set[int]]:
+    def _wanted(self) -> tuple[set[WindowHead], set[int]]:
         """The pairs that may be examples, and the windows of which every head is wanted."""
         shard, chosen = self._shards[-1], self._chosen
         drawn = chosen.drawn.reshape(len(chosen.heads), -1, 3)
@@ -223,7 +223,7 @@ class Exactly(LinkKeeper):
         )
 
 
-def _links_in(links: Mapping[Pair, HeadLinks]) -> int:
+def _links_in(links: Mapping[WindowHead, HeadLinks]) -> int:
     return sum(len(each.weights) for each in links.values())
 
 
@@ -297,7 +297,7 @@ def run_again(
 
     A window that cannot be run any more, as memory is short, gives none.
     """
-    from attnviz.models.reducing import link_windows
+    from attnviz.models.linking import link_windows
 
     def links_of(batch: Sequence[Window]) -> list[HeadLinks]:
         links: list[HeadLinks] = []

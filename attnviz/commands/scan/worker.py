@@ -29,6 +29,7 @@ from attnviz.commands.atlas.record import (
 )
 from attnviz.commands.atlas.tables import table_bytes
 from attnviz.commands.scan.corpus import documents_of_shard
+from attnviz.commands.scan.counting import Counter
 from attnviz.commands.scan.links import (
     Exactly,
     Keeping,
@@ -55,7 +56,7 @@ from attnviz.commands.scan.plan import (
     record_file,
 )
 from attnviz.commands.scan.shards import check_unchanged
-from attnviz.commands.scan.windows import Counter, Window, WindowCutter
+from attnviz.commands.scan.windows import Window, WindowCutter
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError, option
 from attnviz.kit.prepare import load_model
 from attnviz.records.capture import IntArray

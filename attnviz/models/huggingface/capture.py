@@ -22,7 +22,7 @@ from attnviz.models.engine import Handover, rows_at_a_time
 from attnviz.models.huggingface.attention import forward, recording, watching
 from attnviz.models.huggingface.call import AttentionCall, Room
 from attnviz.models.huggingface.layers import Layers
-from attnviz.models.loaded import HeadRows, Reduction, SomeHeadRows
+from attnviz.models.loaded import HeadRows, RowReduction, SomeHeadRows
 from attnviz.records.capture import Consumer, Kind, Wanted
 
 EXACT, HALF = 1e-4, 2e-2
@@ -288,7 +288,7 @@ def _hand_over(call: AttentionCall, layer: int, handover: Handover, proven: Prov
         handover.take(layer, block, call.scores(block) if wanted.scores else weights)
 
 
-def reduce_windows(model: Any, ids: Tensor, wanted: Wanted, reduction: Reduction) -> None:
+def reduce_windows(model: Any, ids: Tensor, wanted: Wanted, reduction: RowReduction) -> None:
     """Run windows of text (B, n) at once, and give the wanted heads' rows to a reduction."""
     layers, proven = Layers(model, "self"), ProvenRows()
 
@@ -309,7 +309,7 @@ def _give(
     call: AttentionCall,
     layer: int,
     heads: tuple[int, ...],
-    reduction: Reduction,
+    reduction: RowReduction,
     proven: ProvenRows,
 ) -> None:
     """Give the rows of one call to a reduction, text by text, in blocks."""

@@ -41,7 +41,7 @@ from attnviz.models.huggingface.layers import (
     matrix_of,
     parts_of,
 )
-from attnviz.models.loaded import LoadedModel, Reduction
+from attnviz.models.loaded import LoadedModel, RowReduction
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, Wanted
 from attnviz.records.heads import Head
@@ -237,7 +237,7 @@ class OneStack(HuggingFaceModel):
 class OneSequence(OneStack):
     """A model that attends to the one text that it reads."""
 
-    def reduce(self, ids: Tensor, wanted: Wanted, reduction: Reduction) -> None:
+    def reduce(self, ids: Tensor, wanted: Wanted, reduction: RowReduction) -> None:
         if self.model._can_set_attn_implementation():
             reduce_windows(self.model, ids.to(self.model.device), wanted, reduction)
         else:

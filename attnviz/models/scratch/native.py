@@ -33,7 +33,7 @@ from attnviz.models.engine import (
 from attnviz.models.folder.config import GPTConfig, check_computable, gpt2_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.frozen.run import FrozenRun
-from attnviz.models.loaded import HeadRows, LoadedModel, Reduction, SomeHeadRows
+from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native
@@ -101,12 +101,12 @@ class NativeModel(LoadedModel):
         """(1, n), on the model's device."""
         return torch.tensor([list(ids)], device=self.model.wte.weight.device)
 
-    def reduce(self, ids: Tensor, wanted: Wanted, reduction: Reduction) -> None:
+    def reduce(self, ids: Tensor, wanted: Wanted, reduction: RowReduction) -> None:
         windows, hooks = slice(0, len(ids)), dict[str, Hook]()
         for layer, heads in wanted.heads.items():
             run = _LayerRun(layer, list(heads), windows, reduction, last=layer == wanted.last_layer)
             hooks |= {f"h.{layer}.attn.{point}": getattr(run, point) for point in LAYER_POINTS}
-        with torch.inference_mode(), attached(self.model, hooks), suppress(_LastLayerSeen):
+        with torch.inference_mode(), attached(self.model, hooks), suppress(_AllLayersRead):
             self._hidden(ids.to(self.model.wte.weight.device), wanted.last_layer + 1)
 
     def predict(
@@ -195,7 +195,7 @@ AGAIN_ROWS = 256
 """Rows of one head to compute at a time, where they were not held."""
 
 
-class _LastLayerSeen(Exception):
+class _AllLayersRead(Exception):
     """Ends a run behind the attention of the last wanted layer."""
 
 
@@ -206,7 +206,7 @@ class _LayerRun:
     layer: int
     heads: list[int]
     windows: slice
-    reduction: Reduction
+    reduction: RowReduction
     last: bool
     _first: int = 0
     _asks: tuple[Tensor, ...] = ()
@@ -233,7 +233,7 @@ class _LayerRun:
             for some in self._held_rows(window, heads) or self._rows_again(window, heads):
                 self.reduction.take_again(some)
         if self.last:
-            raise _LastLayerSeen
+            raise _AllLayersRead
 
     def _held_rows(self, window: int, heads: list[int]) -> list[SomeHeadRows]:
         return [

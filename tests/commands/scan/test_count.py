@@ -41,8 +41,9 @@ from attnviz.commands.atlas.record import (
     skipped_of_bytes,
     units,
 )
+from attnviz.commands.scan.counting import Counter
 from attnviz.commands.scan.links import run_again
-from attnviz.commands.scan.windows import Counter, Window, WindowCutter, batches
+from attnviz.commands.scan.windows import Window, WindowCutter, batches
 from attnviz.commands.scan.worker import PairMass
 from attnviz.errors import ExitStatus
 from attnviz.models.huggingface.load import wrap_huggingface
@@ -209,7 +210,7 @@ def test_documents_longer_than_a_group_are_counted_as_one(monkeypatch: pytest.Mo
     model = attnviz.load_model()._loaded
     texts = [CorpusText("x", i, "the cat sat on the red mat . " * (3 + 9 * i)) for i in range(4)]
     whole = counted(model, texts)
-    monkeypatch.setattr("attnviz.commands.scan.windows.GROUP_TOKENS", 40)
+    monkeypatch.setattr("attnviz.commands.scan.counting.GROUP_TOKENS", 40)
     parts = counted(model, texts)
     for name in ("counts", "largest", "rows"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
@@ -366,7 +367,7 @@ def test_a_document_that_turns_bad_late_is_not_counted_at_all(
     late = CorpusText("late", 0, " ".join([*words, "w5"]))
     good = [CorpusText("good", i, "w3 w4 w6 w7") for i in range(3)]
     alone = counted(model, good)
-    monkeypatch.setattr("attnviz.commands.scan.windows.GROUP_TOKENS", 30)
+    monkeypatch.setattr("attnviz.commands.scan.counting.GROUP_TOKENS", 30)
     together = counted(model, [good[0], late, *good[1:]])
     assert (together.documents, together.windows, together.bad) == (3, 3, 1)
     for name in ("counts", "largest", "rows"):

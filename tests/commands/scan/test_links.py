@@ -16,6 +16,7 @@ import attnviz
 from attnviz.commands.atlas.folder import Request, Store
 from attnviz.commands.atlas.record import CorpusText, merged
 from attnviz.commands.scan import links as links_module
+from attnviz.commands.scan.counting import Counter
 from attnviz.commands.scan.executors import HowRun
 from attnviz.commands.scan.links import (
     Exactly,
@@ -26,13 +27,12 @@ from attnviz.commands.scan.links import (
 )
 from attnviz.commands.scan.plan import ScanPlan, make_plan
 from attnviz.commands.scan.run import Watcher, run_scan
-from attnviz.commands.scan.windows import Counter
-from attnviz.models import reducing
+from attnviz.models import linking, reducing
 from attnviz.models.catalog import Source
 from attnviz.models.huggingface.load import wrap_huggingface
+from attnviz.models.linking import LEAST_LINK, MOST_LINKS, strongest
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.products import fast_products
-from attnviz.models.reducing import LEAST_LINK, MOST_LINKS, strongest
 from attnviz.records.heads import every_head
 from tests.architectures import ARCHITECTURES
 from tests.commands.scan.test_count import tokenizer
@@ -90,7 +90,7 @@ def test_a_small_corpus_runs_no_window_twice(
         return run(model, windows, *more)
 
     monkeypatch.setattr(reducing, "sum_windows", noted)
-    monkeypatch.setattr(reducing, "link_windows", None)
+    monkeypatch.setattr(linking, "link_windows", None)
     assert scanned(corpus, tmp_path / "out", model) == tables(kept)
     assert len(runs) == pq.read_table(kept / "heads.parquet")["windows"][0].as_py()
     assert not (tmp_path / "out" / "links").exists()

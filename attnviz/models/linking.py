@@ -1,0 +1,120 @@
+"""The strongest links of heads in windows of text.
+
+Letters in the shape comments as in `reducing.py`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
+from attnviz.models.products import fast_products
+from attnviz.records.capture import FloatArray, IntArray, Wanted
+from attnviz.records.heads import Head, by_layer
+from attnviz.records.metrics import HeadLinks
+
+MOST_LINKS, LEAST_LINK = 8, 0.005
+"""Links that are kept of a row: at most so many, and none below this weight."""
+GiveLinks: TypeAlias = Callable[[HeadLinks], None]
+
+
+def link_windows(
+    model: LoadedModel,
+    windows: Sequence[Sequence[int]],
+    heads: Sequence[Sequence[Head]],
+    give: GiveLinks,
+) -> None:
+    """Run windows of tokens (B, n), and give the strongest links of the heads of each."""
+    ids = torch.tensor(windows)
+    wanted: dict[int, list[tuple[int, int]]] = {}
+    for window, own in enumerate(heads):
+        for layer, head in own:
+            wanted.setdefault(layer, []).append((window, head))
+    of = by_layer({head for own in heads for head in own})
+    with fast_products(model):
+        model.reduce(ids, Wanted(of), _LinksAlone(wanted, StrongestLinks(ids.size(1), give)))
+
+
+@dataclass(frozen=True)
+class _LinksAlone(RowReduction):
+    """The strongest links of the (window, head) that are wanted, by layer."""
+
+    wanted: Mapping[int, Sequence[tuple[int, int]]]
+    links: "StrongestLinks"
+
+    def take(self, rows: HeadRows) -> None:
+        """Nothing: each head is wanted by itself."""
+
+    def again(self, layer: int, windows: slice) -> list[tuple[int, int]]:
+        return [p for p in self.wanted.get(layer, ()) if windows.start <= p[0] < windows.stop]
+
+    def take_again(self, rows: SomeHeadRows) -> None:
+        self.links(rows)
+
+
+ONE = int(np.float32(2.0).view(np.int32))
+"""The bits of a weight that none reaches; those of positive floats are in their order."""
+WEIGHT_BITS, KEY_BITS = 27, 22
+
+
+def strongest(weights: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """The strongest links of some rows (r, m): rows, keys and weights.
+
+    They stand by row, and by falling weight, the earlier key first of two with one weight. Each
+    is put into one integer, as whole numbers are sorted several times faster than chosen by row.
+    """
+    m = weights.shape[1]
+    flat = np.flatnonzero(weights >= LEAST_LINK)
+    rows, keys = np.divmod(flat, m)
+    lack = ONE - weights.ravel()[flat].view(np.int32).astype(np.int64)
+    order = np.sort((((rows << WEIGHT_BITS) | lack) << KEY_BITS) | keys)
+    rows = order >> (WEIGHT_BITS + KEY_BITS)
+    rank = np.arange(len(rows)) - np.searchsorted(rows, np.arange(len(weights)))[rows]
+    order, rows = order[rank < MOST_LINKS], rows[rank < MOST_LINKS]
+    keys = order & ((1 << KEY_BITS) - 1)
+    lack = (order >> KEY_BITS) & ((1 << WEIGHT_BITS) - 1)
+    return rows, keys, (ONE - lack).astype(np.int32).view(np.float32)
+
+
+@dataclass
+class StrongestLinks:
+    """Keeps the strongest links of heads in windows of n tokens.
+
+    `give` is called once for each, when its last row has come.
+    """
+
+    n: int
+    give: GiveLinks
+    _parts: dict[tuple[int, int], list[list[NDArray[Any]]]] = field(default_factory=dict)
+
+    def __call__(self, rows: SomeHeadRows) -> None:
+        weights = rows.weights.float().contiguous().cpu().numpy()  # (h, r, m)
+        h, r, m = weights.shape
+        row, keys, kept = strongest(weights.reshape(h * r, m))
+        ends = np.searchsorted(row, np.arange(1, h) * r)
+        parts = (np.split(part, ends) for part in (row % r + rows.first, keys, kept))
+        inner = weights[:, (1 if rows.first == 0 else 0) :, 1:]
+        most = inner.max(axis=(1, 2), initial=0.0)[:, None]  # (h, 1)
+        for head, *own in zip(rows.heads, *parts, most, strict=True):
+            self._parts.setdefault((rows.window, head), []).append(own)
+            if rows.first + r == self.n:
+                self._give(rows.layer, rows.window, head)
+
+    def _give(self, layer: int, window: int, head: int) -> None:
+        parts = zip(*self._parts.pop((window, head)), strict=True)
+        queries, keys, kept, largest = map(np.concatenate, parts)
+        self.give(
+            HeadLinks(
+                window=window,
+                layer=layer,
+                head=head,
+                queries=queries,
+                keys=keys,
+                weights=kept,
+                largest=float(largest.max()),
+            )
+        )
