@@ -18,6 +18,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from attnviz.commands.atlas.counted import AT_ONCE
 from attnviz.commands.atlas.record import (
     Origin,
     Record,
@@ -35,7 +36,6 @@ from attnviz.commands.scan.counting import (
     record_of_rows,
     record_of_windows,
 )
-from attnviz.commands.scan.plan import AT_ONCE
 from attnviz.records.metrics import BINS, SUMS
 
 WINDOWS, LENGTH = 64, 512

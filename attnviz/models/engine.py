@@ -74,6 +74,13 @@ def rows_at_a_time(n_keys: int, n_heads: int) -> int:
     return max(LEAST_ROWS, min(MOST_ROWS, ENTRIES // max(1, n_heads * n_keys)))
 
 
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor on a device; nothing waits until it has come to a graphics processor."""
+    if device.type != "cuda" or tensor.device.type != "cpu":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
 def numbers(tensor: Tensor) -> FloatArray:
     """A tensor as float32 numpy."""
     return np.asarray(tensor.detach().float().cpu().numpy(), dtype=np.float32)

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from attnviz.models.engine import sent
 from attnviz.models.linking import GiveLinks, StrongestLinks
 from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
 from attnviz.models.products import fast_products
@@ -57,16 +58,17 @@ class WindowStatistics(RowReduction):
     ids: Tensor
     causal: bool
     _layers: dict[int, "_LayerSums"] = field(default_factory=dict)
-    _copies: "dict[tuple[int, int, int], _Copies]" = field(default_factory=dict)
+    _known: "dict[tuple[int, int, int], _KnownRows]" = field(default_factory=dict)
 
     def take(self, rows: HeadRows) -> None:
         if rows.layer not in self._layers:
             self._layers[rows.layer] = _LayerSums.zeros(rows.weights, self.ids)
         place = (rows.windows.start, rows.first, rows.weights.size(2))
-        if place not in self._copies:  # those of every layer are the same
-            ids = self.ids[rows.windows].to(rows.weights.device)
-            self._copies[place] = _Copies.of(ids, rows.first, *rows.weights.shape[2:])
-        self._layers[rows.layer].add(rows, self._copies[place], self.causal)
+        if place not in self._known:  # the same in every layer
+            shape, device = rows.weights.shape[2:], rows.weights.device
+            known = _KnownRows.of(self.ids[rows.windows], rows.first, *shape, causal=self.causal)
+            self._known[place] = known.on(device)
+        self._layers[rows.layer].add(rows, self._known[place], self.causal)
 
     def sums(self) -> WindowSums:
         """The sums of all heads, layer after layer."""
@@ -86,7 +88,7 @@ class _LinkedStatistics(WindowStatistics):
 
     def again(self, layer: int, windows: slice) -> list[tuple[int, int]]:
         sums = self._layers[layer]
-        largest, apart = (each.double().cpu().numpy() for each in (sums.largest, sums.apart))
+        largest, apart = (each.cpu().double().numpy() for each in (sums.largest, sums.apart))
         window, place = np.nonzero(self.choose(layer, largest, apart)[windows])
         heads = np.array(self.heads[layer])[place]
         return list(zip((window + windows.start).tolist(), heads.tolist(), strict=True))
@@ -102,7 +104,7 @@ class _LayerSums:
     """The sums of one layer, for each window and head (B, h).
 
     `by_distance` (B, h, n), the largest distance first; `by_position` (B, h, n); `marked`
-    (B, h, 3): see `_Copies.mass`; `entropies` (B, h, 2): as they are, and normalised; `largest`,
+    (B, h, 3): see `_KnownRows.mass`; `entropies` (B, h, 2): as they are, and normalised; `largest`,
     `apart` (B, h): see `WindowSums`.
     """
 
@@ -123,8 +125,8 @@ class _LayerSums:
         shapes = ((n,), (n,), (), (3,), (2,), (), ())
         return cls(*(blank.new_zeros(windows, heads, *shape) for shape in shapes))
 
-    def add(self, rows: HeadRows, copies: "_Copies", causal: bool) -> None:
-        """Add a block of rows."""
+    def add(self, rows: HeadRows, known: "_KnownRows", causal: bool) -> None:
+        """Add a block of rows; nothing waits for a graphics processor."""
         own, weights, first = rows.windows, rows.weights.float().contiguous(), rows.first
         r, m = weights.shape[2:]
         n = self.by_distance.size(2)
@@ -134,11 +136,11 @@ class _LayerSums:
         ones = weights.new_ones(*weights.shape[:2], 1, r)  # faster than to sum over rows
         self.by_position[own, :, :m] += (ones @ weights)[:, :, 0]
         self.previous[own] += weights.diagonal(first - 1, dim1=2, dim2=3).sum(dim=-1)
-        self.marked[own] += copies.mass(weights)
+        self.marked[own] += known.mass(weights)
         apart, itself = _largest_of_rows(weights, first)  # (b, h, r)
         most = torch.maximum(torch.maximum(apart, itself), weights[..., 0])
         entropies = _entropies(weights, most, rows.scores)  # (b, h, r)
-        self.entropies[own] += entropies @ _entropy_units(first, r, n, causal).to(weights)
+        self.entropies[own] += entropies @ known.units
         after_first = slice(1 if first == 0 else 0, None)
         _raise(self.apart[own], apart[..., after_first])
         _raise(self.largest[own], torch.maximum(apart, itself)[..., after_first])
@@ -146,7 +148,7 @@ class _LayerSums:
     def finished(self) -> tuple[Tensor, ...]:
         """The arrays of `WindowSums`, in order, of this layer's heads."""
         layer = replace(self, by_distance=self.by_distance.flip(-1))
-        edges = torch.tensor(EDGES, device=layer.away.device)
+        edges = sent(torch.tensor(EDGES), layer.away.device)
         bins = torch.bucketize(layer.away.long(), edges, right=True)
         in_bin = torch.nn.functional.one_hot(bins, BINS).to(layer.away)
         sums = torch.stack([FAST_SUMS[name].of(layer) for name in SUMS], dim=-1)  # (B, h, K)
@@ -239,30 +241,36 @@ def _both_ways(weights: Tensor, first: int) -> Tensor:
 
 
 @dataclass(frozen=True)
-class _Copies:
-    """Where the rows of some windows (b, r * m) see an earlier copy of their query's token.
+class _KnownRows:
+    """What is known of some rows of windows (b, r * m) before their weights are.
 
-    `places` (b, p): filled up with 0 where `exists` (b, p) is 0; `apart` (b, p): 0 where what
-    followed the copy is the query itself, too.
+    `places` (b, p): where a row sees an earlier copy of its query's token, filled up with 0 where
+    `exists` (b, p) is 0; `apart` (b, p): 0 where what followed the copy is the query itself, too.
+    `units` (r, 2): the factors on their entropies, 1 and 1 / ln of the keys that they see.
     """
 
     places: Tensor
     exists: Tensor
     apart: Tensor
+    units: Tensor
 
     @classmethod
-    def of(cls, ids: Tensor, first: int, r: int, m: int) -> "_Copies":
+    def of(cls, ids: Tensor, first: int, r: int, m: int, *, causal: bool) -> "_KnownRows":
         """Those of the rows from `first` on of windows `ids` (b, n), on m keys."""
         copies = ids[:, first : first + r, None] == ids[:, None, :m]
         window, query, key = copies.tril_(first - 1).nonzero(as_tuple=True)
         counts = torch.bincount(window, minlength=len(ids))
-        slot = torch.arange(len(window), device=ids.device) - (counts.cumsum(0) - counts)[window]
+        slot = torch.arange(len(window)) - (counts.cumsum(0) - counts)[window]
         places = ids.new_zeros(len(ids), int(counts.max()))
-        exists, apart = (torch.zeros(places.shape, device=ids.device) for _ in range(2))
+        exists, apart = torch.zeros(places.shape), torch.zeros(places.shape)
         places[window, slot] = query * m + key
         exists[window, slot] = 1.0
         apart[window, slot] = (query + first > key + 1).float()
-        return cls(places, exists, apart)
+        return cls(places, exists, apart, _entropy_units(first, r, ids.size(1), causal))
+
+    def on(self, device: torch.device) -> "_KnownRows":
+        """The same on another device."""
+        return _KnownRows(*(sent(each, device) for each in vars(self).values()))
 
     def mass(self, weights: Tensor) -> Tensor:
         """The mass of rows (b, h, r, m) on the copies, and on what followed them (b, h, 3).
@@ -292,14 +300,15 @@ def _entropies(weights: Tensor, most: Tensor, scores: Tensor | None) -> Tensor:
         smallest = torch.finfo(torch.float32).tiny
         return -weights.clamp_min(smallest).log_().mul_(weights).sum(dim=-1)
     best = scores.amax(dim=-1)
-    if float(best.abs().max()) > SMALL_SCORE:
+    # elsewhere one more pass is faster than to wait for a number
+    if scores.device.type != "cpu" or float(best.abs().max()) > SMALL_SCORE:
         scores -= best[..., None]
         best = torch.zeros_like(best)
     return (best - most.log()) * weights.sum(dim=-1) - scores.mul_(weights).sum(dim=-1)
 
 
 def _entropy_units(first: int, r: int, n: int, causal: bool) -> Tensor:
-    """The factors on the entropies of rows (r, 2): 1, and 1 / ln of the keys they see."""
+    """The `units` of rows."""
     seen = torch.arange(first + 1, first + r + 1) if causal else torch.full((r,), n)
     shares = torch.where(seen > 1, 1 / seen.clamp_min(2).log(), 0.0)
     return torch.stack([torch.ones(r), shares], dim=-1)

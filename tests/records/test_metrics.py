@@ -1,12 +1,14 @@
 """What heads do, as numbers: against plain loops in float64, and against TransformerLens."""
 
 from math import isnan, log
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.overrides import TorchFunctionMode
 
 from attnviz.models.loaded import HeadRows
 from attnviz.models.reducing import FAST_SUMS, WindowStatistics
@@ -270,3 +272,24 @@ def test_the_induction_of_headvis_counts_strong_weights_alone_also_on_the_query(
         before = np.array([i - tokens.index(token) for i, token in enumerate(tokens)])
         over = FAST_SUMS["strong_induction"].rows(before, causal)
         assert over == len({q for q, _ in pairs})
+
+
+class NothingWaits(TorchFunctionMode):
+    """Refuses whatever needs the numbers of a tensor, for which a graphics processor is awaited."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        waits = ("item", "tolist", "numpy", "cpu", "nonzero", "__bool__", "__float__", "__int__")
+        assert getattr(func, "__name__", "") not in waits
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_statistics_of_a_layer_wait_for_no_number(dtype: torch.dtype) -> None:
+    ids = torch.tensor([[1, 2, 1, 2, 3], [4, 4, 4, 1, 4]])
+    weights = torch.tensor(np.stack([random_patterns(3, 5, seed=i) for i in range(2)])).to(dtype)
+    statistics = WindowStatistics(ids, causal=True)
+    statistics.take(HeadRows(0, slice(0, 2), 0, weights))  # what is known of the rows is looked up
+    with NothingWaits():
+        statistics.take(HeadRows(1, slice(0, 2), 0, weights))
+    sums = statistics.sums().sums
+    np.testing.assert_array_equal(sums[:, :3], sums[:, 3:])

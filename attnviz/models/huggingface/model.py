@@ -24,6 +24,7 @@ from attnviz.models.engine import (
     log_probability,
     numbers,
     rows_at_a_time,
+    sent,
 )
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import corrected, foreign, forward, hooked, watching
@@ -239,7 +240,7 @@ class OneSequence(OneStack):
 
     def reduce(self, ids: Tensor, wanted: Wanted, reduction: RowReduction) -> None:
         if self.model._can_set_attn_implementation():
-            reduce_windows(self.model, ids.to(self.model.device), wanted, reduction)
+            reduce_windows(self.model, sent(ids, self.model.device), wanted, reduction)
         else:
             super().reduce(ids, wanted, reduction)
 

@@ -28,6 +28,7 @@ from attnviz.models.engine import (
     log_probability,
     numbers,
     rows_at_a_time,
+    sent,
     write_tokens,
 )
 from attnviz.models.folder.config import GPTConfig, check_computable, gpt2_config
@@ -107,7 +108,7 @@ class NativeModel(LoadedModel):
             run = _LayerRun(layer, list(heads), windows, reduction, last=layer == wanted.last_layer)
             hooks |= {f"h.{layer}.attn.{point}": getattr(run, point) for point in LAYER_POINTS}
         with torch.inference_mode(), attached(self.model, hooks), suppress(_AllLayersRead):
-            self._hidden(ids.to(self.model.wte.weight.device), wanted.last_layer + 1)
+            self._hidden(sent(ids, self.model.wte.weight.device), wanted.last_layer + 1)
 
     def predict(
         self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
