@@ -43,6 +43,7 @@ def link_windows(
 class _LinksAlone(RowReduction):
     """The strongest links of the (window, head) that are wanted, by layer."""
 
+    asks_again = True
     wanted: Mapping[int, Sequence[tuple[int, int]]]
     links: "StrongestLinks"
 
@@ -56,28 +57,35 @@ class _LinksAlone(RowReduction):
         self.links(rows)
 
 
-ONE = int(np.float32(2.0).view(np.int32))
+TWO_BITS = int(np.float32(2.0).view(np.int32))
 """The bits of a weight that none reaches; those of positive floats are in their order."""
 WEIGHT_BITS, KEY_BITS = 27, 22
+ROWS = 1 << 13
+"""Rows at a time, so that one integer holds row, weight and key."""
 
 
 def strongest(weights: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """The strongest links of some rows (r, m): rows, keys and weights.
+    """The strongest links of rows (r, m): rows, keys and weights.
 
-    They stand by row, and by falling weight, the earlier key first of two with one weight. Each
-    is put into one integer, as whole numbers are sorted several times faster than chosen by row.
+    They stand by row, and by falling weight, the earlier key first of two with one weight.
     """
-    m = weights.shape[1]
+    parts = [_strongest(weights[at : at + ROWS], at) for at in range(0, len(weights), ROWS)]
+    rows, keys, kept = map(np.concatenate, zip(*parts, strict=True))
+    return rows, keys, kept
+
+
+def _strongest(weights: FloatArray, first: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """Those of a few rows. Each link is an integer: these are sorted faster than rows are."""
     flat = np.flatnonzero(weights >= LEAST_LINK)
-    rows, keys = np.divmod(flat, m)
-    lack = ONE - weights.ravel()[flat].view(np.int32).astype(np.int64)
+    rows, keys = np.divmod(flat, weights.shape[1])
+    lack = TWO_BITS - weights.ravel()[flat].view(np.int32).astype(np.int64)
     order = np.sort((((rows << WEIGHT_BITS) | lack) << KEY_BITS) | keys)
     rows = order >> (WEIGHT_BITS + KEY_BITS)
     rank = np.arange(len(rows)) - np.searchsorted(rows, np.arange(len(weights)))[rows]
     order, rows = order[rank < MOST_LINKS], rows[rank < MOST_LINKS]
     keys = order & ((1 << KEY_BITS) - 1)
     lack = (order >> KEY_BITS) & ((1 << WEIGHT_BITS) - 1)
-    return rows, keys, (ONE - lack).astype(np.int32).view(np.float32)
+    return rows + first, keys, (TWO_BITS - lack).astype(np.int32).view(np.float32)
 
 
 @dataclass

@@ -6,7 +6,7 @@ An engine derives from `LoadedModel`, and overrides what else it can do; the res
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import (
@@ -61,7 +61,12 @@ class SomeHeadRows:
 
 
 class RowReduction(ABC):
-    """Takes the rows of a run where they are computed: all of a layer in order, layer by layer."""
+    """Takes the rows of a run where they are computed: all of a layer in order, layer by layer.
+
+    `asks_again`: whether `again` may name any.
+    """
+
+    asks_again: ClassVar[bool] = False
 
     @abstractmethod
     def take(self, rows: HeadRows) -> None:

@@ -1,7 +1,8 @@
 """Products of large matrices, by oneDNN.
 
-PyTorch leaves products of float32 matrices to MKL, which uses half the width of the registers of
-some processors (AVX-512 of AMD). oneDNN, which comes with PyTorch, takes half the time there.
+On x86 PyTorch leaves products of float32 matrices to MKL, which uses half the width of the
+registers of some processors (AVX-512 of AMD). oneDNN, which comes with PyTorch, takes half the time
+there. Linear layers use it in scans, and scores of queries and keys wherever rows are computed.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,9 +28,6 @@ def fast_products(model: Any) -> Iterator[None]:
     if product is None or not _is_float32(held):
         yield
         return
-    for weight in held.parameters():
-        if not _is_dense(weight):  # a part of a larger matrix, which oneDNN multiplies slowly
-            weight.data = weight.data.contiguous()
     with _ByOneDNN(product):
         yield
 
@@ -83,11 +81,19 @@ class _ByOneDNN(TorchFunctionMode):
 
 
 def _fits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    known = all(
-        each is None or (type(each) in PLAIN and each.dtype == torch.float32)
-        for each in (x, weight, bias)
-    )
-    return known and weight.dim() == 2 and x.numel() > 0 and _is_dense(weight)
+    """Whether oneDNN multiplies these as PyTorch does."""
+    numbers = (x, weight) if bias is None else (x, weight, bias)
+    if not all(type(each) in PLAIN and _is_plain(each) for each in numbers):
+        return False
+    if bias is not None and not (bias.shape == weight.shape[:1] and bias.is_contiguous()):
+        return False
+    whole = weight.dim() == 2 and x.numel() > 0 and x.size(-1) == weight.size(1)
+    return whole and _is_dense(weight)
+
+
+def _is_plain(each: Tensor) -> bool:
+    on_processor = each.device.type == "cpu" and each.layout == torch.strided
+    return on_processor and each.dtype == torch.float32 and each.dim() > 0
 
 
 def _is_dense(weight: Tensor) -> bool:

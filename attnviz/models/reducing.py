@@ -23,12 +23,14 @@ from attnviz.models.products import fast_products
 from attnviz.records.capture import IntArray, Wanted
 from attnviz.records.metrics import BINS, EDGES, STRONG, SUMS, Bools, WindowSums
 
+MANY = 8
+"""Copies are looked for in every layer where one in so many weights is on one."""
 SMALL_SCORE = 32.0
 """Up to this size, float32 loses less than 1e-5 where a score is taken off a sum."""
 
 
-Choose: TypeAlias = Callable[[int, NDArray[np.float64], NDArray[np.float64]], Bools]
-"""Which heads of a layer to link in which windows (B, h), by `largest` and `apart` of both."""
+Choose: TypeAlias = Callable[[int, slice, NDArray[np.float64], NDArray[np.float64]], Bools]
+"""Which heads of a layer to link in these windows (b, h), by `largest` and `apart` of both."""
 
 
 def sum_windows(
@@ -58,17 +60,24 @@ class WindowStatistics(RowReduction):
     ids: Tensor
     causal: bool
     _layers: dict[int, "_LayerSums"] = field(default_factory=dict)
-    _known: "dict[tuple[int, int, int], _KnownRows]" = field(default_factory=dict)
+    _known: "dict[tuple[int, int, int, int], _KnownRows]" = field(default_factory=dict)
 
     def take(self, rows: HeadRows) -> None:
         if rows.layer not in self._layers:
             self._layers[rows.layer] = _LayerSums.zeros(rows.weights, self.ids)
-        place = (rows.windows.start, rows.first, rows.weights.size(2))
-        if place not in self._known:  # the same in every layer
-            shape, device = rows.weights.shape[2:], rows.weights.device
-            known = _KnownRows.of(self.ids[rows.windows], rows.first, *shape, causal=self.causal)
-            self._known[place] = known.on(device)
-        self._layers[rows.layer].add(rows, self._known[place], self.causal)
+        self._layers[rows.layer].add(rows, self._known_of(rows), self.causal)
+
+    def _known_of(self, rows: HeadRows) -> "_KnownRows":
+        """What is known of some rows: the same in every layer, and kept where it is small."""
+        (r, m), device = rows.weights.shape[2:], rows.weights.device
+        place = (rows.windows.start, rows.first, r, m)
+        if place in self._known:
+            return self._known[place]
+        known = _KnownRows.of(self.ids[rows.windows], rows.first, r, m, causal=self.causal)
+        known = known.on(device)
+        if known.places.size(1) * MANY < r * m:  # a text of one word has copies everywhere
+            self._known[place] = known
+        return known
 
     def sums(self) -> WindowSums:
         """The sums of all heads, layer after layer."""
@@ -81,6 +90,7 @@ class WindowStatistics(RowReduction):
 class _LinkedStatistics(WindowStatistics):
     """The same, with the strongest links of some heads."""
 
+    asks_again = True
     heads: Mapping[int, tuple[int, ...]]
     choose: Choose
     give: GiveLinks
@@ -88,8 +98,9 @@ class _LinkedStatistics(WindowStatistics):
 
     def again(self, layer: int, windows: slice) -> list[tuple[int, int]]:
         sums = self._layers[layer]
-        largest, apart = (each.cpu().double().numpy() for each in (sums.largest, sums.apart))
-        window, place = np.nonzero(self.choose(layer, largest, apart)[windows])
+        both = torch.stack([sums.largest[windows], sums.apart[windows]])
+        largest, apart = both.cpu().double().numpy()
+        window, place = np.nonzero(self.choose(layer, windows, largest, apart))
         heads = np.array(self.heads[layer])[place]
         return list(zip((window + windows.start).tolist(), heads.tolist(), strict=True))
 

@@ -196,9 +196,11 @@ def check_regular(path: Path) -> None:
 # What a scan is asked to do.
 
 
+LINKS, EXAMPLES, SAMPLED = PASSING = "links", "examples", "sampled"
+"""Folders of what is kept until the result is written."""
 BATCH, CACHED_BATCH, LARGE = 4096, 512, 1 << 24
-"""The most tokens of a batch, but for a window that is longer by itself; on a processor fewer of a
-model with so many parameters, so that its layers stay in the cache."""
+"""The most tokens of a batch. A longer window is a batch of its own. CACHED_BATCH holds on a
+processor for models with LARGE parameters or more, so that their layers stay in its cache."""
 
 
 @dataclass(frozen=True)
@@ -312,7 +314,7 @@ def keep_manifest(store: Store, manifest: Mapping[str, Any]) -> None:
     """
     if is_of_this_scan(store, manifest):
         return
-    for folder in ("examples", "sampled"):
+    for folder in PASSING:
         store.remove(folder)  # they are of whatever was there before
     _write(store, {**manifest, "scan": digest_of(manifest)})
 
@@ -382,7 +384,7 @@ def _write(store: Store, manifest: Mapping[str, Any]) -> None:
 def _check_empty(store: Store) -> None:
     """See that the folder has nothing of another program's that a scan would replace."""
     there = [MANIFEST] if store.has(MANIFEST) else []
-    there += filter(store.names, ("examples", "sampled"))
+    there += filter(store.names, PASSING)
     if there:
         wrong = f"{store.where!r} has {there[0]!r}, which attnviz scan did not write"
         raise UsageError(wrong, ANOTHER)

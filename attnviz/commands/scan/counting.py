@@ -138,9 +138,9 @@ class Counter:
         layers = accumulate((len(heads) for heads in self._heads.values()), initial=0)
         first = dict(zip(self._heads, layers, strict=False))
 
-        def choose(layer: int, largest: FloatArray64, apart: FloatArray64) -> Bools:
+        def choose(layer: int, windows: slice, largest: FloatArray64, apart: FloatArray64) -> Bools:
             heads = slice(first[layer], first[layer] + len(self._heads[layer]))
-            return keeper.choose(batch, heads, largest, apart)
+            return keeper.choose(batch[windows], heads, largest, apart)
 
         def give(links: HeadLinks) -> None:
             window = batch[links.window]

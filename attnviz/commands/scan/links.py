@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from attnviz.commands.atlas.folder import LINKS
 from attnviz.commands.atlas.record import (
     DRAWN,
     PER_BIN,
@@ -42,13 +43,13 @@ from attnviz.records.metrics import Bools, HeadLinks
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
-FOLDER = "links"
 KEPT_SHARDS, SAMPLED_SHARDS = 1024, 16
-"""A corpus of more shards runs its examples again; the windows of which tokens are counted, too."""
-MOST_BYTES = 1 << 30
-"""What the links of a worker may take, if all of them were as many as can be."""
+"""A corpus with more shards runs its examples again; with more than SAMPLED_SHARDS, the sampled
+windows, too."""
+MOST_BYTES = 1 << 29
+"""Bytes of the links of a worker, at most; about three times as many while they are written."""
 LINK_BYTES = 8 * 8
-"""Those of a row, at most."""
+"""Bytes of the links of one row, at most."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,14 @@ class Keeping:
     @classmethod
     def of(cls, shards: int, heads: int, length: int) -> "Keeping":
         """The same for every worker of a scan, of windows of at most so many tokens."""
-        of_window = heads * length * LINK_BYTES
-        examples, sample = of_window * (TOP + DRAWN * PER_BIN), of_window * SAMPLE
-        return cls(
-            examples=shards <= KEPT_SHARDS and examples <= MOST_BYTES,
-            sample=shards <= SAMPLED_SHARDS and examples + sample <= MOST_BYTES,
-        )
+        examples = cls(examples=True).most_bytes(heads, length) <= MOST_BYTES
+        sample = cls(examples=True, sample=True).most_bytes(heads, length) <= MOST_BYTES
+        return cls(shards <= KEPT_SHARDS and examples, shards <= SAMPLED_SHARDS and sample)
+
+    def most_bytes(self, heads: int, length: int) -> int:
+        """The bytes of all links that are kept, if they are as many as can be."""
+        windows = self.examples * (TOP + DRAWN * PER_BIN) + self.sample * SAMPLE
+        return windows * heads * length * LINK_BYTES * (2 if length > 1 << 16 else 1)
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class LinkKeeper(ABC):
         self._new[window.ordinal, head] = links
 
     def counted(self, windows: Sequence[Window], largest: FloatArray64) -> None:
-        """See the largest weights (2, W, H) of windows of a batch, whose links have come."""
+        """Record the largest weights (2, W, H) of a batch; its links have been taken."""
         self.links |= packed(self._new)
         self._new = {}
 
@@ -120,7 +123,7 @@ class LinkKeeper(ABC):
 
 def packed(links: Mapping[WindowHead, HeadLinks]) -> dict[WindowHead, HeadLinks]:
     """The same in three arrays that they share, as many small ones leave holes in memory."""
-    arrays = joined(links.values())
+    arrays = side_by_side(links.values())
     ends = np.cumsum([len(each.weights) for each in links.values()])[:-1]
     parts = zip(*(np.split(array, ends) for array in arrays.values()), strict=True)
     return {
@@ -129,7 +132,7 @@ def packed(links: Mapping[WindowHead, HeadLinks]) -> dict[WindowHead, HeadLinks]
     }
 
 
-def joined(links: Collection[HeadLinks]) -> dict[str, Any]:
+def side_by_side(links: Collection[HeadLinks]) -> dict[str, Any]:
     """Queries, keys and weights one after the other; places are small integers where they fit."""
     arrays = {
         name: np.concatenate([empty, *(getattr(each, name) for each in links)])
@@ -158,14 +161,14 @@ class Shortlist(LinkKeeper):
         super().__init__()
         self._keeping, self._heads = keeping, heads
         self._chosen = empty_record(heads)
-        self._shards: list[int] = []
-        self._held = 0
+        self._shard, self._shards, self._held = 0, set[int](), 0
 
     def begin(self, shard: int) -> None:
         """Begin another shard; what earlier ones have chosen stays the bar."""
         if shard in self._shards:  # it is counted anew: its windows must not stand there twice
-            self._chosen, self._shards = empty_record(self._heads), []
-        self._shards.append(shard)
+            self._chosen, self._shards = empty_record(self._heads), set()
+        self._shards.add(shard)
+        self._shard = shard
         self.windows, self.links, self._held = {}, {}, 0
 
     def choose(
@@ -181,7 +184,7 @@ class Shortlist(LinkKeeper):
         return kept
 
     def counted(self, windows: Sequence[Window], largest: FloatArray64) -> None:
-        own = record_of_windows(self._chosen, windows, largest, self._shards[-1])
+        own = record_of_windows(self._chosen, windows, largest, self._shard)
         self._chosen = merged_windows([self._chosen, own])
         wanted, sampled = self._wanted()
         self.links, self._new = (
@@ -198,7 +201,7 @@ class Shortlist(LinkKeeper):
 
     def _wanted(self) -> tuple[set[WindowHead], set[int]]:
         """The pairs that may be examples, and the windows of which every head is wanted."""
-        shard, chosen = self._shards[-1], self._chosen
+        shard, chosen = self._shard, self._chosen
         drawn = chosen.drawn.reshape(len(chosen.heads), -1, 3)
         named = np.concatenate([chosen.best, drawn], axis=1)
         head, place = np.nonzero(named[..., 1] == shard)
@@ -207,7 +210,7 @@ class Shortlist(LinkKeeper):
         return pairs, set(sampled if self._keeping.sample else ())
 
 
-class Exactly(LinkKeeper):
+class WantedLinks(LinkKeeper):
     """Keeps the links of these pairs: heads, by their places, of each window."""
 
     def __init__(self, wanted: Mapping[int, Collection[int]]) -> None:
@@ -232,10 +235,10 @@ def _links_in(links: Mapping[WindowHead, HeadLinks]) -> int:
 
 def links_file(shard: Shard) -> str:
     """The file of the links that were kept of a shard."""
-    return f"{FOLDER}/{shard.number:06}.npz"
+    return f"{LINKS}/{shard.number:06}.npz"
 
 
-def links_to_bytes(keeper: LinkKeeper, scan: str) -> bytes:
+def links_to_bytes(keeper: LinkKeeper, scan: str, shard: int) -> bytes:
     """What was kept of a shard of a scan."""
     pairs, links = list(keeper.links), list(keeper.links.values())
     windows = {ordinal: vars(window) for ordinal, window in keeper.windows.items()}
@@ -243,47 +246,74 @@ def links_to_bytes(keeper: LinkKeeper, scan: str) -> bytes:
         "pairs": np.array(pairs, np.int64).reshape(-1, 2),
         "counts": np.array([len(each.weights) for each in links], np.int64),
         "largest": np.array([each.largest for each in links]),
-        **joined(links),
+        **side_by_side(links),
     }
-    return archive(arrays, {"scan": scan, "windows": windows}, compressed=False)
+    return archive(arrays, {"scan": scan, "shard": shard, "windows": windows}, compressed=False)
 
 
-def links_of_bytes(data: bytes, scan: str, wanted: Mapping[int, Collection[int]]) -> Linked | None:
-    """The wanted links of a file; None where one is not in it.
+def links_of_bytes(
+    data: bytes,
+    scan: str,
+    shard: int,
+    heads: Sequence[Head],
+    wanted: Mapping[int, Collection[int]],
+) -> Linked | None:
+    """The wanted links of a file; None where one is not in it. `heads`: those of the scan.
 
     Raises:
-        ValueError: it is damaged, or of another scan.
+        ValueError: it is damaged, or of another scan or shard.
     """
-    with opened_archive(data) as (arrays, rest):
-        if rest["scan"] != scan:
-            raise ValueError("scan")
-        places = {tuple(pair): at for at, pair in enumerate(arrays["pairs"].tolist())}
-        pairs = [(ordinal, head) for ordinal in sorted(wanted) for head in sorted(wanted[ordinal])]
-        if not places.keys() >= set(pairs):
-            return None
-        ends = np.cumsum(arrays["counts"])
-        largest, *parts = (arrays[name] for name in ("largest", *NOTHING))
+    with opened_archive(data) as (stored, rest):
+        if (rest["scan"], rest["shard"]) != (scan, shard):
+            raise ValueError("shard")
+        arrays = {name: stored[name] for name in ("pairs", "counts", "largest", *NOTHING)}
         windows = {
-            int(ordinal): SeenWindow(**{**window, "ids": tuple(window["ids"])})
+            int(ordinal): SeenWindow(**{**window, "ids": tuple(map(int, window["ids"]))})
             for ordinal, window in rest["windows"].items()
         }
+        _check(arrays, windows)
+    places = {tuple(pair): at for at, pair in enumerate(arrays["pairs"].tolist())}
+    pairs = [(ordinal, head) for ordinal in sorted(wanted) for head in sorted(wanted[ordinal])]
+    if not places.keys() >= set(pairs):
+        return None
+    ends = np.cumsum(arrays["counts"])
     return (
-        (pair, windows[pair[0]], _links(places[pair], ends, parts, float(largest[places[pair]])))
+        (pair, windows[pair[0]], _links(arrays, ends, places[pair], pair[0], heads[pair[1]]))
         for pair in pairs
     )
 
 
-def _links(at: int, ends: IntArray, parts: Sequence[Any], largest: float) -> HeadLinks:
+def _check(arrays: Mapping[str, Any], windows: Mapping[int, SeenWindow]) -> None:
+    """See that the arrays of a file belong together, and that links lie in their windows.
+
+    Raises:
+        ValueError: they do not.
+    """
+    pairs, counts = arrays["pairs"], arrays["counts"]
+    queries, keys, weights = (arrays[name] for name in NOTHING)
+    whole = pairs.shape == (len(counts), 2) and arrays["largest"].shape == counts.shape
+    kinds = {array.dtype.kind for array in (queries, keys)} <= {"u"}
+    if not (whole and kinds and pairs.dtype == counts.dtype == np.int64 and (counts >= 0).all()):
+        raise ValueError("shapes")
+    sizes = np.array([len(windows[ordinal].ids) for ordinal, _ in pairs.tolist()], np.int64)
+    ends = np.repeat(sizes, counts)  # of the window of each link
+    if not len(ends) == len(queries) == len(keys) == len(weights):
+        raise ValueError("lengths")
+    if not ((queries < ends) & (keys < ends) & np.isfinite(weights)).all():
+        raise ValueError("links")
+
+
+def _links(
+    arrays: Mapping[str, Any], ends: IntArray, at: int, window: int, head: Head
+) -> HeadLinks:
     own = slice(int(ends[at - 1]) if at else 0, int(ends[at]))
-    queries, keys, weights = (part[own] for part in parts)
+    parts = {name: arrays[name][own] for name in NOTHING}
     return HeadLinks(
-        window=0,
-        layer=0,
-        head=0,
-        queries=queries,
-        keys=keys,
-        weights=weights,
-        largest=largest,
+        window=window,
+        layer=head.layer,
+        head=head.head,
+        largest=float(arrays["largest"][at]),
+        **parts,
     )
 
 

@@ -17,7 +17,15 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from attnviz.commands.atlas.counted import total_of
-from attnviz.commands.atlas.folder import AGAIN, Request, Store, digest_of, manifest_of
+from attnviz.commands.atlas.folder import (
+    AGAIN,
+    EXAMPLES,
+    SAMPLED,
+    Request,
+    Store,
+    digest_of,
+    manifest_of,
+)
 from attnviz.commands.atlas.record import (
     NONE,
     Record,
@@ -88,7 +96,7 @@ class TakeExamples(TablePart):
     """Keep the strongest links of the heads that want a window."""
 
     chosen: Sequence[tuple[Shard, Mapping[int, Sequence[ExamplePlace]]]]
-    table, folder = "examples", "examples"
+    table, folder = "examples", EXAMPLES
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,7 @@ class SampleTokens(TablePart):
     """Count the tokens of some heads, named by their places."""
 
     heads: range
-    table, folder = "tokens", "sampled"
+    table, folder = "tokens", SAMPLED
 
 
 PARTS: Sequence[type[TablePart]] = (TakeExamples, SampleTokens)

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from attnviz.commands.atlas.counted import bin_rows, heads_of, score_rows
 from attnviz.commands.atlas.folder import (
+    PASSING,
     Store,
     finish,
     keep_manifest,
@@ -24,7 +25,6 @@ from attnviz.commands.atlas.record import Record, Shard, files_of
 from attnviz.commands.atlas.tables import GROUP, SAID, between, columns, import_parquet, table_bytes
 from attnviz.commands.scan.estimate import ONE_TRIAL, Estimated, estimated
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
-from attnviz.commands.scan.links import FOLDER
 from attnviz.commands.scan.plan import (
     PARTS,
     WHOLE,
@@ -208,7 +208,7 @@ def write_result(plan: ScanPlan, total: Record, lost: Collection[str]) -> None:
 
 def remove_parts(store: Store) -> None:
     """Remove what the tables were made from."""
-    for folder in (*(kind.folder for kind in PARTS), FOLDER):
+    for folder in PASSING:
         store.remove(folder)
 
 

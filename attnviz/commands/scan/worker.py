@@ -31,12 +31,12 @@ from attnviz.commands.atlas.tables import table_bytes
 from attnviz.commands.scan.corpus import documents_of_shard
 from attnviz.commands.scan.counting import Counter
 from attnviz.commands.scan.links import (
-    Exactly,
     Keeping,
     Linked,
     LinkKeeper,
     SeenWindow,
     Shortlist,
+    WantedLinks,
     links_file,
     links_of_bytes,
     links_to_bytes,
@@ -134,7 +134,7 @@ class Worker:
         keeper = self._shortlist if self._keeping.examples else None
         record, skipped = self._record_of(shard, keeper)
         if self._shortlist.links:
-            kept = links_to_bytes(self._shortlist, self._origin.scan)
+            kept = links_to_bytes(self._shortlist, self._origin.scan, shard.number)
             self._store.write(links_file(shard), kept)
         self._store.write(record_file(shard), record_to_bytes(record, skipped, shard.number))
         return Done(record.documents, record.tokens, record.bad)
@@ -159,7 +159,8 @@ class Worker:
                 rows.append(self._example_row(places[pair], window, links))
         rows.sort(key=lambda row: (row["layer"], row["head"], row["rank"]))
         self._leave(part, rows)
-        return Done(0, sum({row["window"]: len(row["tokens"]) for row in rows}.values()))
+        sizes = {(r["path"], r["start"], r["window"]): len(r["tokens"]) for r in rows}
+        return Done(0, sum(sizes.values()))
 
     def _sample_tokens(self, part: SampleTokens) -> Done:
         masses = {place: PairMass(self._model.tokenizer.vocab_size) for place in part.heads}
@@ -188,12 +189,13 @@ class Worker:
         if not kept:
             yield from self._run_again(shard, wanted)
             return
-        data, linked = self._store.read(links_file(shard)), None
-        if data is not None:
-            with suppress(ValueError):
-                linked = links_of_bytes(data, self._origin.scan, wanted)
+        linked = None
+        with suppress(ValueError, InputError):
+            if data := self._store.read(links_file(shard)):
+                scan, heads = self._origin.scan, self._heads
+                linked = links_of_bytes(data, scan, shard.number, heads, wanted)
         if linked is None:
-            keeper = Exactly(wanted)
+            keeper = WantedLinks(wanted)
             self._record_of(shard, keeper)
             linked = keeper.of_shard()
         yield from linked
@@ -256,6 +258,7 @@ class Worker:
             self._shortlist = self._empty_shortlist()
         ended = perf_counter()
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        memory = memory if sys.platform == "darwin" else memory * 1024
         return Tried(
             record.documents,
             record.tokens,
@@ -267,7 +270,7 @@ class Worker:
             links=max(0.0, ended - at - beyond - 2 * run) if self._keeping.examples else None,
             beyond=beyond,
             seconds=ended - begun,
-            memory=memory if sys.platform == "darwin" else memory * 1024,
+            memory=memory + self._keeping.most_bytes(len(self._heads), self._length),
         )
 
     def _counted(self, texts: Sequence[str], keeper: LinkKeeper | None = None) -> Record:

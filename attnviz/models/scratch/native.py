@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +104,23 @@ class NativeModel(LoadedModel):
         return torch.tensor([list(ids)], device=self.model.wte.weight.device)
 
     def reduce(self, ids: Tensor, wanted: Wanted, reduction: RowReduction) -> None:
-        windows, hooks = slice(0, len(ids)), dict[str, Hook]()
+        model, windows, hooks = self._dense, slice(0, len(ids)), dict[str, Hook]()
         for layer, heads in wanted.heads.items():
             run = _LayerRun(layer, list(heads), windows, reduction, last=layer == wanted.last_layer)
             hooks |= {f"h.{layer}.attn.{point}": getattr(run, point) for point in LAYER_POINTS}
-        with torch.inference_mode(), attached(self.model, hooks), suppress(_AllLayersRead):
-            self._hidden(sent(ids, self.model.wte.weight.device), wanted.last_layer + 1)
+        with torch.inference_mode(), attached(model, hooks), suppress(_AllLayersRead):
+            rows = rows_at_a_time(ids.size(1), model.config.n_head * len(ids))
+            ids = sent(ids, model.wte.weight.device)
+            model.hidden(ids, n_layer=wanted.last_layer + 1, rows=rows)
+
+    @cached_property
+    def _dense(self) -> GPT:
+        """The same model; W_Q, W_K and W_V lie apart, as parts of one matrix are read slowly."""
+        with torch.device("meta"), _Undrawn():
+            model = GPT(self.model.config)
+        state = {name: tensor.contiguous() for name, tensor in self.model.state_dict().items()}
+        model.load_state_dict(state, assign=True)
+        return model.eval().requires_grad_(False)
 
     def predict(
         self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
@@ -210,19 +222,20 @@ class _LayerRun:
     reduction: RowReduction
     last: bool
     _first: int = 0
-    _asks: tuple[Tensor, ...] = ()
+    _queries_and_keys: tuple[Tensor, ...] = ()
     _held: list[tuple[int, Tensor]] = field(default_factory=list)
 
     def q(self, q: Tensor) -> None:
-        self._asks = (q,)
+        self._queries_and_keys = (q,)
 
     def k(self, k: Tensor) -> None:
-        self._asks += (k,)
+        self._queries_and_keys += (k,)
 
     def pattern(self, pattern: Tensor) -> None:  # (B, h, rows, n)
         own = pattern if len(self.heads) == pattern.size(1) else pattern[:, self.heads]
         self.reduction.take(HeadRows(self.layer, self.windows, self._first, own))
-        if pattern[:, :, 0, 0].numel() * self._asks[1].size(2) ** 2 <= HELD:
+        whole = pattern[:, :, 0, 0].numel() * self._queries_and_keys[1].size(2) ** 2
+        if self.reduction.asks_again and whole <= HELD:
             self._held.append((self._first, pattern))
         self._first += pattern.size(2)
 
@@ -233,6 +246,7 @@ class _LayerRun:
         for window, heads in wanted.items():
             for some in self._held_rows(window, heads) or self._rows_again(window, heads):
                 self.reduction.take_again(some)
+        self._held, self._queries_and_keys = [], ()  # the hooks live until the run ends
         if self.last:
             raise _AllLayersRead
 
@@ -244,7 +258,7 @@ class _LayerRun:
 
     def _rows_again(self, window: int, heads: list[int]) -> Iterator[SomeHeadRows]:
         """Each head alone, so that its numbers do not depend on which others are wanted."""
-        q, k = (each[window] for each in self._asks)
+        q, k = (each[window] for each in self._queries_and_keys)
         for head in heads:
             for first in range(0, q.size(1), AGAIN_ROWS):
                 block = slice(first, min(first + AGAIN_ROWS, q.size(1)))

@@ -321,7 +321,7 @@ def test_a_corpus_that_changes_during_a_scan_ends_it(
 
 def test_nothing_of_another_program_is_replaced_or_removed(run: Run, tmp_path: Path) -> None:
     (tmp_path / "corpus.txt").write_text("a fluffy blue creature")
-    for name in ("manifest.json", "examples/mine.txt", "sampled/mine.txt"):
+    for name in ("manifest.json", "links/mine.txt", "examples/mine.txt", "sampled/mine.txt"):
         folder = tmp_path / name.replace("/", "-")
         theirs = folder / name
         theirs.parent.mkdir(parents=True)

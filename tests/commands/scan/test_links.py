@@ -1,7 +1,7 @@
 """The links of what a scan shows: kept in its first pass, counted anew, or run again."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,15 @@ from hypothesis import strategies as st
 
 import attnviz
 from attnviz.commands.atlas.folder import Request, Store
-from attnviz.commands.atlas.record import CorpusText, merged
+from attnviz.commands.atlas.record import CorpusText, archive, merged, opened_archive
 from attnviz.commands.scan import links as links_module
 from attnviz.commands.scan.counting import Counter
 from attnviz.commands.scan.executors import HowRun
 from attnviz.commands.scan.links import (
-    Exactly,
     Keeping,
+    Linked,
     Shortlist,
+    WantedLinks,
     links_of_bytes,
     links_to_bytes,
 )
@@ -33,7 +34,7 @@ from attnviz.models.huggingface.load import wrap_huggingface
 from attnviz.models.linking import LEAST_LINK, MOST_LINKS, strongest
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.products import fast_products
-from attnviz.records.heads import every_head
+from attnviz.records.heads import Head, every_head
 from tests.architectures import ARCHITECTURES
 from tests.commands.scan.test_count import tokenizer
 
@@ -190,12 +191,59 @@ def test_the_windows_that_are_chosen_in_the_end_are_kept_in_whatever_order_shard
             assert (shard, ordinal, place) in kept
 
 
-def test_links_of_another_scan_are_refused() -> None:
-    data = links_to_bytes(Exactly({}), "one")
-    assert list(links_of_bytes(data, "one", {}) or ()) == []
-    assert links_of_bytes(data, "one", {0: [0]}) is None
-    with pytest.raises(ValueError, match="scan"):
-        links_of_bytes(data, "another", {})
+@pytest.fixture(scope="module")
+def file_of_links(model: LoadedModel) -> tuple[bytes, list[Head]]:
+    """The links of two windows, of the second shard of a scan."""
+    heads = every_head(model.identity.heads_per_layer)[:2]
+    keeper = WantedLinks({0: [0, 1], 1: [1]})
+    counter = Counter(model, heads, 12, shard=1, keeper=keeper)
+    for i, text in enumerate(("the red fox ran", "a blue creature sat")):
+        counter.add(CorpusText("x", i, text))
+    counter.finish()
+    return links_to_bytes(keeper, "scan", 1), heads
+
+
+def test_links_come_back_from_a_file_and_those_of_another_are_refused(
+    file_of_links: tuple[bytes, list[Head]],
+) -> None:
+    data, heads = file_of_links
+    linked = {pair: links for pair, _, links in read(data, heads, {0: [1], 1: [1]})}
+    assert [(links.layer, links.head) for links in linked.values()] == [tuple(heads[1])] * 2
+    assert all(len(links.weights) for links in linked.values())
+    assert links_of_bytes(data, "scan", 1, heads, {1: [0]}) is None
+    for scan, shard in (("another", 1), ("scan", 2)):
+        with pytest.raises(ValueError, match="shard"):
+            links_of_bytes(data, scan, shard, heads, {0: [1]})
+
+
+def read(data: bytes, heads: Sequence[Head], wanted: dict[int, list[int]]) -> Linked:
+    linked = links_of_bytes(data, "scan", 1, heads, wanted)
+    assert linked is not None
+    return linked
+
+
+@pytest.mark.parametrize(
+    ("name", "forged"),
+    [
+        ("counts", lambda counts: counts + 1),
+        ("counts", lambda counts: counts * [-1, 1, 1]),
+        ("counts", lambda counts: counts[:2]),
+        ("largest", lambda largest: largest[:1]),
+        ("queries", lambda queries: queries.astype(float)),
+        ("keys", lambda keys: keys + np.uint16(1000)),
+        ("pairs", lambda pairs: pairs + 7),
+        ("weights", lambda weights: weights * np.float32(np.nan)),
+    ],
+)
+def test_a_file_whose_links_do_not_belong_together_is_refused(
+    file_of_links: tuple[bytes, list[Head]], name: str, forged: Callable[[Any], Any]
+) -> None:
+    data, heads = file_of_links
+    with opened_archive(data) as (stored, rest):
+        arrays = {each: stored[each] for each in stored.files if each != "rest"}
+    broken = archive({**arrays, name: forged(arrays[name])}, rest)
+    with pytest.raises(ValueError, match=r"."):
+        links_of_bytes(broken, "scan", 1, heads, {0: [1]})
 
 
 def test_what_may_be_kept_is_bounded_by_the_corpus_and_by_memory() -> None:
@@ -222,6 +270,16 @@ def test_the_strongest_links_are_those_of_each_row_in_order(
     assert list(zip(*(part.tolist() for part in found), strict=True)) == expected
 
 
+def test_many_rows_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = np.random.default_rng(0).uniform(0.1, 1, (20_000, 9)).astype(np.float32)
+    rows, keys, kept = strongest(weights)
+    assert rows.tolist() == np.repeat(np.arange(20_000), MOST_LINKS).tolist()
+    np.testing.assert_array_equal(kept, weights[rows, keys])
+    np.testing.assert_array_equal(kept.reshape(-1, 8), -np.sort(-weights, axis=1)[:, :8])
+    monkeypatch.setattr(linking, "ROWS", 7)
+    np.testing.assert_array_equal(np.stack(strongest(weights)), np.stack([rows, keys, kept]))
+
+
 def test_a_head_that_is_given_again_is_that_of_the_pattern(model: LoadedModel) -> None:
     for loaded in (model, *wrapped()):
         ids = torch.tensor([[5, 6, 5, 7, 6, 5], [7, 7, 7, 5, 6, 5]])
@@ -235,7 +293,7 @@ def test_a_head_that_is_given_again_is_that_of_the_pattern(model: LoadedModel) -
             loaded,
             ids.tolist(),
             heads,
-            lambda layer, largest, apart: np.ones(largest.shape, np.bool_),
+            lambda layer, windows, largest, apart: np.ones(largest.shape, np.bool_),
             taken.append,
         )
         places = [(layer, head) for layer, own in heads.items() for head in own]
@@ -246,29 +304,59 @@ def test_a_head_that_is_given_again_is_that_of_the_pattern(model: LoadedModel) -
 
 
 def wrapped() -> Iterator[LoadedModel]:
-    """Models that run through transformers: two that give many windows at once, and an encoder."""
-    for name in ("gpt2", "llama", "bert"):
+    """Models that run through transformers, the last by weights that its modules return."""
+    for name in ("gpt2", "llama", "bert", "bloom"):
         architecture = next(a for a in ARCHITECTURES if a.name == name)
         yield wrap_huggingface(architecture.model(), tokenizer())
 
 
-def test_products_of_a_scan_are_those_of_pytorch() -> None:
-    draw = torch.manual_seed(0)
-    assert draw is not None
-    joined = torch.nn.Linear(8, 12)
-    linear = torch.nn.Linear(8, 4)
-    with torch.no_grad():
-        linear.weight = torch.nn.Parameter(joined.weight.t()[:, 2:6].t())  # a part of another
-    held = type("Held", (), {"model": linear})
-    x, half = torch.randn(3, 5, 8), torch.randn(5, 8, dtype=torch.float64)
+class Held:
+    """A model in memory, as far as products see it."""
+
+    def __init__(self) -> None:
+        self.model = torch.nn.Linear(8, 4)
+
+
+def others() -> dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]]]:
+    """Products that oneDNN takes, and others that it would compute otherwise."""
+    linear, addmm = torch.nn.functional.linear, torch.addmm
+    x, w, b = torch.randn(3, 5, 8), torch.randn(4, 8), torch.randn(4)
+    return {
+        "plain": (linear, (x, w, b)),
+        "without a bias": (linear, (x, w)),
+        "turned": (linear, (x, torch.randn(8, 4).t(), b)),
+        "a part of a larger matrix": (linear, (x, torch.randn(8, 12)[:, 2:6].t(), b)),
+        "a vector": (linear, (x[0, 0], w, b)),
+        "nothing": (linear, (x[:0], w, b)),
+        "an input with gaps": (linear, (torch.randn(5, 16)[:, ::2], w, b)),
+        "float64": (linear, (x.double(), w.double(), b.double())),
+        "bfloat16": (linear, (x.bfloat16(), w.bfloat16(), b.bfloat16())),
+        "a bias with gaps": (linear, (x, w, torch.randn(8)[::2])),
+        "one bias": (linear, (x, w, torch.randn(1).expand(4))),
+        "the other way round": (addmm, (b, x[0], w.t())),
+        "a scalar": (addmm, (torch.tensor(2.0), x[0], w.t())),
+        "a bias of one number": (addmm, (torch.randn(1), x[0], w.t())),
+        "a bias for each row": (addmm, (torch.randn(5, 4), x[0], w.t())),
+        "sparse": (addmm, (b.expand(5, 4), x[0].to_sparse(), w.t())),
+    }
+
+
+@pytest.mark.parametrize("name", others())
+def test_products_of_a_scan_are_those_of_pytorch(name: str) -> None:
+    product, arguments = others()[name]
+    held = Held()
+    before = held.model.weight.data_ptr()
     with torch.inference_mode():
-        expected, conv = linear(x), torch.addmm(linear.bias, x[0], linear.weight.t())
-        twice = torch.nn.functional.linear(half, linear.weight.double())
+        expected = product(*arguments)
         with fast_products(held):
-            np.testing.assert_allclose(linear(x), expected, atol=1e-5)
-            np.testing.assert_allclose(
-                torch.addmm(linear.bias, x[0], linear.weight.t()), conv, atol=1e-5
-            )
-            again = torch.nn.functional.linear(half, linear.weight.double())
-            assert again.equal(twice)
-            assert linear(x[:0]).shape == (0, 5, 4)
+            found = product(*arguments)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    assert held.model.weight.data_ptr() == before
+
+
+def test_a_scan_leaves_the_model_as_it_was(model: LoadedModel) -> None:
+    held = model.model
+    strides = {name: (p.stride(), p.data_ptr()) for name, p in held.named_parameters()}
+    reducing.sum_windows(model, [[5, 6, 7]], {0: (0,)})
+    assert {name: (p.stride(), p.data_ptr()) for name, p in held.named_parameters()} == strides
