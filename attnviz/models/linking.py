@@ -88,6 +88,14 @@ def _strongest(weights: FloatArray, first: int) -> tuple[IntArray, IntArray, Flo
     return rows + first, keys, (TWO_BITS - lack).astype(np.int32).view(np.float32)
 
 
+def picked(weights: torch.Tensor) -> tuple[IntArray, IntArray, FloatArray]:
+    """The same, picked where the rows are, so that few numbers leave a graphics processor."""
+    kept = weights.topk(min(MOST_LINKS, weights.size(1)), dim=-1)
+    values, keys = kept.values.cpu().numpy(), kept.indices.cpu().numpy()
+    rows, rank = np.nonzero(values >= LEAST_LINK)
+    return rows, keys[rows, rank], values[rows, rank]
+
+
 @dataclass
 class StrongestLinks:
     """Keeps the strongest links of heads in windows of n tokens.
@@ -100,14 +108,15 @@ class StrongestLinks:
     _parts: dict[tuple[int, int], list[list[NDArray[Any]]]] = field(default_factory=dict)
 
     def __call__(self, rows: SomeHeadRows) -> None:
-        weights = rows.weights.float().contiguous().cpu().numpy()  # (h, r, m)
+        weights = rows.weights.float().contiguous()
         h, r, m = weights.shape
-        row, keys, kept = strongest(weights.reshape(h * r, m))
+        flat = weights.view(h * r, m)
+        row, keys, kept = strongest(flat.numpy()) if flat.device.type == "cpu" else picked(flat)
         ends = np.searchsorted(row, np.arange(1, h) * r)
         parts = (np.split(part, ends) for part in (row % r + rows.first, keys, kept))
-        inner = weights[:, (1 if rows.first == 0 else 0) :, 1:]
-        most = inner.max(axis=(1, 2), initial=0.0)[:, None]  # (h, 1)
-        for head, *own in zip(rows.heads, *parts, most, strict=True):
+        inner = weights[:, (1 if rows.first == 0 else 0) :, 1:].flatten(1)
+        most = inner.amax(dim=1) if inner.size(1) else weights.new_zeros(h)
+        for head, *own in zip(rows.heads, *parts, most.cpu().numpy()[:, None], strict=True):
             self._parts.setdefault((rows.window, head), []).append(own)
             if rows.first + r == self.n:
                 self._give(rows.layer, rows.window, head)

@@ -285,7 +285,7 @@ class NothingWaits(TorchFunctionMode):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_statistics_of_a_layer_wait_for_no_number(dtype: torch.dtype) -> None:
-    ids = torch.tensor([[1, 2, 1, 2, 3], [4, 4, 4, 1, 4]])
+    ids = torch.tensor([[1, 2, 1, 2, 3], [4, 4, 5, 1, 6]])
     weights = torch.tensor(np.stack([random_patterns(3, 5, seed=i) for i in range(2)])).to(dtype)
     statistics = WindowStatistics(ids, causal=True)
     statistics.take(HeadRows(0, slice(0, 2), 0, weights))  # what is known of the rows is looked up

@@ -97,7 +97,10 @@ class Worker:
             bos=self._model.tokenizer.bos,
         )
         self._heads = sorted(choose_heads(identity.heads_per_layer, chosen.layers, chosen.heads))
-        self._keeping = Keeping.of(job.shards, len(self._heads), self._length)
+        # on a graphics processor, to choose links in each layer is to wait for it
+        on_processor = self._origin.device == "cpu"
+        keeping = Keeping.of(job.shards, len(self._heads), self._length)
+        self._keeping = keeping if on_processor else Keeping()
         self._spelled = _speller(self._model.tokenizer)
         self._shortlist = self._empty_shortlist()
 

@@ -31,7 +31,7 @@ from attnviz.commands.scan.run import Watcher, run_scan
 from attnviz.models import linking, reducing
 from attnviz.models.catalog import Source
 from attnviz.models.huggingface.load import wrap_huggingface
-from attnviz.models.linking import LEAST_LINK, MOST_LINKS, strongest
+from attnviz.models.linking import LEAST_LINK, MOST_LINKS, picked, strongest
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.products import fast_products
 from attnviz.records.heads import Head, every_head
@@ -276,6 +276,7 @@ def test_many_rows_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows.tolist() == np.repeat(np.arange(20_000), MOST_LINKS).tolist()
     np.testing.assert_array_equal(kept, weights[rows, keys])
     np.testing.assert_array_equal(kept.reshape(-1, 8), -np.sort(-weights, axis=1)[:, :8])
+    np.testing.assert_array_equal(np.stack(picked(torch.tensor(weights))), [rows, keys, kept])
     monkeypatch.setattr(linking, "ROWS", 7)
     np.testing.assert_array_equal(np.stack(strongest(weights)), np.stack([rows, keys, kept]))
 
