@@ -342,10 +342,12 @@ def is_of_this_scan(store: Store, manifest: Mapping[str, Any]) -> bool:
 
 def made_of(manifest: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
     """How the result of a scan was made: the same for the same scan, whoever ran it, and when."""
-    same = ("split", "length", "kind", "engine", "device", "dtype")
+    same = ("kind", "engine", "device", "dtype")
     options = {
         "corpus": manifest["paths"],
         "field": manifest["key"],
+        "split": manifest["split"],
+        "length": origin.length,  # where the model's context is shorter than what was asked, that
         **{name: manifest[name] for name in same},
         "max_docs": manifest["documents"],
         "bos": origin.bos,

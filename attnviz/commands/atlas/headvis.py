@@ -239,8 +239,8 @@ def _heaviest(sums: Mapping[str, float]) -> TokenWeights:
 
 def _distances(bins: Sequence[Bin], atlas: Atlas) -> dict[str, list[float]]:
     """The bins that a window's distances reach; the open one ends where its successor would."""
-    length = atlas.manifest.get("length")
-    reached = [b for b in bins if not isinstance(length, int) or b.start < length]
+    length = atlas.length
+    reached = [b for b in bins if length is None or b.start < length]
     ends = [each.end if each.end is not None else each.start * 2 for each in reached]
     return {
         "bin_edges": [0.0, *ends] if reached else [],
@@ -284,7 +284,7 @@ def config_object(atlas: Atlas) -> dict[str, Any]:
         "pipeline_config": {
             **shared,
             "n_sequences": int(atlas.rows[0]["windows"]),
-            "seq_len": int(atlas.manifest.get("length") or 0),
+            "seq_len": atlas.length or 0,
             "dtype": "float32" if dtype in (None, "auto") else str(dtype),
             "attn_implementation": "attnviz",
             "attnviz": {name: atlas.manifest[name] for name in PUBLISHED if name in atlas.manifest},

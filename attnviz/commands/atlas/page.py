@@ -141,8 +141,8 @@ def scan_id(atlas: Atlas) -> str:
 
 def _facts(atlas: Atlas, start: AtlasStart) -> Mapping[str, object]:
     """Everything of the page but the tokens and the heads."""
-    length, windows = atlas.manifest.get("length"), int(atlas.rows[0]["windows"])
-    at_most = f" of at most {amount(length, 'token')}" if isinstance(length, int) else ""
+    windows = int(atlas.rows[0]["windows"])
+    at_most = f" of at most {amount(atlas.length, 'token')}" if atlas.length else ""
     tokens = f"{amount(atlas.size[1], 'token')} in {amount(windows, 'window')}{at_most}"
     later = "".join(f"{note[0].upper()}{note[1:]}." for note in partial_notes(atlas.partial))
     return {

@@ -395,6 +395,12 @@ class Atlas:
         return partial_of(self.rows[0])
 
     @property
+    def length(self) -> int | None:
+        """The most tokens of a window, as the model took them; None where nobody said it."""
+        length = self.made.get("options", {}).get("length")
+        return length if isinstance(length, int) else None
+
+    @property
     def mean_over(self) -> MeanOver:
         """What the scores are means over."""
         over: MeanOver = self.rows[0]["mean_over"]

@@ -12,6 +12,7 @@ from attnviz.commands.atlas.tables import columns, table_bytes
 from attnviz.records.capture import ModelIdentity
 from attnviz.records.heads import Head
 from attnviz.records.rows import made_to_dict
+from attnviz.records.tokens import CallOptions
 
 HEADS = tuple((layer, head) for layer in (2, 3) for head in range(3))
 EDGES = (0, 1, 2, 4, 8, 16, 32, 64)
@@ -22,7 +23,7 @@ LINKS = (
 )
 """Query, key, weight: creature attends to fluffy."""
 
-MADE = made_to_dict((), (ModelIdentity("org/tiny", "gpt2", (3, 3, 3, 3), 100, "native"),))
+MODEL = ModelIdentity("org/tiny", "gpt2", (3, 3, 3, 3), 100, "native")
 
 Score = Callable[[int, int, str], float | None]
 
@@ -63,7 +64,9 @@ def made_scan(folder: Path, score: Score | None = None, **asked: Any) -> Path:
 def sealed(folder: Path, asked: Mapping[str, Any] | None = None) -> Path:
     """The folder, with its files as they are in its manifest."""
     (folder / "skipped.jsonl").touch()
-    finish(Store(str(folder)), asked or without_result(folder), MADE, skipped=0)
+    manifest = asked or without_result(folder)
+    made = made_to_dict((), (MODEL,), CallOptions({"length": manifest.get("length")}))
+    finish(Store(str(folder)), manifest, made, skipped=0)
     return folder
 
 

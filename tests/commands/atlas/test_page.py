@@ -94,7 +94,7 @@ def head_of(row: dict[str, Any], words: Sequence[str] = WORDS, path: str = "a.tx
 
 
 def atlas_of(model: str = "org/tiny", **fixed: float | None) -> Atlas:
-    return Atlas(model, rows(**fixed), {"length": 32})
+    return Atlas(model, rows(**fixed), made={"options": {"length": 32}})
 
 
 def heads_of(atlas: Atlas, words: Sequence[str] = WORDS, path: str = "a.txt") -> list[HeadAtlas]:
