@@ -138,6 +138,12 @@ def amount(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def percent(part: int, whole: int) -> str:
+    """`17%`, rounded to the nearest; 100% of nothing but the whole, and of nothing less than 1%."""
+    share = 100 if part == whole else min(99, round(100 * part / whole))
+    return f"{share}%" if share else "less than 1%"
+
+
 # Numbers as a person reads them, where a fixed number of decimals would show nothing.
 
 LEAST = 0.0005

@@ -6,7 +6,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from attnviz.commands.atlas.folder import AGAIN, Store, made_of
+from attnviz.commands.atlas.folder import AGAIN, Store, is_locked, made_of
 from attnviz.commands.atlas.record import (
     SCALE,
     SCORES,
@@ -22,6 +22,7 @@ from attnviz.commands.atlas.record import (
     row_of_means,
     units,
 )
+from attnviz.draw.titles import percent
 from attnviz.errors import InputError
 from attnviz.records.heads import Head, head_named
 from attnviz.records.metrics import BINS, EDGES
@@ -118,10 +119,13 @@ def atlas_so_far(store: Store, manifest: Mapping[str, Any], mean: MeanOver) -> A
 
     total = total_of(records(), store.where)
     if total is None:
-        raise InputError(f"no shard of {store.where!r} is counted yet", AGAIN)
+        wait = "a scan runs there: wait until it has counted one"
+        hint = wait if is_locked(store) else AGAIN
+        raise InputError(f"no shard of {store.where!r} is counted yet", hint)
     try:
         made, shards, model = made_of(manifest, total.origin), manifest["shards"], manifest["model"]
-        said = f"{counted:,} of {shards:,} shards, {100 * counted // shards}%"
+        share = "all counted" if counted == shards else percent(counted, shards)
+        said = f"{counted:,} of {shards:,} shards, {share}"
     except (LookupError, TypeError, ValueError, ArithmeticError):
         raise InputError(f"the manifest in {store.where!r} is damaged", AGAIN) from None
     rows = [{**row_of_means(row, mean), "partial": said} for row in score_rows(total)]

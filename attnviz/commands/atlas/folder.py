@@ -244,7 +244,7 @@ class Request:
 
 
 SCHEMA = "attnviz-scan/5"
-MANIFEST = "manifest.json"
+MANIFEST, LOCK = "manifest.json", ".lock"
 TABLES = ("heads.parquet", "histograms.parquet", "tokens.parquet", "examples.parquet")
 FILES = (*TABLES, "skipped.jsonl")
 """The files of a result."""
@@ -366,6 +366,22 @@ def finish(
     files = {name: store.state(name) for name in FILES}
     result = {**counted, "made": made, "files": files}
     _write(store, {**manifest, "scan": digest_of(manifest), "result": result})
+
+
+def is_locked(store: Store) -> bool:
+    """Whether a scan writes into the folder now; a folder behind a URL has no lock."""
+    if store.remote:
+        return False
+    import fcntl
+
+    try:
+        with store.open(LOCK) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # nothing was locked there yet
+        return False
+    return False
 
 
 def lost_files(store: Store, manifest: Mapping[str, Any]) -> set[str]:

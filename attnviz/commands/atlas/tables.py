@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from attnviz.commands.atlas.counted import atlas_so_far, bin_rows
-from attnviz.commands.atlas.folder import AGAIN, Store, is_whole, read_manifest
+from attnviz.commands.atlas.folder import AGAIN, Store, is_locked, is_whole, read_manifest
 from attnviz.commands.atlas.record import (
     Atlas,
     Bin,
@@ -184,13 +184,22 @@ def _checked(folder: str, *tables: str) -> Mapping[str, Any]:
     store = Store(folder)
     manifest = read_manifest(store)
     if "result" not in manifest:
-        so_far = f"or see what is counted with {option('partial', True)}"
-        raise InputError(f"{store.where!r} holds no finished scan", f"{AGAIN}, {so_far}")
+        raise InputError(f"{store.where!r} holds no finished scan", _what_to_do(store))
     for table in tables:
         name = f"{table}.parquet"
         if not is_whole(store, manifest, name):
             raise _damaged(store, name)
     return manifest
+
+
+def _what_to_do(store: Store) -> str:
+    """How a scan that is not finished goes on: it runs, was stopped, or met too many bad files."""
+    so_far = f"or see what is counted with {option('partial', True)}"
+    if is_locked(store):
+        return f"wait for the scan that runs there, {so_far}"
+    bad = (store.state("skipped.jsonl") or {"bytes": 0})["bytes"]
+    more = f"a larger {option('max_bad')} if it ended for the documents that skipped.jsonl lists"
+    return f"{AGAIN}, with {more}, {so_far}" if bad else f"{AGAIN}, {so_far}"
 
 
 def _damaged(store: Store, name: str) -> InputError:

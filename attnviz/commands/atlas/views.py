@@ -359,7 +359,7 @@ def partial_notes(partial: str) -> list[str]:
     return [f"the scan is not finished: {partial}; {LATER}"]
 
 
-LATER = "tokens and example windows are found when all shards are counted"
+LATER = "tokens and example windows are missing until it is"
 
 
 def head_title(head: HeadAtlas) -> str:

@@ -87,11 +87,19 @@ def _of_json(line: str, field: str) -> str:
         raise _unreadable(f"no JSON ({error})") from None
     text = content.get(field) if isinstance(content, dict) else None
     if not isinstance(text, str):
-        raise _unreadable(f"no text under {field!r}")
+        raise _unreadable(NO_FIELD.format(field))
     check_encodable(text)
     if len(text.encode()) > LONGEST:
         raise _too_long(LONGEST)
     return text
+
+
+NO_FIELD, NO_COLUMN = "no text under {!r}", "no column {!r}"
+
+
+def lacks(field: str, why: str) -> bool:
+    """Whether a document was skipped because it has nothing under this field."""
+    return why in (NO_FIELD.format(field), NO_COLUMN.format(field))
 
 
 NO_TEXT = "no text: it has zero bytes"
@@ -267,7 +275,7 @@ def _wrong_column(schema: Any, column: str) -> str | None:
 
     places = schema.get_all_field_indices(column)
     if len(places) != 1:
-        return f"no column {column!r}" if not places else f"several columns {column!r}"
+        return NO_COLUMN.format(column) if not places else f"several columns {column!r}"
     kind = schema.field(places[0]).type
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     texts = (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary())
@@ -301,7 +309,7 @@ def _group(file: Any, path: str, group: int, at: int, column: str) -> Iterator[T
                 long = pc.greater(pc.binary_length(texts), LONGEST)
             for value, is_long in zip(texts, long.to_pylist(), strict=True):
                 data = _too_long(LONGEST) if is_long else value.as_py()
-                yield at, _unreadable(f"no text under {column!r}") if data is None else data
+                yield at, _unreadable(NO_FIELD.format(column)) if data is None else data
                 at += 1
     except InputError as error:
         yield at, error

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from attnviz.commands.atlas.counted import bin_rows, heads_of, score_rows
 from attnviz.commands.atlas.folder import (
+    LOCK,
     PASSING,
     Store,
     finish,
@@ -23,6 +24,7 @@ from attnviz.commands.atlas.folder import (
 )
 from attnviz.commands.atlas.record import Record, Shard, files_of
 from attnviz.commands.atlas.tables import GROUP, SAID, between, columns, import_parquet, table_bytes
+from attnviz.commands.scan.corpus import lacks
 from attnviz.commands.scan.estimate import ONE_TRIAL, Estimated, estimated
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
 from attnviz.commands.scan.plan import (
@@ -43,7 +45,6 @@ from attnviz.records.rows import to_json
 
 ENOUGH = 1000
 """Documents after which a scan ends at once where most of them are bad."""
-LOCK = ".lock"
 
 
 class Watcher:
@@ -137,15 +138,22 @@ def check_bad(
     """
     lines = (f"{to_json(vars(each))}\n".encode() for each in plan.skipped(shards))
     plan.store.write("skipped.jsonl", lines)
-    first, total = next(plan.skipped(shards), None), documents + bad
-    why = f" (the first: {first.why})" if first else ""
+    first, total, key = next(plan.skipped(shards), None), documents + bad, plan.job.request.key
+    why = f" (the first: {first.path!r}, {first.why})" if first else ""
+    see = f"see {plan.store.url('skipped.jsonl')}"
+    if bad and not documents and all(lacks(key, each.why) for each in plan.skipped(shards)):
+        raise InputError(
+            f"no document could be read{why}",
+            f"name the field of the text with {option('field')}, and another folder with "
+            f"{option('output')}; {see}",
+        )
     if bad * 100 > most * total:
         raise InputError(
             f"{bad:,} of {total:,} documents could not be read, more than {most:g}%{why}",
-            f"see skipped.jsonl, and raise {option('max_bad')} to go on without them",
+            f"{see}, and raise {option('max_bad')} to go on without them",
         )
     if not documents:
-        raise InputError(f"no document could be read{why}", "give others, or see skipped.jsonl")
+        raise InputError(f"no document could be read{why}", f"give others, or {see}")
 
 
 # The lock of a folder.

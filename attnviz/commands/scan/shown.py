@@ -8,7 +8,7 @@ from attnviz.commands.scan.corpus import LONGEST
 from attnviz.commands.scan.estimate import Estimated
 from attnviz.commands.scan.plan import Done, Task
 from attnviz.commands.scan.run import Watcher
-from attnviz.draw.titles import amount
+from attnviz.draw.titles import amount, percent
 from attnviz.kit.session import Session
 from attnviz.models.placement import written
 
@@ -89,8 +89,7 @@ class Phase:
         """What a person wants to know, the most wanted first."""
         parts, left = list[str](), self.left(seconds)
         if self.reached:
-            share = 100 * self.reached // max(1, self.size)
-            parts.append(f"{share}%" if share else "less than 1%")
+            parts.append(percent(self.reached, max(1, self.size)))
         if left is not None:
             parts.append(f"{duration(left)} left")
             parts.append(f"{self.tokens / self.at:,.0f} tokens/s")

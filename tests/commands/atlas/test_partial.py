@@ -32,7 +32,7 @@ TEXTS = (
 )
 COUNTED = 0, 3
 SAID = "2 of 5 shards, 40%"
-LATER = "tokens and example windows are found when all shards are counted"
+LATER = "tokens and example windows are missing until it is"
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_all_shards_without_the_second_pass_are_still_a_part(
     scanned(place / "texts", folder, (1, 2))
     scanned(place / "texts", folder, (2, 2))
     so_far = attnviz.atlas(folder, partial=True)
-    assert so_far.partial == "5 of 5 shards, 100%"
+    assert so_far.partial == "5 of 5 shards, all counted"
     expected = attnviz.atlas(place / "whole")
     assert list(map(values, so_far.rows)) == expected.rows
 
@@ -151,6 +151,9 @@ def test_without_partial_the_message_names_it(place: Path, run: Run) -> None:
     assert "or see what is counted with --partial." in refused.err
     with pytest.raises(InputError, match="partial=True"):
         attnviz.atlas(place / "begun")
+    with locked(Store(str(place / "begun"))):
+        running = run("atlas", str(place / "begun"))
+    assert "holds no finished scan; wait for the scan that runs there, or see" in running.err
 
 
 def test_a_folder_in_which_nothing_is_counted_is_told(
@@ -165,6 +168,9 @@ def test_a_folder_in_which_nothing_is_counted_is_told(
         assert f"no shard of '{folder}' is counted yet; scan" in ended.err
         (folder / "shards").mkdir(exist_ok=True)
         (folder / "shards" / "000000.npz").write_bytes(b"PK")
+    with locked(Store(str(folder)), (2, 3)):
+        ended = run("atlas", str(folder), "--partial")
+    assert "is counted yet; a scan runs there: wait until it has counted one." in ended.err
     assert run("atlas", str(tmp_path), "--partial").status is ExitStatus.INPUT
 
 

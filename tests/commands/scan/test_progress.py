@@ -8,6 +8,7 @@ from attnviz.commands.atlas.record import FilePart, Shard
 from attnviz.commands.scan.plan import Done, SampleTokens, TakeExamples
 from attnviz.commands.scan.shown import LEAST_BAR, Phase, Watching, duration
 from attnviz.console import Environment
+from attnviz.draw.titles import percent
 from attnviz.inputs.text import Stdin
 from attnviz.kit.session import Session
 
@@ -57,6 +58,19 @@ def test_a_share_that_is_small_is_not_none() -> None:
     every = shards([1, 999])
     phase = after(Phase.of("shards", every, every), (every[0], 2.0))
     assert phase.said(2.0)[0] == "less than 1%"
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "said"),
+    [
+        (1, 6, "17%"),
+        (1, 204, "less than 1%"),
+        (1203, 1204, "99%"),  # the whole alone is 100%
+        (6, 6, "100%"),
+    ],
+)
+def test_a_share_is_rounded_to_the_nearest_percent(part: int, whole: int, said: str) -> None:
+    assert percent(part, whole) == said
 
 
 def test_parts_of_tables_have_the_size_of_their_windows() -> None:

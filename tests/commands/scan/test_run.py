@@ -239,9 +239,13 @@ def test_a_scan_with_too_many_bad_documents_ends_and_can_go_on(
     out = str(tmp_path / "out")
     strict = run("scan", str(corpus), "-o", out)
     assert strict.status is ExitStatus.INPUT
-    assert "1 of 5 documents could not be read, more than 1% (the first: not UTF-8" in strict.err
+    assert "1 of 5 documents could not be read, more than 1% (the first: '" in strict.err
+    assert "bad.txt', not UTF-8" in strict.err  # a long path is cut in its middle
+    assert "out/skipped.jsonl, and raise --max-bad" in strict.err
     assert json.loads((tmp_path / "out" / "skipped.jsonl").read_text())["path"].endswith("bad.txt")
-    assert run("atlas", out).status is ExitStatus.INPUT
+    refused = run("atlas", out)
+    assert refused.status is ExitStatus.INPUT
+    assert "with a larger --max-bad if it ended for the documents that skipped" in refused.err
     scan(run, corpus, tmp_path / "out", "--max-bad", "20")
     assert run("atlas", out).status is ExitStatus.OK
 
@@ -251,6 +255,26 @@ def test_a_corpus_without_any_readable_document_is_told(run: Run, tmp_path: Path
     ended = run("scan", str(tmp_path / "bad.txt"), "-o", str(tmp_path / "out"), "--max-bad", "100")
     assert ended.status is ExitStatus.INPUT
     assert "no document could be read" in ended.err
+
+
+def test_a_corpus_without_the_field_names_the_option_for_it(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"body": "the cat"}\n{"body": "the dog"}\n')
+    out = str(tmp_path / "out")
+    ended = run("scan", str(tmp_path / "a.jsonl"), "-o", out, "--max-bad", "100")
+    assert ended.status is ExitStatus.INPUT
+    assert "no text under 'text'); name the field of the text with --field, and ano" in ended.err
+    (tmp_path / "a.jsonl").write_text('{"body": "the cat"}\nthe dog\n')  # another field is no help
+    assert "--field" not in run("scan", str(tmp_path / "a.jsonl"), "-o", f"{out}-2").err
+
+
+def test_a_result_tells_the_length_that_the_model_took(
+    run: Run, corpus: Path, tmp_path: Path
+) -> None:
+    scan(run, corpus, tmp_path / "out")
+    atlas = attnviz.atlas(tmp_path / "out")
+    assert atlas.manifest["length"] == 512  # as was asked
+    assert atlas.made["options"]["length"] == 256  # the context of the built-in model
+    assert "of at most 256 tokens" in run("atlas", str(tmp_path / "out"), "-f", "html").out
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_anything_runs(
