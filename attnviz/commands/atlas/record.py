@@ -361,6 +361,13 @@ class HeadAtlas:
     sampled: int = 0
     model: str = ""
 
+    def __repr__(self) -> str:
+        tokens = sum(map(len, self.tokens.values()))
+        return (
+            f"<HeadAtlas of {self.model} {self.head}: {len(SCORES)} scores, "
+            f"{len(self.histograms)} histograms, {tokens:,} tokens, {len(self.examples)} examples>"
+        )
+
     @property
     def head(self) -> Head:
         return head_of(self.row)
@@ -375,7 +382,7 @@ class HeadAtlas:
 class Atlas:
     """The scores of every head, as `heads.parquet` has them; `model` is its name.
 
-    `rows`: beside the columns, `mean_over`, which says of what `entropy`, for one, is the mean.
+    `rows`: beside the columns, `mean_over`: what the scores are averaged over.
     `manifest`: that of the scan; `identity`: the model as it was loaded; `folder`: where the
     tables are, as it was named; `made`: how the scan was made, as every result of it carries it.
     `total`: what is counted, where the scan is not finished; then the rows have `partial`.

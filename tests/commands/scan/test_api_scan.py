@@ -33,6 +33,8 @@ def test_a_scan_from_python_is_that_of_the_command(folder: Path) -> None:
     assert found.rows == read_atlas(folder / "scanned").rows
     assert found.manifest["key"] == "body"
     head = found.head("L1H2")
+    assert repr(head).startswith("<HeadAtlas of builtin L1H2: 9 scores, 3 histograms, ")
+    assert len(repr(head)) < 100
     assert str(head.head) == "L1H2"
     assert len(head.examples) == 2
     with pytest.raises(UsageError, match="L4H0"):
