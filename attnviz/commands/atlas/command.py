@@ -320,7 +320,8 @@ def _export_tree(session: Session, call: Call[ScanAtlas], folder: str, tree: Pat
             f"name their folder: {option('output', 'TREE')}",
         )
     whole = _read(session, call, folder).record
-    session.wrote(write_headvis(tree, whole, read_heads(whole)))
+    written = write_headvis(tree, whole, read_heads(whole))
+    session.note(f"{amount(len(whole.rows), 'head')} for HeadVis in {str(written)!r}")
 
 
 def _show_page(session: Session, to: Destination, whole: Atlas, view: AtlasView) -> None:

@@ -39,6 +39,7 @@ def tree(run: Run, tmp_path: Path) -> Path:
     """The folder of an exported scan."""
     scan = made_scan(tmp_path / "scan")
     ended = run("atlas", str(scan), "--export", "headvis", "-o", str(tmp_path / "tree"))
+    assert ended.err.startswith("note: 6 heads for HeadVis in '")
     assert ended.status is ExitStatus.OK
     return tmp_path / "tree" / "org-tiny" / "headvis" / "my-texts"
 
