@@ -109,19 +109,22 @@ def render_scatter(scatter: Scatter, display: Display, top: int) -> Iterator[Tex
     yield from _said(scatter_title(scatter), display)
     yield Text()
     if shown:
-        axes = {"x": SCORES[x].label, "y": SCORES[y].label}
-        if scatter.mean_over == "documents":
-            error = letters("± error", display)
-            axes = {"x": axes["x"], "x_error": error, "y": axes["y"], "y_error": error}
+        error = letters("± error", display)
+        values = [
+            *((SCORES[x].label, x, "x"), (error, x, "x_error")),
+            *((SCORES[y].label, y, "y"), (error, y, "y_error")),
+        ]
+        if scatter.mean_over != "documents":
+            values = values[::2]  # without errors
         rows = [
             [
                 str(point.head),
-                *(score_number({"x": x, "y": y}[a[0]], getattr(point, a), display) for a in axes),
+                *(score_number(score, getattr(point, axis), display) for _, score, axis in values),
                 f"{point.distance_from_median:.1f}",
             ]
             for point in shown
         ]
-        titles = (*axes.values(), "distance")
+        titles = (*(title for title, *_ in values), "from median")
         columns = [Column("head"), *(Column(title, right=True) for title in titles)]
         yield from listing(columns, rows, display.width)
         yield Text()

@@ -54,7 +54,7 @@ MAD_OF_NORMAL, MEAN_OF_NORMAL = 1.4826, 1.2533
 
 @dataclass(frozen=True)
 class HeadPoint:
-    """A head's two scores with their standard errors; `mean_over`: of what they are means.
+    """A head's two scores with their standard errors; `mean_over`: what they are averaged over.
 
     `distance_from_median`: the larger of how far the two lie from that of all heads, in robust
     standard deviations; `partial`: which part of the corpus is counted, where it is not all.
@@ -78,7 +78,7 @@ class HeadPoint:
 class Scatter:
     """Two scores, `x` and `y` by name, of all heads that have both, the farthest head first.
 
-    `missing`: how many heads lack one of them; `mean_over`: of what the scores are means.
+    `missing`: how many heads lack one of them; `mean_over`: what the scores are averaged over.
     """
 
     model: str
@@ -130,8 +130,14 @@ def scatter_of(atlas: Atlas, x: str, y: str) -> Scatter:
     away = np.maximum(*(_from_median(measured_heads.values(name)) for name in (x, y)))
     points = [
         HeadPoint(
-            *(head_of(row), row[x], row[y], row[f"{x}_error"], row[f"{y}_error"], over),
-            *(float(distance), partial_of(row)),
+            head=head_of(row),
+            x=row[x],
+            y=row[y],
+            x_error=row[f"{x}_error"],
+            y_error=row[f"{y}_error"],
+            mean_over=over,
+            distance_from_median=float(distance),
+            partial=partial_of(row),
         )
         for row, distance in zip(rows, away, strict=True)
     ]
@@ -159,8 +165,7 @@ MOST_NAMED = 3
 class Change:
     """A score of a head at every checkpoint, NaN where it could not be measured.
 
-    `error`: the standard error of the change, with the first and the last scan taken as
-    independent.
+    `error`: that of the change, with the first and the last scan taken as independent.
     """
 
     score: str
@@ -179,9 +184,9 @@ class Development:
     """The scores of the same heads at several checkpoints, in order.
 
     `names`, `steps` (checkpoints): their folders' names, and their training steps, None where their
-    names carry none. `means`, `errors`: by score, (heads, checkpoints), NaN where there is nothing.
-    `size`: how many documents and tokens each was measured over; `mean_over`: of what the means are
-    taken, where only those over documents have errors.
+    names carry none. `means`, `errors`: by score, (heads, checkpoints), NaN where there is nothing;
+    only means over documents have errors. `size`: how many documents and tokens each was measured
+    over; `mean_over`: what the scores are averaged over.
     """
 
     names: tuple[str, ...]
@@ -207,10 +212,8 @@ def develop(
 ) -> Development:
     """The scores of every head over the checkpoints, by step where names carry one.
 
-    Args:
-        atlases: at least two, of the same heads over the same corpus.
-        head: the only one that is followed, as a user names it; None: all.
-        score: likewise.
+    `atlases`: at least two, of the same heads over the same corpus. `head`, `score`: the only one
+    that is followed, as a user names it; None: all.
     """
     names, first = [atlas.folder for atlas in atlases], atlases[0]
     for other in atlases[1:]:
@@ -327,8 +330,7 @@ def _one_sided(sides: Mapping[str, Mapping[Any, Any]]) -> str:
 
 
 def _some(things: Sequence[object]) -> str:
-    more = len(things) - MOST_NAMED
-    first = ", ".join(map(str, things[:MOST_NAMED]))
+    first, more = ", ".join(map(str, things[:MOST_NAMED])), len(things) - MOST_NAMED
     return f"{first} and {more:,} more" if more > 0 else first
 
 
@@ -356,10 +358,8 @@ def partial_notes(partial: str) -> list[str]:
     """What a reader of a part of a scan has to know; nothing where it is all."""
     if not partial:
         return []
-    return [f"the scan is not finished: {partial}; {LATER}"]
-
-
-LATER = "tokens and example windows are missing until it is"
+    missing = "tokens and example windows are missing until it is"
+    return [f"the scan is not finished: {partial}; {missing}"]
 
 
 def head_title(head: HeadAtlas) -> str:
