@@ -64,7 +64,7 @@ def partial_field(row: Callable[[Any], Row]) -> Field[Any]:
 
 
 PLACE = (_item("layer", int, LAYER), _item("head", int, HEAD))
-OVER = "Of what the scores are means."
+OVER = "What the scores are averaged over."
 COUNTED = tuple(_item(name, int) for name in ("documents", "windows", "tokens"))
 ATLAS_ROW = Fields[Row](
     "AtlasRow",
@@ -97,7 +97,7 @@ PART_ROW = Fields[HeadPart](
         *head_fields(lambda part: part[0].head),
         _value("part", Literal["score", "histogram", "token", "example"]),
         _value("name", str, "Of the score, the histogram, the side; the kind of example."),
-        _value("mean_over", MeanOver | None, "Of what a score or a mean weight is the mean."),
+        _value("mean_over", MeanOver | None, "What a score or a mean weight is averaged over."),
         _value("query", str | None),
         _value("key", str | None),
         _value("path", str | None),

@@ -119,7 +119,7 @@ def estimated(plan: ScanPlan, shards: Sequence[Shard], workers: Executor, how: H
     if tried.links is None:
         run += min(tokens, tried.heads * examples) * tried.seconds_of_token
     else:
-        run += _kept(windows) * tokens * tried.links / max(1, tried.tokens)
+        run += share_kept(windows / processes) * tokens * tried.links / max(1, tried.tokens)
     disk = len(shards) * RECORD_BYTES + examples * TOKEN_BYTES
     return Estimated(
         documents=round(len(found.lengths) / found.share),
@@ -136,10 +136,11 @@ def estimated(plan: ScanPlan, shards: Sequence[Shard], workers: Executor, how: H
     )
 
 
-def _kept(windows: float) -> float:
-    """Which part of the windows is among the examples of a head when it is counted.
+def share_kept(windows: float) -> float:
+    """The share of a worker's windows that are among the examples of a head when it counts them.
 
-    The n-th window is among the first k with the chance k / n.
+    The n-th window is among the first k with the chance k / n. With W workers, `windows` are 1 / W
+    of all: each worker compares with its own alone, and together they keep more than one would.
     """
     most = TOP + DRAWN * PER_BIN
     return 1.0 if windows <= most else most * (1 + log(windows / most)) / windows

@@ -237,5 +237,5 @@ def test_windows_become_rarer_among_the_examples_the_more_there_are() -> None:
             if len(best) < 48 or value > best[0]:
                 kept += 1
                 best = sorted([*best, value])[-48:]
-    assert estimate._kept(n) == pytest.approx(kept / runs / n, rel=0.03)
-    assert estimate._kept(40) == 1
+    assert estimate.share_kept(n) == pytest.approx(kept / runs / n, rel=0.03)
+    assert estimate.share_kept(40) == 1
