@@ -62,7 +62,8 @@ def test_a_person_is_told_of_a_tree_a_page_and_a_folder(tmp_path: Path) -> None:
     page = str(tmp_path / "atlas.html")
     assert f"wrote {page}\n" in _told("atlas", scanned, "-o", page)
     tree = str(tmp_path / "tree")
-    assert f"wrote {tree}" in _told("atlas", scanned, "--export", "headvis", "-o", tree)
+    told_of_tree = _told("atlas", scanned, "--export", "headvis", "-o", tree)
+    assert f"20 heads for HeadVis in '{tree}" in told_of_tree
     model = str(tmp_path / "model")
     sizes = "--n-layer 1 --n-head 1 --n-embd 8 --max-steps 1 --context 32".split()
     assert f"wrote {model}\n" in _told("train", corpus, "-o", model, *sizes)

@@ -4,6 +4,7 @@ Each one also writes down, in float64 and by the formula alone, the weights that
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any
 
@@ -28,6 +29,7 @@ import attnviz
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.huggingface.call import AttentionCall, is_foreign
 from attnviz.models.huggingface.capture import EXACT
+from attnviz.models.loaded import HeadRows, RowReduction
 from attnviz.records.capture import KeepEverything, Wanted
 from attnviz.records.predict import CutLink, Interventions
 from tests.conftest import bytes_tokenizer
@@ -348,6 +350,16 @@ def test_steps_that_do_not_lead_to_returned_weights_are_not_explained(register: 
         model.capture(TEXT, scores=True)
 
 
+@dataclass
+class Rows(RowReduction):
+    """Keeps the rows as they come."""
+
+    taken: list[HeadRows]
+
+    def take(self, rows: HeadRows) -> None:
+        self.taken.append(rows)
+
+
 def test_a_scan_and_a_cut_link_are_proven_too(register: Any) -> None:
     for returns in (lambda w: None, all_of):
         function = Mine(SCORES["a temperature"], returns=returns)
@@ -355,7 +367,8 @@ def test_a_scan_and_a_cut_link_are_proven_too(register: Any) -> None:
         inner: Any = loaded(llama())._loaded
         ids = torch.tensor([[5, 9, 7, 8, 5, 3], [4, 9, 4, 8, 1, 3]])
         taken: list[Any] = []
-        reduce = lambda: inner.reduce(ids, Wanted({0: (0, 1, 2, 3)}), taken.append)  # noqa: B023, E731
+        rows = Rows(taken)
+        reduce = lambda: inner.reduce(ids, Wanted({0: (0, 1, 2, 3)}), rows)  # noqa: B023, E731
         if returns is all_of:
             function.truth.clear()
             reduce()
