@@ -16,6 +16,8 @@ from torch.overrides import TorchFunctionMode
 
 PLAIN = (Tensor, nn.Parameter)
 """Types that hold nothing but numbers, unlike quantised ones."""
+SHAPES = 16
+"""Into how many lengths the keys of a text are cut."""
 LARGE = 1 << 14
 """Products with fewer numbers take longer to ask for than to compute."""
 
@@ -33,14 +35,17 @@ def fast_products(model: Any) -> Iterator[None]:
 
 
 def scores_of(rows: Tensor, keys: Tensor, *, out: Tensor) -> None:
-    """Put rows·keys (g, r, n) of (g, r, d) and (g, n, d) into `out`."""
-    product = _product()
+    """Put rows·keys (g, r, n) of (g, r, d) and the first n keys of (g, m, d) into `out`."""
+    n, product = out.size(2), _product()
     dense = rows.is_contiguous() and all(map(Tensor.is_contiguous, keys))
     if product is None or rows.device.type != "cpu" or out[0].numel() < LARGE or not dense:
-        torch.bmm(rows, keys.transpose(1, 2), out=out)
+        torch.bmm(rows, keys[:, :n].transpose(1, 2), out=out)
         return
+    # oneDNN keeps code and memory for each shape, so that there are only a few
+    step = max(128, keys.size(1) // SHAPES)
+    most = -(-n // step) * step
     for group, own, seen in zip(out, rows, keys, strict=True):
-        group.copy_(product(own, seen, None, "none", [], ""))
+        group.copy_(product(own, seen[:most], None, "none", [], "")[:, :n])
 
 
 @cache

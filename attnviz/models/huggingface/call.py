@@ -189,7 +189,7 @@ class AttentionCall:
         n = self._seen(queries)
         shape, most = (self.q.size(0), len(queries), n), self.k.size(1)
         scores, weights = (room.of(name, shape, most, self.q.device) for name in ("scores", "rows"))
-        _grouped(self.q[:, queries].float() * self.scaling, self.k[:, :n].float(), out=scores)
+        _grouped(self.q[:, queries].float() * self.scaling, self.k.float(), out=scores)
         if self._mask is None and self.causal and self.q.size(1) == self.k.size(1):
             # of the last keys alone, some are ahead of a query
             first = int(queries[0])
@@ -322,9 +322,9 @@ def _precise(tensor: Tensor) -> Tensor:
 
 
 def _grouped(q: Tensor, k: Tensor, *, out: Tensor) -> Tensor:
-    """q·k (h, rows, n) of (h, rows, d_k) and (kv_heads, n, d_k), without a copy of shared keys."""
+    """q·k (h, rows, n) of the first n keys (kv_heads, m, d_k), without a copy of shared ones."""
     rows = q.reshape(k.size(0), -1, q.size(2))  # (kv_heads, group * rows, d_k)
-    scores_of(rows, k, out=out.view(*rows.shape[:2], k.size(1)))
+    scores_of(rows, k, out=out.view(*rows.shape[:2], out.size(2)))
     return out
 
 

@@ -28,7 +28,7 @@ from attnviz.commands.scan.links import (
 )
 from attnviz.commands.scan.plan import ScanPlan, make_plan
 from attnviz.commands.scan.run import Watcher, run_scan
-from attnviz.models import linking, reducing
+from attnviz.models import linking, products, reducing
 from attnviz.models.catalog import Source
 from attnviz.models.huggingface.load import wrap_huggingface
 from attnviz.models.linking import LEAST_LINK, MOST_LINKS, picked, strongest
@@ -309,6 +309,26 @@ def wrapped() -> Iterator[LoadedModel]:
     for name in ("gpt2", "llama", "bert", "bloom"):
         architecture = next(a for a in ARCHITECTURES if a.name == name)
         yield wrap_huggingface(architecture.model(), tokenizer())
+
+
+def test_scores_are_products_of_the_first_keys_and_few_shapes_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows, keys, shapes = torch.randn(2, 128, 8), torch.randn(2, 5000, 8), set[int]()
+    multiply = products._product()
+    if multiply is None:
+        pytest.skip("this PyTorch has no oneDNN")
+
+    def noted(x: torch.Tensor, weight: torch.Tensor, *more: Any) -> torch.Tensor:
+        shapes.add(len(weight))
+        return multiply(x, weight, *more)
+
+    monkeypatch.setattr(products, "_product", lambda: noted)
+    for n in [1, 127, *range(200, 5001, 100)]:
+        found = torch.empty(2, 128, n)
+        products.scores_of(rows, keys, out=found)
+        torch.testing.assert_close(found, rows @ keys[:, :n].transpose(1, 2), atol=1e-5, rtol=1e-5)
+    assert 2 < len(shapes) <= 17
 
 
 class Held:
