@@ -15,9 +15,6 @@ import numpy as np
 
 from attnviz.commands.atlas.folder import Request, is_of_this_scan, lost_files, read_manifest
 from attnviz.commands.atlas.record import (
-    DRAWN,
-    PER_BIN,
-    TOP,
     CorpusText,
     FilePart,
     Shard,
@@ -116,11 +113,11 @@ def estimated(plan: ScanPlan, shards: Sequence[Shard], workers: Executor, how: H
     windows, tokens = found.windows_and_tokens(tried)
     examples = min(EXAMPLES, windows) * tokens / max(1, windows)  # tokens of a head's
     run = tokens * tried.seconds_of_token + len(shards) * tried.beyond
-    if tried.links is None:
+    kept = share_kept(windows / processes, tried.kept) * tokens / max(1, tried.tokens)
+    run += kept * tried.links
+    if not tried.kept:  # the windows of examples are run again
         run += min(tokens, tried.heads * examples) * tried.seconds_of_token
-    else:
-        run += share_kept(windows / processes) * tokens * tried.links / max(1, tried.tokens)
-    disk = len(shards) * RECORD_BYTES + examples * TOKEN_BYTES
+    disk = tried.heads * (len(shards) * RECORD_BYTES + examples * TOKEN_BYTES)
     return Estimated(
         documents=round(len(found.lengths) / found.share),
         windows=round(windows),
@@ -131,19 +128,19 @@ def estimated(plan: ScanPlan, shards: Sequence[Shard], workers: Executor, how: H
         seconds=start + run / processes,
         workers=processes,
         memory=memory[processes - 1],
-        disk=round(tried.heads * disk),
+        disk=round(disk + kept * tried.link_bytes),
         more=TEXT_MEMORY * LONGEST if found.share < 1 else 0,
     )
 
 
-def share_kept(windows: float) -> float:
-    """The share of a worker's windows that are among the examples of a head when it counts them.
+def share_kept(windows: float, most: int) -> float:
+    """The share of a worker's windows of which a head's links are kept when it counts them.
 
-    The n-th window is among the first k with the chance k / n. With W workers, `windows` are 1 / W
-    of all: each worker compares with its own alone, and together they keep more than one would.
+    They are `most` in the end, and the n-th window is among them with the chance most / n. With W
+    workers, `windows` are 1 / W of all: each worker compares with its own alone, and together they
+    keep more than one would.
     """
-    most = TOP + DRAWN * PER_BIN
-    return 1.0 if windows <= most else most * (1 + log(windows / most)) / windows
+    return 1.0 if windows <= most else most * (1 + log(windows / max(1, most))) / windows
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,11 +31,7 @@ from attnviz.commands.atlas.record import (
     opened_archive,
 )
 from attnviz.commands.scan.counting import record_of_windows
-from attnviz.commands.scan.windows import (
-    Window,
-    batch_tokens,
-    run_batches,
-)
+from attnviz.commands.scan.windows import Window, batch_tokens, run_batches
 from attnviz.records.capture import IntArray
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Bools, HeadLinks
@@ -66,10 +62,14 @@ class Keeping:
         sample = cls(examples=True, sample=True).most_bytes(heads, length) <= MOST_BYTES
         return cls(shards <= KEPT_SHARDS and examples, shards <= SAMPLED_SHARDS and sample)
 
+    @property
+    def windows(self) -> int:
+        """Of how many windows a head's links are kept."""
+        return self.examples * (TOP + DRAWN * PER_BIN) + self.sample * SAMPLE
+
     def most_bytes(self, heads: int, length: int) -> int:
         """The bytes of all links that are kept, if they are as many as can be."""
-        windows = self.examples * (TOP + DRAWN * PER_BIN) + self.sample * SAMPLE
-        return windows * heads * length * LINK_BYTES * (2 if length > 1 << 16 else 1)
+        return self.windows * heads * length * LINK_BYTES * (2 if length > 1 << 16 else 1)
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,12 @@ class LinkKeeper(ABC):
         """Record the largest weights (2, W, H) of a batch; its links have been taken."""
         self.links |= packed(self._new)
         self._new = {}
+
+    @property
+    def bytes(self) -> int:
+        """The size of the links that are kept."""
+        each = (getattr(links, name) for links in self.links.values() for name in NOTHING)
+        return sum(array.nbytes for array in each)
 
     def of_shard(self) -> Linked:
         """The links that were kept, by window and head."""

@@ -138,9 +138,10 @@ class Tried(Done):
 
     `inner`: tokens of all pieces, without those at the ends of windows, of which there are `ends`
     in each; `step`: the most inner tokens of a window; `heads`: that are counted. `run`: seconds
-    that the windows took, of `tokens`; `links`: what they take more where all their links are kept;
-    None: links are those of a second pass. `beyond`: those that a shard takes beyond its tokens;
-    `seconds`: all. `memory`: bytes of the process, at most.
+    that the windows took, of `tokens`; `links`, `link_bytes`: what all their links take beyond it,
+    in seconds and on disk; `kept`: of how many windows those of a head are kept in the end, 0 where
+    a second pass takes them. `beyond`: the seconds that a shard takes beyond its tokens; `seconds`:
+    all. `memory`: bytes of the process, at most, and of the links that it may keep.
     """
 
     inner: int = 0
@@ -148,7 +149,9 @@ class Tried(Done):
     step: int = 1
     heads: int = 0
     run: float = 0.0
-    links: float | None = None
+    links: float = 0.0
+    link_bytes: int = 0
+    kept: int = 0
     beyond: float = 0.0
     seconds: float = 0.0
     memory: int = 0

@@ -102,7 +102,7 @@ class Worker:
         keeping = Keeping.of(job.shards, len(self._heads), self._length)
         self._keeping = keeping if on_processor else Keeping()
         self._spelled = _speller(self._model.tokenizer)
-        self._shortlist = self._empty_shortlist()
+        self._shortlist = self._empty_shortlist() if self._keeping.examples else None
 
     def _empty_shortlist(self) -> Shortlist:
         return Shortlist(tuple(map(str, self._heads)), self._keeping)
@@ -133,11 +133,12 @@ class Worker:
         return replace(done, size=task.size)
 
     def _count(self, shard: Shard) -> Done:
-        self._shortlist.begin(shard.number)
-        keeper = self._shortlist if self._keeping.examples else None
+        keeper = self._shortlist
+        if keeper is not None:
+            keeper.begin(shard.number)
         record, skipped = self._record_of(shard, keeper)
-        if self._shortlist.links:
-            kept = links_to_bytes(self._shortlist, self._origin.scan, shard.number)
+        if keeper is not None and keeper.links:
+            kept = links_to_bytes(keeper, self._origin.scan, shard.number)
             self._store.write(links_file(shard), kept)
         self._store.write(record_file(shard), record_to_bytes(record, skipped, shard.number))
         return Done(record.documents, record.tokens, record.bad)
@@ -255,10 +256,9 @@ class Worker:
         run = perf_counter() - at
         record_to_bytes(record)
         beyond = perf_counter() - at - run
+        shortlist = self._empty_shortlist()
         if self._keeping.examples:
-            self._shortlist.begin(0)
-            self._counted(windows, self._shortlist)
-            self._shortlist = self._empty_shortlist()
+            self._counted(windows, shortlist)
         ended = perf_counter()
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         memory = memory if sys.platform == "darwin" else memory * 1024
@@ -270,7 +270,9 @@ class Worker:
             step=step,
             heads=len(self._heads),
             run=run,
-            links=max(0.0, ended - at - beyond - 2 * run) if self._keeping.examples else None,
+            kept=self._keeping.windows,
+            links=max(0.0, ended - at - beyond - 2 * run),
+            link_bytes=shortlist.bytes,
             beyond=beyond,
             seconds=ended - begun,
             memory=memory + self._keeping.most_bytes(len(self._heads), self._length),

@@ -237,5 +237,24 @@ def test_windows_become_rarer_among_the_examples_the_more_there_are() -> None:
             if len(best) < 48 or value > best[0]:
                 kept += 1
                 best = sorted([*best, value])[-48:]
-    assert estimate.share_kept(n) == pytest.approx(kept / runs / n, rel=0.03)
-    assert estimate.share_kept(40) == 1
+    assert estimate.share_kept(n, 48) == pytest.approx(kept / runs / n, rel=0.03)
+    assert estimate.share_kept(40, 48) == 1
+    assert estimate.share_kept(40, 0) == 0
+
+
+def test_the_disk_holds_the_links_that_are_kept_beside_the_result(
+    mixed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, sizes = attnviz.load_model(), dict[str, int]()
+    write = Store.write
+
+    def noted(store: Store, name: str, data: Any) -> None:
+        if isinstance(data, bytes):
+            sizes[name] = len(data)
+        write(store, name, data)
+
+    about = attnviz.estimate_scan(mixed, output=tmp_path / "out", model=model)
+    monkeypatch.setattr(Store, "write", noted)
+    attnviz.scan(mixed, output=tmp_path / "out", model=model)
+    links = sum(size for name, size in sizes.items() if name.startswith("links/"))
+    assert 0 < 0.5 * links <= about.disk
