@@ -95,6 +95,8 @@ def render_atlas(atlas: Atlas, display: Display, top: int) -> Iterator[Text]:
         every = display.speller("format", "json")
         note = f"standard errors over documents: at most {max(errors):.3f}, except for distances"
         yield from folded(Text(f"{note} ({every} has all)", "dim"), display.width)
+    shortened = (f"{m.short}: {name}" for name, m in METRICS.items() if m.short != name)
+    yield from folded(Text(", ".join(shortened), "dim"), display.width)
 
 
 def _number(name: str, value: float | None) -> str:

@@ -299,7 +299,12 @@ def command_line(
         plan, how = call(*paths, output=folder, model=source)
         how = replace(how, part=part)
     with session.bar("{task.fields[said]}", times=False) as bar:
-        is_finished = run_scan(plan, how, Watching(session, bar))
+        watching = Watching(session, bar)
+        try:
+            is_finished = run_scan(plan, how, watching)
+        except KeyboardInterrupt:
+            watching.stopped()
+            raise
     if is_finished:
         _say_counted(session, plan.store)
     else:

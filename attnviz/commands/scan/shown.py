@@ -154,6 +154,12 @@ class Watching(Watcher):
         self._phase.add(done, self._seconds)
         self._draw()
 
+    def stopped(self) -> None:
+        """Tell what an interruption leaves."""
+        if self._phase.what == "shards":
+            counted = f"{self._phase.done:,} of {amount(self._phase.tasks, 'shard')} are counted"
+            self._session.note(f"{counted}; the same command goes on from there")
+
     def _draw(self) -> None:
         """A bar that moves to and fro until there is a share that it can show."""
         phase = self._phase

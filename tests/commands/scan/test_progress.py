@@ -1,5 +1,6 @@
 """The progress of a scan: the share that is done, the rate, the time left."""
 
+import io
 from collections.abc import Sequence
 
 import pytest
@@ -115,6 +116,18 @@ def test_a_bar_without_a_share_has_no_end(terminal_session: Session) -> None:
     with terminal_session.bar("{task.fields[said]}", times=False) as bar:
         Watching(terminal_session, bar).begin("shards", shards(), shards())
         assert bar.tasks[0].total is None
+
+
+def test_an_interruption_tells_what_is_kept_and_how_to_go_on() -> None:
+    stderr, every = io.StringIO(), shards()
+    session = Session(Environment(io.StringIO(), stderr, {"NO_COLOR": "1"}), Stdin(None, False))
+    with session.bar("{task.fields[said]}", times=False) as bar:
+        watching = Watching(session, bar)
+        watching.begin("shards", every, every)
+        watching.did(Done(3, 600, size=300))
+        watching.stopped()
+    said = "1 of 4 shards are counted; the same command goes on from there\n"
+    assert stderr.getvalue().endswith(said)
 
 
 @pytest.fixture
