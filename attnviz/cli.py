@@ -13,6 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperOption
 
+from attnviz.draw.glossary import find_term
 from attnviz.errors import (
     AttnvizError,
     ExitStatus,
@@ -56,11 +57,10 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "params": "Count a model's parameters: per matrix, per head, per layer and in total.",
         "schema": "Print the JSON Schema of what a command writes.",
         "config": "Show your own defaults of options, and the file that sets them.",
+        "help": "Show the help of a command, or say what a term such as query or logit means.",
     }
 )
 """Each command, a function in a module of its name, and the first line of its help."""
-WORDS = "help", "version"
-"""Options that may be typed as if they were commands."""
 
 
 class Commands(HelpedGroup):
@@ -68,8 +68,11 @@ class Commands(HelpedGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; `help show` is `show --help`, and `version` is `--version`."""
-        if args[:1] == ["help"]:
-            args = [*(name for name in args[1:2] if name not in WORDS), "--help"]
+        typed = not ctx.resilient_parsing  # completion asks what could stand behind `help`
+        if typed and args[:1] == ["help"] and COMMANDS.keys() >= {*args[1:2]}:
+            if args[1:] and find_term(args[1]) and isinstance(ctx.obj, Session):
+                ctx.obj.note(f"attnviz help --term {args[1]} says what the word means.")
+            args = [*args[1:2], "--help"]
         elif args[:1] == ["version"]:
             args = ["--version", *args[1:]]
         rest: list[str] = super().parse_args(ctx, with_shell(args))

@@ -21,6 +21,7 @@ from typer._click.shell_completion import (
 from typer._completion_classes import completion_init
 from typer._completion_shared import _get_shell_name, get_completion_script, install
 
+from attnviz.draw.glossary import definitions
 from attnviz.errors import AttnvizError, OutputError, UsageError
 from attnviz.kit.write import VIEWS
 from attnviz.models.catalog import cached_names, describe
@@ -109,6 +110,16 @@ def commands(ctx: typer.Context, incomplete: str) -> Offered:
     listed = root.command
     assert isinstance(listed, typer.core.TyperGroup)
     return [*listed.list_commands(root)]
+
+
+def terms(ctx: typer.Context, incomplete: str) -> Offered:
+    """The terms of the glossary that are one word, each with its definition."""
+    return [(name, told) for name, told in definitions().items() if _PLAIN.fullmatch(name)]
+
+
+def subjects(ctx: typer.Context, incomplete: str) -> Offered:
+    """The subjects of help: commands and terms."""
+    return commands(ctx, incomplete) + terms(ctx, incomplete)
 
 
 def _beside(incomplete: str) -> Iterator[str]:

@@ -85,6 +85,9 @@ CASES = [
     ("attnviz show ", "bark.npz"),
     ("attnviz show --file b", ""),
     ("attnviz config sho", "show"),
+    ("attnviz help sco", "score"),
+    ("attnviz help he", "heads help head"),
+    ("attnviz help --term he", "head"),
 ]
 
 

@@ -71,8 +71,8 @@ def test_an_example_stays_in_one_line_so_that_it_can_be_copied(run: Run) -> None
         ("help", "--help"),
         ("help show", "show --help"),
         ("help config", "config -h"),
-        ("help help", "--help"),
-        ("help version", "--help"),
+        ("help tokens", "tokens --help"),
+        ("help help", "help --help"),
         ("version", "--version"),
     ],
 )

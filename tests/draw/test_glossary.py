@@ -1,0 +1,72 @@
+"""Definitions are short, build on defined terms alone, and are found as people write them."""
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from attnviz.draw.glossary import Entry, definitions, find_term, nearest_names, terms
+
+
+@pytest.mark.parametrize("term", terms(), ids=lambda term: term.name)
+def test_a_definition_is_one_to_four_sentences_that_do_not_begin_with_their_term(
+    term: Entry,
+) -> None:
+    assert re.fullmatch(r"[A-Z].*\.", term.definition)
+    assert 1 <= len(re.findall(r"[.!?](?= [A-Z]|$)", term.definition)) <= 4
+    assert len(term.definition) <= 330
+    assert not term.definition.casefold().startswith(term.name.casefold() + " is")
+    assert not {"[", "]"} & {*term.definition}
+
+
+def test_every_term_in_brackets_is_defined() -> None:
+    assert {link.name for term in terms() for link in term.links.values()} <= {*definitions()}
+    assert find_term("query") in find_term("key").links.values()  # type: ignore[union-attr]
+
+
+def test_every_term_that_a_definition_uses_is_a_link() -> None:
+    """A newcomer can look up every word of the field."""
+    for term in terms():
+        unlinked = re.sub(r"\[[^\]]+\]|context length", "", term.marked).casefold()
+        others = {*definitions()} - {term.name} - {each.name for each in term.links.values()}
+        used = [n for n in others if re.search(rf"\b{re.escape(n.casefold())}s?\b", unlinked)]
+        assert used == [], term.name
+
+
+def test_no_name_stands_for_two_terms() -> None:
+    names = sorted(n.casefold() for term in terms() for n in (term.name, *term.synonyms))
+    assert [a for a, b in pairwise(names) if a == b] == []
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("query", "query"),
+        ("Queries", "query"),
+        ("matrices", "matrix"),
+        ("NATS", "nat"),
+        ("bos", "BOS"),
+        ("beginning of sequence", "BOS"),
+        ("residual  stream", "residual stream"),
+        ("W_q", "projection"),
+        ("induction", "induction head"),
+        ("attention heads", "head"),
+    ],
+)
+def test_a_term_is_found_in_any_case_in_the_plural_and_by_a_synonym(
+    written: str, name: str
+) -> None:
+    found = find_term(written)
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize("written", ["", "s", "qwerty", "[key]"])
+def test_other_words_are_no_terms_and_have_three_neighbours(written: str) -> None:
+    assert find_term(written) is None
+    assert len(set(nearest_names(written))) == 3
+
+
+def test_a_slip_of_the_finger_is_nearest_to_what_was_meant() -> None:
+    assert nearest_names("entorpy")[0] == "entropy"
+    assert nearest_names("shwo", ["show", "scan"])[0] == "show"
