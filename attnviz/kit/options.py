@@ -592,7 +592,7 @@ class PageOutput(ReportOutput):
 class CalculationOutput(OutputOptions):
     """Where a calculation goes."""
 
-    formats = ("txt", "json", "npz")
+    formats = ("txt", "json", "html", "npz")
     format: Annotated[str | None, _format(formats, note=" (every number, in full)")] = None
 
 

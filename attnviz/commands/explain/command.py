@@ -216,6 +216,8 @@ def command_line(
         hint = f"leave it out: {to.format.name} holds all numbers of every step"
         told = "only", "digits", "columns", "as_lookup"
         session.refuse(*told, wrong="applies only to text output", hint=hint)
+    if to.format.name == "html":
+        session.refuse("similarity", "special", wrong="is not for a page", hint="leave it out")
     if call.options.get("example") or call.options.get("matrices"):
         calculation = call()
     else:

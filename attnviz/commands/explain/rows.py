@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from rich.text import Text
@@ -20,7 +21,7 @@ from attnviz.draw.headlines import headline
 from attnviz.draw.titles import facts as run_facts
 from attnviz.errors import UsageError, option
 from attnviz.kit.choose import one_row, position_of, with_finding
-from attnviz.kit.prepare import TextOptions, prepare
+from attnviz.kit.prepare import Prepared, TextOptions, prepare
 from attnviz.kit.result import Calculation, Form, Numbers
 from attnviz.records.capture import Capture, Kind
 from attnviz.records.exhibit import Choice
@@ -252,10 +253,10 @@ def explain_head(
         finding = with_finding(replace(shown, queries=(position,)), choice.heads[0]).finding
     trace = prepared.trace(choice.heads[0], position)
     other = other_row(trace, subject.similarity) if subject.similarity else None
-    return _of_head(Traced(trace, choice, finding, other), telling)
+    return _of_head(Traced(trace, choice, finding, other), prepared, telling)
 
 
-def _of_head(traced: Traced, telling: Telling) -> Calculation[Traced]:
+def _of_head(traced: Traced, prepared: Prepared, telling: Telling) -> Calculation[Traced]:
     trace, other, capture = traced.trace, traced.other, traced.trace.capture
     only = telling.among(len(STEPS))
 
@@ -272,7 +273,14 @@ def _of_head(traced: Traced, telling: Telling) -> Calculation[Traced]:
         arrays |= {"other_scores": other.scores, "other_weights": other.weights}
     query = capture.query_tokens[trace.query].label
     about = f"{traced.choice.heads[0]} at {query}, {trace.model.name}"
-    return Calculation(_form(about, TRACE, arrays, shown), traced, (capture,))
+    form = replace(_form(about, TRACE, arrays, shown), page=partial(_page, prepared))
+    return Calculation(form, traced, (capture,))
+
+
+def _page(prepared: Prepared, traced: Traced) -> Iterable[str]:
+    from attnviz.commands.explain.page import page_of
+
+    return page_of(traced, prepared)
 
 
 def explain_embeddings(

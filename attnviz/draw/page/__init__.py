@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.draw.matrix import block_maximum
-from attnviz.records.capture import IntArray
+from attnviz.records.capture import FloatArray, IntArray
 from attnviz.records.exhibit import Exhibit, HeadMap
 
 COMMON = "draw/page/common"
@@ -29,14 +29,16 @@ def filled(template: str, values: Mapping[str, str]) -> str:
     return re.sub(r"{{(\w+)}}", lambda place: values[place[1]], template)
 
 
-def policy(style: str, script: str, *, loads: bool = False) -> str:
+def policy(style: str, script: str, *, loads: bool = False, works: bool = False) -> str:
     """A Content-Security-Policy that lets just this style and this script be, and no connection.
 
-    `loads`: whether the script may load others; `beside` says from where.
+    `loads`: whether the script may load others; `beside` says from where. `works`: whether it may
+    start a worker from a blob of the page's own.
     """
     trusted = f"{_hashed(script)} 'strict-dynamic'" if loads else _hashed(script)
+    workers = "worker-src blob:; " if works else ""
     return (
-        f"default-src 'none'; script-src {trusted}; "
+        f"default-src 'none'; script-src {trusted}; {workers}"
         f"style-src {_hashed(style)}; img-src data: blob:; connect-src 'none'; "
         "base-uri 'none'; form-action 'none'"
     )
@@ -127,6 +129,27 @@ def packed_numbers(numbers: IntArray) -> str:
     """Whole numbers from 0 to 2³² − 1 (n): their highest bytes, the next, and so on, in base64."""
     planes = numbers.astype(">u4").view(np.uint8).reshape(-1, 4).T  # (4, n)
     return base64.b64encode(_deflated(planes.tobytes(), zlib.Z_DEFAULT_STRATEGY)).decode("ascii")
+
+
+def packed_arrays(
+    facts: Mapping[str, object], arrays: Mapping[str, FloatArray], *, half: bool = False
+) -> str:
+    """Facts and float32 numbers for a page's worker, in base64; with `half`, as float16.
+
+    As gzip, which has the length and a checksum of its content: a browser that unpacks it sees
+    whether anything was changed. Inside: the length of the facts, 4 bytes, the facts as JSON, with
+    the name and size of each array, and the numbers: all their first bytes, the second ones, and so
+    on, as they then deflate better.
+    """
+    size = 2 if half else 4
+    sizes = [[name, array.size] for name, array in arrays.items()]
+    written = safe_json({**facts, "arrays": sizes, "bytes": size}).encode()
+    numbers = np.concatenate([array.ravel() for array in arrays.values()]).astype(f"<f{size}")
+    planes = numbers.view(np.uint8).reshape(-1, size).T.tobytes()
+    packing = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS, 9, zlib.Z_HUFFMAN_ONLY)
+    parts = (len(written).to_bytes(4, "big"), written, planes)
+    packed = b"".join([*map(packing.compress, parts), packing.flush()])
+    return base64.b64encode(packed).decode("ascii")
 
 
 def _deflated(content: bytes, strategy: int) -> bytes:

@@ -1,0 +1,123 @@
+"""The lesson page: a head's calculation to touch, on texts that a reader types.
+
+A model from scratch travels in the page, which runs it in a worker. The worker's scripts stand in
+the page as text, from which a blob is made, and nothing is fetched from anywhere.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from attnviz.commands.explain.rows import Traced
+from attnviz.draw import page as document
+from attnviz.draw.headlines import headline
+from attnviz.draw.labels import BLUES, BLUES_ON_DARK
+from attnviz.draw.page import COMMON, filled, policy, safe_json, source
+from attnviz.draw.titles import beginning, facts
+from attnviz.errors import InputError, UsageError, option, readable
+from attnviz.kit.prepare import Prepared
+from attnviz.records.heads import Head, every_head
+from attnviz.records.predict import log_softmax
+
+FOLDER = "commands/explain/page"
+STYLES = (f"{COMMON}.css", f"{FOLDER}/lesson.css")
+WORKER = tuple(f"{FOLDER}/{name}.js" for name in ("tokenizer", "model", "worker"))
+SCRIPTS = tuple(f"{FOLDER}/{name}.js" for name in ("engine", "lesson"))
+LARGEST = 16_000_000
+"""The most bytes of a page whose numbers have four bytes each; else they have two."""
+MOST_WEIGHTS = 20_000_000
+"""The most bytes of weights, in float32, that a page carries."""
+
+
+def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
+    """The page of a head's calculation, piece by piece.
+
+    Raises:
+        UsageError: the text was read with special tokens.
+        InputError: no page could hold it.
+    """
+    from attnviz.models.scratch.carried import carried
+
+    if prepared.options.special:
+        wrong = f"a page reads all of a text as text, and {option('special')} does not"
+        raise UsageError(wrong, "leave it out")
+    model = carried(prepared.model, bos=prepared.options.bos)
+    if model is None or model.bytes > MOST_WEIGHTS:
+        raise InputError("a page of this model is not made yet", "use the built-in model")
+    packed, error = document.packed_arrays(model.facts, model.arrays), None
+    if len(packed) > LARGEST:
+        packed = document.packed_arrays(model.facts, model.arrays, half=True)
+        error = _error_of_half(traced, prepared)
+    style, script = source(*STYLES), source(*SCRIPTS)
+    values = {
+        "title": escape(
+            f"{beginning(traced.trace.capture.text)}: {readable(traced.trace.model.name)}"
+        ),
+        "policy": policy(style, script, works=True),
+        "style": style,
+        "data": safe_json(_data(traced, prepared, error)),
+        "worker": source(*WORKER),
+        "packed": packed,
+        "script": script,
+    }
+    yield filled(source(f"{FOLDER}/lesson.html"), values)
+
+
+def _data(
+    traced: Traced, prepared: Prepared, error: Mapping[str, float] | None
+) -> Mapping[str, Any]:
+    """Everything of the page but its numbers."""
+    trace, capture, model = traced.trace, traced.trace.capture, prepared.model
+    heads = model.identity.heads_per_layer
+    return {
+        "typed": True,
+        "why": None,
+        "texts": [{"text": _read(prepared), "target": capture.target}],
+        "start": {"layer": trace.layer, "head": trace.head, "query": trace.query},
+        "headline": headline(traced.choice, traced.finding, capture),
+        "facts": facts(capture),
+        "named": [
+            {"layer": each.head.layer, "head": each.head.head, "title": each.title}
+            for each in capture.named_heads
+        ],
+        "about": {
+            "model": readable(trace.model.name),
+            "layers": len(heads),
+            "heads": max(heads),
+            "d_model": trace.x.shape[1],
+            "d_k": trace.q.shape[1],
+            "context": model.tokenizer.context,
+            "error": error,
+            "kind": model.kind,
+            "causal": model.causal,
+        },
+        "colors": {"light": BLUES, "dark": BLUES_ON_DARK},
+    }
+
+
+def _read(prepared: Prepared) -> str:
+    """The part of the text that the model read."""
+    tokens = [token for token in prepared.source if not token.special]
+    if prepared.empty.left_out == (0, 0):
+        return prepared.empty.text
+    return prepared.empty.text[tokens[0].start : tokens[-1].end]
+
+
+def _error_of_half(traced: Traced, prepared: Prepared) -> Mapping[str, float]:
+    """The largest differences that weights of float16 make to this text, in weights and in the
+    probabilities of the next token."""
+    from attnviz.models.scratch.carried import in_half
+
+    trace, half = traced.trace, replace(prepared, model=in_half(prepared.model))
+    every = every_head(prepared.model.identity.heads_per_layer)
+    pairs = zip(prepared.record(every).layers, half.record(every).layers, strict=True)
+    after = half.trace(Head(trace.layer, trace.head), trace.query)
+    found = {"weight": max(float(np.abs(a.weights - b.weights).max()) for a, b in pairs)}
+    logits = [each.logits[None] for each in (trace, after) if each.logits is not None]
+    if logits:  # an encoder predicts nothing
+        exact, rounded = map(np.exp, map(log_softmax, logits))
+        found["probability"] = float(np.abs(exact - rounded).max())
+    return found

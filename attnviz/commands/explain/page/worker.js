@@ -1,0 +1,125 @@
+"use strict";
+// The worker: it unpacks a model, or runs that Python made, and gives the run of a text.
+
+const DAMAGED = "This page is damaged: its numbers are not those that were written. Make it again.";
+let opened; // a promise of something that has run(request)
+
+// The package of `packed_arrays` in draw/page: facts, and arrays by their dotted names. gzip itself checks a
+// sum and a length, so that no number of a page that was cut or changed is ever shown.
+async function unpacked(text) {
+  try {
+    const letters = atob(text), bytes = new Uint8Array(letters.length);
+    for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const buffer = await new Response(stream).arrayBuffer(), begins = 4 + new DataView(buffer).getUint32(0);
+    const facts = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, begins - 4)));
+    return { facts, arrays: nested(facts.arrays, numbersOf(new Uint8Array(buffer, begins), facts.bytes)) };
+  } catch {
+    throw new TextError(DAMAGED);
+  }
+}
+
+// numbers of 4 or 2 bytes each, of which all first bytes stand before all second ones
+function numbersOf(planes, size) {
+  const n = planes.length / size, bytes = new Uint8Array(planes.length);
+  for (let plane = 0; plane < size; plane++) {
+    for (let i = 0; i < n; i++) bytes[i * size + plane] = planes[plane * n + i];
+  }
+  return size === 4 ? new Float32Array(bytes.buffer) : Float32Array.from(new Uint16Array(bytes.buffer), ofHalf);
+}
+
+// a number of 16 bits: sign, 5 bits of exponent, 10 of fraction (IEEE 754)
+function ofHalf(bits) {
+  const sign = bits & 0x8000 ? -1 : 1, exponent = bits >> 10 & 31, fraction = bits & 1023;
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return sign * (exponent ? 2 ** (exponent - 25) * (1024 + fraction) : 2 ** -24 * fraction);
+}
+
+// [["h.0.ln_1.weight", 128], …] and their numbers to {h: [{ln_1: {weight}}, …], …}
+function nested(names, numbers) {
+  const root = {};
+  let at = 0;
+  for (const [name, length] of names) {
+    const path = name.split("."), last = path.pop();
+    let place = root;
+    path.forEach((step, i) => { place = place[step] ??= /^\d+$/.test(path[i + 1] ?? last) ? [] : {}; });
+    place[last] = numbers.slice(at, at += length);
+  }
+  return root;
+}
+
+// A GPT and its tokenizer.
+class SelfRuns {
+  constructor({ sizes, tokenizer }, weights) {
+    Object.assign(this, { model: new Gpt(sizes, weights), tokenizer: new Tokenizer(tokenizer) });
+    this.written = this.tokenizer.written(sizes.vocab_size);
+  }
+
+  run({ text, removed }) {
+    const tokens = this.tokenizer.encode(text);
+    return { text, target: "", queries: tokens, keys: tokens, ...this.model.run(tokens.map(({ id }) => id), removed) };
+  }
+}
+
+// An encoder-decoder, its tokenizer, and which of its attentions is shown.
+class PairRuns {
+  constructor({ sizes, tokenizer, kind }, weights) {
+    Object.assign(this, { kind, model: new Translator(sizes, weights), tokenizer: new Tokenizer(tokenizer) });
+    this.written = this.tokenizer.written(sizes.vocab_size);
+  }
+
+  // each query is named by the token that its position writes, and has read the one before
+  run({ text, removed, target }) {
+    const { kind, model, tokenizer } = this, source = tokenizer.encode(text), ids = source.map(({ id }) => id);
+    if (kind === "encoder") return { text, target: "", queries: source, keys: source, logits: null, ...model.encode(ids, removed) };
+    target ??= spaced(tokenizer.decode(model.write(ids, tokenizer.begin)));
+    const written = labelled(tokenizer.cut(target), target);
+    const read = [tokenizer.begin, ...written.slice(0, -1).map(({ id }) => id)];
+    const run = model.decode(read, model.encode(ids).encoded, kind, removed);
+    return { text, target, queries: written, keys: kind === "cross" ? source : written, ...run };
+  }
+}
+
+// spaces as a person writes them: l'arbre, une créature bleue
+const spaced = (text) => text.trim().replace(/\s+([.,?!;:])/g, "$1").replace(/(?<=['’])\s+/g, "");
+
+// Runs that Python made, by text.
+class MadeRuns {
+  constructor({ runs, written }, { runs: numbers }) {
+    this.written = written;
+    this.runs = new Map(runs.map((run, i) => [run.text, { ...run, ...numbers[i] }]));
+  }
+
+  run({ text }) {
+    const run = this.runs.get(text);
+    if (!run) throw new TextError("This page holds the runs of its own texts alone.");
+    return structuredClone(run);
+  }
+}
+
+const KINDS = { gpt: SelfRuns, pair: PairRuns, runs: MadeRuns };
+
+async function open(text) {
+  const { facts, arrays } = await unpacked(text);
+  return new KINDS[facts.made](facts, arrays);
+}
+
+// every buffer of a run, which goes over without a copy
+function* buffersOf(value) {
+  if (value instanceof Float32Array) yield value.buffer;
+  else if (value && typeof value === "object") for (const inner of Object.values(value)) yield* buffersOf(inner);
+}
+
+onmessage = async ({ data: { packed, request } }) => {
+  try {
+    if (packed !== undefined) {
+      opened = open(packed);
+      postMessage({ answer: { written: (await opened).written } });
+    } else {
+      const answer = (await opened).run(request);
+      postMessage({ answer }, [...new Set(buffersOf(answer))]);
+    }
+  } catch (error) {
+    postMessage({ wrong: error instanceof TextError ? error.message : `This page failed: ${error.message}.` });
+  }
+};
