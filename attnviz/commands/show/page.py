@@ -17,7 +17,7 @@ from attnviz.commands.show.outputs import OutputRequest, switches
 from attnviz.draw import page as document
 from attnviz.draw.headlines import head_title, map_title
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK, distinct_labels, fenced, told_apart
-from attnviz.draw.page import COMMON, filled, policy, safe_json, source
+from attnviz.draw.page import COMMON, MAP, filled, in_frame, policy, safe_json, source
 from attnviz.draw.titles import amount, beginning, facts, text_notes
 from attnviz.errors import AttnvizError, InputError, UsageError, option, readable, spelled
 from attnviz.inputs.prompts import cut
@@ -35,8 +35,8 @@ from attnviz.records.transforms import PLAIN, KeysDropped, SpecialDropped, Trans
 
 FOLDER = "commands/show/page"
 STYLES = (f"{COMMON}.css", f"{FOLDER}/page.css")
-_PARTS = "state weights overview heatmap map_input lines text answer exports frame page".split()
-SCRIPTS = (f"{COMMON}.js", *(f"{FOLDER}/{name}.js" for name in _PARTS))
+_PARTS = "state weights overview lines text answer exports page".split()
+SCRIPTS = (f"{COMMON}.js", *MAP, *(f"{FOLDER}/{name}.js" for name in _PARTS))
 
 
 @dataclass(frozen=True)
@@ -297,28 +297,8 @@ def _telling_start(exhibit: Exhibit) -> Start:
     return Start(head, query=query, choice=choice, finding=finding)
 
 
-FRAME = """\
-<script>
-addEventListener("message", ({ data, source }) => {
-  const height = Number(data && data.attnvizHeight);
-  for (const frame of document.querySelectorAll("iframe[data-attnviz]"))
-    if (frame.contentWindow === source && height > 0)
-      frame.style.height = `${Math.min(height, 4000)}px`;
-});
-</script>
-"""
-"""A script that makes a frame as tall as its page says. The page can do nothing else: it has no
-origin, and only a number is taken from it. Where no script runs, a reader can pull the frame taller
-and scroll its page."""
-
-
 def framed(captured: Capture) -> str:
     """A capture's page as an element of another page, with a script that fits its height."""
     if captured.signed:
         return "<p>This capture holds scores. A page shows weights.</p>"
-    page = "".join(page_of(whole_exhibit(captured)))
-    return (
-        f"{FRAME}<iframe data-attnviz "
-        f'sandbox="allow-scripts allow-downloads" srcdoc="{escape(page)}" '
-        'style="width: 100%; height: 48rem; border: 0; resize: vertical"></iframe>'
-    )
+    return in_frame("".join(page_of(whole_exhibit(captured))))

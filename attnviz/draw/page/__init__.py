@@ -6,6 +6,7 @@ import json
 import re
 import zlib
 from collections.abc import Mapping, Sequence
+from html import escape
 from importlib.resources import files
 from typing import TypeAlias
 
@@ -17,6 +18,8 @@ from attnviz.records.capture import FloatArray, IntArray
 from attnviz.records.exhibit import Exhibit, HeadMap
 
 COMMON = "draw/page/common"
+MAP = tuple(f"draw/page/{name}.js" for name in ("picture", "heatmap", "map_input", "frame"))
+"""A heatmap that a page shares with its other views, and the height that a framed page reports."""
 
 
 def source(*names: str) -> str:
@@ -64,6 +67,30 @@ def safe_json(value: object) -> str:
     for character in "<>&":
         written = written.replace(character, f"\\u{ord(character):04x}")
     return written
+
+
+FRAME = """\
+<script>
+addEventListener("message", ({ data, source }) => {
+  const height = Number(data && data.attnvizHeight);
+  for (const frame of document.querySelectorAll("iframe[data-attnviz]"))
+    if (frame.contentWindow === source && height > 0)
+      frame.style.height = `${Math.min(height, 4000)}px`;
+});
+</script>
+"""
+"""A script that makes a frame as tall as its page says. The page can do nothing else: it has no
+origin, and only a number is taken from it. Where no script runs, a reader can pull the frame taller
+and scroll its page."""
+
+
+def in_frame(page: str) -> str:
+    """A page as an element of another page, with a script that fits its height."""
+    return (
+        f"{FRAME}<iframe data-attnviz "
+        f'sandbox="allow-scripts allow-downloads" srcdoc="{escape(page)}" '
+        'style="width: 100%; height: 48rem; border: 0; resize: vertical"></iframe>'
+    )
 
 
 # The weights of a page: one or two bytes each on a square-root scale, deflated head by head.

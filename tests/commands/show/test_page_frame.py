@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from attnviz.commands.show.page import FRAME, framed
+from attnviz.commands.show.page import framed
+from attnviz.draw.page import FRAME
 from attnviz.records.capture import Capture
 from attnviz.records.transforms import Scores
 from tests.factories import make_capture

@@ -1,4 +1,5 @@
-// The heatmap: one picture of a pixel a weight, scaled as it is drawn.
+// The heatmap: one picture of a pixel a weight, scaled as it is drawn. The page has the state: `spot`
+// (what all views show), `patterns`, `labelsOf`, `weight`, `shown`, `full`, and what `aim` and `pin` do.
 
 const HIGHEST = 480, GAP = 6, SIZES = [9, 12]; // pixels: of the cells together, beside labels, of letters
 const map = byId("map"), pen = map.getContext("2d");
