@@ -13,9 +13,10 @@ import numpy as np
 
 from attnviz.commands.explain.rows import Traced
 from attnviz.draw import page as document
+from attnviz.draw.glossary import definitions
 from attnviz.draw.headlines import headline
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK
-from attnviz.draw.page import COMMON, filled, policy, safe_json, source
+from attnviz.draw.page import COMMON, MAP, filled, policy, safe_json, source
 from attnviz.draw.titles import beginning, facts
 from attnviz.errors import InputError, UsageError, option, readable
 from attnviz.kit.prepare import Prepared
@@ -25,7 +26,8 @@ from attnviz.records.predict import log_softmax
 FOLDER = "commands/explain/page"
 STYLES = (f"{COMMON}.css", f"{FOLDER}/lesson.css")
 WORKER = tuple(f"{FOLDER}/{name}.js" for name in ("tokenizer", "model", "worker"))
-SCRIPTS = tuple(f"{FOLDER}/{name}.js" for name in ("engine", "lesson"))
+_PARTS = "engine state prose strips text pattern heads next steps score sums lesson".split()
+SCRIPTS = (f"{COMMON}.js", *MAP, *(f"{FOLDER}/{name}.js" for name in _PARTS))
 LARGEST = 16_000_000
 """The most bytes of a page whose numbers have four bytes each; else they have two."""
 MOST_WEIGHTS = 20_000_000
@@ -95,6 +97,7 @@ def _data(
             "causal": model.causal,
         },
         "colors": {"light": BLUES, "dark": BLUES_ON_DARK},
+        "terms": definitions(),
     }
 
 

@@ -1,31 +1,158 @@
-"use strict";
-// The smallest page that shows that the engine works.
+// The lesson: runs the text, and keeps all views of it in step.
 
-(async () => {
-  const data = JSON.parse(document.getElementById("data").textContent), at = (id) => document.getElementById(id);
-  const list = (id, lines) => at(id).replaceChildren(...lines.map((line) => Object.assign(document.createElement("li"), { textContent: line })));
-  let engine;
-  async function show() {
-    try {
-      const run = await engine.run(at("text").value, { removed: [] });
-      if (!run) return;
-      const { layer, head } = data.start, n = run.keys.length, query = run.queries.length - 1;
-      at("about").textContent = run.queries.map(({ label }) => label).join(" ");
-      list("next", run.next.top(1, 8).map(({ label, probability }) => `${label} ${probability.toFixed(4)}`));
-      const row = run.layers[layer].pattern.slice((head * run.queries.length + query) * n).slice(0, n);
-      list("row", run.keys.map(({ label }, key) => `${label} ${row[key].toFixed(4)}`));
-    } catch (error) {
-      at("about").textContent = error.message;
-    }
-    document.body.dataset.ready = "";
+let runs = 0; // how many were asked for; only the last one counts
+let whole = null; // the last run with every head
+
+async function runText(mine) {
+  if (!whole || whole.text !== state.text) {
+    const found = await engine.run(state.text, { removed: [] });
+    if (mine !== runs || !found) return null;
+    whole = found;
   }
-  at("text").value = data.texts[0].text;
+  return state.removed.length ? engine.run(state.text, { removed: state.removed }) : whole;
+}
+
+async function refresh() {
+  const mine = ++runs;
+  let found = null, problem = "";
   try {
-    globalThis.engine = engine = await openEngine(data);
+    found = await runText(mine);
   } catch (error) {
-    at("about").textContent = error.message;
+    problem = error.message;
+  }
+  if (mine !== runs) return; // another text or choice came in between
+  tellProblem(problem);
+  if (found) {
+    [run, before] = [found, found === whole ? null : whole];
+    drawRun();
+  }
+  document.body.dataset.ready = problem ? "problem" : state.text;
+}
+
+function tellProblem(problem) {
+  byId("problem").textContent = problem;
+  byId("problem").hidden = !problem;
+  document.body.classList.toggle("stale", Boolean(problem)); // what is shown is of another text
+}
+
+// everything, as another text was run
+function drawRun() {
+  placeQuery();
+  state.wanted ??= run.queries[state.query].label;
+  drawTokens();
+  drawHeads();
+  drawNext();
+  drawHead();
+}
+
+// what changes with the head
+function drawHead() {
+  aimed = null;
+  spot = findSpot();
+  markHeads();
+  drawPattern();
+  drawSpot();
+  writeFragment();
+}
+
+// What all views show of a query and a key. Of another key of the same query, no list is made anew,
+// so that the pointer and the focus stay where they are.
+function drawSpot({ keyOnly = false } = {}) {
+  shadeTokens();
+  tell();
+  drawMap();
+  say(toldOf(spot));
+  if (!keyOnly) {
+    drawRow();
+    drawSteps();
+  }
+  drawProduct();
+  markKeys();
+}
+
+function show(change) {
+  const was = spot;
+  change();
+  spot = findSpot();
+  if (was.query !== spot.query || was.key !== spot.key) drawSpot({ keyOnly: was.query === spot.query });
+}
+
+// the heatmap tells a token and the one on its other side, all else a query and a key
+const placeAt = (at, other) => !at || "query" in at ? at : at.side === "q" ? { query: at.index, key: other ?? null } : { query: spot.query, key: at.index };
+
+// the pointer or the keys are at a query and a key, for a while; null: no longer
+function aim(at) {
+  show(() => { aimed = at && at.token ? placeAt(at.token, at.other) : at; });
+}
+
+// what is chosen stays; null: the key with the most attention
+function pin(at, other) {
+  const place = placeAt(at, other) || { query: state.query, key: null };
+  show(() => {
+    aimed = null;
+    Object.assign(state, place);
+    state.wanted = run.queries[state.query].label;
+  });
+  shadeTokens();
+  byId("claim").textContent = claim();
+  writeFragment();
+}
+
+function redraw() {
+  showTheme(state.theme);
+  if (run) drawRun();
+}
+
+function listen() {
+  byId("theme").addEventListener("click", () => {
+    state.theme = otherTheme(state.theme);
+    redraw();
+  });
+  byId("digits").addEventListener("input", ({ target }) => {
+    state.digits = Math.max(0, Math.min(9, Math.round(Number(target.value)) || 0));
+    redraw();
+  });
+  byId("numbers").addEventListener("change", ({ target }) => {
+    state.numbers = target.checked;
+    redraw();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  addEventListener("resize", () => {
+    if (run && view.fitted) fit();
+    if (run) drawMap();
+  });
+  for (const form of document.forms) form.addEventListener("submit", (event) => event.preventDefault());
+  for (const listenTo of [listenToTerms, listenToStrips, listenToInput, listenToTokens, listenToMap, listenToKeys, listenToHeads, listenToNext, listenToProduct, listenToMerged]) listenTo();
+}
+
+// a fragment may name what this model has not
+function checkState() {
+  const { layers, heads } = engine.about, exists = ([layer, head]) => layer < layers && head < heads;
+  if (!exists([state.layer, state.head])) [state.layer, state.head] = [opening.layer, opening.head];
+  state.removed = engine.typed ? state.removed.filter(exists) : [];
+  if (!engine.typed && !engine.texts.some(({ text }) => text === state.text)) state.text = opening.text;
+}
+
+async function start() {
+  byId("about").textContent = data.facts;
+  markTerms();
+  showTheme(state.theme);
+  try {
+    engine = await openEngine(data);
+  } catch (error) {
+    tellProblem(error.message);
+    document.body.dataset.ready = "problem";
     return;
   }
-  at("text").oninput = show;
-  await show();
-})();
+  checkState();
+  const { error } = engine.about;
+  byId("error").textContent = error ? `The numbers of this page have 16 bits each. On its first text, weights differ from the model's by at most ${error.weight.toPrecision(2)}${error.probability === undefined ? "" : `, probabilities by ${error.probability.toPrecision(2)}`}.` : "";
+  makeInput();
+  makeHeads();
+  makeSteps();
+  listen();
+  await refresh();
+  keepReporting();
+}
+
+start();

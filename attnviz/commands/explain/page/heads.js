@@ -1,0 +1,85 @@
+// All heads in miniature, layers down, heads across: click to choose one, switch one off to remove it.
+
+const headCell = (layer, head) => document.querySelector(`#grid [data-layer="${layer}"][data-head="${head}"]`);
+
+function makeHeads() {
+  const { layers, heads } = engine.about, names = (said, role) => made("span", { role }, said);
+  byId("grid").replaceChildren(
+    made("div", { role: "row" }, names("", "columnheader"), ...Array.from({ length: heads }, (_, head) => names(`H${head}`, "columnheader"))),
+    ...Array.from({ length: layers }, (_, layer) => made("div", { role: "row" }, names(`L${layer}`, "rowheader"), ...Array.from({ length: heads }, (_, head) => headOf(layer, head)))));
+  byId("grid").style.setProperty("--heads", heads);
+  byId("removing").hidden = !engine.typed;
+}
+
+function headOf(layer, head) {
+  const name = nameOf([layer, head]), known = knownFor(layer, head), title = known ? `${name} · known for: ${known}` : name;
+  const choose = made("button", { type: "button", title, "aria-label": title, "data-layer": layer, "data-head": head }, made("canvas"));
+  const cell = made("div", { role: "gridcell" }, choose);
+  if (engine.typed) cell.append(made("input", { type: "checkbox", role: "switch", tabindex: -1, title: `${name} on or off`, "aria-label": `${name} takes part`, "data-switch": name }));
+  return cell;
+}
+
+function drawHeads() {
+  for (const [layer] of run.layers.entries()) for (let head = 0; head < engine.about.heads; head++) {
+    const { rows, columns, values } = patternOf(layer, head), picture = pictureOf(rows, columns, (row, column) => values[row * columns + column]);
+    const canvas = headCell(layer, head).firstChild;
+    [canvas.width, canvas.height] = [picture.width, picture.height];
+    canvas.getContext("2d").drawImage(picture, 0, 0);
+  }
+  markHeads();
+}
+
+function markHeads() {
+  for (const cell of document.querySelectorAll("#grid [data-layer]")) {
+    const [layer, head] = [Number(cell.dataset.layer), Number(cell.dataset.head)], here = layer === state.layer && head === state.head;
+    const removed = isRemoved(layer, head), off = cell.nextElementSibling;
+    cell.parentElement.setAttribute("aria-selected", String(here));
+    cell.parentElement.classList.toggle("removed", removed);
+    cell.tabIndex = here ? 0 : -1;
+    if (off) [off.checked, off.tabIndex] = [!removed, here ? 0 : -1];
+  }
+  byId("all-on").hidden = !state.removed.length;
+  byId("off").textContent = state.removed.length ? `Removed: ${state.removed.map(nameOf).join(", ")}.` : "";
+}
+
+function choose(layer, head) {
+  [state.layer, state.head, state.key] = [layer, head, null];
+  drawHead();
+}
+
+function toggle(layer, head) {
+  const others = state.removed.filter(([l, h]) => l !== layer || h !== head);
+  state.removed = others.length < state.removed.length ? others : [...others, [layer, head]];
+  markHeads();
+  refresh();
+}
+
+function moveInHeads(event) {
+  const step = STEPS[event.key], at = event.target.closest("[data-layer]");
+  if (!at) return;
+  const [layer, head] = [Number(at.dataset.layer), Number(at.dataset.head)];
+  if (event.key === "Delete" && engine.typed) toggle(layer, head);
+  if (!step) return;
+  event.preventDefault();
+  const next = headCell(layer + step[0], head + step[1]);
+  if (!next) return;
+  choose(layer + step[0], head + step[1]);
+  next.focus();
+}
+
+function listenToHeads() {
+  byId("grid").addEventListener("click", ({ target }) => {
+    const at = target.closest("[data-layer]");
+    if (at) choose(Number(at.dataset.layer), Number(at.dataset.head));
+  });
+  byId("grid").addEventListener("change", ({ target }) => {
+    const { layer, head } = target.previousElementSibling.dataset;
+    toggle(Number(layer), Number(head));
+  });
+  byId("grid").addEventListener("keydown", moveInHeads);
+  byId("all-on").addEventListener("click", () => {
+    state.removed = [];
+    headCell(state.layer, state.head).focus();
+    refresh();
+  });
+}

@@ -1,0 +1,90 @@
+// The state of the lesson: a text, a head, a query and a key; and its way into the address's fragment and back.
+
+const SIDES = { q: "queries", k: "keys" };
+const DIGITS = 4; // of a weight that is pointed at
+const TELLING = 0.095; // a link that reads .10, as in explain's first line; a weaker one is nothing to tell
+const MOST_KEYS = 24; // of a row, as explain writes them
+const opening = { ...data.texts[0], ...data.start };
+
+// `query` and `key` are positions; null: the last word, and the key with the most attention. `wanted` is the label of
+// the query that was chosen, which is looked for in the next text. `turn` is for the heatmap, whose rows are queries.
+const initial = { text: opening.text, layer: opening.layer, head: opening.head, query: opening.query, key: null, removed: [], temperature: 1, digits: 3, numbers: false, theme: "", turn: false };
+const state = { ...initial, wanted: null, ...readFragment() };
+let engine = null; // what runs the model
+let run = null; // what is shown
+let before = null; // the same text with every head, where some are removed
+let aimed = null; // { query, key }: what the pointer or the keys are at
+let spot = null; // what all views show: { query, key }, and the same as the heatmap reads it
+
+const nameOf = ([layer, head]) => `L${layer}H${head}`;
+const headName = () => nameOf([state.layer, state.head]);
+const isRemoved = (layer, head) => state.removed.some(([l, h]) => l === layer && h === head);
+const layerNow = () => run.layers[state.layer];
+const isSelf = () => run.queries === run.keys;
+const labelsOf = (side) => run[side].map((token) => token.label);
+const queryLabel = () => run.queries[spot.query].label;
+const keyLabel = (key) => run.keys[key].label;
+
+// a row of (heads, rows, width), without a copy
+function rowOf(array, head, row, rows) {
+  const width = array.length / (engine.about.heads * rows);
+  return array.subarray((head * rows + row) * width, (head * rows + row + 1) * width);
+}
+const vectorOf = (array, row, rows) => array.subarray(row * array.length / rows, (row + 1) * array.length / rows);
+const weightsOf = (layer, head, query) => rowOf(run.layers[layer].pattern, head, query, run.queries.length);
+const scoresOf = (query) => rowOf(layerNow().scores, state.head, query, run.queries.length);
+const isMasked = (query, key) => scoresOf(query)[key] === -Infinity;
+
+// the keys that a query may attend to, the strongest first
+function strongest(query) {
+  const weights = weightsOf(state.layer, state.head, query);
+  return run.keys.map((_, key) => ({ key, value: weights[key] })).filter(({ key }) => !isMasked(query, key)).sort((a, b) => b.value - a.value);
+}
+
+// those that steps show, in their order, and how many weaker ones they leave out
+function seenKeys() {
+  const allowed = strongest(spot.query), kept = allowed.slice(0, MOST_KEYS).map(({ key }) => key);
+  return { keys: kept.sort((a, b) => a - b), left: allowed.length - kept.length };
+}
+
+// a query and a key; the heatmap reads the same as a token and the one on its other side
+function findSpot() {
+  const query = aimed ? aimed.query : state.query;
+  let key = aimed ? aimed.key : state.key;
+  if (key === null || key >= run.keys.length) key = strongest(query)[0].key;
+  return { query, key, token: { side: "q", index: query }, other: key };
+}
+
+// the query in a new text: the token that was chosen, else the last word
+function placeQuery() {
+  const labels = labelsOf("queries"), bare = (label) => label.replace(/#\d+$/, "");
+  if (state.query < labels.length && (state.wanted === null || labels[state.query] === state.wanted)) return;
+  const same = labels.findLastIndex((label) => bare(label) === bare(state.wanted ?? ""));
+  const last = run.queries.findLastIndex((token) => !token.special && /[\p{L}\p{N}]/u.test(token.label));
+  state.query = Math.max(0, same >= 0 ? same : last >= 0 ? last : labels.length - 1);
+  state.key = null;
+}
+
+function readFragment() {
+  const found = {}, given = new URLSearchParams(location.hash.slice(1));
+  if (given.has("text")) found.text = given.get("text");
+  const head = /^L(\d+)H(\d+)$/.exec(given.get("h") || "");
+  if (head) [found.layer, found.head] = [Number(head[1]), Number(head[2])];
+  for (const [name, short] of [["query", "q"], ["key", "k"]]) if (/^\d+$/.test(given.get(short) || "")) found[name] = Number(given.get(short));
+  found.removed = [...(given.get("without") || "").matchAll(/L(\d+)H(\d+)/g)].map(([, layer, number]) => [Number(layer), Number(number)]);
+  if (["light", "dark"].includes(given.get("theme"))) found.theme = given.get("theme");
+  return found;
+}
+
+function writeFragment() {
+  const kept = new URLSearchParams();
+  if (state.text !== opening.text) kept.set("text", state.text);
+  kept.set("h", headName());
+  kept.set("q", String(state.query));
+  if (state.key !== null) kept.set("k", String(state.key));
+  if (state.removed.length) kept.set("without", state.removed.map(nameOf).join());
+  if (state.theme) kept.set("theme", state.theme);
+  try {
+    history.replaceState(null, "", "#" + kept.toString().replaceAll("%2C", ","));
+  } catch { /* a frame in a notebook has no address of its own */ }
+}

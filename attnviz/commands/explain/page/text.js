@@ -1,0 +1,92 @@
+// The sentence: where it is typed, its tokens below, and in words what the chosen one attends to.
+
+// the text, or where it cannot be typed those that the page holds
+function makeInput() {
+  const input = byId("text"), typed = engine.typed;
+  byId("typing").hidden = !typed;
+  byId("fixed").hidden = typed;
+  byId("fixed").textContent = data.why || "";
+  input.value = state.text;
+  byId("examples").hidden = examples.length < 2;
+  byId("examples").replaceChildren(typed ? "or try " : "", ...examples.map(({ text }, index) => made("button", { type: "button", "data-example": index, dir: "auto" }, text)));
+}
+
+function listenToInput() {
+  byId("text").addEventListener("input", ({ target }) => {
+    state.text = target.value;
+    refresh();
+  });
+  byId("examples").addEventListener("click", ({ target }) => {
+    const example = examples[target.dataset.example];
+    if (!example) return;
+    const { text, layer, head, query } = example;
+    Object.assign(state, { text, layer, head, query, key: null, wanted: null, removed: [] });
+    byId("text").value = example.text;
+    refresh();
+  });
+}
+
+// a button for each token: of one text, or of the one that asks and the one that answers
+function drawTokens() {
+  byId("read").hidden = isSelf();
+  byId("written").replaceChildren(...chips("q"));
+  byId("read").replaceChildren(...(isSelf() ? [] : chips("k")));
+  byId("count").textContent = `${amount(run.queries.length, "token")}${isSelf() ? "" : ` ask, ${run.keys.length} answer`}`;
+}
+
+function chips(side) {
+  return run[SIDES[side]].map((token, index) => made("button", { type: "button", class: token.special ? "special" : null, "data-side": side, "data-index": index, tabindex: -1, dir: "auto" }, token.label));
+}
+
+// how strong a colour stands behind letters, and whether these have to be light on it
+function shadeOf(node, value) {
+  const color = colorOf(value), light = color[0] * 0.299 + color[1] * 0.587 + color[2] * 0.114 > 110;
+  node.style.background = `rgb(${color.join(" ")})`;
+  node.style.color = light ? "#111" : "#fff";
+}
+
+function shadeTokens() {
+  const weights = weightsOf(state.layer, state.head, spot.query);
+  for (const chip of document.querySelectorAll("#tokens [data-side]")) {
+    const index = Number(chip.dataset.index), asks = chip.dataset.side === "q", answers = isSelf() || !asks;
+    const chosen = asks && index === spot.query, masked = answers && isMasked(spot.query, index);
+    chip.classList.toggle("on", chosen);
+    chip.classList.toggle("other", answers && index === spot.key);
+    chip.classList.toggle("masked", masked);
+    chip.style.background = chip.style.color = "";
+    if (answers && !masked) shadeOf(chip, weights[index]);
+    chip.tabIndex = (asks ? index === state.query : index === spot.key) ? 0 : -1;
+    if (asks) chip.setAttribute("aria-pressed", String(index === state.query));
+    chip.setAttribute("aria-label", `${chip.textContent}${masked ? ", masked" : answers ? `, weight ${share(weights[index])}` : ""}${chosen ? ", asks" : ""}`);
+  }
+}
+
+// “creature attends most to fluffy (51%) and blue (35%).”
+function tell() {
+  const asks = word(queryLabel()), told = strongest(spot.query).filter(({ value }) => value >= TELLING).slice(0, 3);
+  const keys = told.map(({ key, value }) => [key === spot.query && isSelf() ? "itself" : word(keyLabel(key)), ` (${percent(value)})`]);
+  const [first] = told, sunk = first && isSelf() && first.key === 0 && first.value > 0.5 && spot.query > 0;
+  const said = keys.length ? sentence`In head ${headName()}, ${asks} attends most to ${listed(keys)}.` : sentence`In head ${headName()}, ${asks} spreads its ${term("weight", "attention")} thinly: no key has 10%.`;
+  if (sunk) said.append(" Such a resting place is called a ", term("sink"), ": the head has found little to do for this word.");
+  byId("told").replaceChildren(...said.childNodes);
+}
+
+function listenToTokens() {
+  const box = byId("tokens"), chipOf = ({ target }) => target.closest("[data-side]");
+  const placeOf = ({ dataset: { side, index } }) => side === "q" ? { query: Number(index), key: null } : { query: state.query, key: Number(index) };
+  const point = (event) => { const chip = chipOf(event); if (chip) aim(placeOf(chip)); };
+  box.addEventListener("pointerover", point);
+  box.addEventListener("focusin", point);
+  box.addEventListener("pointerleave", () => aim(null));
+  box.addEventListener("focusout", () => aim(null));
+  box.addEventListener("click", (event) => { const chip = chipOf(event); if (chip) pin(placeOf(chip)); });
+  box.addEventListener("keydown", (event) => {
+    const chip = chipOf(event), step = STEPS[event.key];
+    if (!chip || !step) return;
+    event.preventDefault();
+    const next = step[0] + step[1] > 0 ? chip.nextElementSibling : chip.previousElementSibling;
+    if (!next || next.dataset.side !== chip.dataset.side) return;
+    pin(placeOf(next)); // what the arrows reach is chosen
+    next.focus();
+  });
+}
