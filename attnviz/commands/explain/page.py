@@ -14,7 +14,7 @@ import numpy as np
 from attnviz.commands.explain.rows import Traced
 from attnviz.draw import page as document
 from attnviz.draw.glossary import definitions
-from attnviz.draw.headlines import headline
+from attnviz.draw.headlines import head_title
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK
 from attnviz.draw.page import COMMON, MAP, filled, policy, safe_json, source
 from attnviz.draw.titles import beginning, facts
@@ -79,7 +79,7 @@ def _data(
         "why": None,
         "texts": [{"text": _read(prepared), "target": capture.target}],
         "start": {"layer": trace.layer, "head": trace.head, "query": trace.query},
-        "headline": headline(traced.choice, traced.finding, capture),
+        "headline": head_title(traced.choice, traced.finding, capture),
         "facts": facts(capture),
         "named": [
             {"layer": each.head.layer, "head": each.head.head, "title": each.title}
