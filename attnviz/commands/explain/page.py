@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.commands.explain.rows import Traced
+from attnviz.commands.explain.rows import Subject, Traced, picked
 from attnviz.draw import page as document
 from attnviz.draw.glossary import definitions
 from attnviz.draw.headlines import head_title
@@ -19,7 +19,7 @@ from attnviz.draw.labels import BLUES, BLUES_ON_DARK
 from attnviz.draw.page import COMMON, MAP, filled, policy, safe_json, source
 from attnviz.draw.titles import beginning, facts
 from attnviz.errors import InputError, UsageError, option, readable
-from attnviz.kit.prepare import Prepared
+from attnviz.kit.prepare import Prepared, prepare
 from attnviz.records.heads import Head, every_head
 from attnviz.records.predict import log_softmax
 
@@ -30,6 +30,17 @@ _PARTS = "engine state prose strips text pattern heads next steps score sums les
 SCRIPTS = (f"{COMMON}.js", *MAP, *(f"{FOLDER}/{name}.js" for name in _PARTS))
 LARGEST = 16_000_000
 """The most bytes of a page whose numbers have four bytes each; else they have two."""
+TRY = {
+    "builtin": (
+        "a fluffy blue creature roamed the forest . the creature was",
+        "Bark is very cute and he is a dog",
+        "the clues pointed at Bob . the murderer was",
+        "the American shrew mole dug a tunnel",
+        "Anna robbed Ben . Anna robbed",
+    ),
+    "translator": ("a blue creature roamed the forest", "the old man found a red apple"),
+}
+"""Texts to try, by the name of a bundled model."""
 MOST_WEIGHTS = 20_000_000
 """The most bytes of weights, in float32, that a page carries."""
 
@@ -60,6 +71,7 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
         ),
         "policy": policy(style, script, works=True),
         "style": style,
+        "text": escape(_read(prepared)),
         "data": safe_json(_data(traced, prepared, error)),
         "worker": source(*WORKER),
         "packed": packed,
@@ -95,10 +107,26 @@ def _data(
             "error": error,
             "kind": model.kind,
             "causal": model.causal,
+            "norm": trace.kinds.norm,
+            "biases": [letter for letter in "qkv" if vars(trace)[f"w_{letter}"].bias is not None],
         },
         "colors": {"light": BLUES, "dark": BLUES_ON_DARK},
         "terms": definitions(),
+        "examples": [
+            each for text in TRY.get(model.identity.name, ()) for each in _example(prepared, text)
+        ],
     }
+
+
+def _example(prepared: Prepared, text: str) -> Iterator[Mapping[str, Any]]:
+    """A text to try, with the head and query that explain picks; not the text of the page."""
+    if text == prepared.empty.text:
+        return
+    tried = prepare(prepared.model, text, replace(prepared.options, target=None))
+    choice, query, finding = picked(tried, Subject())
+    (head,) = choice.heads
+    title = head_title(choice, finding, tried.empty)
+    yield {"text": text, "layer": head.layer, "head": head.head, "query": query, "headline": title}
 
 
 def _read(prepared: Prepared) -> str:

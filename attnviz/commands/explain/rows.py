@@ -247,13 +247,19 @@ def explain_head(
 
     model.require("trace")  # refused before anything is run
     prepared = prepare(model, text, options)
-    choice, position, shown = one_row(prepared, subject.head, subject.query)
-    finding = None
-    if shown:
-        finding = with_finding(replace(shown, queries=(position,)), choice.heads[0]).finding
+    choice, position, finding = picked(prepared, subject)
     trace = prepared.trace(choice.heads[0], position)
     other = other_row(trace, subject.similarity) if subject.similarity else None
     return _of_head(Traced(trace, choice, finding, other), prepared, telling)
+
+
+def picked(prepared: Prepared, subject: Subject) -> tuple[Choice, int, Finding | None]:
+    """The head and the position of the query that are explained, and what the row shows."""
+    choice, position, shown = one_row(prepared, subject.head, subject.query)
+    if shown is None:
+        return choice, position, None
+    row = replace(shown, queries=(position,))
+    return choice, position, with_finding(row, choice.heads[0]).finding
 
 
 def _of_head(traced: Traced, prepared: Prepared, telling: Telling) -> Calculation[Traced]:

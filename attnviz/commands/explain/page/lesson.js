@@ -30,6 +30,7 @@ async function refresh() {
 }
 
 function tellProblem(problem) {
+  byId("loading").hidden = true;
   byId("problem").textContent = problem;
   byId("problem").hidden = !problem;
   document.body.classList.toggle("stale", Boolean(problem)); // what is shown is of another text
@@ -39,6 +40,7 @@ function tellProblem(problem) {
 function drawRun() {
   placeQuery();
   state.wanted ??= run.queries[state.query].label;
+  document.body.classList.remove("nothing"); // before anything is measured
   drawTokens();
   drawHeads();
   drawNext();

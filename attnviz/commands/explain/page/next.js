@@ -1,6 +1,9 @@
 // What comes next: the likeliest tokens as bars, with every head and without those that are removed.
 
-const MOST_NEXT = 8;
+const MOST_NEXT = 8, MOST_COMPARED = 6;
+
+// whether a token that comes next can be written behind the text
+const writes = () => engine.typed && engine.about.kind === "self";
 
 // the probability of a token at the temperature that is set: p^(1/T), brought to a sum of 1
 function probabilityAt(of, temperature) {
@@ -13,10 +16,10 @@ function probabilityAt(of, temperature) {
 
 // the likeliest, and where heads are removed also those that were likeliest with them
 function likeliest() {
-  const count = before ? MOST_NEXT / 2 : MOST_NEXT, found = run.next.top(state.temperature, MOST_NEXT);
+  const found = run.next.top(state.temperature, MOST_NEXT);
   if (!before) return found;
-  const first = before.next.top(state.temperature, count), more = found.filter(({ id }) => !first.some((one) => one.id === id));
-  return [...first, ...more.slice(0, MOST_NEXT - first.length)];
+  const first = before.next.top(state.temperature, MOST_COMPARED / 2), more = found.filter(({ id }) => !first.some((one) => one.id === id));
+  return [...first, ...more.slice(0, MOST_COMPARED - first.length)];
 }
 
 function drawNext() {
@@ -24,13 +27,16 @@ function drawNext() {
   if (!run.next) return;
   const tokens = likeliest(), now = probabilityAt(run, state.temperature), then = before && probabilityAt(before, state.temperature);
   byId("temperature-value").textContent = state.temperature.toFixed(1);
-  byId("next-of").replaceChildren(...sentence`The token after ${word(run.queries.at(-1).label)}, with probability:`.childNodes);
+  const last = word(run.queries.at(-1).label);
+  byId("next-of").replaceChildren(...(writes() ? sentence`The token after ${last}, with probability:` : sentence`Predicted where ${last} is written, with probability:`).childNodes);
   const lines = byId("likeliest");
   while (lines.children.length < tokens.length) lines.append(made("li", {}, made("button", { type: "button" })));
   while (lines.children.length > tokens.length) lines.lastChild.remove();
   tokens.forEach((token, i) => drawBar(lines.children[i].firstChild, token, now(token.id), then && then(token.id)));
   const [top] = run.next.top(state.temperature, 1);
+  byId("writing").hidden = !writes();
   byId("write-next").replaceChildren("write ", word(top.label));
+  byId("write-next").disabled = !top.text; // the end of the text
   byId("compared").hidden = !before;
 }
 
@@ -39,10 +45,10 @@ function drawBar(button, token, now, then) {
   bar.style.setProperty("--share", now);
   if (then !== null) ghost.style.setProperty("--share", then);
   const change = then === null ? "" : `${now < then ? "−" : "+"}${Math.abs(Math.log(now / then)).toFixed(2)} nats`;
-  button.replaceChildren(word(token.label), made("span", { class: "bars" }, ...(then === null ? [] : [ghost]), bar), made("b", {}, number(now)), ...(then === null ? [] : [made("small", {}, `was ${number(then)}, ${change}`)]));
+  button.replaceChildren(word(token.label), made("span", { class: "bars" }, ...(then === null ? [] : [ghost]), bar), made("b", {}, number(now)), ...(then === null ? [] : [made("small", {}, `before ${number(then)} · ${change}`)]));
   button.dataset.id = token.id;
-  button.disabled = !engine.typed;
-  button.setAttribute("aria-label", `${token.label}, probability ${number(now)}${then === null ? "" : `, was ${number(then)}, ${change}`}${engine.typed ? "; write it" : ""}`);
+  button.disabled = !writes() || !token.text;
+  button.setAttribute("aria-label", `${token.label}, probability ${number(now)}${then === null ? "" : `, before ${number(then)}, ${change}`}${button.disabled ? "" : "; write it"}`);
 }
 
 // the text with a token behind it

@@ -4,7 +4,8 @@
 const WHERE = { encoder: " of the encoder", decoder: " of the decoder", cross: " of the cross-attention" };
 const FROM = { decoder: "what was written before it", cross: "the text that is read" };
 const isCross = () => engine.about.kind === "cross";
-const normName = () => engine.about.norm ?? "LayerNorm";
+const normName = () => engine.about.norm; // empty where it comes after attention
+const biased = (letter) => engine.about.biases.includes(letter) ? ` + b_${letter.toUpperCase()}` : "";
 const input = () => normName() ? "x̂" : "x"; // of what queries are made
 const source = () => isCross() ? "m" : input(); // of what keys and values are made
 const STEP_MAKERS = [tokensStep, queriesStep, scoresStep, valuesStep, addedStep, mergedStep, restStep];
@@ -61,9 +62,9 @@ function queriesStep() {
   return [
     "The query asks, the keys answer",
     sentence`${asks} turns its vector into a ${term("query")}, what it looks for in other tokens. Every token that it may attend to offers a ${term("key")}, what it can be found by.`,
-    formula(`q = ${input()}·W_Q + b_Q ${shape(q.length)}`),
+    formula(`q = ${input()}·W_Q${biased("q")} ${shape(q.length)}`),
     vectorRow("q", queryLabel(), q, most),
-    formula(`k = ${source()}·W_K + b_K ${shape(q.length)}`),
+    formula(`k = ${source()}·W_K${biased("k")} ${shape(q.length)}`),
     keyList("keys", ...keys.map((key, i) => vectorRow("k", keyLabel(key), vectors[i], mostOfKeys, key))),
     keysLeft(left),
     scaleOf(mostOfKeys),

@@ -12,7 +12,7 @@ function valuesStep() {
   return [
     "The weighted sum of the values",
     sentence`${word(queryLabel())} takes ${listed(told)}${strongest(spot.query).length > 2 ? ", and so on" : ""}: each ${term("value")}, what a token passes on, times its weight.`,
-    formula(`v = ${source()}·W_V + b_V ${shape(z.length)}`),
+    formula(`v = ${source()}·W_V${biased("v")} ${shape(z.length)}`),
     made("div", { class: "pairs" },
       made("div", {}, made("h4", {}, "the values"), keyList("values", ...keys.map((key, i) => vectorRow("v", keyLabel(key), values[i], most, key))), scaleOf(most)),
       made("div", {}, made("h4", {}, "times their weights"), keyList("values times weights", ...keys.map((key, i) => vectorRow(`${share(weights[key])}·v`, keyLabel(key), parts[i], mostOfSum, key))), scaleOf(mostOfSum))),
@@ -64,7 +64,7 @@ function mergedStep() {
 function restStep() {
   const layer = layerNow(), of = (array) => vectorOf(array, spot.query, run.queries.length), more = engine.about.layers - 1 - state.layer;
   const [x, attention, mlp, after] = [layer.x, layer.attention, layer.mlp, layer.after].map(of), rest = minus(after, plus(plus(x, attention), mlp));
-  const rows = [["x", x], ["+ attention", attention], ...(largest(rest) > 1e-3 * largest(after) ? [["+ rest of layer", rest]] : []), ["+ MLP", mlp], ["= x, next", after]], most = largest(...rows.map(([, vector]) => vector));
+  const rows = [["x", x], ["+ attention", attention], ...(norm(rest) > 1e-3 * norm(after) ? [["+ rest of layer", rest]] : []), ["+ MLP", mlp], ["= x, next", after]], most = largest(...rows.map(([, vector]) => vector));
   const top = run.next && run.next.top(1, 3), ends = more ? `${amount(more, "more layer")} follow${more === 1 ? "s" : ""}.` : "This is the last layer.";
   return [
     "What follows: residual, MLP, next layer, prediction",

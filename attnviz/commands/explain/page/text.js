@@ -31,11 +31,12 @@ function drawTokens() {
   byId("read").hidden = isSelf();
   byId("written").replaceChildren(...chips("q"));
   byId("read").replaceChildren(...(isSelf() ? [] : chips("k")));
-  byId("count").textContent = `${amount(run.queries.length, "token")}${isSelf() ? "" : ` ask, ${run.keys.length} answer`}`;
+  byId("count").textContent = isSelf() ? amount(run.queries.length, "token") : "";
 }
 
 function chips(side) {
-  return run[SIDES[side]].map((token, index) => made("button", { type: "button", class: token.special ? "special" : null, "data-side": side, "data-index": index, tabindex: -1, dir: "auto" }, token.label));
+  const part = isSelf() ? [] : [made("small", {}, side === "q" ? "asks:" : "answers:")];
+  return [...part, ...run[SIDES[side]].map((token, index) => made("button", { type: "button", class: token.special ? "special" : null, "data-side": side, "data-index": index, tabindex: -1, dir: "auto" }, token.label))];
 }
 
 // how strong a colour stands behind letters, and whether these have to be light on it
@@ -85,7 +86,7 @@ function listenToTokens() {
     if (!chip || !step) return;
     event.preventDefault();
     const next = step[0] + step[1] > 0 ? chip.nextElementSibling : chip.previousElementSibling;
-    if (!next || next.dataset.side !== chip.dataset.side) return;
+    if (!next || !next.dataset.side) return;
     pin(placeOf(next)); // what the arrows reach is chosen
     next.focus();
   });
