@@ -154,6 +154,32 @@ class Removal:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """The part that adds most to a contrast on one side.
+
+    `part`: a head with the token that it took at least half of this from, where there is one.
+    `value`: what it adds; `share`: its share of all parts with the sign of the contrast.
+    """
+
+    part: Part
+    value: float
+    share: float
+
+    @classmethod
+    def of(cls, shares: Shares) -> "Lead":
+        """The lead of one sum over the parts as they are."""
+        whole, sign = shares.by("head"), 1 if shares.total[0] >= 0 else -1
+        along = sign * whole.values[0]
+        most = int(along.argmax())
+        part, value = whole.parts[most], float(whole.values[0, most])
+        own = [i for i, each in enumerate(shares.parts) if grouped(each, "head") == part]
+        source = max(own, key=lambda i: sign * shares.values[0, i])
+        if part.kind == "head" and sign * shares.values[0, source] >= sign * value / 2:
+            part = shares.parts[source]
+        return cls(part, value, sign * value / (float(along[along > 0].sum()) or 1.0))
+
+
+@dataclass(frozen=True)
 class Moved:
     """A token of the vocabulary, and by how much a head moves its logit; also by source (n)."""
 
@@ -210,7 +236,8 @@ class Why(OverText):
     `versus`: the other key; None: the mean of the row's scores by its own weights. `contrast`: the
     difference of raw scores, which the parts add up to; `added`: that of the position bias and of
     a sink, which belong to no part. `query_shares` and `key_shares`: the contrast by what the
-    query asks with, and by what the keys answer with; `pairs`: the strongest terms of both.
+    query asks with, and by what the keys answer with, of which `query_lead` and `key_lead` add
+    most; `pairs`: the strongest terms of both.
     """
 
     capture: Capture
@@ -224,6 +251,8 @@ class Why(OverText):
     added: float
     query_shares: Shares
     key_shares: Shares
+    query_lead: Lead
+    key_lead: Lead
     query_parts: tuple[Part | None, ...]
     key_parts: tuple[Part | None, ...]
     table: FloatArray

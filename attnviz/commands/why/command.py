@@ -16,7 +16,7 @@ from attnviz.kit.prepare import TextOptions, frozen, prepare
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
 from attnviz.kit.values import AnyModel, head_names, loaded, model_of, one_name
-from attnviz.records.parts import Group, Part, ScoreRow, Shares, Side, Why, Write
+from attnviz.records.parts import Group, Lead, Part, ScoreRow, Shares, Side, Why, Write
 from attnviz.records.positions import one_position
 from attnviz.records.tokens import Token
 
@@ -143,6 +143,8 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
         added=contrast.added,
         query_shares=shares["query"].by(question.group),
         key_shares=shares["key"].by(question.group),
+        query_lead=Lead.of(shares["query"]),
+        key_lead=Lead.of(shares["key"]),
         query_parts=query_parts,
         key_parts=key_parts,
         table=table,

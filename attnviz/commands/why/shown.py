@@ -24,7 +24,7 @@ from attnviz.draw.terminal.around import in_ascii
 from attnviz.draw.terminal.cells import Column, cut, folded, listing, named_bars
 from attnviz.draw.titles import amount, beginning, caption
 from attnviz.errors import readable
-from attnviz.records.parts import Node, Reader, Removal, Shares, Side, Why, Write
+from attnviz.records.parts import Lead, Node, Part, Reader, Removal, Shares, Side, Why, Write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,22 +36,69 @@ ACCOUNTING = (
 )
 
 
-def about_why(why: Why, names: Sequence[str]) -> str:
-    """The question, the model, and the size of the text."""
-    size = amount(len(why.tokens), "token")
-    return f"{asked_why(why, names)} · {readable(why.model.name)}, {size}"
-
-
 def asked_why(why: Why, names: Sequence[str]) -> str:
     """`L3H2: why “creature” attends to “blue” (0.50) rather than to “fluffy” (0.31)`."""
-    row = why.row
+    average = " more than to the keys of its row on average"
+    rather = average if why.versus is None and why.full >= 0 else _rather(why, names)
+    return f"{why.head}: why {_attends(why, names)}{rather}"
+
+
+def _attends(why: Why, names: Sequence[str]) -> str:
+    """`“creature” attends to “blue” (0.50)`."""
+    return f"{in_marks(names[why.query])} attends to {_weighed(why, why.key, names)}"
+
+
+def _weighed(why: Why, key: int, names: Sequence[str]) -> str:
+    return f"{in_marks(names[key])} ({why.row.weights[key]:.2f})"
+
+
+def _rather(why: Why, names: Sequence[str]) -> str:
+    """The other side of the contrast; nothing for a key that is above the mean of its row."""
+    if why.versus is not None:
+        more = "less than" if why.full < 0 else "rather than"
+        return f" {more} to {_weighed(why, why.versus, names)}"
+    return " less than to the keys of its row on average" if why.full < 0 else ""
+
+
+MOSTLY, FIRST = 0.5, 0.2
+"""The share of all parts of a sign from which one is most of it, or is named first."""
+
+
+def found_why(why: Why, names: Sequence[str]) -> str:
+    """One sentence of the finding: the part that adds most at the keys, and at the query."""
     query, key = in_marks(names[why.query]), in_marks(names[why.key])
-    reason = f"why {query} attends to {key} ({row.weights[why.key]:.2f})"
-    if why.versus is None:
-        rather = "more than its row expects" if why.full > 0 else "less than its row expects"
-    else:
-        rather = f"rather than to {in_marks(names[why.versus])} ({row.weights[why.versus]:.2f})"
-    return f"{why.head}: {reason} {rather}"
+    others = "the other keys" if why.versus is None else in_marks(names[why.versus])
+    at_keys = _made(why.key_lead.part, names, f"{key} and {others}", "the keys")
+    at_query = _made(why.query_lead.part, names, query, query)
+    told = (
+        f"{why.head}: {_attends(why, names)}{_rather(why, names)}, "
+        f"{_led(why.key_lead, why, 'through', at_keys)}; it asks "
+        f"{_led(why.query_lead, why, 'with', at_query)}"
+    )
+    return f"{told} · {readable(why.model.name)}, {amount(len(why.tokens), 'token')}"
+
+
+def _led(lead: Lead, why: Why, by: str, made: str) -> str:
+    """`mostly through what L3H1 took from “Peter” (+0.27, the rest +0.12)`."""
+    many = f"{by} many parts, the largest of them"
+    first = f"first of all {by}" if lead.share >= FIRST else many
+    degree = f"mostly {by}" if lead.share >= MOSTLY else first
+    return f"{degree} {made} ({lead.value:+.2f}, the rest {why.contrast - lead.value:+z.2f})"
+
+
+def _made(part: Part, names: Sequence[str], of: str, to: str) -> str:
+    """What a part stands for: what an MLP made `of` tokens, what a head brought `to` tokens."""
+    match part.kind:
+        case "mlp":
+            return f"what the MLP of layer {part.layer} made of {of}"
+        case "head" if part.source is None:
+            return f"what L{part.layer}H{part.head} brought to {to}"
+        case "head":
+            token = in_marks(names[part.source or 0])
+            return f"what L{part.layer}H{part.head} took from {token}"
+        case "biases":
+            return "the biases, whatever the token"
+    return f"the {part.kind} of {of}"
 
 
 def in_marks(name: str) -> str:
@@ -67,15 +114,16 @@ def identity(why: Why, names: Sequence[str]) -> str:
         expected = float(row.scores[key]) - why.full
         log = float(np.log(row.weights[key]))
         return (
-            f"score {row.scores[key]:.3f} - {expected:.3f}, the mean of the row's scores by its "
-            f"weights = {why.contrast:+.3f}{beside}; ln A + H = {log:.3f} + {row.entropy:.3f} = "
-            f"{log + row.entropy:+.3f}"
+            f"score {row.scores[key]:.3f} - {expected:.3f} = {why.contrast:+.3f}{beside}, where "
+            f"{expected:.3f} is the mean of the row's scores, each counted by its weight; the "
+            f"weights say the same: ln A + H = {log:.3f} + {row.entropy:.3f} = "
+            f"{log + row.entropy:+.3f}, with the key's weight A and the row's entropy H"
         )
     other = why.versus
     ratio = float(np.log(row.weights[key] / row.weights[other]))
     return (
         f"scores {row.scores[key]:.3f} - {row.scores[other]:.3f} = {why.contrast:+.3f}{beside}; "
-        f"ln of the weights' ratio = {ratio:+.3f}"
+        f"the weights say the same: ln of their ratio = {ratio:+.3f}"
     )
 
 
@@ -142,7 +190,7 @@ def render(why: Why, display: Display, top: int) -> Iterator[RenderableType]:
         return folded(Text(sentence, "bold"), display.width)
 
     names = [fenced(name) for name in names_of(why.tokens, unicode=display.unicode)]
-    yield from folded(Text(_letters(about_why(why, names), display)), display.width)
+    yield from bold(_letters(found_why(why, names), display))
     yield from folded(Text(identity(why, names), "dim"), display.width)
     sides: tuple[tuple[Side, Shares], ...] = (("query", why.query_shares), ("key", why.key_shares))
     for side, shares in sides:
@@ -187,7 +235,7 @@ def _tree(
         line = Text(f"{'  ' * depth}{part_name(node.part, names)}  {node.value:+z.3f}")
         if node.part is not None and node.part.kind == "head":
             head = f"L{node.part.layer}H{node.part.head}"
-            values = (("heads", head), ("query", node.query), ("key", node.key))
+            values = (("head", head), ("query", node.query), ("key", node.key))
             options = " ".join(display.speller(name, str(value)) for name, value in values)
             line.append(f"  why {options}", "dim")
         yield from folded(line, display.width)

@@ -11,6 +11,7 @@ import attnviz
 from attnviz.commands.why.shown import render, render_write
 from attnviz.console import Display, plain_text
 from attnviz.errors import ExitStatus
+from attnviz.records.parts import Lead, Part, Shares
 from tests.conftest import Run
 from tests.reading import on_one_line, rows_in
 
@@ -21,10 +22,66 @@ ASKED = (TEXT, "--head", "L4H0", "--query", "was", "--key", "fluffy")
 def test_the_first_lines_state_the_contrast_and_that_it_is_what_the_weights_say(run: Run) -> None:
     first, second = on_one_line(run("why", *ASKED).out.split("what the query")[0]).split(" score ")
     weight = attnviz.capture(TEXT, heads="L4H0").pattern(4, 0)[9]
-    assert first.startswith(f"L4H0: why “was” attends to “fluffy” ({weight[2]:.2f}) more than")
+    assert first.startswith(f"L4H0: “was” attends to “fluffy” ({weight[2]:.2f}), ")
     said = np.log(weight[2]) - (weight[weight > 0] * np.log(weight[weight > 0])).sum()
-    assert second.endswith(f"= {said:+.3f}")
-    assert f"by its weights = {said:+.3f}; ln A + H" in second
+    assert f"= {said:+.3f}, where " in second
+    assert second.endswith(f"= {said:+.3f}, with the key's weight A and the row's entropy H")
+
+
+DEGREES = ((0.5, "mostly {}"), (0.2, "first of all {}"), (0, "{} many parts, the largest of them"))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ASKED,
+        (*ASKED, "--versus", "creature#1"),
+        (*ASKED[:-1], "BOS"),
+        (TEXT, "--head", "L3H1", "--query", "blue"),
+        ("Ann Bob Leo Ann", "--head", "L4H0", "--query", "-1", "--key", "Bob", "--versus", "Leo"),
+    ],
+)
+def test_the_first_sentence_names_the_part_that_adds_most_on_each_side(
+    run: Run, asked: tuple[str, ...]
+) -> None:
+    """The parts are summed up here from every part of the JSON object."""
+    sentence = on_one_line(run("why", *asked).out.split("score")[0])
+    found = json.loads(run("why", *asked, "--group", "part", "-f", "json").out)
+    sign = 1 if found["contrast"] > 0 else -1
+    assert ("less than" in sentence) == (sign < 0)
+    for side, by in (("key", "through"), ("query", "with")):
+        sums: dict[tuple[object, ...], float] = {}
+        for part in found[f"{side}_parts"]:
+            name = part["kind"], part["layer"], part["head"]
+            sums[name] = sums.get(name, 0.0) + sign * part["value"]
+        (kind, layer, head), most = max(sums.items(), key=lambda item: item[1])
+        share = most / sum(value for value in sums.values() if value > 0)
+        degree = next(told for least, told in DEGREES if share >= least).format(by)
+        made = {
+            "head": f"what L{layer}H{head} ",
+            "mlp": f"what the MLP of layer {layer} made of ",
+            "biases": "the biases, whatever the token",
+        }
+        rest = found["contrast"] - sign * most
+        assert f"{degree} {made[str(kind)]}" in sentence
+        assert f"({sign * most:+.2f}, the rest {rest:+z.2f})" in sentence
+
+
+def test_a_head_is_named_with_a_token_only_where_it_took_at_least_half_from_it() -> None:
+    one, other = Part("head", 1, 2, 0), Part("head", 1, 2, 1)
+
+    def lead(*values: float) -> Part:
+        of_parts = np.array([values])
+        parts = (one, other, Part("mlp", 0))[: len(values)]
+        return Lead.of(Shares(parts, of_parts, of_parts.sum(axis=1))).part
+
+    assert lead(0.5, 0.5) == one
+    assert lead(-0.2, -0.3) == other
+    assert lead(1.0, 0.9, 0.1) == one
+    assert lead(0.0, 0.0) == one  # nothing is divided by
+    three = (one, other, Part("head", 1, 2, 2))
+    thirds = Shares(three, np.array([[1.0, 1.0, 1.0]]), np.array([3.0]))
+    assert Lead.of(thirds) == Lead(Part("head", 1, 2), 3.0, 1.0)
 
 
 def test_the_parts_of_each_side_add_up_to_the_contrast(run: Run) -> None:
@@ -38,10 +95,10 @@ def test_the_parts_of_each_side_add_up_to_the_contrast(run: Run) -> None:
 
 
 def test_versus_contrasts_two_keys(run: Run) -> None:
-    out = run("why", *ASKED, "--versus", "blue", columns=200).out
+    out = on_one_line(run("why", *ASKED, "--versus", "blue").out)
     weight = attnviz.capture(TEXT, heads="L4H0").pattern(4, 0)[9]
     assert f"rather than to “blue” ({weight[3]:.2f})" in out
-    assert f"ln of the weights' ratio = {np.log(weight[2] / weight[3]):+.3f}" in out
+    assert f"ln of their ratio = {np.log(weight[2] / weight[3]):+.3f}" in out
     assert "the parts at fluffy and blue" in out
 
 
@@ -71,7 +128,7 @@ def test_the_default_is_the_row_that_show_tells_of(run: Run) -> None:
     shown = run("show", "a fluffy blue creature roamed", columns=200).out
     asked = run("why", "a fluffy blue creature roamed").out
     assert asked.startswith(shown.split(":")[0])
-    assert "why “creature” attends to" in asked
+    assert ": “creature” attends to" in asked
 
 
 def test_rows_are_the_terms_of_the_table(run: Run) -> None:
