@@ -53,16 +53,20 @@ let explained = null; // the element that the note is about
 
 // a note beside an element, such as a definition
 function note(target, ...inside) {
-  const box = byId("definition"), at = target.getBoundingClientRect();
   if (explained && explained !== target) explained.removeAttribute("aria-describedby");
   explained = target;
-  box.replaceChildren(...inside);
-  box.hidden = false;
+  target.setAttribute("aria-describedby", "definition");
+  byId("definition").replaceChildren(...inside);
+  byId("definition").hidden = false;
+  placeNote();
+}
+
+function placeNote() {
+  const box = byId("definition"), at = explained.getBoundingClientRect();
   const wide = document.documentElement.clientWidth, tall = document.documentElement.clientHeight;
   box.style.left = `${Math.max(8, Math.min(at.left, wide - box.offsetWidth - 8))}px`;
   const under = at.bottom + 6;
   box.style.top = `${under + box.offsetHeight > tall ? Math.max(8, at.top - box.offsetHeight - 6) : under}px`;
-  target.setAttribute("aria-describedby", "definition");
 }
 
 function hideNote() {
@@ -80,10 +84,12 @@ function listenToTerms() {
   };
   // the pointer may go on into the note, as to copy it
   const leave = ({ target, relatedTarget }) => {
-    if (explained && target.closest && target.closest("dfn, #definition") && !(relatedTarget && relatedTarget.closest("#definition"))) hideNote();
+    const inside = (node) => node === explained || byId("definition").contains(node);
+    if (explained && explained.matches("dfn") && inside(target) && !inside(relatedTarget)) hideNote();
   };
   for (const kind of ["pointerover", "focusin", "click"]) document.addEventListener(kind, define);
   for (const kind of ["pointerout", "focusout"]) document.addEventListener(kind, leave);
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hideNote(); });
-  document.addEventListener("scroll", hideNote, { passive: true });
+  // what is focused is scrolled to, and keeps its note
+  document.addEventListener("scroll", () => explained && explained === document.activeElement ? placeNote() : hideNote(), { passive: true });
 }

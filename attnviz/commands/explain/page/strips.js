@@ -55,6 +55,6 @@ function listenToStrips() {
     if (event.target.values) numberAt(event);
   });
   document.addEventListener("pointerout", (event) => {
-    if (event.target.values) hideNote();
+    if (event.target === explained && explained.values) hideNote();
   });
 }

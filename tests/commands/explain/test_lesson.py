@@ -1,0 +1,286 @@
+"""The lesson page: what it shows is what explain tells, and all of its views show the same key."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.draw.glossary import definitions
+from attnviz.draw.labels import distinct_labels
+from attnviz.records.trace import HeadTrace
+from tests.browsing import Open, until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+TEXT = "a fluffy blue creature roamed the verdant forest"
+TYPED = "Bark is very cute and he is a dog"
+COLOUR = "a fluffy blue creature roamed the forest . the creature was"
+CREATURE, FLUFFY, BLUE = 4, 2, 3
+SHOWN = 5.01e-4
+"""Half of the last of three decimals."""
+
+
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("lesson") / "lesson.html"
+    attnviz.explain(TEXT).save(str(file))
+    return file
+
+
+def trace_of(text: str, head: str, query: int | str) -> HeadTrace:
+    found: HeadTrace = attnviz.explain(text, head=head, query=query).record.trace
+    return found
+
+
+def write(page: "Page", text: str) -> None:
+    page.fill("#text", text)
+    until(page, f"document.body.dataset.ready === {text!r}")
+
+
+def texts(page: "Page", selector: str) -> list[str]:
+    return [text.strip() for text in page.locator(selector).all_inner_texts()]
+
+
+def numbers(page: "Page", selector: str) -> np.ndarray[Any, Any]:
+    """The numbers of rows of scores, −∞ as such: (rows, columns)."""
+    rows = page.eval_on_selector_all(
+        selector, "rows => rows.map(row => [...row.querySelectorAll('span')].map(s => s.innerText))"
+    )
+    return np.array([[float(cell.replace("−∞", "-inf")) for cell in row] for row in rows])
+
+
+def headings(text: str, head: str) -> list[str]:
+    """The headings of the steps that explain writes."""
+    told = str(attnviz.explain(text, head=head))
+    return re.findall(r"^\d  (.+)$", told, flags=re.MULTILINE)
+
+
+def test_the_page_opens_with_the_claim_and_the_row_of_explain(opened: Open, lesson: Path) -> None:
+    page, found = opened(lesson), attnviz.explain(TEXT).record
+    labels = list(distinct_labels(found.trace.capture.query_tokens))
+    assert page.inner_text("#claim") in str(attnviz.explain(TEXT, only="1")).replace("\n", " ")
+    assert texts(page, "#written button") == labels
+    assert page.inner_text("#written .on") == labels[found.trace.query]
+    assert re.match(r"In head L3H2, creature attends most to fluffy \(\d\d%\)", told(page))
+    assert page.input_value("#text") == TEXT
+    title = str(attnviz.explain(TEXT)).split("\n")[0]
+    assert page.inner_text("#steps-title") == re.sub("[“”]", "", title)
+
+
+def told(page: "Page") -> str:
+    return page.inner_text("#told")
+
+
+@pytest.mark.parametrize(("text", "head", "query"), [(TEXT, "L3H2", 4), (TYPED, "L0H1", 6)])
+def test_the_steps_have_the_headings_and_the_numbers_of_explain(
+    opened: Open, lesson: Path, text: str, head: str, query: int
+) -> None:
+    page, trace = opened(lesson, f"#h={head}&q={query}"), trace_of(text, head, str(query))
+    write(page, text)
+    page.click(f'#written [data-index="{query}"]')
+    assert texts(page, ".step h3 span") == headings(text, head)
+    shown = numbers(page, "#step-3 .scored")
+    row = [of[query] for of in (trace.products, trace.scaled, trace.scores, trace.pattern)]
+    assert len(shown) == len(trace.capture.key_tokens)
+    np.testing.assert_allclose(shown, np.array(row, dtype=float).T, atol=2 * SHOWN)
+    norms = [float(number) for number in re.findall(r"L\dH\d ([\d.]+)", norms_of(page))]
+    np.testing.assert_allclose(norms, np.linalg.norm(trace.head_outputs, axis=1), atol=2 * SHOWN)
+
+
+def norms_of(page: "Page") -> str:
+    return texts(page, "#step-6 .hint")[-1]
+
+
+def test_a_key_that_is_pointed_at_in_one_view_is_marked_in_all(opened: Open, lesson: Path) -> None:
+    page = opened(lesson)
+    trace = trace_of(TEXT, "L3H2", "creature")
+    places = [f"#step-{step} [data-key='{BLUE}']" for step in (2, 3, 4, 5)]
+    for place in (*places, f"#row [data-key='{BLUE}']"):
+        page.hover("#step-7 h3")
+        until(page, f"spot.key === {FLUFFY}")
+        page.hover(f"{place} >> nth=0")
+        until(page, f"spot.key === {BLUE}")
+        assert page.eval_on_selector_all("main .on[data-key]", "all => all.length") == 6
+        assert page.inner_text("#written .other") == "blue"
+        assert page.inner_text("#status").startswith("creature → blue ")
+        assert page.inner_text("#product h4") == "creature asks blue"
+    products = trace.q[CREATURE] * trace.k[BLUE]
+    chain = re.findall(r"-?\d+\.\d+", page.inner_text("#product .chain"))
+    row = (trace.products, trace.scaled, trace.pattern)
+    np.testing.assert_allclose(
+        [float(number) for number in chain], [of[CREATURE, BLUE] for of in row], atol=2 * SHOWN
+    )
+    said = re.findall(r"\((-?\d+\.\d+)\)", page.inner_text("#product"))
+    assert float(said[0]) == pytest.approx(products[products > 0].sum(), abs=2 * SHOWN)
+    assert float(said[1]) == pytest.approx(products[products < 0].sum(), abs=2 * SHOWN)
+
+
+def test_the_heatmap_is_in_step_with_rows_and_columns(opened: Open, lesson: Path) -> None:
+    page = opened(lesson)
+    cell, left = page.evaluate("[view.cell, view.left]")
+    page.hover("#map", position={"x": left + 7.5 * cell, "y": 8.5 * cell})
+    assert page.inner_text("#written .on") == "forest"
+    assert page.inner_text("#product h4") == "forest asks verdant"
+    page.click("#map", position={"x": left + 7.5 * cell, "y": 8.5 * cell})
+    page.hover("h1")
+    assert page.inner_text("#steps-title").endswith("what forest takes from the tokens")
+    assert page.evaluate("location.hash") == "#h=L3H2&q=8&k=7"
+
+
+def test_keys_alone_reach_and_work_every_part(opened: Open, lesson: Path) -> None:
+    page = opened(lesson)
+    reached = []
+    page.focus("#text")
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.append(
+            page.evaluate(
+                "(a => a.id || Object.values(a.dataset).at(-1) || a.className)"
+                "(document.activeElement)"
+            )
+        )
+    for part in ("map", "numbers", "digits", "temperature", "write-next", "draw-next", "L3H2"):
+        assert part in reached
+    assert {"query", "key", "lanes", str(CREATURE), str(FLUFFY)} <= set(reached)
+    page.focus("#written .on")
+    page.keyboard.press("ArrowLeft")
+    assert page.inner_text("#steps-title").endswith("what blue takes from the tokens")
+    page.focus("#step-3 .scored.on")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.dataset.key") == str(page.evaluate("state.key"))
+    page.focus("#product .lanes")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#factor").startswith("number 0: ")
+    page.focus('#grid [data-layer="3"][data-head="2"]')
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("headName()") == "L4H2"
+    page.keyboard.press("Delete")
+    until(page, "before !== null")
+    assert "L4H2" in page.inner_text("#off")
+
+
+def test_a_head_that_is_switched_off_moves_the_bars_as_ablate_tells(
+    opened: Open, lesson: Path
+) -> None:
+    page = opened(lesson)
+    write(page, COLOUR)
+    page.click('[data-switch="L2H0"]')
+    until(page, "before !== null")
+    report = attnviz.ablate(COLOUR, answer="blue", heads="L2H0").record
+    (bar,) = (text for text in texts(page, "#likeliest button") if text.startswith("blue"))
+    was, change = re.findall(r"before ([\d.]+) · ([−+][\d.]+) nats", bar)[0]
+    (effect,) = report.effects
+    assert float(change.replace("−", "-")) == pytest.approx(effect.change, abs=0.0051)
+    assert float(was) == pytest.approx(np.exp(report.baseline), abs=SHOWN)
+    page.click("#all-on")
+    until(page, "before === null")
+    assert page.is_hidden("#compared")
+
+
+def test_temperature_evens_the_odds_and_a_bar_writes_its_token(opened: Open, lesson: Path) -> None:
+    page = opened(lesson)
+    write(page, COLOUR)
+    odds = np.array(page.evaluate("Array.from(run.next.probabilities)"))
+    page.evaluate(
+        "t => { t.value = 2; t.dispatchEvent(new Event('input')); }",
+        page.query_selector("#temperature"),
+    )
+    even = odds**0.5 / (odds**0.5).sum()
+    shown = [float(text.split()[-1]) for text in texts(page, "#likeliest button")]
+    np.testing.assert_allclose(shown, np.sort(even)[::-1][: len(shown)], atol=SHOWN)
+    page.click("#likeliest button >> nth=1")
+    until(page, "run.text !== " + repr(COLOUR))
+    second = re.sub(r"#\d$", "", texts(page, "#written button")[-1])
+    assert page.input_value("#text") == f"{COLOUR} {second}"
+    before = page.input_value("#text")
+    page.click("#write-next")
+    until(page, f"run.text !== {before!r}")
+    assert page.input_value("#text").startswith(before)
+
+
+def test_a_term_shows_its_definition_to_pointer_and_keys(opened: Open, lesson: Path) -> None:
+    page = opened(lesson)
+    page.hover("#pattern dfn >> text=query")
+    assert page.inner_text("#definition") == f"query {definitions()['query']}"
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#definition")
+    page.focus("#step-2 dfn >> text=key")
+    assert page.inner_text("#definition") == f"key {definitions()['key']}"
+    assert page.evaluate("document.activeElement.getAttribute('aria-describedby')") == "definition"
+    page.focus("#text")
+    assert page.is_hidden("#definition")
+    unknown = page.evaluate("[...document.querySelectorAll('[data-means]')].length")
+    assert unknown == 0
+    page.click("#glossary summary")
+    assert texts(page, "#terms dt") == list(definitions())
+
+
+def test_a_text_that_cannot_be_run_is_told_in_one_sentence(opened: Open, lesson: Path) -> None:
+    page = opened(lesson)
+    page.fill("#text", "word " * 400)
+    until(page, "document.body.dataset.ready === 'problem'")
+    assert re.fullmatch(r"[A-Z][^.]+\.", page.inner_text("#problem"))
+    write(page, TYPED)
+    assert page.is_hidden("#problem")
+    assert page.evaluate("document.body.classList.contains('stale')") is False
+
+
+def test_the_address_keeps_the_text_the_place_and_what_is_removed(
+    opened: Open, lesson: Path
+) -> None:
+    page = opened(lesson)
+    write(page, TYPED)
+    page.click('#written [data-index="6"]')
+    page.click('[data-switch="L0H3"]')
+    until(page, "before !== null")
+    again = opened(lesson, page.evaluate("location.hash"))
+    assert again.input_value("#text") == TYPED
+    assert again.inner_text("#written .on") == "he"
+    assert "L0H3" in again.inner_text("#off")
+
+
+def test_hostile_addresses_open_the_page_all_the_same(opened: Open, lesson: Path) -> None:
+    hostile = "#text=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E&h=L99H0&q=999&k=77&without=L8H8"
+    page = opened(lesson, hostile)
+    assert page.evaluate("headName()") == "L3H2"
+    assert page.input_value("#text").startswith("<img")
+    assert page.is_hidden("#all-on")
+
+
+def test_all_numbers_are_shown_to_the_digits_that_are_asked_for(opened: Open, lesson: Path) -> None:
+    page, trace = opened(lesson), trace_of(TEXT, "L3H2", "creature")
+    assert page.locator("#step-2 code").count() == 0
+    page.check("#numbers")
+    page.fill("#digits", "6")
+    shown = page.inner_text("#step-2 code >> nth=0").split()
+    assert all(re.fullmatch(r"-?\d+\.\d{6}", number) for number in shown)
+    np.testing.assert_allclose([float(number) for number in shown], trace.q[CREATURE], atol=2e-5)
+
+
+def test_nothing_is_wider_than_the_window_and_dark_is_dark(opened: Open, lesson: Path) -> None:
+    page = opened(lesson)
+    page.check("#numbers")
+    for width in (390, 800, 1400):
+        page.set_viewport_size({"width": width, "height": 850})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.click("#theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
+
+
+def test_of_a_translator_one_text_asks_and_another_answers(opened: Open, tmp_path: Path) -> None:
+    file = tmp_path / "translator.html"
+    found = attnviz.explain("a blue creature roamed the forest", "translator", query="créature")
+    found.save(str(file))
+    page, trace = opened(file), found.record.trace
+    assert texts(page, "#written button") == list(distinct_labels(trace.capture.query_tokens))
+    assert texts(page, "#read button") == list(distinct_labels(trace.capture.key_tokens))
+    page.hover("#read button >> text=blue")
+    assert page.inner_text("#product h4") == "créature asks blue"
+    assert page.inner_text("#steps-title").endswith("takes from the text that is read")
+    assert texts(page, ".step h3 span") == re.findall(r"^\d  (.+)$", str(found), re.MULTILINE)
+    assert page.is_hidden("#writing")
