@@ -55,6 +55,17 @@ class TextComparison:
     heads: Sequence[HeadDifference]
     cosines: Sequence[float] = ()
 
+    @property
+    def alike_so_far(self) -> bool:
+        """Whether a causal model has read the same text at the word, wherever the texts differ."""
+        if self.queries is None or not self.captures[0].causal:
+            return False
+        read = [
+            [(token.text, token.special) for token in captured.key_tokens[: place + 1]]
+            for captured, place in zip(self.captures, self.queries, strict=True)
+        ]
+        return all(each == read[0] for each in read)
+
 
 Pairing: TypeAlias = Literal["same", "best"]
 """A head is compared with the head of the same name, or with the most similar one."""

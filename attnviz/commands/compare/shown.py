@@ -76,7 +76,12 @@ def about_texts(comparison: TextComparison) -> list[str]:
         lines.append(
             f"{n}  {fenced(readable(captured.text))}" + (f" ({changes})" if changes else "")
         )
-    if comparison.queries is not None and first.causal:
+    if comparison.alike_so_far:
+        lines.append(
+            f"the texts are identical up to {_words(comparison)}, and a causal model reads nothing "
+            "behind it: every head attends to the same there"
+        )
+    elif comparison.queries is not None and first.causal:
         attends = "attends" if len(set(_labels(comparison))) == 1 else "each attends"
         lines.append(
             f"the model is causal: {_words(comparison)} {attends} only to itself and to earlier "
@@ -143,6 +148,9 @@ def render_texts(
     """The texts, how far the word's vectors move apart, and the `top` heads; one with patterns."""
     yield from folded(Text("\n".join(about_texts(comparison)), "dim"), display.width)
     yield Text()
+    if comparison.alike_so_far:
+        yield from folded(Text(_elsewhere(display)), display.width)
+        return
     if comparison.cosines:
         title = "similarity of the word's vectors: mean cosine of all pairs"
         yield from folded(Text(title, "bold"), display.width)
@@ -167,6 +175,16 @@ def render_texts(
     if only:
         sides = texts_beside(comparison)
         yield from _beside(sides, difference_of(sides, comparison.by), display)
+
+
+def _elsewhere(display: Display) -> str:
+    """Where to look when no row can differ."""
+    encoder = f"{display.speller('model', 'translator')} {display.speller('kind', 'encoder')}"
+    return (
+        "to see what the difference changes, ask about a later word, or replace activations with "
+        "attnviz patch; a model that reads in both directions sees it at this word, too: "
+        f"{encoder}, or one such as BERT"
+    )
 
 
 def _cosines(cosines: Sequence[float]) -> str:

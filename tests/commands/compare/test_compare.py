@@ -57,6 +57,39 @@ def test_where_tokens_align_whole_rows_are_compared(run: Run) -> None:
     assert {row["difference"] for row in same} == {0}
 
 
+ALIKE = "the texts are identical up to “{}”, and a causal model reads nothing behind it"
+
+
+@pytest.mark.parametrize(
+    ("texts", "word", "alike"),
+    [
+        (("the bank was steep", "the bank was closed"), "bank", True),
+        (("the bank was steep", "the bank was closed"), "was", True),
+        (("my cat", "my cat sleeps on the mat", "my cat is old"), "cat", True),
+        (("the bank was steep", "a bank was closed"), "bank", False),
+        (("the old bank", "the bank"), "bank", False),  # another place
+        (("blue cat", "red cat"), "cat", False),
+    ],
+)
+def test_where_a_causal_model_has_read_the_same_one_sentence_stands_in_place_of_zeros(
+    run: Run, texts: tuple[str, ...], word: str, alike: bool
+) -> None:
+    shown = on_one_line(run("compare", *texts, "--query", word, columns=200).out)
+    assert (ALIKE.format(word) in shown) is alike
+    assert ("difference of each head" in shown) is not alike
+    assert ("attnviz patch" in shown) is alike
+    rows = rows_in(run("compare", *texts, "--query", word, "-f", "jsonl").out)
+    assert (max(row["difference"] for row in rows) < 1e-9) is alike
+
+
+def test_a_model_that_reads_in_both_directions_sees_what_comes_later(
+    run: Run, bert_folder: Path
+) -> None:
+    shown = run("compare", "a cat", "a cat b", "--query", "cat", "--model", str(bert_folder)).out
+    assert "identical up to" not in shown
+    assert "difference of each head" in on_one_line(shown)
+
+
 def test_the_words_vectors_are_those_of_transformers(run: Run) -> None:
     found = rows_in(run("compare", BLUE, GREEN, "--query", "creature", "-f", "jsonl").out)
     cosines = {head_of(row): row["cosine_after_layer"] for row in found}
