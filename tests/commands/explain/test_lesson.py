@@ -65,10 +65,9 @@ def test_the_page_opens_with_the_claim_and_the_row_of_explain(opened: Open, less
     assert page.inner_text("#claim") in str(attnviz.explain(TEXT, only="1")).replace("\n", " ")
     assert texts(page, "#written button") == labels
     assert page.inner_text("#written .on") == labels[found.trace.query]
-    assert re.match(r"In head L3H2, creature attends most to fluffy \(\d\d%\)", told(page))
+    assert re.match(r"In head L3H2, “creature” attends most to “fluffy” \(\d\d%\)", told(page))
     assert page.input_value("#text") == TEXT
-    title = str(attnviz.explain(TEXT)).split("\n")[0]
-    assert page.inner_text("#steps-title") == re.sub("[“”]", "", title)
+    assert page.inner_text("#steps-title") == str(attnviz.explain(TEXT)).split("\n")[0]
 
 
 def told(page: "Page") -> str:
@@ -107,7 +106,7 @@ def test_a_key_that_is_pointed_at_in_one_view_is_marked_in_all(opened: Open, les
         assert page.eval_on_selector_all("main .on[data-key]", "all => all.length") == 6
         assert page.inner_text("#written .other") == "blue"
         assert page.inner_text("#status").startswith("creature → blue ")
-        assert page.inner_text("#product h4") == "creature asks blue"
+        assert page.inner_text("#product h4") == "“creature” asks “blue”"
     products = trace.q[CREATURE] * trace.k[BLUE]
     chain = re.findall(r"-?\d+\.\d+", page.inner_text("#product .chain"))
     row = (trace.products, trace.scaled, trace.pattern)
@@ -124,10 +123,10 @@ def test_the_heatmap_is_in_step_with_rows_and_columns(opened: Open, lesson: Path
     cell, left = page.evaluate("[view.cell, view.left]")
     page.hover("#map", position={"x": left + 7.5 * cell, "y": 8.5 * cell})
     assert page.inner_text("#written .on") == "forest"
-    assert page.inner_text("#product h4") == "forest asks verdant"
+    assert page.inner_text("#product h4") == "“forest” asks “verdant”"
     page.click("#map", position={"x": left + 7.5 * cell, "y": 8.5 * cell})
     page.hover("h1")
-    assert page.inner_text("#steps-title").endswith("what forest takes from the tokens")
+    assert page.inner_text("#steps-title").endswith("what “forest” takes from the tokens")
     assert page.evaluate("location.hash") == "#h=L3H2&q=8&k=7"
 
 
@@ -148,7 +147,7 @@ def test_keys_alone_reach_and_work_every_part(opened: Open, lesson: Path) -> Non
     assert {"query", "key", "lanes", str(CREATURE), str(FLUFFY)} <= set(reached)
     page.focus("#written .on")
     page.keyboard.press("ArrowLeft")
-    assert page.inner_text("#steps-title").endswith("what blue takes from the tokens")
+    assert page.inner_text("#steps-title").endswith("what “blue” takes from the tokens")
     page.focus("#step-3 .scored.on")
     page.keyboard.press("ArrowDown")
     assert page.evaluate("document.activeElement.dataset.key") == str(page.evaluate("state.key"))
@@ -280,7 +279,7 @@ def test_of_a_translator_one_text_asks_and_another_answers(opened: Open, tmp_pat
     assert texts(page, "#written button") == list(distinct_labels(trace.capture.query_tokens))
     assert texts(page, "#read button") == list(distinct_labels(trace.capture.key_tokens))
     page.hover("#read button >> text=blue")
-    assert page.inner_text("#product h4") == "créature asks blue"
+    assert page.inner_text("#product h4") == "“créature” asks “blue”"
     assert page.inner_text("#steps-title").endswith("takes from the text that is read")
     assert texts(page, ".step h3 span") == re.findall(r"^\d  (.+)$", str(found), re.MULTILINE)
     assert page.is_hidden("#writing")

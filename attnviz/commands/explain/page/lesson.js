@@ -61,6 +61,7 @@ function drawHead() {
 // so that the pointer and the focus stay where they are.
 function drawSpot({ keyOnly = false } = {}) {
   shadeTokens();
+  showInTokens();
   tell();
   drawMap();
   say(toldOf(spot));

@@ -45,7 +45,7 @@ function drawBar(button, token, now, then) {
   bar.style.setProperty("--share", now);
   if (then !== null) ghost.style.setProperty("--share", then);
   const change = then === null ? "" : `${now < then ? "−" : "+"}${Math.abs(Math.log(now / then)).toFixed(2)} nats`;
-  button.replaceChildren(word(token.label), made("span", { class: "bars" }, ...(then === null ? [] : [ghost]), bar), made("b", {}, number(now)), ...(then === null ? [] : [made("small", {}, `before ${number(then)} · ${change}`)]));
+  button.replaceChildren(bare(token.label), made("span", { class: "bars" }, ...(then === null ? [] : [ghost]), bar), made("b", {}, number(now)), ...(then === null ? [] : [made("small", {}, `before ${number(then)} · ${change}`)]));
   button.dataset.id = token.id;
   button.disabled = !writes() || !token.text;
   button.setAttribute("aria-label", `${token.label}, probability ${number(now)}${then === null ? "" : `, before ${number(then)}, ${change}`}${button.disabled ? "" : "; write it"}`);

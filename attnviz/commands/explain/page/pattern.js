@@ -43,7 +43,7 @@ function drawRow() {
   const { keys, left } = seenKeys(), weights = weightsOf(state.layer, state.head, spot.query);
   byId("row-title").replaceChildren("What ", word(queryLabel()), " attends to");
   byId("row").replaceChildren(...keys.map((key) => {
-    const bar = made("i"), line = made("div", { class: "bar", role: "option", tabindex: -1, "data-key": key }, made("span", {}, word(keyLabel(key))), bar, made("b", {}, number(weights[key])));
+    const bar = made("i"), line = made("div", { class: "bar", role: "option", tabindex: -1, "data-key": key }, made("span", {}, bare(keyLabel(key))), bar, made("b", {}, number(weights[key])));
     bar.style.setProperty("--share", weights[key]);
     return line;
   }));

@@ -11,7 +11,8 @@ function made(name, attributes = {}, ...inside) {
 const sentence = (parts, ...values) => made("p", {}, ...parts.map((part, i) => [part, ...[values[i] ?? []].flat()]));
 const aside = (...inside) => made("p", { class: "hint" }, ...inside);
 const formula = (text) => made("p", { class: "formula" }, text);
-const word = (label) => made("b", { class: "word" }, label);
+const bare = (label) => made("b", { class: "word" }, label); // in a list
+const word = (label) => bare(`“${label}”`); // in a sentence
 
 const LARGE = 1e7; // larger numbers are written with an exponent
 

@@ -37,7 +37,7 @@ function keyListOf(head, rows, columns) {
   const list = keyList("scores of all keys", ...rows.map((row) => {
     const bar = made("i"), masked = row.score === -Infinity;
     bar.style.setProperty("--share", row.weight);
-    return made("div", { class: masked ? "scored masked" : "scored", role: "option", tabindex: -1, "data-key": row.key }, word(keyLabel(row.key)), ...columns.map(([, name]) => made("span", {}, number(row[name]))), bar);
+    return made("div", { class: masked ? "scored masked" : "scored", role: "option", tabindex: -1, "data-key": row.key }, bare(keyLabel(row.key)), ...columns.map(([, name]) => made("span", {}, number(row[name]))), bar);
   }));
   const table = made("div", { class: "table" }, head, list);
   table.style.setProperty("--columns", columns.length);

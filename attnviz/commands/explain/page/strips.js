@@ -28,7 +28,7 @@ function strip(vector, most, name) {
 function vectorRow(name, of, vector, most, key = null) {
   const [open, close] = name.endsWith(" ") ? ["", ""] : ["(", ")"], label = of === null ? name : name + open + of + close;
   const row = made("div", { class: "vector", "data-key": key, tabindex: key === null ? null : -1, role: key === null ? null : "option" },
-    made("span", { class: "name", title: label }, name, ...(of === null ? [] : [open, word(of), close])), strip(vector, most, label));
+    made("span", { class: "name", title: label }, name, ...(of === null ? [] : [open, bare(of), close])), strip(vector, most, label));
   if (state.numbers) row.append(made("code", {}, Array.from(vector, (value) => number(value)).join(" ")));
   return row;
 }

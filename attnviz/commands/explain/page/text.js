@@ -62,6 +62,15 @@ function shadeTokens() {
   }
 }
 
+// many tokens scroll in a box, in which the one that asks has to be seen
+function showInTokens() {
+  const box = byId("written"), chip = box.querySelector(".on");
+  if (!chip || box.matches(":hover")) return;
+  const [inner, outer] = [chip.getBoundingClientRect(), box.getBoundingClientRect()];
+  if (inner.left < outer.left || inner.right > outer.right) box.scrollLeft += inner.left - outer.left - (box.clientWidth - inner.width) / 2;
+  if (inner.top < outer.top || inner.bottom > outer.bottom) box.scrollTop += inner.top - outer.top - (box.clientHeight - inner.height) / 2;
+}
+
 // “creature attends most to fluffy (51%) and blue (35%).”
 function tell() {
   const asks = word(queryLabel()), told = strongest(spot.query).filter(({ value }) => value >= TELLING).slice(0, 3);
