@@ -7,10 +7,13 @@ anew for a browser, whose classes of letters are those of another edition of Uni
 import copy
 import json
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from typing import Any
+from unicodedata import category
 
 from tokenizers import Regex
 from tokenizers.pre_tokenizers import ByteLevel, Split
@@ -92,6 +95,7 @@ def _tables(tokenizer: TextTokenizer, bos: bool) -> Mapping[str, object] | None:
     by_id |= {token["id"]: token["content"] for token in added}
     return {
         **steps,
+        "unseen": _unseen(),
         "whole": bool(bpe.get("ignore_merges")),
         "vocabulary": [by_id.get(id_) for id_ in range(max(by_id) + 1)],
         "merges": [pair if isinstance(pair, str) else " ".join(pair) for pair in bpe["merges"]],
@@ -149,9 +153,25 @@ def _of_browser(pieces: str) -> str:
     return written
 
 
+ASSIGNED = (range(0xD800), range(0xE000, 0x40000), range(0xE0000, 0xE1000))
+"""Where Unicode has letters, marks, numbers and spaces; all other planes are empty or private."""
+
+
 @lru_cache
 def _members(name: str) -> str:
     r"""The characters of a class of the library's, such as `s` or `p{L}`, as ranges."""
-    every = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code <= 0xDFFF)
-    cuts = Split(Regex(rf"\{name}+"), "removed", invert=True).pre_tokenize_str(every)
-    return "".join(f"\\u{{{ord(run[0]):x}}}-\\u{{{ord(run[-1]):x}}}" for run, _ in cuts)
+    every = "".join(map(chr, chain(*ASSIGNED)))
+    runs = Split(Regex(rf"\{name}+"), "removed", invert=True).pre_tokenize_str(every)
+    return "".join(_range(ord(run[0]), ord(run[-1])) for run, _ in runs)
+
+
+@lru_cache
+def _unseen() -> str:
+    """The characters that `errors.readable` escapes, as ranges."""
+    kinds = "".join(category(chr(code))[0] for code in range(sys.maxunicode + 1))
+    found = (each.span() for each in re.finditer("C+", kinds))
+    return "\u2028\u2029" + "".join(_range(start, end - 1) for start, end in found)
+
+
+def _range(first: int, last: int) -> str:
+    return f"\\u{{{first:x}}}-\\u{{{last:x}}}"

@@ -19,10 +19,12 @@ const BLANK = /^[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u20
 class TextError extends Error {}
 
 class Tokenizer {
-  // pieces: the regular expression; prefix: a space goes before each piece that has none; whole: a piece
-  // that is a token is never built by merges; vocabulary: the tokens by id; begin: the id of BOS or null
-  constructor({ pieces, prefix, whole, vocabulary, merges, special, begin, context }) {
+  // pieces: their regular expression; unseen: the characters that labels escape; prefix: a space goes before
+  // each piece that has none; whole: a piece that is a token is never built by merges; vocabulary: the tokens
+  // by id; special: the ids of those that are no text; begin: the id of BOS or null
+  constructor({ pieces, unseen, prefix, whole, vocabulary, merges, special, begin, context }) {
     this.pieces = new RegExp(pieces, "gu");
+    this.unseen = new RegExp(`[${unseen}]`, "gu");
     Object.assign(this, { prefix, whole, vocabulary, special, begin, context });
     this.ids = new Map(vocabulary.map((token, id) => [token, id]).filter(([token]) => token !== null));
     this.ranks = new Map(merges.map((pair, rank) => [pair, rank]));
@@ -37,7 +39,7 @@ class Tokenizer {
     tokens.push(...this.cut(text));
     if (tokens.every((token) => token.special)) throw new TextError("This model's tokenizer makes no token of the text: type another one.");
     if (tokens.length > this.context) throw this.tooLong(`has ${tokens.length.toLocaleString("en")} tokens`);
-    return labelled(tokens, text);
+    return this.labelled(tokens, text);
   }
 
   tooLong(has) {
@@ -47,7 +49,12 @@ class Tokenizer {
   // the tokens of a text, none of them special: id, start, end
   cut(text) {
     const tokens = [];
-    for (const { 0: piece, index } of text.matchAll(this.pieces)) tokens.push(...this.tokensOf(piece, index));
+    for (const { 0: piece, index } of text.matchAll(this.pieces)) {
+      const own = this.tokensOf(piece, index), end = tokens.at(-1)?.end ?? 0;
+      // a space that was put in front, and is a token alone, has the place of the one that is in the text
+      if (own[0].end === index && index > end && text[index - 1] === " ") own[0].start--;
+      tokens.push(...own);
+    }
     return tokens;
   }
 
@@ -95,24 +102,30 @@ class Tokenizer {
   written(size) {
     return Array.from({ length: size }, (_, id) => {
       const text = this.decode([id]), whole = text && !text.includes("\ufffd");
-      return { label: whole ? readable(text) : `#${id}`, text: whole && !this.special.includes(id) ? text : "" };
+      return { label: whole ? this.readable(text) : `#${id}`, text: whole && !this.special.includes(id) ? text : "" };
     });
   }
-}
 
-// the tokens with their texts and labels, which differ from each other, as in Python
-function labelled(tokens, text) {
-  const named = inParts(tokens, text).map(({ part, ...token }) => {
-    const slice = text.slice(token.start, token.end);
-    const label = token.special ? "BOS" : standing(readable(slice) || "␣");
-    return { ...token, text: slice, label: part ? `${label} ${part}` : label };
-  });
-  const total = new Map(), seen = new Map();
-  for (const { label } of named) total.set(label, (total.get(label) ?? 0) + 1);
-  return named.map((token) => {
-    seen.set(token.label, (seen.get(token.label) ?? 0) + 1);
-    return total.get(token.label) > 1 ? { ...token, label: `${token.label}#${seen.get(token.label)}` } : token;
-  });
+  // the tokens with their texts and labels, which differ from each other, as in Python
+  labelled(tokens, text) {
+    const named = inParts(tokens, text).map(({ part, ...token }) => {
+      const slice = text.slice(token.start, token.end);
+      const label = token.special ? "BOS" : standing(this.readable(slice) || "␣");
+      return { ...token, text: slice, label: part ? `${label} ${part}` : label };
+    });
+    const total = new Map(), seen = new Map();
+    for (const { label } of named) total.set(label, (total.get(label) ?? 0) + 1);
+    return named.map((token) => {
+      seen.set(token.label, (seen.get(token.label) ?? 0) + 1);
+      return total.get(token.label) > 1 ? { ...token, label: `${token.label}#${seen.get(token.label)}` } : token;
+    });
+  }
+
+  // a text without its outer spaces, every character that is not seen escaped
+  readable(text) {
+    const bare = text.replace(/^ +| +$/g, "") || "␣".repeat(text.length);
+    return bare.replace(this.unseen, escaped);
+  }
 }
 
 // tokens that share a character, such as bytes of one letter, are numbered: 1/3, 2/3, 3/3
@@ -127,12 +140,6 @@ function inParts(tokens, text) {
   }
   return groups.flatMap((group) => group.length < 2 ? group
     : group.map((token, i) => ({ ...token, part: `${i + 1}/${group.length}` })));
-}
-
-// a text without its outer spaces, every control character escaped as in Python
-function readable(text) {
-  const bare = text.replace(/^ +| +$/g, "") || "␣".repeat(text.length);
-  return bare.replace(/[\p{C}\u2028\u2029]/gu, escaped);
 }
 
 function escaped(character) {

@@ -63,20 +63,26 @@ class SelfRuns {
 
 // An encoder-decoder, its tokenizer, and which of its attentions is shown.
 class PairRuns {
-  constructor({ sizes, tokenizer, kind }, weights) {
-    Object.assign(this, { kind, model: new Translator(sizes, weights), tokenizer: new Tokenizer(tokenizer) });
+  constructor({ sizes, tokenizer, kind, end }, weights) {
+    Object.assign(this, { kind, end, model: new Translator(sizes, weights), tokenizer: new Tokenizer(tokenizer) });
     this.written = this.tokenizer.written(sizes.vocab_size);
   }
 
   // each query is named by the token that its position writes, and has read the one before
   run({ text, removed, target }) {
-    const { kind, model, tokenizer } = this, source = tokenizer.encode(text), ids = source.map(({ id }) => id);
-    if (kind === "encoder") return { text, target: "", queries: source, keys: source, logits: null, ...model.encode(ids, removed) };
-    target ??= spaced(tokenizer.decode(model.write(ids, tokenizer.begin)));
-    const written = labelled(tokenizer.cut(target), target);
-    const read = [tokenizer.begin, ...written.slice(0, -1).map(({ id }) => id)];
-    const run = model.decode(read, model.encode(ids).encoded, kind, removed);
-    return { text, target, queries: written, keys: kind === "cross" ? source : written, ...run };
+    const { kind, end, model, tokenizer } = this, source = tokenizer.encode(text), ids = source.map(({ id }) => id);
+    if (kind === "encoder") {
+      const { encoded, ...run } = model.encode(ids, removed);
+      return { text, target: "", queries: source, keys: source, logits: null, ...run };
+    }
+    target ??= spaced(tokenizer.decode(model.write(ids, end)));
+    const written = tokenizer.cut(target), begin = { id: -1, start: 0, end: 0, special: true };
+    if (!written.length) throw new TextError("The model writes nothing for this text: type another one.");
+    if (written.length > tokenizer.context) throw tokenizer.tooLong("is answered by a longer one");
+    const read = [end, ...written.slice(0, -1).map(({ id }) => id)];
+    const queries = tokenizer.labelled(written, target);
+    const keys = kind === "cross" ? source : tokenizer.labelled([begin, ...written.slice(0, -1)], target);
+    return { text, target, queries, keys, ...model.decode(read, model.encode(ids).encoded, kind, removed) };
   }
 }
 
