@@ -170,6 +170,13 @@ def _links_of_table(request: OutputRequest) -> Needs:
     return Needs(links=MOST_SHOWN) if plain else _links(request)
 
 
+def _links_of_list(request: OutputRequest) -> Needs:
+    from attnviz.draw.terminal.table import MOST_COUNTED
+
+    plain = request.filters.top is None and request.filters.least <= 0
+    return Needs(links=MOST_COUNTED) if plain else _links(request)
+
+
 def _blocks(most_cells: Callable[..., int], drawn: object) -> Needs:
     """The strongest weight of each block, for as many as have cells where it is `drawn`."""
     return Needs(
@@ -258,7 +265,7 @@ OUTPUTS: tuple[Output, ...] = (
     _view("text", lambda request: replace(_links(request), one_query=True)),
     _view(
         "links",
-        _links_of_table,
+        _links_of_list,
         every_head=True,
         make="attnviz.draw.terminal.table:render_list",
     ),

@@ -21,7 +21,8 @@ from attnviz.draw.terminal.around import closing, heading, map_heading
 from attnviz.draw.terminal.cells import bar_style, cut, fitting, footnotes, pad, widest
 from attnviz.draw.titles import bar_of
 from attnviz.errors import Speller
-from attnviz.records.exhibit import Exhibit, Map, links_of, row_totals
+from attnviz.records.capture import Capture, IntArray
+from attnviz.records.exhibit import Exhibit, Links, Map, links_of, row_totals
 
 # The layout of the table's keys side by side: the width of each column, and the length of bars.
 
@@ -256,9 +257,15 @@ def _rest(row: QueryRow, *, counted: bool) -> str:
 # The strongest links of all heads: a line for each query of a head that sees several keys.
 #
 #     L1H2  creature → fluffy 0.48, blue 0.47
+#
+# Most strong links of a model are the same on every text: to BOS, of a token to itself and to the
+# one before. Unless the user filters links, these are counted and left out.
 
 MOST_LINES, MOST_KEYS, FAINT_IN_LIST = 20, 5, 0.05
+COUNTED, MOST_COUNTED = 0.1, 10
+"""Links are counted from this weight on, of which a row has so many at most."""
 LONGEST_LABEL = 24  # cells
+TO_SPECIAL, TO_ITSELF, TO_PREVIOUS = USUAL = 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -273,32 +280,63 @@ class LinkLine:
 def render_list(exhibit: Exhibit, display: Display | None = None) -> list[RenderableType]:
     """The lines; without a least weight only the first of them, and how many there are besides."""
     display = display or Display()
-    lines = sorted(_link_lines(exhibit), key=lambda line: -line.keys[0][1])
+    left_out = np.zeros(1 + len(USUAL), int)
+    lines = sorted(_link_lines(exhibit, left_out), key=lambda line: -line.keys[0][1])
     shown = lines if exhibit.least > 0 else lines[:MOST_LINES]
-    note = "" if lines else "no link to show"
-    if len(lines) > len(shown):
-        note = _others(len(lines) - len(shown), exhibit, display.speller)
-    notes = [note] if note else []
+    others = len(lines) - len(shown)
+    notes = [f"{others:,} more line{'' if others == 1 else 's'}"] if others else []
+    notes += [] if lines else ["no link to show"]
+    if left_out[1:].any():
+        notes.append(_left_out(left_out.tolist(), exhibit, display))
+    elif others:
+        notes.append(_to_see_others(exhibit, display.speller))
+    note = ["; ".join(notes)] if notes else []
     written = _written(exhibit, shown, display)
-    return [*heading(exhibit, display), Text(), *written, *footnotes(notes, display.width)]
+    return [*heading(exhibit, display), Text(), *written, *footnotes(note, display.width)]
 
 
-def _link_lines(exhibit: Exhibit) -> Iterator[LinkLine]:
+def _link_lines(exhibit: Exhibit, left_out: IntArray) -> Iterator[LinkLine]:
+    """The lines; `left_out` (1 + kinds) gets how many strong links of each usual kind are not."""
     seen = exhibit.capture.allowed_count()
     most = exhibit.top or MOST_KEYS
     for head_map in exhibit.maps:
         links = links_of(exhibit, head_map)
+        usual = _usual(exhibit, links)
+        left_out += np.bincount(usual[links.weight >= COUNTED], minlength=len(left_out))
         starts = np.flatnonzero(np.diff(links.query, prepend=-1)).tolist()
         for start, end in pairwise([*starts, len(links)]):
             query = int(links.query[start])
-            keys = zip(links.key[start:end].tolist(), links.weight[start:end].tolist(), strict=True)
             strongest = [
-                (key, weight)
-                for key, weight in keys
-                if exhibit.weakest_left_out or weight >= FAINT_IN_LIST
+                (int(links.key[i]), float(links.weight[i]))
+                for i in range(start, end)
+                if exhibit.weakest_left_out or links.weight[i] >= FAINT_IN_LIST
+                if not usual[i]
             ]
             if strongest and seen[query] > 1:
                 yield LinkLine(head_map.label, query, tuple(strongest[:most]))
+
+
+def _usual(exhibit: Exhibit, links: Links) -> IntArray:
+    """The kind of each link that is the same on every text; 0 of others, and where links are
+    filtered, or queries and keys named."""
+    captured = exhibit.capture
+    usual = np.zeros(len(links), int)
+    named = len(exhibit.queries) < len(captured.query_tokens)
+    named |= len(exhibit.keys) < len(captured.key_tokens) - len(exhibit.dropped)
+    if exhibit.filtered or exhibit.dropped or named:
+        return usual
+    if captured.one_sequence:
+        distance = links.query - links.key
+        usual[distance == 1] = TO_PREVIOUS
+        usual[distance == 0] = TO_ITSELF
+    usual[np.isin(links.key, _sinks(captured))] = TO_SPECIAL
+    return usual
+
+
+def _sinks(captured: Capture) -> list[int]:
+    """The special tokens among the keys; without one, the first token of a single text."""
+    special = [token.index for token in captured.key_tokens if token.special]
+    return special or ([0] if captured.one_sequence else [])
 
 
 def _written(exhibit: Exhibit, lines: list[LinkLine], display: Display) -> Iterator[Text]:
@@ -317,11 +355,24 @@ def _written(exhibit: Exhibit, lines: list[LinkLine], display: Display) -> Itera
         yield fitting(written, items, longest, display)
 
 
-def _others(others: int, exhibit: Exhibit, speller: Speller) -> str:
-    """How many lines are not shown, and how to see others."""
-    plural = "" if others == 1 else "s"
-    note = f"{others:,} more line{plural}: {speller('least', '0.5')} shows all links of 0.5 or more"
-    if not (exhibit.skip or exhibit.dropped):
+def _to_see_others(exhibit: Exhibit, speller: Speller) -> str:
+    """How to see other links than the strongest."""
+    note = f"{speller('least', '0.5')} shows all links of 0.5 or more"
+    if not (exhibit.skip or exhibit.dropped) and exhibit.capture.one_sequence:
         itself, previous = speller("no_self", None), speller("no_previous", None)
         note += f"; {itself}, {previous} and {speller('drop_sink', None)} hide the usual ones"
     return note
+
+
+def _left_out(counts: Sequence[int], exhibit: Exhibit, display: Display) -> str:
+    """How many links every text has, and how to see them."""
+    names = names_of(exhibit.capture.key_tokens, unicode=display.unicode)
+    sinks = dict.fromkeys(fenced(names[key]) for key in _sinks(exhibit.capture))
+    kinds = {
+        TO_SPECIAL: f"to {', '.join(sinks)}",
+        TO_ITSELF: "of a token to itself",
+        TO_PREVIOUS: "to the token before",
+    }
+    told = ", ".join(f"{counts[kind]:,} {what}" for kind, what in kinds.items() if counts[kind])
+    least = display.speller("least", f"{COUNTED:g}")
+    return f"left out, of links of {COUNTED:g} or more: {told}; {least} shows all"

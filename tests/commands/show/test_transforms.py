@@ -110,7 +110,44 @@ def test_the_strongest_links_of_all_heads_as_lines(run: Run) -> None:
     for (head, query, _), weight in rows.items():
         by_query[head, query] = max(by_query[head, query], weight)
     assert firsts[-1] == pytest.approx(sorted(by_query.values())[-20], abs=0.0051)
-    assert "more lines: --min 0.5" in shown
+    assert "more lines; --min 0.5" in shown
+
+
+@pytest.mark.parametrize("bos", [True, False])
+def test_without_filters_the_links_of_every_text_are_left_out_and_counted(
+    run: Run, bos: bool
+) -> None:
+    """The links are those of the rows; what every text has is found by hand."""
+    asked = ("show", TEXT, "--head", "all", "--bos" if bos else "--no-bos")
+    shown = run(*asked, "--view", "links", "--width", "200").out
+    first = "BOS" if bos else "a"
+    kinds = {f"to {first}": 0, "of a token to itself": 0, "to the token before": 0, "": 0}
+    others = set()
+    for link in rows_in(run(*asked, "-f", "jsonl").out):
+        distance = link["query"] - link["key"]
+        near = {0: "of a token to itself", 1: "to the token before"}.get(distance, "")
+        kind = f"to {first}" if link["key"] == 0 else near
+        kinds[kind] += link["weight"] >= 0.1
+        if not kind and link["weight"] >= 0.05:
+            others.add((f"L{link['layer']}H{link['head']}", link["query_token"]))
+    told = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if kind)
+    assert f"left out, of links of 0.1 or more: {told}; --min 0.1 shows all" in shown
+    lines = [found for line in shown.splitlines() if (found := LINE.fullmatch(line))]
+    assert len(lines) == 20
+    assert {(line[1], line[2]) for line in lines} <= others
+    assert f"{len(others) - 20} more lines; left out" in shown
+
+
+@pytest.mark.parametrize(
+    "filters", [["--top", "2"], ["--min", "0.1"], ["--no-self"], ["--drop-sink"], ["--key", "a"]]
+)
+def test_a_filter_of_links_is_taken_at_its_word(run: Run, filters: list[str]) -> None:
+    assert "left out, of" not in run("show", TEXT, "--view", "links", *filters).out
+
+
+def test_a_text_of_such_links_alone_says_so(run: Run) -> None:
+    shown = on_one_line(run("show", "blue", "--view", "links").out)
+    assert "no link to show; left out, of links of 0.1 or more:" in shown
 
 
 def test_with_a_least_weight_all_lines_are_shown_and_none_is_said(run: Run) -> None:
