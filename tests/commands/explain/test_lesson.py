@@ -242,6 +242,18 @@ def test_the_address_keeps_the_text_the_place_and_what_is_removed(
     assert "L0H3" in again.inner_text("#off")
 
 
+def test_another_text_asks_with_the_word_that_attends_most_to_another(
+    opened: Open, lesson: Path
+) -> None:
+    page, text = opened(lesson), "the sister of the old man fed her cat"
+    weights = attnviz.capture(text, heads="L3H2").pattern(3, 2)[1:, 1:]  # all but BOS are words
+    query, _ = np.unravel_index(np.argmax(weights - 2 * np.eye(len(weights))), weights.shape)
+    write(page, text)
+    assert page.inner_text("#written .on") == text.split()[query]
+    write(page, f"{text} , and")
+    assert page.inner_text("#written .on") == text.split()[query]
+
+
 def test_hostile_addresses_open_the_page_all_the_same(opened: Open, lesson: Path) -> None:
     hostile = "#text=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E&h=L99H0&q=999&k=77&without=L8H8"
     page = opened(lesson, hostile)

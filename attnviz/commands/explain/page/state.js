@@ -3,6 +3,7 @@
 const SIDES = { q: "queries", k: "keys" };
 const DIGITS = 4; // of a weight that is pointed at
 const TELLING = 0.095; // a link that reads .10, as in explain's first line; a weaker one is nothing to tell
+const STANDS_OUT = 0.3; // the least weight of a link for which a query is picked
 const MOST_KEYS = 24; // of a row, as explain writes them
 const opening = { ...data.texts[0], ...data.start };
 
@@ -55,14 +56,25 @@ function findSpot() {
   return { query, key, token: { side: "q", index: query }, other: key };
 }
 
-// the query in a new text: the token that was chosen, else the last word
+// the query in a new text: the token that was chosen, else the one with the strongest link to another word, else the last word
 function placeQuery() {
   const labels = labelsOf("queries"), bare = (label) => label.replace(/#\d+$/, "");
   if (state.query < labels.length && (state.wanted === null || labels[state.query] === state.wanted)) return;
   const same = labels.findLastIndex((label) => bare(label) === bare(state.wanted ?? ""));
   const last = run.queries.findLastIndex((token) => !token.special && /[\p{L}\p{N}]/u.test(token.label));
-  state.query = Math.max(0, same >= 0 ? same : last >= 0 ? last : labels.length - 1);
+  state.query = [same, tellingQuery(), last, labels.length - 1].find((query) => query >= 0);
   state.key = null;
+}
+
+// −1 where the head has no link to another word that stands out
+function tellingQuery() {
+  const isWord = ({ label, special }) => !special && /^\p{L}{2,}(#\d+)?$/u.test(label);
+  let best = { query: -1, value: STANDS_OUT };
+  for (const [query, token] of run.queries.entries()) if (isWord(token)) {
+    const link = strongest(query).find(({ key }) => isWord(run.keys[key]) && !(isSelf() && key === query));
+    if (link && link.value > best.value) best = { query, value: link.value };
+  }
+  return best.query;
 }
 
 function readFragment() {

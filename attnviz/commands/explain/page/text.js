@@ -77,7 +77,7 @@ function tell() {
   const keys = told.map(({ key, value }) => [key === spot.query && isSelf() ? "itself" : word(keyLabel(key)), ` (${percent(value)})`]);
   const [first] = told, sunk = first && isSelf() && first.key === 0 && first.value > 0.5 && spot.query > 0;
   const said = keys.length ? sentence`In head ${headName()}, ${asks} attends most to ${listed(keys)}.` : sentence`In head ${headName()}, ${asks} spreads its ${term("weight", "attention")} thinly: no key has 10%.`;
-  if (sunk) said.append(" Such a resting place is called a ", term("sink"), ": the head has found little to do for this word.");
+  if (sunk) said.append(" Attention that no word needs rests there: it is a ", term("sink"), ".");
   byId("told").replaceChildren(...said.childNodes);
 }
 
