@@ -35,6 +35,7 @@ from making.loss_limit import chosen_limit
 from making.muon import muon_and_adamw
 from making.objective import Objective
 from making.probe import WorldProbe
+from making.readouts import table, write_readouts
 from making.recipe import BuiltinRecipe
 from making.sentences import DEVELOPMENT, HELD_OUT, SENTENCES
 from making.wordnet import FOLDER
@@ -75,8 +76,9 @@ def main(
     limit = chosen_limit(output, sentences / DEVELOPMENT).limit
     retrieval = measure_retrieval(load(Source(str(output))), Needles(), TextOptions())
     write_card(output, report, Training(recipe, end), limit, retrieval.heads)
+    read_out = write_readouts(output)
     (output / STATE).unlink()
-    Console().print(*tables(report))
+    Console().print(*tables(report), table(read_out))
 
 
 def _train(

@@ -297,13 +297,46 @@ def _nearest(
 ) -> tuple[Predicted, ...]:
     """Tokens by the cosine between their output vector and a direction, highest first.
 
+    The mean of all output vectors is taken off first: what they share moves every logit alike, and
+    thereby no probability; in most models it would bring all tokens near one another (Mu and
+    Viswanath 2018, "All-but-the-Top").
+
     No tokens where the widths of vocabulary (V, d') and direction (d) differ, as in models
     whose embedding is narrower than their layers (ALBERT), and where the direction is 0.
     """
     if vocabulary.size(-1) != direction.size(-1) or not direction.any():
         return ()
-    cosines = torch.nn.functional.cosine_similarity(vocabulary, direction[None], dim=-1)  # (V)
-    return _labelled(cosines, tokenizer)
+    unit = torch.nn.functional.normalize(direction.float(), dim=0)
+    cosines = [part @ unit for part in _own_directions(vocabulary)]
+    return _labelled(torch.cat(cosines), tokenizer)
+
+
+DIRECTIONS, OFTEN = 256, 0.95
+"""The random directions that chance is measured with, and how many of them stay below it."""
+VOCABULARY_ROWS = 8192
+"""Output vectors to compare at a time."""
+
+
+@torch.inference_mode()
+def chance_cosine(vocabulary: Tensor) -> float:
+    """The cosine that the nearest of all tokens reaches by chance: 95 of 100 directions that are
+    drawn at random, all alike likely, have no token that is nearer.
+
+    A maximum over the vocabulary: a single cosine this high would be far rarer. The directions are
+    the same in every run.
+    """
+    drawn = np.random.default_rng(0).standard_normal((DIRECTIONS, vocabulary.size(-1)))
+    directions = torch.from_numpy(drawn.astype(np.float32)).to(vocabulary.device)
+    directions = torch.nn.functional.normalize(directions, dim=-1).T  # (d, directions)
+    best = [(part @ directions).amax(dim=0) for part in _own_directions(vocabulary)]
+    return float(torch.stack(best).amax(dim=0).double().quantile(OFTEN))
+
+
+def _own_directions(vocabulary: Tensor) -> Iterator[Tensor]:
+    """The output vectors (V, d) without their mean, at length 1, some rows at a time."""
+    mean = vocabulary.mean(dim=0, dtype=torch.float32)
+    for part in torch.split(vocabulary, VOCABULARY_ROWS):
+        yield torch.nn.functional.normalize(part.float() - mean, dim=-1)
 
 
 def _labelled(scores: Tensor, tokenizer: TextTokenizer) -> tuple[Predicted, ...]:

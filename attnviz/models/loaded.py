@@ -240,6 +240,10 @@ class LoadedModel(ABC):
         """
         raise self._refusal("trace")
 
+    def output_vectors(self) -> "Tensor":
+        """(V, d'): each token's vector in the output layer, which makes its logit."""
+        raise self._refusal("trace")
+
     def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
         """The stream at a position, (layers + 1, d): before layer 0, and after each layer."""
         raise self._refusal("vectors")

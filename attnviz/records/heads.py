@@ -160,13 +160,60 @@ class Figure:
     texts: str = ""
 
 
+NONE = "none"
+"""The class of words of which the text says nothing."""
+NEAR_CHANCE = 0.05
+"""A read-out that is right no more often than chance and this reads nothing."""
+
+
+@dataclass(frozen=True)
+class ReadHead:
+    """How often a read-out is right around one head, 0 to 1: trained on the stream `before` it,
+    on what is `added`, and on the stream `after`."""
+
+    head: Head
+    before: float
+    added: float
+    after: float
+
+
+@dataclass(frozen=True)
+class ReadOut:
+    """A read-out, as "colour": its classes, and how often it is right on `n` held-out words.
+
+    It is linear, and trained on the model's own vectors at one place (Alain and Bengio 2016,
+    "Understanding intermediate layers using linear classifier probes").
+    `behaviour`: the words that it was trained on are the queries of this behaviour. `chance`: how
+    often the commonest class of a word is right; `token`: the read-out of the token alone, before
+    any attention. `heads`: those whose addition carries it.
+    """
+
+    name: str
+    behaviour: str
+    classes: tuple[str, ...]
+    n: int
+    chance: float
+    token: float
+    heads: tuple[ReadHead, ...]
+
+    def nothing(self, accuracy: float) -> bool:
+        """Whether a read-out that is right this often reads nothing."""
+        return accuracy <= self.chance + NEAR_CHANCE
+
+    def around(self, head: Head) -> ReadHead | None:
+        """Its accuracies around this head; None where that does not carry it."""
+        return next((each for each in self.heads if each.head == head), None)
+
+
 @dataclass(frozen=True)
 class ModelCard:
     """The contents of a model folder's card.
 
     `loss_limit`: the loss, in nats per character, above which a text is not of the model's world;
     None where the card does not say. `retrieval`: the heads that look at the token that is copied.
-    `stop`: texts that end an answer, where the user names none.
+    `stop`: texts that end an answer, where the user names none. `chance_cosine`: the cosine that
+    the nearest of all tokens reaches for a random direction. `readouts`: what linear maps read out
+    of its vectors.
     """
 
     name: str
@@ -177,6 +224,8 @@ class ModelCard:
     loss_limit: float | None = None
     retrieval: tuple[Head, ...] = ()
     stop: tuple[str, ...] = ()
+    chance_cosine: float | None = None
+    readouts: tuple[ReadOut, ...] = ()
 
 
 @dataclass(frozen=True)

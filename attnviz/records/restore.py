@@ -19,7 +19,15 @@ from attnviz.records.capture import (
     ModelIdentity,
     TextLoss,
 )
-from attnviz.records.heads import LONGEST_NAME, Figure, Head, ModelCard, NamedHead
+from attnviz.records.heads import (
+    LONGEST_NAME,
+    Figure,
+    Head,
+    ModelCard,
+    NamedHead,
+    ReadHead,
+    ReadOut,
+)
 from attnviz.records.rows import (
     ABSENT,
     MODEL,
@@ -119,8 +127,33 @@ CARD_HEAD = Fields[NamedHead](
 )
 
 
-def _limit(card: ModelCard) -> object:
-    return ABSENT if card.loss_limit is None else card.loss_limit
+READ_HEAD = Fields[ReadHead](
+    "ReadHead",
+    "",
+    (
+        Field("head", str, "", lambda each: str(each.head)),
+        Field("before", int | float),
+        Field("added", int | float),
+        Field("after", int | float),
+    ),
+)
+READOUT = Fields[ReadOut](
+    "ReadOut",
+    "",
+    (
+        Field("name", str),
+        Field("behaviour", str),
+        Field("classes", list[str]),
+        Field("n", int),
+        Field("chance", int | float),
+        Field("token", int | float),
+        Field("heads", list_of(READ_HEAD)),
+    ),
+)
+
+
+def _or_absent(value: object) -> object:
+    return ABSENT if value is None else value
 
 
 MODEL_CARD = Fields[ModelCard](
@@ -133,9 +166,11 @@ MODEL_CARD = Fields[ModelCard](
         Field("bos", bool),
         Field("heads", list_of(CARD_HEAD)),
         Field("figures", list_of(FIGURE)),
-        Field("loss_limit", int | float | None, "", _limit, optional=True),
+        Field("loss_limit", int | float | None, "", lambda c: _or_absent(c.loss_limit), True),
+        Field("chance_cosine", int | float, "", lambda c: _or_absent(c.chance_cosine), True),
         Field("retrieval", list[str], "", lambda c: [*map(str, c.retrieval)] or ABSENT, True),
         Field("stop", list[str], "", lambda c: list(c.stop) or ABSENT, True),
+        Field("readouts", list_of(READOUT), "", lambda c: c.readouts or ABSENT, True),
     ),
 )
 
@@ -238,7 +273,8 @@ def card_from(written: object) -> ModelCard:
     facts = _read(MODEL_CARD, written, "card")
     heads, figures = facts["heads"], facts["figures"]
     retrieval, stop = facts.get("retrieval", []), facts.get("stop", [])
-    for entries in (heads, figures, retrieval, stop):
+    readouts = facts.get("readouts", [])
+    for entries in (heads, figures, retrieval, stop, readouts):
         _check(len(entries) <= MOST_ENTRIES, "the length of a list")
     for entry in (facts, *heads, *figures):
         _check_lengths(entry)
@@ -252,7 +288,37 @@ def card_from(written: object) -> ModelCard:
         loss_limit=_number(facts.get("loss_limit"), "loss_limit"),
         retrieval=tuple(map(_head, retrieval)),
         stop=tuple(stop),
+        chance_cosine=_share(facts.get("chance_cosine"), "chance_cosine"),
+        readouts=tuple(map(_readout, readouts)),
     )
+
+
+def _readout(entry: JsonObject) -> ReadOut:
+    classes, heads = entry["classes"], entry["heads"]
+    _check(1 < len(classes) == len(set(classes)) <= MOST_ENTRIES, "the classes of a read-out")
+    _check(len(heads) <= MOST_ENTRIES and _is_count(entry["n"]), "a read-out")
+    _check(all(len(each) <= LONGEST_NAME for each in classes), "the classes of a read-out")
+    _check_lengths(entry)
+    around = []
+    for each in heads:
+        shares = {name: _share(each[name], name) for name in ("before", "added", "after")}
+        around.append(ReadHead(_head(each["head"]), **shares))
+    return ReadOut(
+        name=readable(entry["name"]),
+        behaviour=entry["behaviour"],
+        classes=tuple(map(readable, classes)),
+        n=entry["n"],
+        chance=_share(entry["chance"], "chance"),
+        token=_share(entry["token"], "token"),
+        heads=tuple(around),
+    )
+
+
+def _share(value: Any, name: str) -> Any:
+    """A number from 0 to 1, or None."""
+    number = _number(value, name)
+    _check(number is None or 0 <= number <= 1, name)
+    return number
 
 
 def _head(name: str) -> Head:

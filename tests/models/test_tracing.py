@@ -14,6 +14,7 @@ from attnviz.commands.explain.steps import render
 from attnviz.console import Display
 from attnviz.errors import ModelError, UsageError
 from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
+from attnviz.models.engine import chance_cosine
 from attnviz.models.folder.files import bundled_folder
 from attnviz.models.huggingface.dissecting import dissected
 from attnviz.models.huggingface.load import load_huggingface
@@ -300,10 +301,31 @@ def test_the_nearest_tokens_have_the_largest_cosines(folder_of: Callable[[str], 
     found = traced(load_huggingface(folder, "gpt2", None), Head(1, 0), 5)
     model = transformers.GPT2LMHeadModel.from_pretrained(folder)
     vocabulary = model.lm_head.weight.detach().numpy().astype(np.float64)
+    vocabulary -= vocabulary.mean(axis=0)
     added = found.added.astype(np.float64)
     cosines = vocabulary @ added / np.linalg.norm(vocabulary, axis=1) / np.linalg.norm(added)
     expected = np.sort(cosines)[::-1][:5]
     np.testing.assert_allclose([p.score for p in found.nearest], expected, atol=1e-5)
+
+
+def best_cosines(vocabulary: np.ndarray, count: int) -> np.ndarray:
+    """The highest cosine with a vector of the vocabulary, of each random direction."""
+    units = vocabulary / np.linalg.norm(vocabulary, axis=1, keepdims=True)
+    drawn = np.random.default_rng(7).normal(size=(count, vocabulary.shape[1]))
+    found: np.ndarray = (drawn @ units.T).max(axis=1) / np.linalg.norm(drawn, axis=1)
+    return found
+
+
+def test_chance_is_what_the_nearest_token_reaches_for_19_of_20_random_directions() -> None:
+    vocabulary = np.random.default_rng(1).normal(size=(9000, 40))  # more than one part of rows
+    level = chance_cosine(torch.tensor(vocabulary, dtype=torch.float32))
+    below = best_cosines(vocabulary - vocabulary.mean(axis=0), 1000) < level
+    assert 0.92 < below.mean() < 0.98
+
+
+def test_what_all_output_vectors_share_changes_neither_chance_nor_the_nearest() -> None:
+    vocabulary = torch.randn(300, 16, generator=torch.Generator().manual_seed(0))
+    assert chance_cosine(vocabulary + 5) == pytest.approx(chance_cosine(vocabulary), abs=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,16 @@ AsLookup: TypeAlias = Annotated[
         "--as-lookup", help="Show the row as a look-up in a database: query, keys, values."
     ),
 ]
+AmongTexts: TypeAlias = Annotated[
+    FilePath | None,
+    Cli(Path | None),
+    steps_option(
+        "--among",
+        metavar="FILE",
+        help="Also list the nearest words of these texts, one a line, before and after the head "
+        "adds to the query (step 5).",
+    ),
+]
 ComparedBy: TypeAlias = Annotated[
     Similarity | None,
     steps_option(
@@ -104,9 +114,9 @@ def _with_a_model(call: Arguments) -> None:
     call.refuse("rounded init seed", "is for the examples", hint)
     if str(getattr(call["model"], "name", call["model"])) == EMBEDDINGS:
         wrong = f"does nothing for {option('model', EMBEDDINGS)}"
-        call.refuse("head similarity as_lookup", wrong)
+        call.refuse("head similarity as_lookup among", wrong)
     if call["as_lookup"]:
-        call.refuse("only similarity columns", f"does nothing with {option('as_lookup')}")
+        call.refuse("only similarity columns among", f"does nothing with {option('as_lookup')}")
 
 
 def _without_a_model(call: Arguments) -> None:
@@ -120,7 +130,7 @@ def _without_a_model(call: Arguments) -> None:
     if call["text"] is not None:
         raise IdleOption(f"{what} needs no text", "leave the text out")
     wrong = f"does nothing for {what}"
-    call.refuse("file head query as_lookup target kind truncate bos special", wrong)
+    call.refuse("file head query as_lookup among target kind truncate bos special", wrong)
     if call["example"] != "multi-head":
         hint = f"it is for {option('example', 'multi-head')}"
         call.refuse("init seed", "does nothing here", hint)
@@ -145,6 +155,7 @@ def explain(
     digits: Digits = None,
     columns: TokenColumns = False,
     as_lookup: AsLookup = False,
+    among: AmongTexts = None,
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -178,7 +189,8 @@ def explain(
     if causal and model.name != EMBEDDINGS:
         raise UsageError(f"{option('causal')} is for embeddings and for examples", "leave it out")
     options = model._text_options(bos, special, truncate, target)
-    subject = Subject(head_names(head), one_name(query), similarity)
+    texts = None if among is None else Path(path_of("among", among))
+    subject = Subject(head_names(head), one_name(query), similarity, texts)
     explained = explain_embeddings if model.name == EMBEDDINGS else explain_head
     return explained(model._loaded, text, options, subject, telling)
 
@@ -195,7 +207,7 @@ SHORT_HELP = "file model head query only digits example matrices format output q
 @command_of(
     explain,
     "text truncate bos special model target kind causal head query only digits columns as_lookup "
-    "similarity example matrices rounded init seed",
+    "similarity among example matrices rounded init seed",
 )
 def command_line(
     session: Session,

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from rich.text import Text
@@ -14,6 +15,7 @@ from attnviz.commands.explain.examples import (
     render_embeddings,
     render_worked,
 )
+from attnviz.commands.explain.meaning import CONTEXTS, READING, meaning_of
 from attnviz.commands.explain.sheet import Sheet
 from attnviz.commands.explain.steps import STEPS, render, render_lookup
 from attnviz.console import Display
@@ -26,6 +28,7 @@ from attnviz.kit.result import Calculation, Form, Numbers
 from attnviz.records.capture import Capture, Kind
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Finding
+from attnviz.records.meaning import Meaning
 from attnviz.records.rows import (
     ABSENT,
     EXACT,
@@ -50,11 +53,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Traced:
-    """A head's calculation, why it is this head and what it does on the text; and the query's row
-    by another similarity."""
+    """A head's calculation, why it is this head and what it does on the text; what its addition
+    means; and the query's row by another similarity."""
 
     trace: HeadTrace
     choice: Choice
+    meaning: Meaning
     finding: Finding | None = None
     other: OtherRow | None = None
 
@@ -177,7 +181,7 @@ HEAD_TRACE = Fields[HeadTrace](
         Field("positions", str, "", lambda trace: trace.kinds.positions),
         Field("query_heads_per_key_value_head", int, "", lambda trace: trace.kinds.group),
         Field("scale", float),
-        Field("nearest", list_of(NEAREST)),
+        Field("nearest", list_of(NEAREST), "The tokens nearer than chance reaches."),
         Field("next_tokens", list_of(FOLLOWING)),
     ),
 )
@@ -186,6 +190,20 @@ TRACE = Fields[Traced](
     "`attnviz explain TEXT -f json`.",
     (
         *HEAD_TRACE.within(lambda traced: traced.trace),
+        Field(
+            "nearest_chance",
+            float | None,
+            "The cosine that the nearest token reaches by chance; null: none can be compared.",
+            lambda traced: traced.meaning.chance,
+        ),
+        Field("readings", list_of(READING), "", lambda traced: traced.meaning.readings),
+        Field(
+            "contexts",
+            CONTEXTS,
+            "",
+            lambda traced: traced.meaning.contexts or ABSENT,
+            optional=True,
+        ),
         Field(
             "other_similarity",
             Similarity,
@@ -231,12 +249,13 @@ class Subject:
     """The subject of an explanation, and another similarity to compare with the model's own.
 
     Without `head`, the one that `show` would pick; without `query`, the first query of that head's
-    headline, or the last word.
+    headline, or the last word. `among`: a file of texts in which to look for contexts.
     """
 
     head: str | None = None
     query: str | None = None
     similarity: Similarity | None = None
+    among: Path | None = None
 
 
 def explain_head(
@@ -250,7 +269,9 @@ def explain_head(
     choice, position, finding = picked(prepared, subject)
     trace = prepared.trace(choice.heads[0], position)
     other = other_row(trace, subject.similarity) if subject.similarity else None
-    return _of_head(Traced(trace, choice, finding, other), prepared, telling)
+    meaning = meaning_of(model, trace, options, subject.among)
+    trace = replace(trace, nearest=meaning.nearest)
+    return _of_head(Traced(trace, choice, meaning, finding, other), prepared, telling)
 
 
 def picked(prepared: Prepared, subject: Subject) -> tuple[Choice, int, Finding | None]:
@@ -272,7 +293,7 @@ def _of_head(traced: Traced, prepared: Prepared, telling: Telling) -> Calculatio
         about = f"{line} · {run_facts(capture)}"
         if telling.as_lookup:
             return render_lookup(trace, sheet, about=about)
-        return render(trace, sheet, about=about, only=only, other=other)
+        return render(trace, sheet, about=about, only=only, other=other, meaning=traced.meaning)
 
     arrays: dict[str, Numbers] = {**trace.arrays()}
     if other:

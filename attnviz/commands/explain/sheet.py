@@ -19,6 +19,7 @@ from attnviz.draw.labels import ascii_only, distinct_labels, fenced
 from attnviz.draw.terminal.cells import bar_style, cut, folded, pad, widest
 from attnviz.draw.titles import bar_of
 from attnviz.records.capture import FloatArray
+from attnviz.records.meaning import Meaning
 from attnviz.records.trace import HeadTrace, OtherRow, Similarity
 
 INDENT = "   "
@@ -306,6 +307,7 @@ class HeadSheet(Sheet):
 
     trace: HeadTrace = field(kw_only=True)
     other: OtherRow | None = None
+    meaning: Meaning = Meaning()
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

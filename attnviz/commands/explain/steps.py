@@ -5,15 +5,18 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from rich.text import Text
 
+from attnviz.commands.explain.meaning import tell_meaning
 from attnviz.commands.explain.sheet import FORMULAS, MOST_KEYS, HeadSheet, Sheet, shape
 from attnviz.draw.labels import name_of
 from attnviz.draw.titles import amount
 from attnviz.errors import readable
+from attnviz.records.meaning import Meaning
 from attnviz.records.tokens import SPECIAL_LABEL
 from attnviz.records.trace import HeadTrace, OtherRow, Projection
 
 SINK = 1e-3  # a row that sums to less than 1 by this leaves something to a sink
 TOLERANCE = 1e-5
+NO_MEANING = Meaning()
 WHERE = {
     "encoder": " of the encoder",
     "decoder": " of the decoder",
@@ -31,9 +34,10 @@ def render(
     about: str,
     only: Sequence[int] = (),
     other: OtherRow | None = None,
+    meaning: Meaning = NO_MEANING,
 ) -> Iterable[Text]:
     """The lines of the explanation: a heading, then the steps in `only`, or all of them."""
-    paper = HeadSheet(**vars(sheet), trace=trace, other=other)
+    paper = HeadSheet(**vars(sheet), trace=trace, other=other, meaning=meaning)
     kind, target = trace.capture.kind, trace.capture.target
     where, source = WHERE.get(kind, ""), FROM.get(kind, "the tokens")
     naming = "a query is named by the word that its position writes; its input is the word before"
@@ -289,12 +293,7 @@ def _value_up(sheet: HeadSheet) -> None:
         f"Its norm is {sheet.number(length)}; the norm of the x that it is added to is "
         f"{sheet.number(stream)}."
     )
-    if not t.nearest:
-        why = "whose vectors have another width" if length else "as it is 0"
-        sheet.say(f"It cannot be compared with the tokens of the vocabulary, {why}.")
-        return
-    near = ", ".join(f"{name_of(p.label)} {p.score:.2f}" for p in t.nearest)
-    sheet.line(f"Closest tokens of the vocabulary, by cosine: {near}")
+    tell_meaning(sheet, nothing=not length)
 
 
 def _merged(sheet: HeadSheet) -> None:

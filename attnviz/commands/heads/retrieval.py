@@ -1,14 +1,11 @@
 """Retrieval heads: those that look at the token that is copied."""
 
-import hashlib
-import json
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.text import Text
@@ -16,13 +13,13 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.draw.terminal.cells import bar_style, folded
 from attnviz.draw.titles import amount, bar_of
-from attnviz.errors import OutputError, UsageError, readable
+from attnviz.errors import UsageError, readable
+from attnviz.kit import cache
 from attnviz.kit.prepare import TextOptions, prepare_tokens
 from attnviz.kit.result import Form, Result
-from attnviz.kit.write import make_folder, write_bytes
 from attnviz.records.capture import ModelIdentity, PatternBlock
 from attnviz.records.heads import Head, every_head, listed
-from attnviz.records.rows import MODEL, Field, Fields, head_fields, model_name, to_json
+from attnviz.records.rows import Field, Fields, head_fields, model_name
 from attnviz.records.tokens import Token, numbered
 
 if TYPE_CHECKING:
@@ -195,50 +192,23 @@ def _render(retrieval: Retrieval, display: Display, top: int) -> Iterator[Text]:
 
 # Retrieval scores, kept in the user's cache so that a model is measured once.
 
-
-SCHEMA = "attnviz-retrieval/1"
-
-
-def cache_folder() -> Path:
-    """Where programs keep what they can make again (XDG Base Directory Specification)."""
-    kept = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(kept) if os.path.isabs(kept) else Path("~/.cache").expanduser()
-    return base / "attnviz"
-
-
-def kept_in(model: "LoadedModel") -> Path:
-    """The file for this model, of this revision, with these weights."""
-    folder = model.tokenizer.folder
-    files = sorted(folder.iterdir()) if folder else []
-    states = [(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()]
-    about = json.dumps([SCHEMA, MODEL.row(model.identity), str(folder), states])
-    return cache_folder() / f"retrieval-{hashlib.sha256(about.encode()).hexdigest()[:32]}.json"
+KEPT = "retrieval"
 
 
 def keep(model: "LoadedModel", retrieval: Retrieval) -> Path | None:
     """Keep the scores; None where the user's cache cannot be written."""
-    path = kept_in(model)
-    content = {
-        "schema": SCHEMA,
-        "model": MODEL.row(retrieval.model),
-        "needles": asdict(retrieval.needles),
-        "scores": {str(head): score for head, score in retrieval.scores},
-    }
-    with suppress(OutputError):
-        make_folder(path.parent)
-        write_bytes(path, f"{to_json(content)}\n".encode())
-        return path
-    return None
+    scores = {str(head): score for head, score in retrieval.scores}
+    return cache.keep(model, KEPT, {"needles": asdict(retrieval.needles), "scores": scores})
 
 
 def known(model: "LoadedModel") -> Retrieval | None:
     """The scores of an earlier measurement; None where there is none that can be read."""
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        content: Any = json.loads(kept_in(model).read_text(encoding="utf-8"))
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        content = cache.known(model, KEPT)
         heads = every_head(model.identity.heads_per_layer)
         scores = tuple((head, float(content["scores"][str(head)])) for head in heads)
         needles = Needles(**{**content["needles"], "depths": tuple(content["needles"]["depths"])})
-        if content["schema"] == SCHEMA and all(0 <= score <= 1 for _, score in scores):
+        if all(0 <= score <= 1 for _, score in scores):
             return Retrieval(model.identity, needles, scores)
     return None
 

@@ -331,7 +331,8 @@ def read_card(folder: Path, name: str, heads_per_layer: Sequence[int]) -> ModelC
             f"the card {str(path)!r} cannot be read ({error})", "write it again or remove it"
         ) from None
     known = every_head(heads_per_layer)
-    for head in (*(named.head for named in card.heads), *card.retrieval):
+    read = (each.head for readout in card.readouts for each in readout.heads)
+    for head in (*(named.head for named in card.heads), *card.retrieval, *read):
         if head not in known:
             raise ModelError(
                 f"the card {str(path)!r} names the head {head}, which the model lacks",

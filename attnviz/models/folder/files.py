@@ -356,7 +356,10 @@ def weight_files(folder: Path) -> list[Path]:
 
 def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
     """The shape of every tensor, by name, from the headers of the weights."""
-    return {name: shape for path in weight_files(folder) for name, shape in _shapes(path).items()}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for path in weight_files(folder):
+        shapes |= tensor_shapes(path)
+    return shapes
 
 
 def unpickled(path: Path) -> "dict[str, torch.Tensor]":
@@ -377,7 +380,8 @@ def unpickled(path: Path) -> "dict[str, torch.Tensor]":
         ) from None
 
 
-def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
+def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor in one file of weights, by name, from its header."""
     if path.name == PICKLED:
         shapes: dict[str, tuple[int, ...]] = {}
         for name, tensor in unpickled(path).items():

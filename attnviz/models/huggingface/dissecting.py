@@ -313,8 +313,6 @@ def _recorded(
     arrays |= compared_arrays
     changed = any(arrays[name] is not None for name in ("q_plain", "k_plain"))
     kinds = _kinds(model, seen, layer, changed=changed)
-    output = model.get_output_embeddings()
-    embedding = model.get_input_embeddings().weight
     return RecordedHead(
         head=head,
         query=query,
@@ -325,13 +323,20 @@ def _recorded(
         b_o=b_o,
         z=z,
         mask=call.visible,
-        unembedding=embedding if output is None else matrix_of(output, seen.x)[0].t(),
+        unembedding=output_vectors(model),
         arrays=present(
             **arrays,
             pattern=pattern[head.head],
             attention_out=kinds.factor * seen.attention_out[query],
         ),
     )
+
+
+def output_vectors(model: Any) -> Tensor:
+    """(V, d'): the vectors that make the logits; without an output layer, the embeddings."""
+    embedding: Tensor = model.get_input_embeddings().weight
+    output = model.get_output_embeddings()
+    return embedding if output is None else matrix_of(output, embedding)[0].t()
 
 
 def _compared(

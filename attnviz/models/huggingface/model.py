@@ -30,7 +30,7 @@ from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import corrected, foreign, forward, hooked, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import ProvenRows, reduce_windows, run_and_capture
-from attnviz.models.huggingface.dissecting import dissected
+from attnviz.models.huggingface.dissecting import dissected, output_vectors
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.huggingface.intervening import SitePlace, changed_runs, passing
 from attnviz.models.huggingface.layers import (
@@ -84,6 +84,10 @@ class HuggingFaceModel(LoadedModel):
         import transformers
 
         return {**super().versions(), "transformers": transformers.__version__}
+
+    @torch.inference_mode()
+    def output_vectors(self) -> Tensor:
+        return output_vectors(self.model)
 
     def run(
         self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()

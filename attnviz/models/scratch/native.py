@@ -142,6 +142,9 @@ class NativeModel(LoadedModel):
             self._hidden(self._ids(ids))
         return numbers(torch.stack([streams[name] for name in names]))
 
+    def output_vectors(self) -> Tensor:
+        return self.model.wte.weight
+
     def value_norms(self, ids: Sequence[int]) -> FloatArray:
         norms: list[Tensor] = []
 

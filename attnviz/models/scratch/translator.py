@@ -66,6 +66,9 @@ class NativeTranslator(LoadedModel):
         recorded = seq2seq_record(self.model, self.kind, source, read, head, query)
         return head_trace(recorded, blank, self.tokenizer)
 
+    def output_vectors(self) -> Tensor:
+        return self.model.wte.weight
+
     def _read(self, target: Sequence[int]) -> Tensor:
         """The input of the decoder (n_t): at each position the token before."""
         return torch.tensor([self.end, *target[:-1]])

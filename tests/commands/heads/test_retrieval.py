@@ -10,16 +10,17 @@ import torch
 
 from attnviz.commands.generate.run import NewToken, Tell, Writing, answering, streamed
 from attnviz.commands.heads.retrieval import (
+    KEPT,
     Needles,
     haystacks,
     heads_for_answers,
     keep,
-    kept_in,
     known,
     measure_retrieval,
 )
 from attnviz.errors import ModelError
 from attnviz.inputs.prompts import cut_prompt
+from attnviz.kit.cache import kept_in
 from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
@@ -103,7 +104,7 @@ def test_scores_are_remembered_for_these_weights_alone(
     model = load(Source(name))
     assert heads_for_answers(model) == ()
     found = measure_retrieval(model, Needles(samples=1), TextOptions())
-    assert keep(model, found) == kept_in(model)
+    assert keep(model, found) == kept_in(model, KEPT)
     assert known(model) == found
     assert heads_for_answers(load(Source(name))) == (Head(1, 0),)
     saved(tmp_path / "model", planted(matching=False))
@@ -116,8 +117,8 @@ def test_a_damaged_memory_is_none(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     model = load(Source(saved(tmp_path / "model", planted())))
-    kept_in(model).parent.mkdir(parents=True)
-    kept_in(model).write_text(content)
+    kept_in(model, KEPT).parent.mkdir(parents=True)
+    kept_in(model, KEPT).write_text(content)
     assert known(model) is None
 
 

@@ -84,6 +84,11 @@ def mapped(length: int) -> str:
 
 NAMED = {"behaviour": "a", "head": "L0H1", "title": "b"}
 FIGURE = {"behaviour": "a", "measure": "b", "held_out": 0.5, "bar": 0.4, "n": 3}
+READ_HEAD = {"head": "L0H1", "before": 0.1, "added": 0.9, "after": 0.8}
+READOUT = {
+    "name": "colour", "behaviour": "adjectives", "classes": ["blue", "none"], "n": 200,
+    "chance": 0.5, "token": 0.5, "heads": [READ_HEAD],
+}  # fmt: skip
 TEMPLATE = {"id": "<|endoftext|>", "ids": [0] * 100_000, "tokens": ["<|endoftext|>"] * 100_000}
 CASES: dict[str, Change] = {
     **{
@@ -203,6 +208,13 @@ CASES: dict[str, Change] = {
             ("heads", [{**NAMED, "head": "L\u0663H1"}]), ("heads", [{**NAMED, "head": "L-0H1"}]),
             ("heads", [{**NAMED, "title": "x" * 5000}]), ("heads", [{**NAMED, "title": None}]),
             ("figures", [{**FIGURE, "held_out": "inf"}]), ("figures", [{**FIGURE, "bar": "nan"}]),
+            ("chance_cosine", 1.5), ("chance_cosine", "high"), ("chance_cosine", True),
+            ("readouts", [{**READOUT, "classes": ["a", "a"]}]), ("readouts", {}),
+            ("readouts", [{**READOUT, "classes": ["a"]}]), ("readouts", [READOUT] * 2000),
+            ("readouts", [{**READOUT, "classes": ["a", "x" * 5000]}]),
+            ("readouts", [{**READOUT, "chance": 1.1}]), ("readouts", [{**READOUT, "n": -1}]),
+            ("readouts", [{**READOUT, "heads": [{**READ_HEAD, "head": "L9H9"}]}]),
+            ("readouts", [{**READOUT, "heads": [{**READ_HEAD, "after": -0.1}]}]),
             ("figures", [{**FIGURE, "n": -5}]), ("figures", [{**FIGURE, "n": 10**19}]),
         ]
     },
@@ -254,7 +266,8 @@ def test_a_number_that_sizes_nothing_passes(run: Run, gpt2_copy: Path, name: str
 
 
 def test_a_card_with_every_part_passes(run: Run, gpt2_copy: Path) -> None:
-    card(heads=[NAMED], figures=[FIGURE], loss_limit=0.5)(gpt2_copy)
+    parts = {"loss_limit": 0.5, "chance_cosine": 0.3, "readouts": [READOUT]}
+    card(heads=[NAMED], figures=[FIGURE], **parts)(gpt2_copy)
     assert run("show", TEXT, "--model", str(gpt2_copy)).status is ExitStatus.OK
 
 

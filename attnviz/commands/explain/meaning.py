@@ -1,0 +1,269 @@
+"""What a head's addition means: tokens and contexts near it, and what is read out around it.
+
+Nothing is told that chance reaches, too, and nothing without the level of chance beside it.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnviz.builtin.evidence import evidence
+from attnviz.commands.explain.sheet import HeadSheet
+from attnviz.draw.labels import name_of
+from attnviz.draw.titles import amount
+from attnviz.errors import InputError
+from attnviz.inputs.text import read_file
+from attnviz.kit.cache import keep, known
+from attnviz.kit.prepare import TextOptions, prepare
+from attnviz.models.folder.readouts import read_maps
+from attnviz.records.capture import FloatArray
+from attnviz.records.heads import NONE, Head
+from attnviz.records.meaning import (
+    MOMENTS,
+    SURE,
+    Context,
+    Contexts,
+    Meaning,
+    Moment,
+    Neighbours,
+    Place,
+    Read,
+    Reading,
+    neighbours,
+    reading,
+)
+from attnviz.records.rows import Field, Fields, list_of
+from attnviz.records.trace import HeadTrace
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+
+def meaning_of(
+    model: "LoadedModel", trace: HeadTrace, options: TextOptions, among: Path | None
+) -> Meaning:
+    """The meaning of what the head of a trace adds; `among`: a file of texts, one a line."""
+    chance = chance_of(model) if trace.nearest else None
+    nearest = tuple(each for each in trace.nearest if each.score > (chance or 0))
+    contexts = None if among is None else contexts_among(model, among, options, trace)
+    return Meaning(chance, nearest, readings_of(model, trace), contexts)
+
+
+KEPT = "chance"
+MOST_TEXTS = 1_000
+"""The most texts to look for contexts in: the model runs over each."""
+
+
+def chance_of(model: "LoadedModel") -> float:
+    """The cosine that the nearest token reaches by chance: the card's, else measured once."""
+    if model.card.chance_cosine is not None:
+        return model.card.chance_cosine
+    kept = known(model, KEPT).get("cosine")
+    if isinstance(kept, float) and 0 <= kept <= 1:
+        return kept
+    from attnviz.models.engine import chance_cosine
+
+    measured = chance_cosine(model.output_vectors())
+    keep(model, KEPT, {"cosine": measured})
+    return measured
+
+
+def readings_of(model: "LoadedModel", trace: HeadTrace) -> tuple[Reading, ...]:
+    """What the model's read-outs read around the head at the query.
+
+    Those that were made for this head, and for words such as the query.
+    """
+    head, words = Head(trace.layer, trace.head), evidence(trace.capture)
+    queries: dict[str, set[int]] = {}
+    for behaviour, occasions in words.items():
+        queries[behaviour] = {each.query for each in occasions}
+    fitting = [
+        readout
+        for readout in model.card.readouts
+        if readout.around(head) and trace.query in queries.get(readout.behaviour, set())
+    ]
+    vectors = {name: array[trace.query] for name, array in _vectors(trace).items()}
+    if not fitting or len(vectors) < len(MOMENTS):
+        return ()
+    maps = read_maps(model.tokenizer.folder, fitting, trace.x.shape[1])
+    return tuple(
+        reading(each, head, maps, vectors) for each in fitting if (each.name, head) in maps
+    )
+
+
+def contexts_among(
+    model: "LoadedModel", path: Path, options: TextOptions, trace: HeadTrace
+) -> Contexts:
+    """The nearest contexts among the texts of a file, one a line.
+
+    Each is run once; every position but special tokens is a context. Where a norm stands over
+    what is added to the stream, there is no sum of both to compare.
+
+    Raises:
+        InputError: the file has no text, or too many.
+    """
+    lines = [line for line in enumerate(read_file(path).splitlines(), 1) if line[1].strip()]
+    if not 0 < len(lines) <= MOST_TEXTS:
+        wrong = f"{str(path)!r} has {amount(len(lines), 'text')}"
+        raise InputError(wrong, f"give 1 to {MOST_TEXTS:,}, each on a line")
+    places: list[Place] = []
+    vectors: list[dict[Moment, FloatArray]] = []
+    for number, text in lines:
+        prepared = prepare(model, text, options)
+        tokens = prepared.empty.query_tokens
+        own = [token.index for token in tokens if not token.special]
+        other = prepared.trace(Head(trace.layer, trace.head), own[-1])
+        vectors.append({name: array[own] for name, array in _vectors(other).items()})
+        said = prepared.empty.target or text  # the words that the queries are
+        places += [(said, number, tokens[at]) for at in own]
+    found = []
+    for moment, array in _vectors(trace).items():
+        others = np.concatenate([each[moment] for each in vectors])
+        found.append(neighbours(moment, array[trace.query], others, places))
+    return Contexts(len(lines), len(places), tuple(found))
+
+
+def _vectors(trace: HeadTrace) -> dict[Moment, FloatArray]:
+    """The vectors to compare, at every query (n_q, d)."""
+    added = trace.kinds.factor * (trace.z @ trace.w_o.weight)
+    if trace.kinds.residual != "plain":
+        return {"before": trace.x, "added": added}
+    return {"before": trace.x, "added": added, "after": trace.x + added}
+
+
+# What is written as JSON.
+
+
+def _found(part: int) -> Callable[[Read], object]:
+    return lambda read: None if read.found is None else read.found[part]
+
+
+READ = Fields[Read](
+    "Read",
+    "What is read out of one vector around a head.",
+    (
+        Field("moment", Moment),
+        Field("read", str | None, "The likeliest class; null: nothing.", _found(0)),
+        Field("probability", float | None, "", _found(1)),
+        Field("accuracy", float, "How often this read-out is right on held-out words."),
+    ),
+)
+READING = Fields[Reading](
+    "Reading",
+    "What a read-out reads around the head at the query.",
+    (
+        Field("name", str, "", lambda each: each.readout.name),
+        Field("classes", list[str], "", lambda each: each.readout.classes),
+        Field("chance", float, "How often chance is right.", lambda each: each.readout.chance),
+        Field("n", int, "Held-out words.", lambda each: each.readout.n),
+        Field("token", float, "Accuracy of the token alone.", lambda each: each.readout.token),
+        Field("reads", list_of(READ)),
+    ),
+)
+CONTEXT = Fields[Context](
+    "Context",
+    "A position of a given text.",
+    (
+        Field("line", int),
+        Field("text", str),
+        Field("index", int, "", lambda context: context.token.index),
+        Field("token", str, "", lambda context: context.token.label),
+        Field("cosine", float),
+    ),
+)
+NEIGHBOURS = Fields[Neighbours](
+    "Neighbours",
+    "The contexts nearest to one vector.",
+    (
+        Field("moment", Moment),
+        Field("chance", float, "The cosine that chance reaches."),
+        Field("nearest", list_of(CONTEXT)),
+    ),
+)
+CONTEXTS = Fields[Contexts](
+    "Contexts",
+    "The nearest contexts among given texts.",
+    (Field("texts", int), Field("positions", int), Field("neighbours", list_of(NEIGHBOURS))),
+)
+
+
+# What step 5 tells.
+
+AROUND = 24  # characters of a context to show on either side of its word
+
+
+def tell_meaning(sheet: HeadSheet, *, nothing: bool) -> None:
+    """Write what the addition means; `nothing`: it is 0."""
+    meaning = sheet.meaning
+    if meaning.readings:
+        sheet.say(
+            f"What linear maps read out of the vectors at “{sheet.query}”; in brackets, how often "
+            f"each is right on {meaning.readings[0].readout.n} held-out words:"
+        )
+    for each in meaning.readings:
+        _read_out(sheet, each)
+    _closest_tokens(sheet, nothing=nothing)
+    if meaning.contexts:
+        _closest_contexts(sheet, meaning.contexts)
+
+
+def _read_out(sheet: HeadSheet, reading: Reading) -> None:
+    """The class that each linear map reads out around the head, and how often it is right."""
+    readout, head = reading.readout, sheet.head
+    before, added, after = (_said_by(read, readout.name) for read in reading.reads)
+    alone = "nothing " if readout.nothing(readout.token) else ""
+    sheet.line(
+        f"{readout.name}: {alone}({readout.token:.2f}) in the token alone → {before} before {head} "
+        f"→ {after} after it; {head} adds {added}"
+    )
+    others = [each for each in readout.heads if each.head != reading.head]
+    others.sort(key=lambda each: -each.added)
+    also = ", ".join(f"{each.head} ({each.added:.2f})" for each in others)
+    sheet.say(f"Chance: {readout.chance:.2f}.{also and f' Other heads that add it: {also}.'}")
+
+
+def _said_by(read: Read, name: str) -> str:
+    """`blue (0.87)`: what is read out, and how often that is right."""
+    said, probability = read.found or ("nothing", 1.0)
+    said = f"no {name}" if said == NONE else said
+    return f"{said if probability >= SURE else 'unsure'} ({read.accuracy:.2f})"
+
+
+def _closest_tokens(sheet: HeadSheet, *, nothing: bool) -> None:
+    """The tokens of the vocabulary that are nearer than chance reaches, and what else to ask."""
+    chance, near = sheet.meaning.chance, sheet.meaning.nearest
+    if chance is None:
+        why = "as it is 0" if nothing else "whose vectors have another width"
+        sheet.say(f"It cannot be compared with the tokens of the vocabulary, {why}.")
+        return
+    reach = f"the {chance:.2f} that the best token reaches by chance"
+    if near:
+        tokens = ", ".join(f"{name_of(p.label)} {p.score:.2f}" for p in near)
+        sheet.line(f"Closest tokens of the vocabulary, by cosine: {tokens}; above {reach}.")
+    else:
+        sheet.line(f"No token of the vocabulary is closer than {reach}, by cosine.")
+    writes = sheet.display.speller("writes", None)
+    sheet.say(f"What it does to the prediction: attnviz why, {writes}.")
+
+
+def _closest_contexts(sheet: HeadSheet, contexts: Contexts) -> None:
+    """The nearest words of given texts, for the stream before and after, and for what is added."""
+    among = f"{amount(contexts.positions, 'token')} of {amount(contexts.texts, 'text')}"
+    sheet.line(f"Nearest among {among}, by cosine, above what the best reaches by chance:")
+    for each in contexts.neighbours:
+        sheet.line(f"{each.moment} (chance {each.chance:.2f})")
+        for context in each.nearest:
+            sheet.line(f"  {context.cosine:.2f} {_in_place(context)}")
+        if not each.nearest:
+            sheet.say("  none")
+
+
+def _in_place(context: Context) -> str:
+    """`line 2: a small [creature] slept`: a word in its text, with a little on either side."""
+    token, text = context.token, context.text
+    before, after = text[: token.start], text[token.end :]
+    before = f"…{before[-AROUND:]}" if len(before) > AROUND else before
+    after = f"{after[:AROUND]}…" if len(after) > AROUND else after
+    return f"line {context.line}: {before}[{text[token.start : token.end]}]{after}"

@@ -1,0 +1,138 @@
+"""What a head's addition means: the nearest tokens and contexts, and what is read out around it.
+
+A read-out is a linear map of a model's vectors to classes, as "colour", made with the model; a
+context is a position of a given text.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.records.capture import FloatArray
+from attnviz.records.heads import Head, ReadOut
+from attnviz.records.tokens import Token
+from attnviz.records.trace import Predicted
+
+Moment: TypeAlias = Literal["before", "added", "after"]
+"""The stream before a head adds to it, what the head adds, and the sum of both."""
+MOMENTS: tuple[Moment, ...] = ("before", "added", "after")
+
+SURE = 0.5
+"""The least probability of a class that is told to people."""
+Maps: TypeAlias = Mapping[tuple[str, Head], FloatArray]
+"""The maps of each read-out around each head (3, d + 1, classes), in the order of `MOMENTS`; the
+last of the d + 1 rows is the bias."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """What is read out of one vector: the likeliest class with its probability; None: nothing."""
+
+    moment: Moment
+    accuracy: float
+    found: tuple[str, float] | None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a read-out reads around a head at one query."""
+
+    readout: ReadOut
+    head: Head
+    reads: tuple[Read, ...]
+
+
+def reading(
+    readout: ReadOut, head: Head, maps: Maps, vectors: Mapping[Moment, FloatArray]
+) -> Reading:
+    """Read the vectors (d) around a head that the read-out was made for."""
+    around, reads = readout.around(head), []
+    for moment, weight in zip(MOMENTS, maps[readout.name, head], strict=True):
+        accuracy = float(getattr(around, moment))
+        logits = vectors[moment].astype(np.float64) @ weight[:-1] + weight[-1]
+        odds = np.exp(logits - logits.max())
+        best = int(odds.argmax())
+        found = readout.classes[best], float(odds[best] / odds.sum())
+        reads.append(Read(moment, accuracy, None if readout.nothing(accuracy) else found))
+    return Reading(readout, head, tuple(reads))
+
+
+MOST_NEAREST = 3
+DIRECTIONS, OFTEN = 256, 0.95
+"""The random directions that chance is measured with, and how many of them stay below it."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """A position of a text: the `token` there; `line`: the number of the text, from 1."""
+
+    text: str
+    line: int
+    token: Token
+    cosine: float
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The contexts nearest to one vector, the nearest first; none is at or below `chance`."""
+
+    moment: Moment
+    chance: float
+    nearest: tuple[Context, ...]
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """The nearest contexts among so many texts, with so many positions in all."""
+
+    texts: int
+    positions: int
+    neighbours: tuple[Neighbours, ...]
+
+
+Place: TypeAlias = tuple[str, int, Token]
+
+
+def neighbours(
+    moment: Moment, vector: FloatArray, others: FloatArray, places: Sequence[Place]
+) -> Neighbours:
+    """The nearest of others (n, d) to a vector (d), by cosine, without the mean of the others.
+
+    Chance is the cosine that the nearest of them reaches for 95 of 100 random directions with the
+    covariance of the others: sums of them with random factors.
+    """
+    mean = others.mean(axis=0, dtype=np.float64)
+    centred = others - mean  # (n, d)
+    directions = _units(centred)
+    drawn = np.random.default_rng(0).standard_normal((DIRECTIONS, len(others))) @ centred
+    chance = float(np.quantile((_units(drawn) @ directions.T).max(axis=1), OFTEN))
+    cosines = directions @ _units((vector - mean)[None])[0]  # (n)
+    best = np.argsort(-cosines, kind="stable")[:MOST_NEAREST]
+    nearest = []
+    for i in best[cosines[best] > chance].tolist():
+        text, line, token = places[i]
+        nearest.append(Context(text, line, token, float(cosines[i])))
+    return Neighbours(moment, chance, tuple(nearest))
+
+
+def _units(vectors: NDArray[Any]) -> NDArray[Any]:
+    """Vectors (n, d) at length 1; those of length 0 stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1))
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a head's addition at the query means, as far as it can be told.
+
+    `chance`: the cosine that the nearest token reaches by chance, None where no token can be
+    compared; `nearest`: the tokens that are nearer, the nearest first.
+    """
+
+    chance: float | None = None
+    nearest: tuple[Predicted, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    contexts: Contexts | None = None
