@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.explain.examples import ExampleName, small_matrices, work
+from attnviz.commands.explain.record import Subject, Traced
 from attnviz.commands.explain.rows import (
-    Subject,
     Telling,
-    Traced,
     explain_embeddings,
     explain_head,
     of_worked,

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.commands.explain.rows import Subject, Traced, picked
+from attnviz.commands.explain.readings import carried_readouts
+from attnviz.commands.explain.record import Subject, Traced, picked
 from attnviz.draw import page as document
 from attnviz.draw.glossary import definitions
 from attnviz.draw.headlines import head_title
@@ -26,7 +27,9 @@ from attnviz.records.predict import log_softmax
 FOLDER = "commands/explain/page"
 STYLES = (f"{COMMON}.css", f"{FOLDER}/lesson.css")
 WORKER = tuple(f"{FOLDER}/{name}.js" for name in ("tokenizer", "model", "worker"))
-_PARTS = "engine state prose strips text pattern heads next steps score sums lesson".split()
+_PARTS = (
+    "engine state prose strips text pattern heads next steps score readings sums lesson".split()
+)
 SCRIPTS = (f"{COMMON}.js", *MAP, *(f"{FOLDER}/{name}.js" for name in _PARTS))
 LARGEST = 16_000_000
 """The most bytes of a page whose numbers have four bytes each; else they have two."""
@@ -65,6 +68,7 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
         packed = document.packed_arrays(model.facts, model.arrays, half=True)
         error = _error_of_half(traced, prepared)
     style, script = source(*STYLES), source(*SCRIPTS)
+    readouts, maps = carried_readouts(prepared.model, traced.trace.x.shape[1])
     values = {
         "title": escape(
             f"{beginning(traced.trace.capture.text)}: {readable(traced.trace.model.name)}"
@@ -72,7 +76,8 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
         "policy": policy(style, script, works=True),
         "style": style,
         "text": escape(_read(prepared)),
-        "data": safe_json(_data(traced, prepared, error)),
+        "data": safe_json({**_data(traced, prepared, error), "readouts": readouts}),
+        "maps": maps,
         "worker": source(*WORKER),
         "packed": packed,
         "script": script,

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from rich.text import Text
@@ -16,19 +15,17 @@ from attnviz.commands.explain.examples import (
     render_worked,
 )
 from attnviz.commands.explain.meaning import CONTEXTS, READING, meaning_of
+from attnviz.commands.explain.record import Subject, Traced, picked
 from attnviz.commands.explain.sheet import Sheet
 from attnviz.commands.explain.steps import STEPS, render, render_lookup
 from attnviz.console import Display
 from attnviz.draw.headlines import headline
 from attnviz.draw.titles import facts as run_facts
 from attnviz.errors import UsageError, option
-from attnviz.kit.choose import one_row, position_of, with_finding
+from attnviz.kit.choose import position_of
 from attnviz.kit.prepare import Prepared, TextOptions, prepare
 from attnviz.kit.result import Calculation, Form, Numbers
 from attnviz.records.capture import Capture, Kind
-from attnviz.records.exhibit import Choice
-from attnviz.records.heads import Finding
-from attnviz.records.meaning import Meaning
 from attnviz.records.rows import (
     ABSENT,
     EXACT,
@@ -44,23 +41,11 @@ from attnviz.records.rows import (
     list_of,
     object_fields,
 )
-from attnviz.records.trace import EmbeddingTrace, HeadTrace, OtherRow, Predicted, Similarity, Worked
+from attnviz.records.trace import EmbeddingTrace, HeadTrace, Predicted, Similarity, Worked
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.scratch.lessons import EmbeddingModel
-
-
-@dataclass(frozen=True)
-class Traced:
-    """A head's calculation, why it is this head and what it does on the text; what its addition
-    means; and the query's row by another similarity."""
-
-    trace: HeadTrace
-    choice: Choice
-    meaning: Meaning
-    finding: Finding | None = None
-    other: OtherRow | None = None
 
 
 @dataclass(frozen=True)
@@ -244,20 +229,6 @@ JSON = JsonOutput(objects=(TRACE, EMBEDDED, WORKED))
 # From a text to a calculation.
 
 
-@dataclass(frozen=True)
-class Subject:
-    """The subject of an explanation, and another similarity to compare with the model's own.
-
-    Without `head`, the one that `show` would pick; without `query`, the first query of that head's
-    headline, or the last word. `among`: a file of texts in which to look for contexts.
-    """
-
-    head: str | None = None
-    query: str | None = None
-    similarity: Similarity | None = None
-    among: Path | None = None
-
-
 def explain_head(
     model: "LoadedModel", text: str, options: TextOptions, subject: Subject, telling: Telling
 ) -> Calculation[Any]:
@@ -272,15 +243,6 @@ def explain_head(
     meaning = meaning_of(model, trace, options, subject.among)
     trace = replace(trace, nearest=meaning.nearest)
     return _of_head(Traced(trace, choice, meaning, finding, other), prepared, telling)
-
-
-def picked(prepared: Prepared, subject: Subject) -> tuple[Choice, int, Finding | None]:
-    """The head and the position of the query that are explained, and what the row shows."""
-    choice, position, shown = one_row(prepared, subject.head, subject.query)
-    if shown is None:
-        return choice, position, None
-    row = replace(shown, queries=(position,))
-    return choice, position, with_finding(row, choice.heads[0]).finding
 
 
 def _of_head(traced: Traced, prepared: Prepared, telling: Telling) -> Calculation[Traced]:

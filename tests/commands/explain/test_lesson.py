@@ -103,7 +103,10 @@ def test_a_key_that_is_pointed_at_in_one_view_is_marked_in_all(opened: Open, les
         until(page, f"spot.key === {FLUFFY}")
         page.hover(f"{place} >> nth=0")
         until(page, f"spot.key === {BLUE}")
-        assert page.eval_on_selector_all("main .on[data-key]", "all => all.length") == 6
+        marked = page.eval_on_selector_all(
+            "main .on[data-key]", "all => all.map(r => r.dataset.key)"
+        )
+        assert marked == 6 * [str(BLUE)]
         assert page.inner_text("#written .other") == "blue"
         assert page.inner_text("#status").startswith("creature → blue ")
         assert page.inner_text("#product h4") == "“creature” asks “blue”"
@@ -260,6 +263,27 @@ def test_hostile_addresses_open_the_page_all_the_same(opened: Open, lesson: Path
     assert page.evaluate("headName()") == "L3H2"
     assert page.input_value("#text").startswith("<img")
     assert page.is_hidden("#all-on")
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [("the furry red dog slept", "dog"), ("Anna met Tom , and he smiled", "he")]
+)
+def test_what_is_read_out_of_a_typed_text_is_what_explain_reads(
+    opened: Open, lesson: Path, text: str, word: str
+) -> None:
+    page = opened(lesson, "#h=L3H2")
+    write(page, text)
+    page.click(f'#written button >> text="{word}"')
+    readings = attnviz.explain(text, head="L3H2", query=word).record.meaning.readings
+    expected = [
+        [read.found[0] if read.found[1] >= 0.5 else "unsure" for read in reading.reads]
+        for reading in readings
+    ]
+    assert expected
+    rows = [re.findall(r"([\w ]+) \(\.\d\d\)", row) for row in texts(page, "#step-5 tbody tr")]
+    assert [[cell.strip() for cell in row[-3:]] for row in rows] == expected
+    page.click('#grid [data-layer="0"][data-head="0"]')  # a head for which no map was made
+    assert page.locator("#step-5 table").count() == 0
 
 
 def test_all_numbers_are_shown_to_the_digits_that_are_asked_for(opened: Open, lesson: Path) -> None:

@@ -142,6 +142,7 @@ async function start() {
   showTheme(state.theme);
   try {
     engine = await openEngine(data);
+    await openMaps();
   } catch (error) {
     tellProblem(error.message);
     document.body.dataset.ready = "problem";

@@ -35,6 +35,7 @@ function addedStep() {
     vectorRow("ΔE, their sum", null, added, most),
     scaleOf(most),
     aside(`Its norm is ${number(norm(added))}; the norm of the x that it is added to is ${number(norm(x))}.`),
+    ...readings(x, added),
     isRemoved(state.layer, state.head) ? sentence`This head is removed: nothing of it reaches the stream.` : null,
   ];
 }
