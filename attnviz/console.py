@@ -10,6 +10,8 @@ What decides, strongest first:
 - colour: the option, `NO_COLOR`, `FORCE_COLOR` (`0` and nothing do not force it),
   whether the stream is a terminal; then `COLORTERM` and `TERM` say how many colours there
   are.
+- ground: `COLORFGBG`, which some terminals set (`0;15` is black on white); without it a terminal
+  is taken to be dark.
 - letters: a stream whose encoding cannot write every character (`LANG=C`, latin-1)
   gets plain ASCII: bars of `=`, `->` for an arrow, `"` for a curved quote, and `\\u695a` for
   a letter.
@@ -83,7 +85,8 @@ class Environment:
 class Display:
     """The display of a renderer: cells per line, colours, letters beyond ASCII.
 
-    `sixteen`: there is colour, but only the sixteen that every colour terminal has.
+    `sixteen`: there is colour, but only the sixteen that every colour terminal has. `light`: the
+    ground is light.
     `speller` spells the options that a reader may type.
     """
 
@@ -91,6 +94,7 @@ class Display:
     color: bool = False
     unicode: bool = True
     sixteen: bool = False
+    light: bool = False
     speller: Speller = as_argument
 
 
@@ -124,15 +128,22 @@ def make_consoles(
     )
 
 
-def display_of(console: Console, speller: Speller = as_argument) -> Display:
-    """The display that this console offers to a renderer."""
+def display_of(console: Console, speller: Speller = as_argument, *, light: bool = False) -> Display:
+    """The display that this console offers to a renderer, on a dark or on a `light` ground."""
     return Display(
         width=console.width,
         color=console.color_system is not None and not console.no_color,
         unicode=_writes_everything(console.encoding),
         sixteen=console.color_system == "standard",
+        light=light,
         speller=speller,
     )
+
+
+def has_light_ground(variables: Mapping[str, str]) -> bool:
+    """Whether the terminal says that its ground is light: white, or a bright colour but black."""
+    ground = variables.get("COLORFGBG", "").rpartition(";")[2].strip()
+    return ground in ("7", *map(str, range(9, 16)))
 
 
 def _console(stream: TextIO, variables: Mapping[str, str], width: int, color: ColorMode) -> Console:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from string import punctuation
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -144,16 +145,28 @@ BLUES_ON_DARK = ((22, 24, 28), *BLUES[:0:-1])
 """The same blues on a dark ground, from nearly its colour to nearly white."""
 
 
-_BELOW, _ABOVE, _ZERO = (33, 102, 172), (178, 24, 43), (247, 247, 247)
+def between(colors: Sequence[Sequence[int]], count: int) -> Sequence[Sequence[int]]:
+    """So many colours, evenly along the way from the first of these to the last."""
+    at, places = np.linspace(0, len(colors) - 1, count), np.arange(len(colors))
+    channels = [np.interp(at, places, channel) for channel in zip(*colors, strict=True)]
+    return np.rint(np.transpose(channels)).astype(int).tolist()  # type: ignore[no-any-return]
+
+
+Rgb: TypeAlias = tuple[int, int, int]
+SIGNED: tuple[Rgb, Rgb, Rgb] = ((247, 247, 247), (33, 102, 172), (178, 24, 43))
+"""Zero, the lowest and the highest value with a sign, near the middle and the ends of RdBu."""
+SIGNED_ON_DARK: tuple[Rgb, Rgb, Rgb] = ((36, 39, 46), (103, 179, 250), (255, 125, 100))
+"""The same on a dark ground: zero is near its colour, and the ends are as far from it."""
 PALE = 0.55
-"""Up to this share of a value with a sign, black letters stand out."""
+"""Up to this share of a value with a sign, letters in the colour of letters stand out."""
 
 
-def signed_color(share: float) -> tuple[int, int, int]:
-    """Red, green and blue of a value from -1 (blue) to 1 (red), near the ends of RdBu."""
-    end = _BELOW if share < 0 else _ABOVE
+def signed_color(share: float, of: tuple[Rgb, Rgb, Rgb] = SIGNED) -> Rgb:
+    """Red, green and blue of a value from -1 to 1."""
+    zero, below, above = of
+    end = below if share < 0 else above
     return tuple(  # type: ignore[return-value]
-        round(zero + (far - zero) * abs(share)) for zero, far in zip(_ZERO, end, strict=True)
+        round(start + (far - start) * abs(share)) for start, far in zip(zero, end, strict=True)
     )
 
 

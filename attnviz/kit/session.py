@@ -27,7 +27,15 @@ from rich.console import RenderableType
 from rich.text import Text
 from typer.core import TyperOption
 
-from attnviz.console import ColorMode, Consoles, Display, Environment, display_of, make_consoles
+from attnviz.console import (
+    ColorMode,
+    Consoles,
+    Display,
+    Environment,
+    display_of,
+    has_light_ground,
+    make_consoles,
+)
 from attnviz.draw.titles import model_notes
 from attnviz.errors import ExitStatus, UsageError, argument, option, readable, shortened, spelled
 from attnviz.inputs.text import Stdin
@@ -284,7 +292,8 @@ class Session:
     @property
     def display(self) -> Display:
         """The display that stdout offers to a renderer."""
-        return display_of(self.consoles.out, as_flag)
+        light = has_light_ground(self.environment.variables)
+        return display_of(self.consoles.out, as_flag, light=light)
 
     def show(self, parts: Iterable[RenderableType]) -> None:
         """Print to stdout, as each part comes."""

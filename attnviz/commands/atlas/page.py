@@ -16,7 +16,7 @@ from attnviz.commands.atlas.headvis import new_folder
 from attnviz.commands.atlas.record import DRAWN, SCORES, Atlas, HeadAtlas, HeadExample, TokenSide
 from attnviz.commands.atlas.views import partial_notes
 from attnviz.draw import page as document
-from attnviz.draw.labels import VIRIDIS
+from attnviz.draw.labels import BLUES, BLUES_ON_DARK
 from attnviz.draw.page import COMMON, beside, filled, policy, safe_json, source
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option, readable
@@ -164,7 +164,7 @@ def _facts(atlas: Atlas, start: AtlasStart) -> Mapping[str, object]:
         ],
         "values": _values(atlas),
         "start": vars(start),
-        "colors": {"light": VIRIDIS, "dark": VIRIDIS},  # a dot of no score is seen, too
+        "colors": {"light": BLUES, "dark": BLUES_ON_DARK},
         "levels": LEVELS,
         "drawn": DRAWN,
         "over": atlas.mean_over,

@@ -20,7 +20,15 @@ from attnviz.draw.effects import (
     unit_of,
     what_is_measured,
 )
-from attnviz.draw.labels import DIVERGING, PALE, distinct_labels, fenced, signed_color
+from attnviz.draw.labels import (
+    DIVERGING,
+    PALE,
+    SIGNED,
+    SIGNED_ON_DARK,
+    Rgb,
+    distinct_labels,
+    fenced,
+)
 from attnviz.draw.matrix import digits_for, largest
 from attnviz.draw.page import COMMON, filled, policy, source
 from attnviz.draw.picture.canvas import Drawn
@@ -227,12 +235,19 @@ def _shades() -> str:
     rules = []
     for step in range(1, STEPS + 1):
         share = step / STEPS
-        ink = " color: #fff;" if share >= PALE else ""
-        for sign in (-1, 1):
-            color = "".join(f"{part:02x}" for part in signed_color(sign))
-            ground = f"color-mix(in srgb, #{color} {share:.0%}, var(--ground))"
+        ink = " color: var(--ground);" if share >= PALE else ""
+        for sign, end in ((-1, "--below"), (1, "--above")):
+            ground = f"color-mix(in srgb, var({end}) {share:.0%}, var(--ground))"
             rules.append(f".{_shade(sign * share)} {{ background: {ground};{ink} }}\n")
-    return "".join(rules)
+    return f"{_ends(SIGNED)}@media (prefers-color-scheme: dark) {{ {_ends(SIGNED_ON_DARK)} }}\n" + (
+        "".join(rules)
+    )
+
+
+def _ends(colors: Sequence[Rgb]) -> str:
+    """The colours at both ends as variables of the page."""
+    _, below, above = ("".join(f"{part:02x}" for part in color) for color in colors)
+    return f":root {{ --below: #{below}; --above: #{above}; }}\n"
 
 
 def _shade(share: float) -> str:

@@ -1,9 +1,11 @@
 """What every view of the terminal is made of: colours, labels in cells, folded lines, tables.
 
-Viridis gets lighter evenly from end to end and is told apart by colour-blind eyes. Rich
-brings its colours down to 256 where a terminal has no more; for 16 there is a ramp of five.
-The ends of matplotlib's RdBu are told apart by colour-blind eyes, as one is light red and the
-other dark blue only far from the middle; without colour, numbers have signs.
+The larger a value, the farther its colour is from the terminal's ground. Viridis gets lighter
+evenly from end to end and is told apart by colour-blind eyes; on a light ground the blues of
+pictures get darker. Rich brings its colours down to 256 where a terminal has no more; for 16 there
+is a ramp of five.
+Values with a sign go to blue and to red, which are told apart by colour-blind eyes, as one is
+lighter than the other; without colour, numbers have signs.
 """
 
 import io
@@ -20,12 +22,24 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.draw.labels import MARK, PALE, VIRIDIS, fenced, is_light, runs, signed_color
+from attnviz.draw.labels import (
+    BLUES,
+    MARK,
+    SIGNED,
+    SIGNED_ON_DARK,
+    VIRIDIS,
+    between,
+    fenced,
+    is_light,
+    runs,
+    signed_color,
+)
 from attnviz.draw.titles import bar_of
 
 # Colours: viridis for weights, blue and red for values with a sign.
 
 _COLORS = tuple(Color.from_rgb(*rgb) for rgb in VIRIDIS)
+_COLORS_ON_LIGHT = tuple(Color.from_rgb(*rgb) for rgb in between(BLUES, len(VIRIDIS)))
 
 # Shades without colour: nothing shown, (almost) zero, then four steps.
 SHADES, ASCII_SHADES = "·░▒▓█", ".:+%@"
@@ -35,7 +49,7 @@ SHADES, ASCII_SHADES = "·░▒▓█", ".:+%@"
 _SIXTEEN, _SIXTEEN_BARS = (4, 6, 2, 3, 11), (12, 6, 2)
 
 # The ends of the map vanish on a dark or on a light terminal; thin marks keep to its middle.
-_VISIBLE = (0.25, 0.8)
+_VISIBLE, _VISIBLE_ON_LIGHT = (0.25, 0.8), (0.45, 0.95)
 
 
 def cell_style(weight: float, display: Display) -> Style:
@@ -56,8 +70,9 @@ def bar_style(weight: float, display: Display) -> Style:
     """A mark in the weight's colour that can be seen on dark and on light terminals."""
     weight = min(1.0, max(0.0, weight))
     if display.sixteen:
-        return Style(color=Color.from_ansi(_SIXTEEN_BARS[min(2, int(weight * 3))]))
-    low, high = _VISIBLE
+        bars = _SIXTEEN_BARS[::-1] if display.light else _SIXTEEN_BARS
+        return Style(color=Color.from_ansi(bars[min(2, int(weight * 3))]))
+    low, high = _VISIBLE_ON_LIGHT if display.light else _VISIBLE
     return Style(color=color_of(low + (high - low) * weight, display))
 
 
@@ -65,8 +80,9 @@ def color_of(weight: float, display: Display) -> Color:
     """The colour of a weight from 0 to 1; what lies outside takes the nearer end."""
     weight = min(1.0, max(0.0, weight))
     if display.sixteen:
-        return Color.from_ansi(_SIXTEEN[min(4, int(weight * 5))])
-    return _COLORS[round(weight * (len(_COLORS) - 1))]
+        ramp = _SIXTEEN[::-1] if display.light else _SIXTEEN
+        return Color.from_ansi(ramp[min(4, int(weight * 5))])
+    return (_COLORS_ON_LIGHT if display.light else _COLORS)[round(weight * (len(_COLORS) - 1))]
 
 
 def shade_of(weight: float, *, unicode: bool = True) -> str:
@@ -84,8 +100,8 @@ def signed_style(share: float, display: Display) -> Style:
         if abs(share) < 1 / 3:
             return Style()
         return Style(color=Color.from_ansi(15), bgcolor=Color.from_ansi(4 if share < 0 else 1))
-    ink = Color.from_rgb(0, 0, 0) if abs(share) < PALE else Color.from_rgb(255, 255, 255)
-    return Style(color=ink, bgcolor=Color.from_rgb(*signed_color(share)))
+    color = signed_color(share, SIGNED if display.light else SIGNED_ON_DARK)
+    return _filled(Color.from_rgb(*color), sixteen=False)
 
 
 # Labels in terminal cells: cut, padded, measured. 楚 takes two cells, a combining mark none.
