@@ -18,7 +18,8 @@ from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, describe, identity_of, known_models, parameters_of
 from attnviz.models.placement import BUILTIN, COUNTED, EMBEDDINGS, KNOWN_MODELS
-from attnviz.records.heads import Figure, ModelCard, ModelFacts
+from attnviz.records.heads import Figure, ModelCard, ModelFacts, ReadOut
+from attnviz.records.restore import READOUT
 from attnviz.records.rows import NAMED_HEAD, Field, Fields, JsonOutput, list_of
 
 # Models as rows: their sizes, and what their cards say.
@@ -68,6 +69,13 @@ CARD = Fields[tuple[ModelFacts, ModelCard]](
         ),
         Field("named_heads", list_of(NAMED_HEAD), "", lambda model: model[1].heads),
         Field("figures", list_of(FIGURE), "", lambda model: model[1].figures),
+        Field(
+            "chance_cosine",
+            float | None,
+            "The cosine that the nearest token reaches for a random direction.",
+            lambda model: model[1].chance_cosine,
+        ),
+        Field("readouts", list_of(READOUT), "", lambda model: model[1].readouts),
     ),
 )
 JSON = JsonOutput((SIZES, CARD))
@@ -111,6 +119,9 @@ def render_card(facts: ModelFacts, card: ModelCard, width: int) -> Iterator[Rend
     for texts in dict.fromkeys(figure.texts for figure in card.figures):
         yield Text()
         yield from _figures([f for f in card.figures if f.texts == texts], width)
+    if card.readouts:
+        yield Text()
+        yield from _readouts(card.readouts, width)
     if not card.heads and not card.figures and not card.description:
         yield from folded(
             Text("It has no card, so none of its heads is named.", style="dim"), width
@@ -132,6 +143,19 @@ def _figures(figures: Sequence[Figure], width: int) -> Iterator[Text]:
         bar = ["" if figure.bar is None else f"{figure.bar:.2f}"] if with_bars else []
         value, cases = f"{figure.value:.3f}", f"{figure.n:,}"
         rows.append((figure.behaviour, figure.measure, value, *bar, cases))
+    yield from listing(columns, rows, width)
+
+
+def _readouts(readouts: Sequence[ReadOut], width: int) -> Iterator[Text]:
+    """How often each read-out is right around each head, and before any attention."""
+    names = ("before", "adds", "after", "token alone", "chance", "cases")
+    columns = (Column("read-out"), Column("head"), *(Column(name, right=True) for name in names))
+    rows = []
+    for readout in readouts:
+        for each in readout.heads:
+            right = (each.before, each.added, each.after, readout.token, readout.chance)
+            shares = (f"{share:.2f}" for share in right)
+            rows.append((readout.name, str(each.head), *shares, f"{readout.n:,}"))
     yield from listing(columns, rows, width)
 
 

@@ -129,7 +129,7 @@ CARD_HEAD = Fields[NamedHead](
 
 READ_HEAD = Fields[ReadHead](
     "ReadHead",
-    "",
+    "How often a read-out is right around a head: on the stream before it, what it adds, the sum.",
     (
         Field("head", str, "", lambda each: str(each.head)),
         Field("before", int | float),
@@ -139,14 +139,14 @@ READ_HEAD = Fields[ReadHead](
 )
 READOUT = Fields[ReadOut](
     "ReadOut",
-    "",
+    "What linear maps read out of a model's vectors, measured on held-out words.",
     (
         Field("name", str),
         Field("behaviour", str),
         Field("classes", list[str]),
         Field("n", int),
         Field("chance", int | float),
-        Field("token", int | float),
+        Field("token", int | float, "How often that of the token alone is right."),
         Field("heads", list_of(READ_HEAD)),
     ),
 )

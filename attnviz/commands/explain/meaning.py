@@ -245,7 +245,7 @@ def _closest_tokens(sheet: HeadSheet, *, nothing: bool) -> None:
     else:
         sheet.line(f"No token of the vocabulary is closer than {reach}, by cosine.")
     writes = sheet.display.speller("writes", None)
-    sheet.say(f"What it does to the prediction: attnviz why, {writes}.")
+    sheet.say(f"attnviz why with {writes} tells what it does to the prediction.")
 
 
 def _closest_contexts(sheet: HeadSheet, contexts: Contexts) -> None:
