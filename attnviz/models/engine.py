@@ -239,7 +239,8 @@ class RecordedHead:
     `weights`: w_q, w_k and w_v (d, d_k) of the head, each with its bias (d_k) or None. w_o
     (h, d_k, d) and z (h, n_q, d_k) are those of all heads; b_o (d). mask (n_q, n_k): True where the
     query may attend to the key. unembedding (V, d), where its width is that of the stream.
-    `arrays`: every other array, under its name and with its shape in `HeadTrace`.
+    `arrays`: every other array, under its name and with its shape in `HeadTrace`. `rows`: those of
+    them that are of the query alone, of all queries (n_q, d).
     """
 
     head: Head
@@ -253,6 +254,7 @@ class RecordedHead:
     mask: Tensor
     unembedding: Tensor
     arrays: Mapping[str, Tensor]
+    rows: Mapping[str, Tensor]
 
 
 def present(**arrays: Tensor | None) -> dict[str, Tensor]:
@@ -290,6 +292,34 @@ def head_trace(recorded: RecordedHead, blank: Capture, tokenizer: TextTokenizer)
         nearest=_nearest(outputs[head], r.unembedding, tokenizer),
         **fields,
     )
+
+
+OF_HEAD = ("q", "k", "v", "z", "scores", "pattern")
+
+
+@torch.inference_mode()
+def layer_numbers(heads: Sequence[RecordedHead]) -> dict[str, FloatArray]:
+    """A whole layer, by the records of its heads: every head and every query.
+
+    q, z (h, n_q, d_k), k, v (h, n_k, d_k), scores and pattern (h, n_q, n_k), written (h, n_k, d):
+    v·W_O of each key; x, normed, attention, mlp, after (n_q, d), bias (d); of layer 0 embedding and
+    position (n, d); logits (V). Names as in `HeadTrace`, where it has them.
+    """
+    each: list[dict[str, Tensor]] = []
+    for r in heads:
+        a, w_o = r.arrays, r.w_o[r.head.head]
+        scores = dot_products(a["q"], a["k"]) * r.scale + a.get("bias", 0.0)
+        written = r.kinds.factor * (a["v"].to(w_o.dtype) @ w_o)
+        own = {"z": r.z[r.head.head], "scores": masked(scores, r.mask), "written": written}
+        each.append({**a, **own})
+    first, b_o = heads[0], heads[0].b_o
+    shared = {name: array for name, array in first.arrays.items() if name in SHARED}
+    stacked = {name: torch.stack([e[name] for e in each]) for name in (*OF_HEAD, "written")}
+    bias = {} if b_o is None else {"bias": first.kinds.factor * b_o}
+    return {name: numbers(x) for name, x in {**shared, **first.rows, **stacked, **bias}.items()}
+
+
+SHARED = ("embedding", "position", "x", "normed", "source", "logits")
 
 
 def _nearest(

@@ -26,6 +26,7 @@ from attnviz.records.trace import HeadTrace
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from attnviz.models.engine import RecordedHead
     from attnviz.models.frozen.run import FrozenRun
     from attnviz.models.tokenizer import TextTokenizer
 
@@ -84,7 +85,7 @@ class RowReduction(ABC):
 
 
 Ability: TypeAlias = Literal[
-    "predict", "fill", "generate", "value_norms", "trace", "vectors", "freeze", "write"
+    "predict", "fill", "generate", "value_norms", "record", "vectors", "freeze", "write"
 ]
 """A method that some engines refuse."""
 
@@ -235,10 +236,35 @@ class LoadedModel(ABC):
     ) -> HeadTrace:
         """Run the whole model, and keep all that one head computes.
 
-        `blank`: the run without its patterns. `query`: the row that is followed to the end of the
-        layer. `target`: as in `run`.
+        `blank`: the run without its patterns; the rest as in `record`.
         """
-        raise self._refusal("trace")
+        from attnviz.models.engine import head_trace
+
+        (recorded,) = self.record(ids, head.layer, [head.head], query, target)
+        return head_trace(recorded, blank, self.tokenizer)
+
+    def record(
+        self,
+        ids: Sequence[int],
+        layer: int,
+        heads: Sequence[int],
+        query: int,
+        target: Sequence[int] = (),
+    ) -> "Sequence[RecordedHead]":
+        """Run the whole model, and keep all that some heads of a layer compute.
+
+        `query`: the row that is followed to the end of the layer. `target`: as in `run`.
+        """
+        raise self._refusal("record")
+
+    def whole_layer(
+        self, ids: Sequence[int], layer: int, target: Sequence[int] = ()
+    ) -> "Mapping[str, FloatArray]":
+        """The numbers of every head and query of a layer, as `engine.layer_numbers` has them."""
+        from attnviz.models.engine import layer_numbers
+
+        heads = range(self.identity.heads_per_layer[layer])
+        return layer_numbers(self.record(ids, layer, heads, -1, target))
 
     def output_vectors(self) -> "Tensor":
         """(V, d'): each token's vector in the output layer, which makes its logit."""
@@ -273,7 +299,7 @@ class LoadedModel(ABC):
                 models = "models of one text with projections"
                 wrong = f"{option('weighted')} is for {models}, which {name} is not"
                 hint = "leave it out, or use another model"
-            case "trace":
+            case "record":
                 wrong, hint = "this has no queries, keys and values", "choose another model"
             case "write":
                 wrong = f"{name} is not an encoder-decoder"

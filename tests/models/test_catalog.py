@@ -271,7 +271,7 @@ NO_VALUES = (
 )
 
 
-@pytest.mark.parametrize("ability", ["predict", "value_norms", "trace"])
+@pytest.mark.parametrize("ability", ["predict", "value_norms", "record"])
 def test_the_builtin_model_can_do_all_but_write(ability: Ability) -> None:
     builtin = load(Source())
     builtin.require(ability)
@@ -287,7 +287,7 @@ def test_the_builtin_model_can_do_all_but_write(ability: Ability) -> None:
         (Source("embeddings"), "value_norms", NO_VALUES.format("embeddings")),
         (
             Source("embeddings"),
-            "trace",
+            "record",
             "this has no queries, keys and values; choose another model.",
         ),
     ],

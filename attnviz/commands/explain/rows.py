@@ -235,7 +235,7 @@ def explain_head(
     """Run a text and record all that one head computes for one query."""
     from attnviz.models.scratch.lessons import other_row
 
-    model.require("trace")  # refused before anything is run
+    model.require("record")  # refused before anything is run
     prepared = prepare(model, text, options)
     choice, position, finding = picked(prepared, subject)
     trace = prepared.trace(choice.heads[0], position)

@@ -252,14 +252,27 @@ def _summed_in_a_norm(seen: Seen, x: Tensor) -> bool:
 def dissected(
     model: Any, inputs: Mapping[str, Any], kind: Kind, head: Head, query: int
 ) -> RecordedHead:
-    """Run the whole model, and record what one head of one of its attentions computes.
+    """Run the whole model, and record one head of one of its attentions, as `dissected_heads`."""
+    return dissected_heads(model, inputs, kind, head.layer, [head.head], query)[0]
+
+
+def dissected_heads(
+    model: Any,
+    inputs: Mapping[str, Any],
+    kind: Kind,
+    place: int,
+    heads: Sequence[int],
+    query: int,
+) -> list[RecordedHead]:
+    """Run the whole model, and record what heads of a layer compute in one of its attentions.
 
     `inputs`: of its forward pass, in a pair with `decoder_input_ids` (1, n_t). `kind`: "cross",
-    "decoder", or "self" for a layer with one attention. `query`: the row that is followed.
+    "decoder", or "self" for a layer with one attention. `place`: the layer's number. `query`: the
+    row that is followed.
     """
     check_recordable(model)
     with torch.inference_mode():
-        at, place = -1 if kind == "self" else query, head.layer
+        at = -1 if kind == "self" else query
         seen = Seen(parts_of(model, [place], kind)[place], at=at)
         if kind != "self":
             other: Kind = "decoder" if kind == "cross" else "cross"
@@ -270,7 +283,7 @@ def dissected(
             seen.final = logits = None
         call = seen.call
         try:  # the weights of the head are what its scores lead to, in the model, too
-            rows = ProvenRows().of(call, head.layer, [head.head], scores=True)
+            rows = ProvenRows().of(call, place, list(heads), scores=True)
             if call.foreign:
                 rows(torch.arange(call.q.size(1)))
         except ModelError as error:
@@ -282,15 +295,11 @@ def dissected(
             "x": layer.x,
             "normed": seen.normed,
             "source": seen.source if kind == "cross" else None,
-            "x_after": seen.x_after[query],
             "logits": None if logits is None else logits[0, at],
             "final": seen.final,
-            "attention_added": layer.added.attention[query],
-            "cross_added": None if layer.crossed is None else layer.crossed[query],
-            "mlp_out": layer.added.mlp[query],
-            **_embeddings(model, inputs, kind, head.layer, seen.x),
+            **_embeddings(model, inputs, kind, place, seen.x),
         }
-        return _recorded(model, head, query, seen, layer, arrays)
+        return [_recorded(model, Head(place, h), query, seen, layer, arrays) for h in heads]
 
 
 def _recorded(
@@ -299,7 +308,7 @@ def _recorded(
     query: int,
     seen: Seen,
     layer: Sublayer,
-    arrays: dict[str, Tensor | None],
+    arrays: Mapping[str, Tensor | None],
 ) -> RecordedHead:
     """The record of one head, with `arrays` that do not depend on the head."""
     call, parts = seen.call, seen.parts
@@ -310,9 +319,15 @@ def _recorded(
     out = z.transpose(0, 1).flatten(1).to(w_o.dtype)  # (n_q, h·d_v)
     check_outputs(parts.attention, out, seen.attention_out, (w_o, b_o))
     weights, scale, compared_arrays = _compared(seen, head.head, head.head // group)
-    arrays |= compared_arrays
-    changed = any(arrays[name] is not None for name in ("q_plain", "k_plain"))
+    changed = any(compared_arrays[name] is not None for name in ("q_plain", "k_plain"))
     kinds = _kinds(model, seen, layer, changed=changed)
+    rows = present(
+        attention_out=kinds.factor * seen.attention_out,
+        attention_added=layer.added.attention,
+        cross_added=layer.crossed,
+        mlp_out=layer.added.mlp,
+        x_after=seen.x_after,
+    )
     return RecordedHead(
         head=head,
         query=query,
@@ -326,9 +341,11 @@ def _recorded(
         unembedding=output_vectors(model),
         arrays=present(
             **arrays,
+            **compared_arrays,
+            **{name: row[query] for name, row in rows.items()},
             pattern=pattern[head.head],
-            attention_out=kinds.factor * seen.attention_out[query],
         ),
+        rows=rows,
     )
 
 

@@ -20,7 +20,7 @@ from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.engine import (
     LOGIT_ROWS,
     Handover,
-    head_trace,
+    RecordedHead,
     log_probability,
     numbers,
     rows_at_a_time,
@@ -30,7 +30,7 @@ from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import corrected, foreign, forward, hooked, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import ProvenRows, reduce_windows, run_and_capture
-from attnviz.models.huggingface.dissecting import dissected, output_vectors
+from attnviz.models.huggingface.dissecting import dissected_heads, output_vectors
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.huggingface.intervening import SitePlace, changed_runs, passing
 from attnviz.models.huggingface.layers import (
@@ -44,11 +44,9 @@ from attnviz.models.huggingface.layers import (
 )
 from attnviz.models.loaded import LoadedModel, RowReduction
 from attnviz.models.weights import weights_in
-from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, Wanted
-from attnviz.records.heads import Head
+from attnviz.records.capture import NOTHING, Consumer, FloatArray, Wanted
 from attnviz.records.predict import Interventions, LogitConsumer, LogitRows, RunConsumer
 from attnviz.records.tokens import GoOn, Sampling, Token
-from attnviz.records.trace import HeadTrace
 
 LONGEST = 128
 """The most tokens of a target that a model writes by itself."""
@@ -231,12 +229,16 @@ class OneStack(HuggingFaceModel):
     def freeze(self, ids: Sequence[int]) -> FrozenRun:
         return freeze_transformers(self.stack, self._ids(ids), self.identity.heads_per_layer)
 
-    def trace(
-        self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
-    ) -> HeadTrace:
+    def record(
+        self,
+        ids: Sequence[int],
+        layer: int,
+        heads: Sequence[int],
+        query: int,
+        target: Sequence[int] = (),
+    ) -> Sequence[RecordedHead]:
         inputs = {"input_ids": self._ids(ids), "use_cache": False}
-        recorded = dissected(self.stack, inputs, "self", head, query)
-        return head_trace(recorded, blank, self.tokenizer)
+        return dissected_heads(self.stack, inputs, "self", layer, heads, query)
 
 
 class OneSequence(OneStack):
@@ -374,11 +376,16 @@ class EncoderDecoder(HuggingFaceModel):
 class PairDecoder(EncoderDecoder):
     """An encoder-decoder of which the decoder or the cross-attention is recorded."""
 
-    def trace(
-        self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
-    ) -> HeadTrace:
-        recorded = dissected(self.model, self.inputs(ids, target), self.kind, head, query)
-        return head_trace(recorded, blank, self.tokenizer)
+    def record(
+        self,
+        ids: Sequence[int],
+        layer: int,
+        heads: Sequence[int],
+        query: int,
+        target: Sequence[int] = (),
+    ) -> Sequence[RecordedHead]:
+        inputs = self.inputs(ids, target)
+        return dissected_heads(self.model, inputs, self.kind, layer, heads, query)
 
     def generate(
         self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn

@@ -25,7 +25,7 @@ from attnviz.models.attention import (
 from attnviz.models.engine import (
     LOGIT_ROWS,
     Handover,
-    head_trace,
+    RecordedHead,
     log_probability,
     numbers,
     rows_at_a_time,
@@ -41,11 +41,9 @@ from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native
 from attnviz.models.tokenizer import read_folder
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights
-from attnviz.records.capture import NOTHING, Capture, Consumer, FloatArray, ModelIdentity, Wanted
-from attnviz.records.heads import Head
+from attnviz.records.capture import NOTHING, Consumer, FloatArray, ModelIdentity, Wanted
 from attnviz.records.predict import Interventions, LogitConsumer, LogitRows, RunConsumer
 from attnviz.records.tokens import GoOn, Sampling
-from attnviz.records.trace import HeadTrace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,11 +195,15 @@ class NativeModel(LoadedModel):
     def freeze(self, ids: Sequence[int]) -> FrozenRun:
         return freeze_gpt(self.model, self._ids(ids))
 
-    def trace(
-        self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
-    ) -> HeadTrace:
-        recorded = gpt_record(self.model, self._ids(ids)[0], head, query)
-        return head_trace(recorded, blank, self.tokenizer)
+    def record(
+        self,
+        ids: Sequence[int],
+        layer: int,
+        heads: Sequence[int],
+        query: int,
+        target: Sequence[int] = (),
+    ) -> Sequence[RecordedHead]:
+        return gpt_record(self.model, self._ids(ids)[0], layer, heads, query)
 
 
 LAYER_POINTS = ("q", "k", "pattern", "z")

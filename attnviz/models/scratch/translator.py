@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attnviz.errors import ModelError
 from attnviz.models.attention import attached
-from attnviz.models.engine import Handover, head_trace, log_probability, numbers, write_tokens
+from attnviz.models.engine import Handover, RecordedHead, log_probability, numbers, write_tokens
 from attnviz.models.folder.config import CARD, SEQ2SEQ, folder_sizes, read_card, seq2seq_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS, WORDS, read_words
 from attnviz.models.loaded import LoadedModel
@@ -21,10 +21,8 @@ from attnviz.models.scratch.runs import seq2seq_record
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.tokenizer import END, load_tokenizer
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights, weights_in
-from attnviz.records.capture import Capture, Consumer, FloatArray, Kind, ModelIdentity, Wanted
-from attnviz.records.heads import Head
+from attnviz.records.capture import Consumer, FloatArray, Kind, ModelIdentity, Wanted
 from attnviz.records.tokens import GoOn, Sampling, Token
-from attnviz.records.trace import HeadTrace
 
 POINTS: Mapping[Kind, str] = {
     "encoder": "encoder.{}.attn.pattern",
@@ -59,12 +57,16 @@ class NativeTranslator(LoadedModel):
             if self.kind != "encoder":
                 self.model.decode(self._read(target)[None], encoded)
 
-    def trace(
-        self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
-    ) -> HeadTrace:
+    def record(
+        self,
+        ids: Sequence[int],
+        layer: int,
+        heads: Sequence[int],
+        query: int,
+        target: Sequence[int] = (),
+    ) -> Sequence[RecordedHead]:
         source, read = torch.tensor(list(ids)), self._read(target)
-        recorded = seq2seq_record(self.model, self.kind, source, read, head, query)
-        return head_trace(recorded, blank, self.tokenizer)
+        return seq2seq_record(self.model, self.kind, source, read, layer, heads, query)
 
     def output_vectors(self) -> Tensor:
         return self.model.wte.weight
