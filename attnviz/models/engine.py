@@ -298,8 +298,8 @@ OF_HEAD = ("q", "k", "v", "z", "scores", "pattern")
 
 
 @torch.inference_mode()
-def layer_numbers(heads: Sequence[RecordedHead]) -> dict[str, FloatArray]:
-    """A whole layer, by the records of its heads: every head and every query.
+def layer_numbers(heads: Sequence[RecordedHead]) -> tuple[float, dict[str, FloatArray]]:
+    """A whole layer, by the records of its heads: the scale of its scores, and all its arrays.
 
     q, z (h, n_q, d_k), k, v (h, n_k, d_k), scores and pattern (h, n_q, n_k), written (h, n_k, d):
     v·W_O of each key; x, normed, attention, mlp, after (n_q, d), bias (d); of layer 0 embedding and
@@ -316,9 +316,12 @@ def layer_numbers(heads: Sequence[RecordedHead]) -> dict[str, FloatArray]:
     shared = {name: array for name, array in first.arrays.items() if name in SHARED}
     stacked = {name: torch.stack([e[name] for e in each]) for name in (*OF_HEAD, "written")}
     bias = {} if b_o is None else {"bias": first.kinds.factor * b_o}
-    return {name: numbers(x) for name, x in {**shared, **first.rows, **stacked, **bias}.items()}
+    rows = {name: first.rows[of_trace] for name, of_trace in ADDED.items()}
+    every = {**shared, **rows, **stacked, **bias}
+    return first.scale, {name: numbers(array) for name, array in every.items()}
 
 
+ADDED = {"attention": "attention_added", "mlp": "mlp_out", "after": "x_after"}
 SHARED = ("embedding", "position", "x", "normed", "source", "logits")
 
 

@@ -259,7 +259,7 @@ class LoadedModel(ABC):
 
     def whole_layer(
         self, ids: Sequence[int], layer: int, target: Sequence[int] = ()
-    ) -> "Mapping[str, FloatArray]":
+    ) -> tuple[float, Mapping[str, FloatArray]]:
         """The numbers of every head and query of a layer, as `engine.layer_numbers` has them."""
         from attnviz.models.engine import layer_numbers
 

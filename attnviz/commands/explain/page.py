@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from attnviz.commands.explain.made import departures, error_of_half, made_run
 from attnviz.commands.explain.readings import carried_readouts
 from attnviz.commands.explain.record import Subject, Traced, picked
 from attnviz.draw import page as document
@@ -19,8 +20,9 @@ from attnviz.draw.headlines import head_title
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK
 from attnviz.draw.page import COMMON, MAP, filled, policy, safe_json, source
 from attnviz.draw.titles import beginning, facts
-from attnviz.errors import InputError, UsageError, option, readable
+from attnviz.errors import UsageError, option, readable
 from attnviz.kit.prepare import Prepared, prepare
+from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head, every_head
 from attnviz.records.predict import log_softmax
 
@@ -55,18 +57,14 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
         UsageError: the text was read with special tokens.
         InputError: no page could hold it.
     """
-    from attnviz.models.scratch.carried import carried
-
     if prepared.options.special:
         wrong = f"a page reads all of a text as text, and {option('special')} does not"
         raise UsageError(wrong, "leave it out")
-    model = carried(prepared.model, bos=prepared.options.bos)
-    if model is None or model.bytes > MOST_WEIGHTS:
-        raise InputError("a page of this model is not made yet", "use the built-in model")
-    packed, error = document.packed_arrays(model.facts, model.arrays), None
+    held, why, error = *_held(prepared), None
+    packed = document.packed_arrays(*held)
     if len(packed) > LARGEST:
-        packed = document.packed_arrays(model.facts, model.arrays, half=True)
-        error = _error_of_half(traced, prepared)
+        packed = document.packed_arrays(*held, half=True)
+        error = error_of_half(held[1]) if why else _error_of_half(traced, prepared)
     style, script = source(*STYLES), source(*SCRIPTS)
     readouts, maps = carried_readouts(prepared.model, traced.trace.x.shape[1])
     values = {
@@ -76,7 +74,7 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
         "policy": policy(style, script, works=True),
         "style": style,
         "text": escape(_read(prepared)),
-        "data": safe_json({**_data(traced, prepared, error), "readouts": readouts}),
+        "data": safe_json({**_data(traced, prepared, why, error), "readouts": readouts}),
         "maps": maps,
         "worker": source(*WORKER),
         "packed": packed,
@@ -85,15 +83,33 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
     yield filled(source(f"{FOLDER}/lesson.html"), values)
 
 
+def _held(
+    prepared: Prepared,
+) -> tuple[tuple[Mapping[str, object], Mapping[str, FloatArray]], str | None]:
+    """What the page holds of numbers, the model or a run of it; and why no text can be typed."""
+    from attnviz.models.scratch.carried import carried
+
+    model = carried(prepared.model, bos=prepared.options.bos)
+    if model is not None and model.bytes <= MOST_WEIGHTS:
+        return (model.facts, model.arrays), None
+    if model is None:
+        why = "only Python runs this model"
+    else:
+        why = f"this model has {model.bytes / 1e6:,.0f} MB of weights, and a page carries at most "
+        why += f"{MOST_WEIGHTS / 1e6:.0f} MB"
+    said = f"This page shows the text that it was made with. No other can be typed, as {why}."
+    return made_run(prepared, _read(prepared), LARGEST), said
+
+
 def _data(
-    traced: Traced, prepared: Prepared, error: Mapping[str, float] | None
+    traced: Traced, prepared: Prepared, why: str | None, error: Mapping[str, float] | None
 ) -> Mapping[str, Any]:
     """Everything of the page but its numbers."""
     trace, capture, model = traced.trace, traced.trace.capture, prepared.model
     heads = model.identity.heads_per_layer
     return {
-        "typed": True,
-        "why": None,
+        "typed": why is None,
+        "why": why and " ".join([why, *departures(trace.kinds)]),
         "texts": [{"text": _read(prepared), "target": capture.target}],
         "start": {"layer": trace.layer, "head": trace.head, "query": trace.query},
         "headline": head_title(traced.choice, traced.finding, capture),

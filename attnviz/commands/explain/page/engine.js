@@ -30,6 +30,7 @@ class Engine {
 
   // the run of a text, without some heads; null where another one was asked for meanwhile
   async run(text, { removed = [] } = {}) {
+    if (removed.length && !this.typed) throw new Error("Heads can be removed only where the page runs the model itself.");
     const number = ++this.#latest, before = this.#busy;
     const target = this.texts.find((each) => each.text === text)?.target || undefined;
     const answer = before.then(() => number === this.#latest ? asked(this.#worker, { request: { text, removed, target } }) : null);

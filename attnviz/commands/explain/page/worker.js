@@ -93,7 +93,10 @@ const spaced = (text) => text.trim().replace(/\s+([.,?!;:])/g, "$1").replace(/(?
 class MadeRuns {
   constructor({ runs, written }, { runs: numbers }) {
     this.written = written;
-    this.runs = new Map(runs.map((run, i) => [run.text, { ...run, ...numbers[i] }]));
+    this.runs = new Map(runs.map(({ scales, ...run }, i) => {
+      const layers = numbers[i].layers.map((layer, at) => ({ source: null, ...layer, scale: scales[at] }));
+      return [run.text, { ...run, logits: null, embedding: null, position: null, ...numbers[i], layers }];
+    }));
   }
 
   run({ text }) {
