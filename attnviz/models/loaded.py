@@ -268,7 +268,7 @@ class LoadedModel(ABC):
 
     def output_vectors(self) -> "Tensor":
         """(V, d'): each token's vector in the output layer, which makes its logit."""
-        raise self._refusal("trace")
+        raise self._refusal("record")
 
     def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
         """The stream at a position, (layers + 1, d): before layer 0, and after each layer."""
