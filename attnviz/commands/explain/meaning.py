@@ -4,6 +4,7 @@ Nothing is told that chance reaches, too, and nothing without the level of chanc
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,8 +53,8 @@ def meaning_of(
 
 
 KEPT = "chance"
-MOST_TEXTS = 1_000
-"""The most texts to look for contexts in: the model runs over each."""
+MOST_TEXTS, MOST_PLACES = 1_000, 20_000
+"""The most texts and tokens to look for contexts in: the model runs over each text."""
 
 
 def chance_of(model: "LoadedModel") -> float:
@@ -75,15 +76,12 @@ def readings_of(model: "LoadedModel", trace: HeadTrace) -> tuple[Reading, ...]:
 
     Those that were made for this head, and for words such as the query.
     """
-    head, words = Head(trace.layer, trace.head), evidence(trace.capture)
-    queries: dict[str, set[int]] = {}
-    for behaviour, occasions in words.items():
-        queries[behaviour] = {each.query for each in occasions}
-    fitting = [
-        readout
-        for readout in model.card.readouts
-        if readout.around(head) and trace.query in queries.get(readout.behaviour, set())
-    ]
+    head, asked = Head(trace.layer, trace.head), set[str]()
+    for behaviour, occasions in evidence(trace.capture).items():
+        if any(each.query == trace.query for each in occasions):
+            asked.add(behaviour)
+    readouts = model.card.readouts
+    fitting = [each for each in readouts if each.around(head) and each.behaviour in asked]
     vectors = {name: array[trace.query] for name, array in _vectors(trace).items()}
     if not fitting or len(vectors) < len(MOMENTS):
         return ()
@@ -102,22 +100,29 @@ def contexts_among(
     what is added to the stream, there is no sum of both to compare.
 
     Raises:
-        InputError: the file has no text, or too many.
+        InputError: the file has no text or too many, or one does not fit the model.
     """
-    lines = [line for line in enumerate(read_file(path).splitlines(), 1) if line[1].strip()]
+    numbered = enumerate(read_file(path).split("\n"), 1)
+    lines = [(number, text.removesuffix("\r")) for number, text in numbered if text.strip()]
     if not 0 < len(lines) <= MOST_TEXTS:
         wrong = f"{str(path)!r} has {amount(len(lines), 'text')}"
         raise InputError(wrong, f"give 1 to {MOST_TEXTS:,}, each on a line")
     places: list[Place] = []
     vectors: list[dict[Moment, FloatArray]] = []
     for number, text in lines:
-        prepared = prepare(model, text, options)
+        try:
+            prepared = prepare(model, text, replace(options, target=None))
+        except InputError as error:
+            wrong = f"line {number} of {str(path)!r}: {error.wrong}"
+            raise InputError(wrong, error.hint) from None
         tokens = prepared.empty.query_tokens
         own = [token.index for token in tokens if not token.special]
         other = prepared.trace(Head(trace.layer, trace.head), own[-1])
         vectors.append({name: array[own] for name, array in _vectors(other).items()})
         said = prepared.empty.target or text  # the words that the queries are
         places += [(said, number, tokens[at]) for at in own]
+        if len(places) > MOST_PLACES:
+            raise InputError(f"{str(path)!r} has more than {MOST_PLACES:,} tokens", "give fewer")
     found = []
     for moment, array in _vectors(trace).items():
         others = np.concatenate([each[moment] for each in vectors])
@@ -244,8 +249,9 @@ def _closest_tokens(sheet: HeadSheet, *, nothing: bool) -> None:
         sheet.line(f"Closest tokens of the vocabulary, by cosine: {tokens}; above {reach}.")
     else:
         sheet.line(f"No token of the vocabulary is closer than {reach}, by cosine.")
-    writes = sheet.display.speller("writes", None)
-    sheet.say(f"attnviz why with {writes} tells what it does to the prediction.")
+    if sheet.trace.capture.kind == "self":
+        writes = sheet.display.speller("writes", None)
+        sheet.say(f"attnviz why with {writes} tells what it does to the prediction.")
 
 
 def _closest_contexts(sheet: HeadSheet, contexts: Contexts) -> None:

@@ -224,6 +224,13 @@ def test_a_file_without_texts_is_refused(run: Run, tmp_path: Path) -> None:
     assert "has 0 texts" in ended.err
 
 
+def test_a_text_that_does_not_fit_is_named_by_its_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text(f"{TEXT}\n{'a ' * 300}\n")
+    ended = run("explain", TEXT, "--among", str(tmp_path / "texts.txt"))
+    assert ended.status is ExitStatus.INPUT
+    assert "line 2 of" in ended.err
+
+
 def test_the_meaning_is_in_the_record_of_python() -> None:
     explained = attnviz.explain(TEXT, head="L3H2")
     meaning = explained.record.meaning
