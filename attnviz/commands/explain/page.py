@@ -17,7 +17,7 @@ from attnviz.commands.explain.record import Subject, Traced, picked
 from attnviz.draw import page as document
 from attnviz.draw.glossary import definitions
 from attnviz.draw.headlines import head_title
-from attnviz.draw.labels import BLUES, BLUES_ON_DARK
+from attnviz.draw.labels import BLUES, BLUES_ON_DARK, SIGNED, SIGNED_ON_DARK
 from attnviz.draw.page import COMMON, MAP, filled, policy, safe_json, source
 from attnviz.draw.titles import beginning, facts
 from attnviz.errors import UsageError, option, readable
@@ -131,7 +131,11 @@ def _data(
             "norm": trace.kinds.norm,
             "biases": [letter for letter in "qkv" if vars(trace)[f"w_{letter}"].bias is not None],
         },
-        "colors": {"light": BLUES, "dark": BLUES_ON_DARK},
+        "colors": {
+            "light": BLUES,
+            "dark": BLUES_ON_DARK,
+            "signed": {"light": SIGNED, "dark": SIGNED_ON_DARK},
+        },
         "terms": definitions(),
         "examples": [
             each for text in TRY.get(model.identity.name, ()) for each in _example(prepared, text)

@@ -1,14 +1,8 @@
 // Vectors as strips: a cell for each number, blue below zero and red above, stronger for more; with the numbers on demand.
 
-// Zero, the lowest and the highest: the ends are matplotlib's RdBu on light ground, and as far from the ground on dark.
-const SIGNED = {
-  light: [[247, 247, 247], [33, 102, 172], [178, 24, 43]],
-  dark: [[36, 39, 46], [103, 179, 250], [255, 125, 100]],
-};
-
 // the colour of a number from −1 to 1
 function signed(value) {
-  const [zero, below, above] = SIGNED[themeOf(state.theme)], far = Math.min(1, Math.abs(value));
+  const [zero, below, above] = data.colors.signed[themeOf(state.theme)], far = Math.min(1, Math.abs(value));
   return zero.map((start, i) => Math.round(start + ((value < 0 ? below : above)[i] - start) * far));
 }
 
