@@ -3,7 +3,7 @@
 const MOST_NEXT = 8, MOST_COMPARED = 6;
 
 // whether a token that comes next can be written behind the text
-const writes = () => engine.typed && engine.about.kind === "self";
+const writes = () => engine.typed && isSelf();
 
 // the probability of a token at the temperature that is set: p^(1/T), brought to a sum of 1
 function probabilityAt(of, temperature) {
@@ -28,7 +28,7 @@ function drawNext() {
   const tokens = likeliest(), now = probabilityAt(run, state.temperature), then = before && probabilityAt(before, state.temperature);
   byId("temperature-value").textContent = state.temperature.toFixed(1);
   const last = word(run.queries.at(-1).label);
-  byId("next-of").replaceChildren(...(writes() ? sentence`The token after ${last}, with probability:` : sentence`Predicted where ${last} is written, with probability:`).childNodes);
+  byId("next-of").replaceChildren(...(isSelf() ? sentence`The token after ${last}, with probability:` : sentence`Predicted where ${last} is written, with probability:`).childNodes);
   const lines = byId("likeliest");
   while (lines.children.length < tokens.length) lines.append(made("li", {}, made("button", { type: "button" })));
   while (lines.children.length > tokens.length) lines.lastChild.remove();

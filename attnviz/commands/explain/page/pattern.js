@@ -34,6 +34,7 @@ function drawPattern({ keepView = false } = {}) {
   patterns = [patternOf(state.layer, state.head)];
   byId("claim").textContent = claim();
   byId("top").textContent = "1";
+  byId("masked").hidden = !patterns[0].values.some(Number.isNaN);
   paint();
   if (!keepView || view.fitted) fit();
 }

@@ -26,7 +26,7 @@ function scoresStep() {
   return [
     hidden.length || engine.about.causal ? "Scores, mask, softmax" : "Scores, no mask, softmax",
     sentence`A ${term("score")} says how well each key matches the query of ${word(queryLabel())}. ${term("softmax", "Softmax")} turns the row of scores into ${term("weight", "weights")} that sum to 1.${hidden.length ? [" The ", term("mask"), " sets later keys to −∞, which softmax turns into 0."] : ""}`,
-    formula(`scores = q·kᵀ ${divided()}`),
+    formula(`scores = q·kᵀ ${divided().replace("unscaled", "")}`),
     made("div", { class: "beside" },
       made("div", {}, keyListOf(head, rows, columns), keysLeft(left), hidden.length > MOST_KEYS ? aside(`… and ${hidden.length - MOST_KEYS} more masked keys.`) : "", aside("Point at a key, or reach it with the arrow keys, to see its product.")),
       made("div", { id: "product", "aria-live": "off" })),

@@ -21,7 +21,7 @@ const nameOf = ([layer, head]) => `L${layer}H${head}`;
 const headName = () => nameOf([state.layer, state.head]);
 const isRemoved = (layer, head) => state.removed.some(([l, h]) => l === layer && h === head);
 const layerNow = () => run.layers[state.layer];
-const isSelf = () => run.queries === run.keys;
+const isSelf = () => !["cross", "decoder"].includes(engine.about.kind);
 const labelsOf = (side) => run[side].map((token) => token.label);
 const queryLabel = () => run.queries[spot.query].label;
 const keyLabel = (key) => run.keys[key].label;

@@ -38,7 +38,7 @@ function tokensStep() {
   const parts = state.layer === 0 && run.embedding && run.position ? [["embedding", vectorOf(run.embedding, query, run.queries.length)], ["position", vectorOf(run.position, query, run.queries.length)]] : [];
   const rows = [...parts, ["x", x]], most = largest(...rows.map(([, vector]) => vector));
   const begins = state.layer === 0
-    ? sentence`Each ${term("token")} becomes a vector of ${x.length} numbers: what it is (its ${term("embedding")}) plus where it stands. This is x of ${word(queryLabel())}.`
+    ? sentence`Each ${term("token")} becomes a vector of ${x.length} numbers: ${run.embedding && !run.position ? ["its ", term("embedding")] : ["what it is (its ", term("embedding"), ") plus where it stands"]}. This is x of ${word(queryLabel())}.`
     : sentence`${word(queryLabel())} arrives as a vector x of ${x.length} numbers: its ${term("embedding")} and all that earlier layers have added to it, the ${term("residual stream")}.`;
   return [
     isCross() ? "Two texts: one is written and asks, one is read and answers" : state.layer === 0 ? "From tokens to the vectors that attention reads" : `The input of layer ${state.layer}`,

@@ -3,7 +3,8 @@
 // the text, or where it cannot be typed those that the page holds
 function makeInput() {
   const input = byId("text"), typed = engine.typed;
-  byId("typing").hidden = !typed;
+  if (!typed) document.querySelector("#typing label").textContent = "The text:";
+  input.readOnly = !typed;
   byId("fixed").hidden = typed;
   byId("fixed").textContent = data.why || "";
   input.value = state.text;
