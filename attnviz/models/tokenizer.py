@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tokenizers import Encoding, Tokenizer
+from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
@@ -300,6 +301,7 @@ def _first_form(folder: Path, vocabulary: Path, merges: Path) -> Tokenizer:
     with foreign(folder):
         backend = Tokenizer(BPE(words, pairs))
         backend.pre_tokenizer = ByteLevel(add_prefix_space=False)
+        backend.decoder = ByteLevelDecoder()
         backend.add_special_tokens([END])
     return backend
 

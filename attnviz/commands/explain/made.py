@@ -53,13 +53,14 @@ def made_run(
             shared = {name: found[name] for name in of_run if name in found}
         arrays |= own
     arrays |= {f"runs.0.{name}": array for name, array in shared.items()}
-    run = {
+    run: dict[str, object] = {
         "text": text,
         "target": empty.target,
         "queries": _side(empty.query_tokens, empty.target or text),
-        "keys": _side(empty.key_tokens, empty.target if empty.kind == "decoder" else text),
         "scales": scales,
     }
+    if empty.key_tokens is not empty.query_tokens:
+        run["keys"] = _side(empty.key_tokens, empty.target if empty.kind == "decoder" else text)
     written = _written(model.tokenizer, shared.get("logits"))
     return {"made": "runs", "runs": [run], "written": written}, arrays
 

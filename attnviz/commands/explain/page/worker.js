@@ -95,7 +95,7 @@ class MadeRuns {
     this.written = written;
     this.runs = new Map(runs.map(({ scales, ...run }, i) => {
       const layers = numbers[i].layers.map((layer, at) => ({ source: null, ...layer, scale: scales[at] }));
-      return [run.text, { ...run, logits: null, embedding: null, position: null, ...numbers[i], layers }];
+      return [run.text, { keys: run.queries, ...run, logits: null, embedding: null, position: null, ...numbers[i], layers }];
     }));
   }
 
