@@ -15,7 +15,7 @@ from attnviz.records.heads import every_head
 from attnviz.records.predict import LogitRows, log_softmax
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Frame, Page
 
     from attnviz.models.loaded import LoadedModel
 
@@ -54,7 +54,7 @@ READ = (
 
 
 def runs_in_page(
-    page: "Page",
+    page: "Page | Frame",
     texts: Sequence[str],
     removed: Sequence[tuple[int, int]] = (),
     names: Sequence[str] = ("pattern",),

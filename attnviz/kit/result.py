@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from html import escape
 from importlib import import_module
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from attnviz.console import Display, plain_text
 from attnviz.draw.titles import model_notes, text_notes
-from attnviz.errors import UsageError, as_argument, spelled
+from attnviz.errors import AttnvizError, UsageError, as_argument, spelled
 from attnviz.inputs.captures import CAPTURE_META, Entry, archive_chunks
 from attnviz.kit.write import ROWS, choose_format, encoded, record_chunks, write_bytes
 from attnviz.records.capture import Capture, ModelIdentity
@@ -306,6 +307,15 @@ class Calculation(Result[T]):
     def arrays(self) -> Mapping[str, Numbers]:
         """Every intermediate array by name, in the order of the calculation; see `record`."""
         return self._archive[1]
+
+    def _repr_html_(self) -> str:
+        """The page for a notebook, in a frame that can reach nothing outside; else the steps."""
+        from attnviz.draw.page import in_frame
+
+        if self._form.page is not None:
+            with suppress(AttnvizError):  # no page can hold it
+                return in_frame("".join(self.pieces("html")))  # type: ignore[arg-type]
+        return super()._repr_html_()
 
     def __repr__(self) -> str:
         return f"<Calculation of {self.about}, {len(self.arrays)} arrays>"

@@ -12,7 +12,7 @@ import attnviz
 from attnviz.commands.train.folder import learn_tokenizer
 from attnviz.errors import ExitStatus, UsageError
 from attnviz.models.scratch.native import save_checkpoint
-from tests.browsing import Open
+from tests.browsing import Open, until
 from tests.commands.explain.texts import TEXTS
 from tests.conftest import Run, tiny_model
 from tests.fuzzing import random_text
@@ -214,6 +214,22 @@ def test_the_page_asks_for_nothing_and_lets_only_a_worker_of_its_own_be(
     assert told["worker-src"] == ["blob:"]
     assert "unsafe" not in policy[1]
     opened(file)  # no request, no error
+
+
+def test_in_a_notebook_the_page_runs_the_model_in_its_frame(
+    browser: "Browser", tmp_path: Path
+) -> None:
+    file, page = tmp_path / "notebook.html", browser.new_page()
+    shown = attnviz.explain(TEXT)._repr_html_()
+    file.write_text(f"<!doctype html><meta charset=utf-8>{shown}", encoding="utf-8")
+    page.goto(file.as_uri())
+    page.wait_for_selector("iframe")
+    (frame,) = (each for each in page.frames if each.parent_frame)
+    until(frame, "document.body?.dataset.ready !== undefined && innerHeight !== 768")
+    (run,) = runs_in_page(frame, ["a cat"])
+    assert [label for _, label, _, _ in run["queries"]] == ["BOS", "a", "cat"]
+    page.close()
+    assert attnviz.explain(example="three-inputs")._repr_html_().startswith("<pre>")
 
 
 def test_the_page_is_written_from_the_shell_and_refuses_what_it_cannot_show(
