@@ -62,9 +62,12 @@ def headline(
 def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str:
     """The title of a choice's one head: its finding here, and what it is known for.
 
-    A head picked for a behaviour is known for this one alone, where the rows show it.
+    A head picked for a behaviour is known for this one alone, where the rows show it. Nothing is
+    claimed of words that the model was never trained on.
     """
     (head,) = choice.heads
+    if finding is not None and _of_unknown_words(finding, capture):
+        return _title(str(head), finding, capture, ())
     if not choice.picked:
         return _title(str(head), finding, capture, capture.named(head.layer, head.head))
     shows = choice.why == "card" or (finding is not None and finding.behaviour is not None)
@@ -114,6 +117,19 @@ def finding_title(finding: Finding, capture: Capture) -> str:
     return "; ".join(
         f"{queries[query]} → {', '.join(map(end, links))}" for query, links in by_query
     )
+
+
+def _of_unknown_words(finding: Finding, capture: Capture) -> bool:
+    """Whether a quoted key belongs to a word that the model was never trained on."""
+    if not capture.unknown_words or not finding.links:
+        return False
+    tokens, text = capture.key_tokens, capture.texts[1]
+    spans = [
+        (tokens[word[0]].start, tokens[word[-1]].end)
+        for word in groups_of(capture, "words")[1]
+        if {link.key for link in finding.links} & set(word)
+    ]
+    return any(word in text[start:end] for start, end in spans for word in capture.unknown_words)
 
 
 def _names(tokens: Sequence[Token], words: Iterable[range], text: str) -> list[str]:

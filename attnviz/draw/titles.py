@@ -176,8 +176,16 @@ def run_notes(capture: Capture) -> tuple[str, ...]:
         named = ", ".join(f"“{readable(word)}”" for word in words[:MOST_NAMED])
         more = f" and {len(words) - MOST_NAMED} more" if len(words) > MOST_NAMED else ""
         untrained = "the model was not trained on these words and cannot translate them"
-        notes.append(f"{untrained}: {named}{more}")
+        notes.append(f"{untrained}: {named}{more}{_word_list(capture.model)}")
     return (*notes, *_piece_notes(capture))
+
+
+def _word_list(model: ModelIdentity | None) -> str:
+    """Where the words that a translator knows are listed."""
+    if model is None:
+        return ""
+    folder = "attnviz/builtin/translator" if model.name == "translator" else model.name
+    return f"; {readable(folder)}/words.txt lists those that it knows"
 
 
 def _piece_notes(capture: Capture) -> tuple[str, ...]:

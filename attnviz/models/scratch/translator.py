@@ -78,8 +78,8 @@ class NativeTranslator(LoadedModel):
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
         written = self.model.translate(torch.tensor(list(ids)), self.end, self.end)
         text = self.tokenizer.decoded(written)
-        # spaces as a person writes them: l'arbre, une créature bleue
-        text = re.sub(r"(?<=['’])\s+", "", re.sub(r"\s+([.,?!;:])", r"\1", text.strip()))
+        # spaces as a person writes French: l'arbre, où est-il ?
+        text = re.sub(r"(?<=['’])\s+", "", re.sub(r"\s+([.,]|-\w)", r"\1", text.strip()))
         return text, self.read_target(text)
 
     def generate(
@@ -106,13 +106,17 @@ class NativeTranslator(LoadedModel):
             return numbers(log_probability(logits, torch.tensor(list(answer))))
 
     def unknown_words(self, text: str, target: str) -> tuple[str, ...]:
-        """A capitalised word is a name, and known, where it is copied."""
+        """A capital letter makes no word unknown; else it is a name's, and known where copied."""
         if not self.words:
             return ()
         copied = set(self._cut(target))
-        strange = (word for word in self._cut(text) if word not in self.words)
+        strange = (word for word in self._cut(text) if not self._knows(word))
         named = (w for w in strange if not (w[0].isupper() and (w in copied or not target)))
         return tuple(dict.fromkeys(word for word in named if any(map(str.isalnum, word))))
+
+    def _knows(self, word: str) -> bool:
+        lower = word[0].lower() + word[1:]
+        return word in self.words or lower in self.words
 
     def _cut(self, text: str) -> list[str]:
         """The words of a text, as the tokenizer cuts it before it looks for pieces."""

@@ -60,6 +60,8 @@ def test_what_it_writes_itself_for_its_own_world_has_none_either(
         # single tokens that are pieces of words
         ("it was for you", "", ("it", "you")),
         ("the cat's hat?!", "", ("cat's",)),
+        # a capital letter makes no word unknown, but a whole word of them does
+        ("Cat", "chat", ()),
         ("THE cat", "le chat", ("THE",)),
         # a name that it copies is translated
         ("Zorblat found a hat", "Zorblat trouvait un chapeau", ()),
@@ -87,6 +89,7 @@ def test_one_line_on_stderr_names_them(run: Run, command: tuple[str, ...]) -> No
     ended = run(*command, STRANGE, "-m", "translator")
     assert ended.status is ExitStatus.OK
     assert ended.err.startswith(NOTE + "“zebra”, “sees”")
+    assert "; attnviz/builtin/translator/words.txt lists those that it knows" in ended.err
     assert ended.err.count("\n") == 1
     assert run(*command, STRANGE, "-m", "translator", "--quiet").err == ""
     assert run(*command, KNOWN, "-m", "translator").err == ""
@@ -97,7 +100,7 @@ def test_many_of_them_are_counted(run: Run) -> None:
     said = run("show", text, "-m", "translator").err
     assert said.startswith(NOTE)
     assert said.count("“") == 8
-    assert said.endswith(" and 1 more\n")
+    assert " and 1 more; " in said
 
 
 def test_a_letter_that_commands_the_terminal_is_escaped(run: Run) -> None:
@@ -133,6 +136,12 @@ def test_only_the_part_that_is_read_counts(translator: NativeTranslator) -> None
     cut = prepare(translator, text, TextOptions(truncate="right")).empty
     assert cut.left_out[1] > 0
     assert cut.unknown_words == ()
+
+
+def test_the_first_line_claims_nothing_of_words_that_the_model_does_not_know(run: Run) -> None:
+    claim = "known for: each French word attends to the English word it translates"
+    assert claim in " ".join(run("show", KNOWN, "-m", "translator").out.split())
+    assert claim not in " ".join(run("show", "zebra zebra", "-m", "translator").out.split())
 
 
 def test_other_models_say_nothing(run: Run) -> None:
