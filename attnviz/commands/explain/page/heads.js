@@ -9,6 +9,9 @@ function makeHeads() {
     ...Array.from({ length: layers }, (_, layer) => made("div", { role: "row" }, names(`L${layer}`, "rowheader"), ...Array.from({ length: heads }, (_, head) => headOf(layer, head)))));
   byId("grid").style.setProperty("--heads", heads);
   byId("removing").hidden = !engine.typed;
+  byId("known").replaceChildren(...data.named.map(({ layer, head, title }) =>
+    made("li", {}, made("button", { type: "button", "data-layer": layer, "data-head": head }, nameOf([layer, head])), ` ${title}`)));
+  byId("known-for").hidden = !data.named.length;
 }
 
 function headOf(layer, head) {
@@ -68,7 +71,7 @@ function moveInHeads(event) {
 }
 
 function listenToHeads() {
-  byId("grid").addEventListener("click", ({ target }) => {
+  for (const part of ["grid", "known"]) byId(part).addEventListener("click", ({ target }) => {
     const at = target.closest("[data-layer]");
     if (at) choose(Number(at.dataset.layer), Number(at.dataset.head));
   });
