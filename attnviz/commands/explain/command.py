@@ -196,6 +196,7 @@ def explain(
 
 EXAMPLES = """
 attnviz explain "a fluffy blue creature"
+attnviz explain "a fluffy blue creature roamed the verdant forest" -o lesson.html
 attnviz explain "Bark is very cute and he is a dog" --head L3H2 --query he --only 3,5
 attnviz explain --example three-inputs --rounded
 attnviz explain "a fluffy blue creature" -f json | jq '.arrays.pattern[-1]'

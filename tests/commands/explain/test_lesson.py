@@ -11,6 +11,7 @@ import attnviz
 from attnviz.draw.glossary import definitions
 from attnviz.draw.labels import distinct_labels
 from attnviz.records.trace import HeadTrace
+from tests.architectures import folders_of
 from tests.browsing import Open, until
 
 if TYPE_CHECKING:
@@ -319,3 +320,20 @@ def test_of_a_translator_one_text_asks_and_another_answers(opened: Open, tmp_pat
     assert page.inner_text("#steps-title").endswith("takes from the text that is read")
     assert texts(page, ".step h3 span") == re.findall(r"^\d  (.+)$", str(found), re.MULTILINE)
     assert page.is_hidden("#writing")
+
+
+def test_a_page_that_cannot_be_typed_in_shows_its_text_and_says_why(
+    opened: Open, tmp_path: Path
+) -> None:
+    sizes = {"vocab_size": 257, "n_positions": 32, "n_embd": 24, "n_layer": 2, "n_head": 4}
+    model = folders_of({"gpt2": ("GPT2Config", "GPT2LMHeadModel", sizes)}, tmp_path)("gpt2")
+    file = tmp_path / "gpt2.html"
+    found = attnviz.explain("a cat", attnviz.load_model(str(model), engine="transformers"))
+    found.save(str(file))
+    page = opened(file)
+    assert page.input_value("#text") == "a cat"
+    assert page.get_attribute("#text", "readonly") is not None
+    assert page.inner_text("#fixed").startswith("This page shows the text that it was made with.")
+    assert page.locator("#grid input").count() == 0
+    assert page.is_hidden("#writing")
+    assert texts(page, ".step h3 span") == re.findall(r"^\d  (.+)$", str(found), re.MULTILINE)
