@@ -1,8 +1,11 @@
 // Vectors as strips: a cell for each number, blue below zero and red above, stronger for more; with the numbers on demand.
 
+// the colours of zero, of the lowest and of the highest number
+const signedNow = () => data.colors.signed[themeOf(state.theme)];
+
 // the colour of a number from −1 to 1
-function signed(value) {
-  const [zero, below, above] = data.colors.signed[themeOf(state.theme)], far = Math.min(1, Math.abs(value));
+function signed(value, [zero, below, above] = signedNow()) {
+  const far = Math.min(1, Math.abs(value));
   return zero.map((start, i) => Math.round(start + ((value < 0 ? below : above)[i] - start) * far));
 }
 
@@ -11,8 +14,9 @@ const largest = (...vectors) => vectors.reduce((most, vector) => vector.reduce((
 // a strip, whose strongest colour is `most`; `name` is that of the vector
 function strip(vector, most, name) {
   const canvas = made("canvas", { class: "strip", width: vector.length, height: 1, role: "img", "aria-label": `${name}: ${amount(vector.length, "number")}` });
-  const pixels = new ImageData(vector.length, 1);
-  vector.forEach((value, i) => pixels.data.set([...signed(value / most), 255], 4 * i));
+  const pixels = new ImageData(vector.length, 1), colors = signedNow();
+  pixels.data.fill(255);
+  vector.forEach((value, i) => pixels.data.set(signed(value / most, colors), 4 * i));
   canvas.getContext("2d").putImageData(pixels, 0, 0);
   canvas.values = { vector, name };
   return canvas;
