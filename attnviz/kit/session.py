@@ -316,6 +316,11 @@ class Session:
         if not self.quiet:
             self._say(f"note: {spelled(message, as_flag)}")
 
+    def logged(self, message: str) -> None:
+        """One line on how far a long run is, where stderr is a file, in which no bar can move."""
+        if not (self.quiet or self.environment.stderr.isatty()):
+            self._say(message)
+
     def wrote(self, path: Path) -> None:
         """One line that names a file or a folder, for a person: a script sees the exit code."""
         kept = path.is_file() or path.is_dir()  # by a device, nothing is

@@ -261,7 +261,7 @@ class LinksPane(ScenePane):
 
     def lay_out(self, scene: Scene) -> Size:
         queries, keys = scene.queries, scene.keys
-        nothing = [_Row("not computed yet" if scene.waits else "nothing")]
+        nothing = [_Row("not computed yet" if scene.waits else f"all under {FAINT:.2f}")]
         ahead = [_Row(keys[key], key=key, weight=w) for key, w in scene.looks_at() if w >= FAINT]
         back = [
             _Row(queries[query], query=query, weight=weight)

@@ -49,10 +49,13 @@ def about_heads(shares: AnswerShares) -> str:
     return f"the {how} of {known}{listed(choice.heads)}"
 
 
-def by_segment(shares: AnswerShares) -> Exhibit:
-    """The shares of segments as an exhibit: a row for each part of the answer."""
+def by_segment(shares: AnswerShares, *, begun: bool = False) -> Exhibit:
+    """The shares of segments as an exhibit: a row for each part of the answer.
+
+    `begun`: a segment that has only a number is named by how it begins, too.
+    """
     answer = shares.answer
-    columns = _labelled(column.name for column in answer.columns)
+    columns = _labelled(_begun(answer, each) if begun else each.name for each in answer.columns)
     exhibit = _exhibit(
         answer,
         replace(answer.capture, key_tokens=columns),
@@ -67,6 +70,16 @@ def by_segment(shares: AnswerShares) -> Exhibit:
         subtitle=f"{about}: “{prompt}” → “{beginning(_exact(answer.capture))}”",
         sides=SIDES if shares.lookback is None else OF_HEADS,
     )
+
+
+BEGUN = 20  # letters of a segment, below its column of a picture
+
+
+def _begun(answer: Answer, column: KeyGroup) -> str:
+    """`13 the count was …`: a number that stands for a name, and what it is the number of."""
+    words = quoted(answer.capture, column) if column.name.isdigit() else ""
+    short = words if len(words) <= BEGUN else words[:BEGUN].rsplit(" ", 1)[0] + " …"
+    return f"{column.name} {short}".rstrip()
 
 
 def by_word(shares: AnswerShares) -> Iterator[Exhibit]:
@@ -163,7 +176,7 @@ QUOTED = 3
 
 def draw(shares: AnswerShares, **look: Any) -> Drawn:
     """The shares of segments as a heatmap; `look`: as of `PictureLook`."""
-    return heatmap.draw(by_segment(shares), options_of(PictureLook(**look), None))
+    return heatmap.draw(by_segment(shares, begun=True), options_of(PictureLook(**look), None))
 
 
 def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator[RenderableType]:

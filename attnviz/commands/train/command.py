@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from attnviz.commands.train.plan import Plan, Point, TrainingOutcome
-from attnviz.errors import readable
+from attnviz.commands.train.plan import FormedHead, Plan, Point, TrainingOutcome, outlook
+from attnviz.draw.titles import amount
+from attnviz.errors import readable, spelled
 from attnviz.inputs.text import read_file
 from attnviz.kit.option import command
-from attnviz.kit.session import Session
+from attnviz.kit.session import Session, as_flag
 from attnviz.kit.write import write_bytes
 
 if TYPE_CHECKING:
@@ -63,13 +64,16 @@ def train(
     outcome = _train(session, training, names)
     title = readable(f"{output.name}, trained from scratch on {', '.join(names)}")
     write_bytes(output / train_folder.CURVE, loss_curve(outcome, title))
-    training.finish(outcome, names)
+    formed = own.formed_heads(training)
+    training.finish(outcome, names, formed)
     session.wrote(output)
     best, trigram = outcome.held_out, outcome.trigram
     session.show(
         [
             Text(f"{output}: held-out loss {best:.3f} bits per byte", style="bold"),
             Text(f"an interpolated trigram model over the same tokens: {trigram:.3f}"),
+            *map(Text, filter(None, [spelled(outlook(outcome.points), as_flag)])),
+            Text(heads_told(formed, training.plan.n_layer * training.plan.n_head)),
             Text(f"to show it: attnviz show --model {output}; its loss curve: {output}/loss.png"),
         ]
     )
@@ -82,8 +86,9 @@ def _train(session: Session, training: "OwnTraining", files: Sequence[str]) -> T
 
     reached = 0
     try:
-        with session.bar(STEPS, stays=True) as bar:
-            task = bar.add_task("starting", total=training.plan.max_steps)
+        with session.bar(STEPS, stays=session.environment.stderr.isatty()) as bar:
+            total = training.plan.max_steps
+            task = bar.add_task("starting", total=total)
 
             def stepped(step: int) -> None:
                 nonlocal reached
@@ -95,11 +100,24 @@ def _train(session: Session, training: "OwnTraining", files: Sequence[str]) -> T
             def report(point: Point) -> None:
                 said = f"held-out loss {point.held_out:.3f} bits per byte"
                 bar.update(task, description=said)
+                now = point.progress
+                session.logged(f"step {now.step:,} of {total:,}: {said}, {now.seconds:.0f} s")
 
             return own.train_model(training, report, stepped)
     except KeyboardInterrupt:
         session.note(training.interrupted(reached, files))
         raise
+
+
+def heads_told(formed: Sequence[FormedHead], heads: int) -> str:
+    """The heads that have a role on the held-out text, by role, with what it follows from."""
+    by_role: dict[str, list[str]] = {}
+    for each in formed:
+        by_role.setdefault(each.role, []).append(f"{each.head} {each.value:.2f}")
+    others = heads - len(formed)
+    told = [f"{role}: {', '.join(some)}" for role, some in by_role.items()]
+    rest = [f"{amount(others, 'head')} without a role"] if others else []
+    return f"heads that formed, measured on the held-out text: {'; '.join([*told, *rest])}"
 
 
 # The loss curve, as a picture.

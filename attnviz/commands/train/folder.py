@@ -24,7 +24,14 @@ from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
 
 from attnviz.commands.train.loop import Batch, partial_file, read_state
-from attnviz.commands.train.plan import Plan, Point, TrainingOutcome, TrainingProgress, recipe_of
+from attnviz.commands.train.plan import (
+    FormedHead,
+    Plan,
+    Point,
+    TrainingOutcome,
+    TrainingProgress,
+    recipe_of,
+)
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.kit import write
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
@@ -32,6 +39,7 @@ from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import save_checkpoint
 from attnviz.models.tokenizer import END
 from attnviz.records.heads import Figure, ModelCard
+from attnviz.records.metrics import METRICS, ROLES
 from attnviz.records.restore import MODEL_CARD
 
 # A user's own text as training data: a tokenizer learned from it, a held-out part, batches.
@@ -214,11 +222,13 @@ class OwnTraining:
             self._write_card(partial, about, loss)
             partial.rename(target)
 
-    def finish(self, outcome: TrainingOutcome, files: Sequence[str]) -> None:
+    def finish(
+        self, outcome: TrainingOutcome, files: Sequence[str], formed: Sequence[FormedHead] = ()
+    ) -> None:
         """Write the model's card; the training can then no longer be resumed."""
         about = f"Trained from scratch with attnviz train on {', '.join(files)}."
         with self.writing():
-            self._write_card(self.folder, about, outcome.held_out, outcome.trigram)
+            self._write_card(self.folder, about, outcome.held_out, outcome.trigram, formed)
             (self.folder / STATE).unlink(missing_ok=True)
 
     def interrupted(self, step: int, files: Sequence[str]) -> str:
@@ -240,7 +250,12 @@ class OwnTraining:
         return f"interrupted at step {step}; {kept}; {resume} goes on from step {last}"
 
     def _write_card(
-        self, folder: Path, description: str, loss: float, trigram: float | None = None
+        self,
+        folder: Path,
+        description: str,
+        loss: float,
+        trigram: float | None = None,
+        formed: Sequence[FormedHead] = (),
     ) -> None:
         losses = {
             "held-out loss, bits per byte": loss,
@@ -250,6 +265,17 @@ class OwnTraining:
             Figure("language", name, round(value, 4), None, self.text.predicted)
             for name, value in losses.items()
             if value is not None
+        )
+        figures += tuple(
+            Figure(
+                each.role,
+                f"{each.head}: mean {METRICS[metric].meaning}",
+                round(each.value, 4),
+                None,
+                each.rows,
+            )
+            for each in formed
+            for metric in (next(role.metric for role in ROLES if role.name == each.role),)
         )
         about = ModelCard(folder.name, description, bos=False, figures=figures)
         card = {**MODEL_CARD.row(about), "training": asdict(self.plan)}

@@ -25,6 +25,7 @@ from attnviz.commands.train.folder import (
 from attnviz.commands.train.loop import fresh_model, next_token_loss, train
 from attnviz.commands.train.plan import (
     UNTRAINED,
+    FormedHead,
     Plan,
     Point,
     TrainingOutcome,
@@ -34,9 +35,13 @@ from attnviz.commands.train.plan import (
 )
 from attnviz.errors import UsageError, option
 from attnviz.kit.write import make_folder
+from attnviz.models.catalog import Source, load
 from attnviz.models.folder.files import TOKENIZER
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import load_checkpoint
+from attnviz.records.capture import Wanted
+from attnviz.records.heads import by_layer, every_head
+from attnviz.records.metrics import ROLES, MeasureHeads, estimates, marks_of_tokens, role_of
 
 
 def begin(text: str, plan: Plan, folder: Path, *, resume: bool) -> OwnTraining:
@@ -104,6 +109,29 @@ def _outcome(best: GPT, text: OwnText, points: Sequence[Point]) -> TrainingOutco
         points=tuple(points),
         tokens_per_byte=len(text.held_out) / text.held_out_bytes,
     )
+
+
+MEASURED = 64
+"""The most windows of held-out text on which heads are measured."""
+
+
+def formed_heads(training: OwnTraining) -> tuple[FormedHead, ...]:
+    """The heads of the folder's model that have a role on the held-out text, by role."""
+    model, size = load(Source(str(training.folder))), training.plan.context
+    heads = every_head(model.identity.heads_per_layer)
+    held_out = training.text.held_out
+    starts = range(0, len(held_out) - size + 1, size)[:MEASURED]
+    score = MeasureHeads(marks_of_tokens(()), causal=True)
+    for window in (held_out[start : start + size].tolist() for start in starts):
+        score.marks = marks_of_tokens(window)
+        model.run(window, Wanted(by_layer(heads)), score)
+    rows, formed = score.rows(), list[FormedHead]()
+    for head, metrics in score.metrics().items():
+        role = role_of(estimates([metrics]), rows)
+        if role is not None:
+            formed.append(FormedHead(role.name, head, metrics[role.metric], rows[role.metric]))
+    order = [role.name for role in ROLES]
+    return tuple(sorted(formed, key=lambda each: (order.index(each.role), -each.value)))
 
 
 def _keep_reached(training: OwnTraining, model: GPT, step: int) -> None:

@@ -1,6 +1,7 @@
 """Training a model on a user's own text: the user's choices, and how it went."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from attnviz.kit.option import panel_option
 from attnviz.kit.options import LARGEST_SEED
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.placement import SHARE, free_bytes, written
+from attnviz.records.heads import Head
 
 SIZES, RUN = "The model", "The training"
 
@@ -110,6 +112,42 @@ class TrainingOutcome:
     def bits_per_byte(self, point: Point) -> float:
         """The training loss in bits per byte, by the number of tokens in the held-out text."""
         return point.progress.loss / math.log(2) * self.tokens_per_byte
+
+
+@dataclass(frozen=True)
+class FormedHead:
+    """A head with a role on the held-out text: the metric that it follows from, over `rows`."""
+
+    role: str
+    head: Head
+    value: float
+    rows: int
+
+
+LEVEL = 0.01
+"""The share of the loss by which it has to fall over the last quarter of the steps, to say so."""
+
+
+def outlook(points: Sequence[Point]) -> str:
+    """A sentence on whether more steps would pay, by the held-out losses of a whole training."""
+    best, last = min(points, key=lambda point: point.held_out), points[-1]
+    steps = last.progress.step
+    before = [point for point in points if point.progress.step <= 0.75 * steps]
+    if steps == best.progress.step and len(before) > 1:
+        fall = before[-1].held_out - last.held_out
+        twice = option("max_steps", 2 * steps)
+        if fall >= LEVEL * last.held_out:
+            return (
+                f"the held-out loss still fell by {fall:.3f} over the last quarter of the steps: "
+                f"going on longer would probably pay ({twice})"
+            )
+    rise = last.held_out - best.held_out
+    if rise >= LEVEL * best.held_out:
+        return (
+            f"the held-out loss was lowest at step {best.progress.step:,}, and then rose by "
+            f"{rise:.3f}: more steps would not pay, more text would"
+        )
+    return "the held-out loss is nearly level: more steps would change little" if before[1:] else ""
 
 
 SHARD, WORKERS = 50, 2

@@ -16,6 +16,7 @@ from attnviz.inputs.prompts import Document, cut_prompt, with_documents
 from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.models.catalog import Source, load
 from attnviz.records.heads import Head
+from tests.browsing import Open, until
 from tests.builtin import HEADS
 from tests.conftest import Run
 from tests.reading import head_of, on_one_line, rows_in, rows_of
@@ -220,6 +221,47 @@ def test_a_saved_answer_holds_each_heads_rows_and_its_segments(run: Run, tmp_pat
     shown = run("show", str(saved), "--head", "L4H0", "--query", "0").out
     assert "Leo → Leo#1 " in shown
     assert run("show", str(saved), "-o", str(page)).status is ExitStatus.OK
+
+
+FILLER = "Anna painted the door . the police came to the house . "
+LONG = f"{FILLER * 6}the count was stabbed by Victor . {FILLER * 5}therefore the murderer was"
+SOURCE = """() => {
+  const box = document.querySelector("#words-of-keys"), outer = box.getBoundingClientRect();
+  const strength = (word) => Number((word.style.background.match(/[\\d.]+(?=\\))/) || [0])[0]);
+  const words = [...box.querySelectorAll("span")].filter((word) => !word.dir);
+  const [source] = words.sort((a, b) => strength(b) - strength(a)), inner = source.getBoundingClientRect();
+  return { seen: inner.top >= outer.top && inner.bottom <= outer.bottom, shaded: strength(source) > 0 };
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("start", [0, 9999])
+def test_a_word_of_the_answer_scrolls_its_source_into_view(
+    run: Run, opened: Open, tmp_path: Path, width: int, start: int
+) -> None:
+    written = tmp_path / "answer.html"
+    asked = ("generate", LONG, *STOP, "--head", "L4H0", "-o", str(written))
+    assert run(*asked).status is ExitStatus.OK
+    page = opened(written)
+    page.set_viewport_size({"width": width, "height": 700})
+    page.mouse.move(0, 0)
+    page.evaluate(f"document.querySelector('#words-of-keys').scrollTop = {start}")
+    page.locator("#words-of-queries span").first.hover()
+    until(page, f"({SOURCE})().shaded && ({SOURCE})().seen")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_columns_of_a_picture_are_named_by_how_segments_begin(run: Run, tmp_path: Path) -> None:
+    drawn = tmp_path / "answer.svg"
+    assert run("generate", PROMPT, *STOP, "-o", str(drawn)).status is ExitStatus.OK
+    said = re.findall("<text[^>]*>([^<]*)<", drawn.read_text())
+    names = [re.fullmatch(r"(\d) (.*?)(?: …|…)?", each) for each in said]
+    begun = {found[1]: found[2] for found in names if found}
+    assert set(begun) == {"1", "2", "3"}
+    rows = rows_of(run("generate", PROMPT, *STOP, "-f", "json").out)
+    assert {"sink", "answer"} <= {*said}
+    assert all(begun[name] in PROMPT for name in begun)
+    assert {row["segment"] for row in rows} >= {*begun}
 
 
 def test_heatmap_and_text_show_the_same_shares(run: Run) -> None:

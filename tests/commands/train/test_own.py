@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +15,23 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
+from attnviz.commands.train import command as train_command
 from attnviz.commands.train import folder as train_folder
 from attnviz.commands.train import loop, own
 from attnviz.commands.train import plan as train_plan
 from attnviz.commands.train.plan import Plan, Point
-from attnviz.errors import ExitStatus, InputError, OutputError, UsageError
+from attnviz.errors import (
+    ExitStatus,
+    InputError,
+    OutputError,
+    UsageError,
+    as_argument,
+    spelled,
+)
+from attnviz.models.catalog import Source, load
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import load_checkpoint
+from attnviz.records.capture import Wanted
 from making.world.texts import texts
 from tests.conftest import Run
 
@@ -199,6 +210,71 @@ def test_every_step_is_told_and_each_loss_once_a_shard(tmp_path: Path) -> None:
     points: list[int] = []
     own.train_model(training, lambda p: points.append(p.progress.step), steps.append)
     assert (steps, points) == ([*range(1, 13)], [4, 8, 12])
+
+
+def points_of(*losses: float) -> list[Point]:
+    """A training of 50 steps between two losses."""
+    empty = train_plan.UNTRAINED
+    return [Point(replace(empty, step=50 * n), loss) for n, loss in enumerate(losses)]
+
+
+@pytest.mark.parametrize(
+    ("losses", "says"),
+    [
+        ((5.0, 4.0, 3.5, 3.2, 3.0), "still fell by 0.200 over the last quarter .*max_steps=400"),
+        ((5.0, 3.0, 2.6, 2.502, 2.5), "nearly level: more steps would change little"),
+        ((5.0, 3.0, 2.5, 2.6, 2.8), r"lowest at step 100, and then rose by 0\.300: more steps"),
+        ((5.0, 3.0, 2.5, 2.501, 2.51), "nearly level"),
+        ((5.0, 4.0), "^$"),  # too few to tell
+    ],
+)
+def test_whether_going_on_would_pay_is_read_off_the_held_out_losses(
+    losses: tuple[float, ...], says: str
+) -> None:
+    told = spelled(train_plan.outlook(points_of(*losses)), as_argument)
+    assert re.search(says, told), told
+
+
+def test_a_log_gets_a_line_for_each_loss_and_a_terminal_or_a_quiet_run_none(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "text.txt").write_text(TEXT)
+    asked = ("train", str(tmp_path / "text.txt"), *SMALL)
+    told = run(*asked, "-o", str(tmp_path / "a")).err.splitlines()
+    assert [line.split(":")[0] for line in told] == ["step 4 of 8", "step 8 of 8"]
+    assert all(re.search(r"held-out loss \d+\.\d{3} bits per byte, \d+ s$", line) for line in told)
+    assert run(*asked, "-o", str(tmp_path / "b"), "-q").err == ""
+
+
+def test_heads_that_formed_are_named_by_the_metrics_of_the_held_out_text(tmp_path: Path) -> None:
+    """Measured again window by window, from the patterns of a capture."""
+    plan = replace(PLAN, max_steps=40)
+    training = own.begin(TEXT, plan, tmp_path, resume=False)
+    outcome = own.train_model(training, lambda _: None)
+    formed = own.formed_heads(training)
+    model = load(Source(str(tmp_path)))
+    size, held_out = plan.context, training.text.held_out
+    windows = [held_out[at : at + size] for at in range(0, len(held_out) - size + 1, size)][:64]
+    block: list[np.ndarray] = []
+    for window in windows:
+        model.run(window.tolist(), Wanted({0: (0, 1)}), lambda rows: block.append(rows.weights))
+    patterns = np.concatenate(block, axis=1).reshape(2, len(windows), size, size)
+    diagonals = np.arange(1, size)
+    expected = {
+        "previous token": patterns[:, :, diagonals, diagonals - 1].mean(axis=(1, 2)),
+        "self": np.einsum("hwii->hwi", patterns).mean(axis=(1, 2)),
+        "sink": patterns[:, :, :, 0].mean(axis=(1, 2)),
+    }
+    for each in formed:
+        if each.role in expected and each.role != "sink":
+            assert each.value == pytest.approx(expected[each.role][each.head.head], abs=0.02)
+    assert formed  # a small model attends to much alike: its heads are broad
+    training.finish(outcome, ["text.txt"], formed)
+    card = json.loads((tmp_path / "card.json").read_text())
+    assert {each.role for each in formed} <= {figure["behaviour"] for figure in card["figures"]}
+    told = train_command.heads_told(formed, 3)
+    assert all(f"{each.head} {each.value:.2f}" in told for each in formed)
+    assert told.endswith(f"{3 - len(formed)} head{'s' * (len(formed) < 2)} without a role")
 
 
 # ---- the models of single steps ----

@@ -18,7 +18,7 @@ const say = (text) => { byId("status").textContent = text; };
 function bringIntoView() {
   if (loading || !spot) return;
   if (!byId("columns").matches(":hover")) centre(spot);
-  if (!byId("read").matches(":hover")) showInText();
+  showInText();
   if (!view.fitted && !map.matches(":hover")) followSpot();
 }
 

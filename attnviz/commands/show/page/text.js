@@ -108,12 +108,25 @@ function showDirection() {
   for (const choice of document.getElementsByName("direction")) choice.checked = (choice.value === "from") === state.from;
 }
 
-// a long text is read in a box, in which the word has to be seen
+// a long text is read in a box, in which the word has to be seen; of two texts each has its own
 function showInText() {
-  const box = byId("read"), word = box.querySelector("span.on");
-  if (!word) return;
-  const [inner, outer] = [word.getBoundingClientRect(), box.getBoundingClientRect()];
-  if (inner.top < outer.top || inner.bottom > outer.bottom) box.scrollTop += inner.top - outer.top - box.clientHeight / 2;
+  const word = document.querySelector("#read span.on"), source = strongestWord();
+  for (const shown of [word, source]) {
+    const box = shown && shown.closest("#read > div");
+    if (!box || box.matches(":hover")) continue;
+    const [inner, outer] = [shown.getBoundingClientRect(), box.getBoundingClientRect()];
+    if (inner.top < outer.top || inner.bottom > outer.bottom) box.scrollTop += inner.top - outer.top - box.clientHeight / 2;
+  }
+}
+
+// in the other text, the word that is named, or else the one with the strongest link
+function strongestWord() {
+  if (!data.cross || !spot) return null;
+  const named = document.querySelector("#read span.other");
+  if (named) return named;
+  const words = [...document.querySelectorAll("#read span")].filter((word) => word.dataset.side !== spot.token.side);
+  const found = strongestOf(spot.token).map(({ index }) => words.find((word) => index < Number(word.dataset.after)));
+  return found.find((word) => word && !word.dir) || null; // only special tokens, which are no source, have a direction
 }
 
 function listenToText() {
