@@ -110,14 +110,18 @@ def _train(session: Session, training: "OwnTraining", files: Sequence[str]) -> T
 
 
 def heads_told(formed: Sequence[FormedHead], heads: int) -> str:
-    """The heads that have a role on the held-out text, by role, with what it follows from."""
+    """The heads that have a role on the held-out text, by role, with what it follows from.
+
+    A head that attends to everything alike, as one without training does, is only counted.
+    """
     by_role: dict[str, list[str]] = {}
     for each in formed:
         by_role.setdefault(each.role, []).append(f"{each.head} {each.value:.2f}")
-    others = heads - len(formed)
-    told = [f"{role}: {', '.join(some)}" for role, some in by_role.items()]
-    rest = [f"{amount(others, 'head')} without a role"] if others else []
-    return f"heads that formed, measured on the held-out text: {'; '.join([*told, *rest])}"
+    broad, others = len(by_role.pop("broad", ())), heads - len(formed)
+    told = [f"{role}: {', '.join(some)}" for role, some in by_role.items()] or ["none"]
+    told += [f"{amount(broad, 'head')} broad"] if broad else []
+    told += [f"{amount(others, 'head')} without a role"] if others else []
+    return f"heads that formed, measured on the held-out text: {'; '.join(told)}"
 
 
 # The loss curve, as a picture.

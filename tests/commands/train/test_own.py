@@ -32,6 +32,7 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import load_checkpoint
 from attnviz.records.capture import Wanted
+from attnviz.records.heads import Head
 from making.world.texts import texts
 from tests.conftest import Run
 
@@ -272,9 +273,21 @@ def test_heads_that_formed_are_named_by_the_metrics_of_the_held_out_text(tmp_pat
     training.finish(outcome, ["text.txt"], formed)
     card = json.loads((tmp_path / "card.json").read_text())
     assert {each.role for each in formed} <= {figure["behaviour"] for figure in card["figures"]}
-    told = train_command.heads_told(formed, 3)
-    assert all(f"{each.head} {each.value:.2f}" in told for each in formed)
-    assert told.endswith(f"{3 - len(formed)} head{'s' * (len(formed) < 2)} without a role")
+
+
+def test_what_formed_is_told_by_role_and_what_did_not_is_counted() -> None:
+    formed = [
+        train_plan.FormedHead("induction", Head(1, 0), 0.512, 40),
+        train_plan.FormedHead("previous token", Head(0, 1), 0.81, 60),
+        train_plan.FormedHead("previous token", Head(0, 2), 0.45, 60),
+        train_plan.FormedHead("broad", Head(0, 0), 0.9, 60),
+    ]
+    told = train_command.heads_told(formed, 6)
+    assert told.endswith(
+        "induction: L1H0 0.51; previous token: L0H1 0.81, L0H2 0.45; 1 head broad; "
+        "2 heads without a role"
+    )
+    assert train_command.heads_told(formed[3:], 1).endswith(": none; 1 head broad")
 
 
 # ---- the models of single steps ----
