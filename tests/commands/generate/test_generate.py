@@ -229,8 +229,9 @@ SOURCE = """() => {
   const box = document.querySelector("#words-of-keys"), outer = box.getBoundingClientRect();
   const strength = (word) => Number((word.style.background.match(/[\\d.]+(?=\\))/) || [0])[0]);
   const words = [...box.querySelectorAll("span")].filter((word) => !word.dir);
-  const [source] = words.sort((a, b) => strength(b) - strength(a)), inner = source.getBoundingClientRect();
-  return { seen: inner.top >= outer.top && inner.bottom <= outer.bottom, shaded: strength(source) > 0 };
+  const [source] = words.sort((a, b) => strength(b) - strength(a));
+  const inner = source.getBoundingClientRect(), seen = inner.top >= outer.top;
+  return { seen: seen && inner.bottom <= outer.bottom, shaded: strength(source) > 0 };
 }"""
 
 
