@@ -22,6 +22,7 @@ from attnviz.commands.atlas.page import (
     write_page,
 )
 from attnviz.commands.atlas.record import SCORES, Atlas, Bin, HeadAtlas, HeadExample, TokenMass
+from attnviz.draw.labels import BLUES
 from attnviz.errors import ExitStatus, OutputError, UsageError
 from tests.browsing import Open
 from tests.commands.atlas.atlases import made_scan
@@ -407,9 +408,9 @@ def test_scores_for_both_axes_and_for_the_colour_are_chosen_and_linked_to(opened
     order = sorted(range(len(atlas.rows)), key=lambda i: atlas.rows[i]["previous"])
     places = shown.evaluate("dots.map((place) => place.x)")
     assert sorted(range(len(places)), key=lambda i: places[i]) == order
-    brightest = max(range(len(atlas.rows)), key=lambda i: atlas.rows[i]["self"])
-    colour = f"document.querySelector('[data-head=\"{brightest}\"]').style.background"
-    assert shown.evaluate(colour) == "rgb(253, 231, 37)"  # the end of viridis
+    strongest = max(range(len(atlas.rows)), key=lambda i: atlas.rows[i]["self"])
+    colour = f"document.querySelector('[data-head=\"{strongest}\"]').style.background"
+    assert shown.evaluate(colour) == f"rgb{BLUES[-1]}"
     again = opened(one_file(), "#h=L0H4&x=self&color=first")
     assert (again.input_value("#x"), again.input_value("#color")) == ("self", "first")
     assert chosen(again)[0] == ["L0H4"]

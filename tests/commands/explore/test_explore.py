@@ -431,6 +431,20 @@ def test_the_mouse_chooses_words_heads_weights_and_links() -> None:
     explore(saved(seed=1), does)
 
 
+def test_a_token_whose_links_are_all_too_weak_to_list_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """“Nothing” would deny what the rows hold."""
+    monkeypatch.setattr("attnviz.commands.explore.pane.FAINT", 1.01)
+
+    async def does(there: Visit) -> None:
+        shown = [line.strip() for line in there.seen("links")]
+        assert sum("all under 1.01" in line for line in shown) == 2
+        assert not any("nothing" in line for line in shown)
+
+    explore(saved(seed=1), does)
+
+
 def test_a_click_on_what_looks_at_the_query_goes_there() -> None:
     async def does(there: Visit) -> None:
         await there.press("slash", *"blue", "enter")
