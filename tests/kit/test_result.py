@@ -212,7 +212,7 @@ def test_a_calculation_has_every_array_and_its_steps(run: Run, tmp_path: Path) -
     )
     assert list(steps.arrays) == list(told["arrays"])
     shown = run("explain", TEXT, "--head", "L3H2", "--query", "creature#1", "--digits", "3").out
-    assert str(steps).splitlines()[4:] == shown.splitlines()[4:]
+    assert str(steps).splitlines()[4:] == shown.replace("--writes", "writes").splitlines()[4:]
     steps.save(tmp_path / "a.npz")
     with np.load(tmp_path / "a.npz") as archive:
         np.testing.assert_array_equal(archive["pattern"], steps.arrays["pattern"])
