@@ -105,7 +105,8 @@ def compared(model: "LoadedModel", page: "Page", texts: Sequence[str]) -> Differ
         if model.can("predict"):
             after = _after(model, prepared.ids)
             probability.append(float(np.abs(after - run["probabilities"]).max()))
-    return Differences(max(weight), max(probability), refused)
+    # NaN, which numpy's maximum is where one is met, is no small difference
+    return Differences(float(np.max(weight)), float(np.max(probability)), refused)
 
 
 def _check_tokens(prepared: Prepared, text: str, run: dict[str, Any]) -> None:

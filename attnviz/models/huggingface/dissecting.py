@@ -321,13 +321,7 @@ def _recorded(
     weights, scale, compared_arrays = _compared(seen, head.head, head.head // group)
     changed = any(compared_arrays[name] is not None for name in ("q_plain", "k_plain"))
     kinds = _kinds(model, seen, layer, changed=changed)
-    rows = present(
-        attention_out=kinds.factor * seen.attention_out,
-        attention_added=layer.added.attention,
-        cross_added=layer.crossed,
-        mlp_out=layer.added.mlp,
-        x_after=seen.x_after,
-    )
+    rows = _rows(seen, layer, kinds.factor)
     return RecordedHead(
         head=head,
         query=query,
@@ -346,6 +340,17 @@ def _recorded(
             pattern=pattern[head.head],
         ),
         rows=rows,
+    )
+
+
+def _rows(seen: Seen, layer: Sublayer, factor: float) -> dict[str, Tensor]:
+    """What the parts of a layer add to the stream, and what leaves it, of every query (n_q, d)."""
+    return present(
+        attention_out=factor * seen.attention_out,
+        attention_added=layer.added.attention,
+        cross_added=layer.crossed,
+        mlp_out=layer.added.mlp,
+        x_after=seen.x_after,
     )
 
 
