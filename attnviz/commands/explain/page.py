@@ -73,7 +73,7 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
         ),
         "policy": policy(style, script, works=True),
         "style": style,
-        "text": escape(_read(prepared)),
+        "text": _as_markup(_read(prepared)),
         "data": safe_json({**_data(traced, prepared, why, error), "readouts": readouts}),
         "maps": maps,
         "worker": source(*WORKER),
@@ -152,6 +152,11 @@ def _example(prepared: Prepared, text: str) -> Iterator[Mapping[str, Any]]:
     (head,) = choice.heads
     title = head_title(choice, finding, tried.empty)
     yield {"text": text, "layer": head.layer, "head": head.head, "query": query, "headline": title}
+
+
+def _as_markup(text: str) -> str:
+    """A text as HTML; what cannot be printed is a reference to it, which the page's reader sees."""
+    return "".join(c if c.isprintable() or c == "\n" else f"&#{ord(c)};" for c in escape(text))
 
 
 def _read(prepared: Prepared) -> str:
