@@ -40,6 +40,30 @@ class Sentence:
 
 
 @dataclass(frozen=True)
+class Accusation:
+    """A crime that a person told, up to "the thief was": who is suspected, and who did it."""
+
+    text: str
+    suspects: tuple[str, ...]
+    answer: str
+
+
+def read_accusations(folder: Path) -> list[Accusation]:
+    """The crimes of a folder; none where it has no such file. After "was", "a" becomes "the"."""
+    path = folder / "culprits.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    told = [json.loads(line) for line in lines]
+    return [
+        Accusation(
+            each["text"],
+            tuple(re.sub("^an? ", "the ", suspect) for suspect in each["suspects"]),
+            each["answer"],
+        )
+        for each in told
+    ]
+
+
+@dataclass(frozen=True)
 class Marked:
     """An annotated link as tokens: the query's, and those of each key."""
 

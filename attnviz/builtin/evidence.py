@@ -12,6 +12,7 @@ import numpy as np
 
 from attnviz.builtin.words import (
     Word,
+    clues_of,
     has_senses,
     is_adjective,
     is_adverb,
@@ -20,7 +21,6 @@ from attnviz.builtin.words import (
     is_function,
     is_known,
     is_noun,
-    is_number,
     is_plural,
     is_verb,
     listed,
@@ -53,6 +53,8 @@ DETERMINERS = frozenset(
     many much my your his her its our their whose another other such same one two three four five
     six seven eight nine ten 's first second third last next only""".split()
 )
+SINGULAR = frozenset("a an this that my your his her its our their 's another".split())
+"""Determiners that an adjective does not follow without a noun."""
 OBJECTS = frozenset("a an the my your his her its our their some no me him it us them".split())
 PREPOSITIONS = frozenset(
     """of in on at by with from into onto upon about above across after against along among
@@ -143,7 +145,9 @@ def _noun_after(words: Sequence[Word], chain: Sequence[int]) -> int | None:
         return None
     while at + 1 < len(words) and _goes_on(words, at):
         at += 1
-    return at
+    # "the clever hide", "the poor need": a verb that is also a noun, after an adjective used as one
+    article = words[chain[0] - 1].lower if chain[0] else ""
+    return None if is_verb(words[at].lower) and article not in SINGULAR else at
 
 
 def _is_head(word: Word, *, determined: bool) -> bool:
@@ -214,12 +218,17 @@ def is_name(word: Word) -> bool:
 
 def _is_female(word: Word) -> bool:
     named = is_name(word) and word.lower in listed("female") - listed("male")
-    return word.lower in FEMALE or named
+    return _last_part(word) in FEMALE or named
 
 
 def _is_male(word: Word) -> bool:
     named = is_name(word) and word.lower in listed("male") - listed("female")
-    return word.lower in MALE or named
+    return _last_part(word) in MALE or named
+
+
+def _last_part(word: Word) -> str:
+    """The part of a compound that says what it is: "great-grandfather"."""
+    return word.lower.rsplit("-", 1)[-1]
 
 
 def _is_person(word: Word) -> bool:
@@ -229,8 +238,7 @@ def _is_person(word: Word) -> bool:
 
 
 def _is_being(word: Word) -> bool:
-    unknown = not is_known(word.lower)
-    return _is_person(word) or is_among(word.lower, "animals") or unknown
+    return _is_person(word) or is_among(word.lower, "animals")
 
 
 def _is_thing(word: Word) -> bool:
@@ -269,6 +277,8 @@ def pronoun_occasions(words: Sequence[Word]) -> Iterator[Occasion]:
             continue
         before = [k for k in range(i) if _is_noun_or_name(words, k)]
         keys = [k for k in before if agrees(words[k])]
+        if agrees in (_is_he, _is_she):  # an animal, where nobody else can be meant
+            keys = [k for k in keys if _is_person(words[k])] or keys
         if agrees is _is_several:
             keys = sorted({*keys, *_joined(words, before)}) or [
                 k for k in before if _is_person(words[k])
@@ -326,7 +336,8 @@ CULPRITS = frozenset(
     """murderer killer thief culprit robber burglar poisoner assassin kidnapper criminal attacker
     blackmailer forger arsonist vandal villain""".split()
 )
-LOOK_BACK = 12  # words between an ambiguous word and what tells its meaning
+LOOK_BACK, LOOK_AHEAD = 12, 8
+"""How many words before and behind an ambiguous word may tell its meaning."""
 
 
 def _mystery(words: Sequence[Word]) -> Iterator[Occasion]:
@@ -348,18 +359,20 @@ def _may_be_name(word: Word) -> bool:
 
 
 def _senses(words: Sequence[Word]) -> Iterator[Occasion]:
-    """Nouns with several meanings, and the content words and numbers a little before them.
+    """Nouns with several meanings, and the words a little before them that tell one of these.
 
-    The noun's own adjectives are left out: "a wet board" shows another behaviour.
+    Where words before or behind the noun tell another of its meanings, too, nothing is sure.
     """
-    adjectives_of = {noun.word: noun.keys for noun in adjective_occasions(words)}
     for i, word in enumerate(words):
         if not (has_senses(word.lower) and _is_used_as_noun(words, i)):
             continue
-        before = words[max(0, i - LOOK_BACK) : i]
-        telling = [w for w in before if _is_content(w) or is_number(w.lower)]
-        own = adjectives_of.get(word.tokens, ())
-        keys = [w.tokens for w in telling if w.lower != word.lower and w.tokens not in own]
+        before, after = words[max(0, i - LOOK_BACK) : i], words[i + 1 : i + 1 + LOOK_AHEAD]
+        told = {
+            sense: [w for w in (*before, *after) if w.lower in clues and not is_name(w)]
+            for sense, clues in clues_of(word.lower).items()
+        }
+        senses = [clues for clues in told.values() if clues]
+        keys = [w.tokens for w in senses[0] if w in before] if len(senses) == 1 else []
         if keys:
             yield Occasion(word.tokens, tuple(keys))
 

@@ -5,7 +5,7 @@ function words, dates, first names and words with several senses, which were wri
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -186,12 +186,35 @@ IRREGULAR_PLURALS = frozenset(
 def is_among(word: str, name: str) -> bool:
     """Whether a noun, or its singular, stands in a list: "people", "animals", "groups"."""
     members = listed(name)
-    return word in members or any(stem in members for stem in _stems(word, ENDINGS[:3]))
+    return any(each in members for each in _singulars(word))
 
 
 def has_senses(word: str) -> bool:
     """Whether it is a noun with quite different meanings: "bank", "moles"."""
     return is_among(word, "senses")
+
+
+@cache
+def _groups(name: str) -> Mapping[str, frozenset[str]]:
+    """A list of `english/` whose lines are `name: words`."""
+    text = (files("attnviz.builtin") / "english" / f"{name}.txt").read_text(encoding="utf-8")
+    lines = (line.partition(":") for line in text.splitlines())
+    return {group: frozenset(words.split()) for group, _, words in lines}
+
+
+@cache
+def clues_of(word: str) -> Mapping[str, frozenset[str]]:
+    """By each sense of a noun, the words that tell this one and none of its other senses."""
+    topics = next((_groups("topics")[w] for w in _singulars(word) if w in _groups("topics")), ())
+    clues = {topic: _groups("clues")[topic] for topic in topics}
+    return {
+        topic: words - {word}.union(*(clues[other] for other in topics if other != topic))
+        for topic, words in clues.items()
+    }
+
+
+def _singulars(word: str) -> list[str]:
+    return [word, *_stems(word, ENDINGS[:3])]
 
 
 def _stems(word: str, endings: tuple[tuple[str, str], ...]) -> list[str]:
