@@ -15,6 +15,8 @@ SENTENCES = Path("tests/sentences")
 DEVELOPMENT, HELD_OUT = "development", "held_out"
 LINKED = ("adjectives", "pronouns", "senses")
 BEHAVIOURS = (*LINKED, "mystery")
+EVERYDAY = "everyday"
+"""Sentences in which the links of all behaviours are annotated."""
 ENGLISH = (*BEHAVIOURS, "none", "plain")
 STRANGE = "strange"
 

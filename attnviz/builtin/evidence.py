@@ -6,6 +6,7 @@ pattern (`kit/choose.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -138,6 +139,8 @@ def _noun_after(words: Sequence[Word], chain: Sequence[int]) -> int | None:
     determined = chain[0] > 0 and words[chain[0] - 1].lower in DETERMINERS
     linked = chain[0] > 0 and words[chain[0] - 1].lower in COPULAS
     if at >= len(words) or not _is_head(words[at], determined=determined):
+        return None
+    if words[at].capital and words[at - 1].capital and not words[at - 1].begins:  # "Main Street"
         return None
     if linked and words[at].capital:  # "was happy Tom said"
         return None
@@ -279,6 +282,8 @@ def pronoun_occasions(words: Sequence[Word]) -> Iterator[Occasion]:
         keys = [k for k in before if agrees(words[k])]
         if agrees in (_is_he, _is_she):  # an animal, where nobody else can be meant
             keys = [k for k in keys if _is_person(words[k])] or keys
+            sexed = _is_male if agrees is _is_he else _is_female
+            keys = [k for k in keys if sexed(words[k])] or keys  # of "the doctor" and "Tom", Tom
         if agrees is _is_several:
             keys = sorted({*keys, *_joined(words, before)}) or [
                 k for k in before if _is_person(words[k])
@@ -286,7 +291,8 @@ def pronoun_occasions(words: Sequence[Word]) -> Iterator[Occasion]:
         if not keys and agrees in (_is_he, _is_she):
             keys = [k for k in before if _may_be_called(words, k, agrees)]
         if keys:
-            yield Occasion(word.tokens, tuple(words[k].tokens for k in keys))
+            one = agrees is not _is_several
+            yield Occasion(word.tokens, tuple(words[k].tokens for k in keys), one)
 
 
 def _is_noun_or_name(words: Sequence[Word], i: int) -> bool:
@@ -424,21 +430,45 @@ FINDERS: Mapping[Behaviour, Callable[[Sequence[Word]], Iterator[Occasion]]] = Ma
 
 # What a head does of it.
 
-LEAST = 0.4
-"""The share of a row that has to lie on plausible keys."""
+
+@dataclass(frozen=True)
+class Limits:
+    """The shares of a row that have to lie on all plausible keys, on the strongest of them, and on
+    the one that is meant where there are several."""
+
+    all_keys: float = 0.5
+    strongest: float = 0.4
+    meant: float = 0.6
 
 
-def acts_of(weights: FloatArray, occasions: Iterable[Occasion]) -> list[FoundLink]:
-    """The strongest link of each row in which a head shows a behaviour, the strongest first.
+LIMITS = Limits()
 
-    In such a row the strongest link of all goes to a plausible key of its occasion, and the
-    plausible keys have enough of the row. `weights` (n, n): the head's pattern; rows need not sum
-    to 1.
+
+def acts_of(
+    weights: FloatArray, occasions: Iterable[Occasion], limits: Limits = LIMITS
+) -> list[tuple[FoundLink, ...]]:
+    """The rows in which a head shows a behaviour, the clearest first: their strongest links.
+
+    All links of a row go to plausible keys of its occasion, no other token has more weight, and
+    the `limits` are reached. Where one key alone is meant, there is one link. A link is one to a
+    word: its weight is the sum over the word's tokens, its key the strongest of these. `weights`
+    (n, n): the head's pattern; rows need not sum to 1.
     """
     acts = []
     for occasion in occasions:
         row = weights[occasion.query].astype(np.float64)  # (n)
-        key, on_keys = int(row.argmax()), row[list(occasion.positions)].sum()
-        if key in occasion.positions and on_keys > 0 and on_keys >= LEAST * row.sum():
-            acts.append(FoundLink(occasion.query, key, float(row[key])))
-    return sorted(acts, key=lambda act: -act.weight)
+        plausible, whole = list(occasion.positions), row.sum()
+        links = sorted(_to_words(occasion, row), key=lambda link: -link.weight)
+        least = limits.meant if occasion.one and len(links) > 1 else limits.strongest
+        enough = row[plausible].sum() >= limits.all_keys * whole
+        row[plausible] = 0
+        told = tuple(link for link in links if link.weight > row.max())
+        if told and enough and told[0].weight >= least * whole:
+            acts.append(told[:1] if occasion.one else told)
+    return sorted(acts, key=lambda links: -links[0].weight)
+
+
+def _to_words(occasion: Occasion, row: FloatArray) -> Iterator[FoundLink]:
+    for word in occasion.keys:
+        strongest = max(word, key=lambda token: float(row[token]))
+        yield FoundLink(occasion.query, strongest, float(row[list(word)].sum()))

@@ -106,8 +106,9 @@ def finding_title(finding: Finding, capture: Capture) -> str:
     if finding.tendency is not None:
         return _tendency(finding.tendency, capture)
     words, texts = groups_of(capture, "words"), capture.texts
-    queries = _names(capture.query_tokens, words[0], texts[0])
-    keys = _names(capture.key_tokens, words[1], texts[1])
+    whole = finding.behaviour is not None
+    queries = _names(capture.query_tokens, words[0], texts[0], whole=whole)
+    keys = _names(capture.key_tokens, words[1], texts[1], whole=whole)
 
     def end(link: FoundLink) -> str:
         itself = capture.one_sequence and link.query == link.key
@@ -132,12 +133,14 @@ def _of_unknown_words(finding: Finding, capture: Capture) -> bool:
     return any(word in text[start:end] for start, end in spans for word in capture.unknown_words)
 
 
-def _names(tokens: Sequence[Token], words: Iterable[range], text: str) -> list[str]:
+def _names(tokens: Sequence[Token], words: Iterable[range], text: str, *, whole: bool) -> list[str]:
+    """The tokens' names; a piece of a word is named with its word, or as the `whole` word."""
     names = [name_of(_cut(label)) for label in distinct_labels(tokens)]
-    for word in (word for word in words if len(word) > 1):
-        whole = text[tokens[word[0]].start : tokens[word[-1]].end].strip()
-        for i in word if whole else ():
-            names[i] = f"“{_cut(tokens[i].label)}” of “{_cut(readable(whole))}”"
+    for pieces in (word for word in words if len(word) > 1):
+        word = text[tokens[pieces[0]].start : tokens[pieces[-1]].end].strip()
+        for i in pieces if word else ():
+            named = _cut(readable(word))
+            names[i] = named if whole else f"“{_cut(tokens[i].label)}” of “{named}”"
     return names
 
 

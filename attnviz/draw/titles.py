@@ -3,6 +3,7 @@
 from attnviz.errors import option, readable
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.exhibit import Exhibit, Map
+from attnviz.records.questions import asks_for_knowledge
 from attnviz.records.transforms import (
     Difference,
     KeysDropped,
@@ -166,7 +167,8 @@ QUERIES, KEYS = ("query", "queries"), ("key", "keys", "drop_key", "drop_keys")
 
 
 def run_notes(capture: Capture) -> tuple[str, ...]:
-    """Notes about tokens cut off, words that the model does not know, and names that are pieces."""
+    """Notes about tokens cut off, words and answers that the model does not know, and names that
+    are pieces."""
     before, after = capture.left_out
     notes = []
     if count := before or after:
@@ -177,6 +179,9 @@ def run_notes(capture: Capture) -> tuple[str, ...]:
         more = f" and {len(words) - MOST_NAMED} more" if len(words) > MOST_NAMED else ""
         untrained = "the model was not trained on these words and cannot translate them"
         notes.append(f"{untrained}: {named}{more}{_word_list(capture.model)}")
+    if capture.loss is not None and not capture.strange and asks_for_knowledge(capture.text):
+        ignorant = "the built-in model cannot answer this, as it knows nothing of the world"
+        notes.append(f"{ignorant}; try {option('model', 'gpt2')}")
     return (*notes, *_piece_notes(capture))
 
 

@@ -182,6 +182,7 @@ def most_telling_head(capture: Capture) -> Head:
 # its rows have in common; else its strongest links.
 
 MOST_QUERIES, MOST_KEYS = 2, 3
+MOST_PAIRS = 3  # rows that show a behaviour
 TELLING = 0.095  # a link that reads .10; a weaker one is nothing to tell
 LEAST_ROWS = 3  # fewer have nothing "most" of them do
 
@@ -200,7 +201,9 @@ def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) 
     exhibit = replace(exhibit, keys=every_key, skip=(), least=0.0, top=None)
     behaviour, acts = _behaviour(exhibit, head_map, named)
     if acts:
-        return Finding(_rows_of(exhibit, head_map, acts), behaviour)
+        told = sorted(acts[:MOST_PAIRS])  # by query
+        strong = (link for row in told for link in row[:MOST_KEYS] if link.weight >= TELLING)
+        return Finding(tuple(strong), behaviour)
     strongest = _strongest(exhibit, head_map)
     tendency = _tendency(exhibit, strongest)
     if tendency is not None:
@@ -231,8 +234,8 @@ def _rows_of(
 
 def _behaviour(
     exhibit: Exhibit, head_map: Map, named: NamedHead | None
-) -> tuple[Behaviour | None, list[FoundLink]]:
-    """The behaviour that the card names, and the links that show it among those on show."""
+) -> tuple[Behaviour | None, list[tuple[FoundLink, ...]]]:
+    """The behaviour that the card names, and the rows that show it among those on show."""
     if named is None or not isinstance(head_map, HeadMap):
         return None, []
     seen = evidence(exhibit.capture)

@@ -247,10 +247,14 @@ Behaviour: TypeAlias = Literal["adjectives", "pronouns", "mystery", "senses", "i
 
 @dataclass(frozen=True)
 class Occasion:
-    """A query word and the words that may be its keys, by the positions of their tokens."""
+    """A query word and the words that may be its keys, by the positions of their tokens.
+
+    `one`: a single one of them is meant, as by "he".
+    """
 
     word: tuple[int, ...]
     keys: tuple[tuple[int, ...], ...]
+    one: bool = False
 
     @property
     def query(self) -> int:
@@ -296,8 +300,9 @@ class Tendency:
 class Finding:
     """The behaviour of a head on a text.
 
-    `links`: the strongest ones of a few rows, strongest first. The first one of each row shows the
-    `behaviour`, if any; else `tendency` says what most rows do; or they have nothing in common.
+    `links`: the strongest ones of a few rows, strongest first. With a `behaviour` they all show it,
+    and are links to words: `key` is the strongest token of one, `weight` the sum over its tokens.
+    Else `tendency` says what most rows do; or they have nothing in common.
     """
 
     links: tuple[FoundLink, ...] = ()

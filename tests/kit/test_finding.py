@@ -45,11 +45,39 @@ def test_the_clearest_rows_of_the_behaviour_are_told_in_order_strongest_key_firs
 
 
 def test_nothing_in_a_told_row_is_passed_over_that_is_stronger() -> None:
-    pattern = rows(8, r3={0: 0.3, 1: 0.2, 2: 0.4, 3: 0.1})  # "a" is no adjective of "creature"
+    pattern = rows(8, r3={0: 0.25, 1: 0.2, 2: 0.45, 3: 0.1})  # "a" is no adjective of "creature"
     finding = found(shown(pattern), NAMED)
     assert finding is not None
     assert finding.behaviour == "adjectives"
-    assert [key for _, key, _ in finding.links] == [2, 0, 1]
+    assert [key for _, key, _ in finding.links] == [2]
+
+
+@pytest.mark.parametrize("row", [{1: 0.3, 2: 0.35}, {2: 0.45}])
+def test_a_row_with_little_weight_on_the_keys_shows_no_behaviour(row: dict[int, float]) -> None:
+    spread = {key: (1 - sum(row.values())) / 2 for key in (0, 3)}
+    finding = found(shown(rows(8, r3={**spread, **row})), NAMED)
+    assert finding is not None
+    assert finding.behaviour is None
+
+
+def test_up_to_three_rows_of_a_behaviour_are_told() -> None:
+    text = "a red cat , a blue dog , a green bird and a grey fish"
+    pattern = rows(15, r2={1: 0.7}, r6={5: 0.9}, r10={9: 0.8}, r14={13: 0.6})
+    finding = found(shown(pattern, text), NAMED)
+    assert finding is not None
+    assert [(q, k) for q, k, _ in finding.links] == [(2, 1), (6, 5), (10, 9)]
+
+
+def test_a_pronoun_is_said_to_stand_for_one_key_and_only_where_that_is_clear() -> None:
+    named = NamedHead("pronouns", Head(0, 0), "pronouns attend to what they stand for")
+    text = "Tom saw Paul and he"
+    finding = found(shown(rows(5, r4={0: 0.35, 2: 0.65}), text), named)
+    assert finding is not None
+    assert finding.behaviour == "pronouns"
+    assert [(q, k) for q, k, _ in finding.links] == [(4, 2)]
+    unsure = found(shown(rows(5, r4={0: 0.45, 2: 0.55}), text), named)
+    assert unsure is not None
+    assert unsure.behaviour is None
 
 
 def test_a_row_whose_strongest_link_goes_elsewhere_shows_no_behaviour() -> None:
