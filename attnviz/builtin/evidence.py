@@ -342,17 +342,37 @@ CULPRITS = frozenset(
     """murderer killer thief culprit robber burglar poisoner assassin kidnapper criminal attacker
     blackmailer forger arsonist vandal villain""".split()
 )
+ASKING = frozenset(
+    (
+        "guilty one", "guilty person", "guilty party", "one who did it", "person who did it",
+        "? it", "one to blame", "one who took it", "one who stole it",
+    )
+)  # fmt: skip
 LOOK_BACK, LOOK_AHEAD = 12, 8
 """How many words before and behind an ambiguous word may tell its meaning."""
 
 
 def _mystery(words: Sequence[Word]) -> Iterator[Occasion]:
-    """The last "was" of a text that ends in "the murderer was", and the names before it."""
-    if len(words) < 3 or words[-1].lower not in ("was", "is") or words[-2].lower not in CULPRITS:
+    """The last word of a text that ends in "the murderer was", and the people before it."""
+    told = next((n for n in range(1, 7) if _asks_who(words[-n:])), 0)
+    if not told:
         return
-    names = [word.tokens for word in words[:-2] if _may_be_name(word)]
-    if names:
-        yield Occasion(words[-1].tokens, tuple(names))
+    people = [word.tokens for word in words[:-told] if _may_be_name(word) or _is_somebody(word)]
+    if people:
+        yield Occasion(words[-1].tokens, tuple(people))
+
+
+def _asks_who(end: Sequence[Word]) -> bool:
+    """Whether a text that ends in these words asks who is guilty: "the thief was"."""
+    *asked, last = [word.lower for word in end]
+    if last not in ("was", "is", "be"):
+        return False
+    asked = asked[:-1] if last == "be" else asked  # "must be"
+    return " ".join(asked) in ASKING or (len(asked) == 1 and asked[0] in CULPRITS)
+
+
+def _is_somebody(word: Word) -> bool:
+    return is_among(word.lower, "people") and not is_plural(word.lower)
 
 
 def _may_be_name(word: Word) -> bool:
