@@ -14,7 +14,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from attnviz.builtin.evidence import Limits, acts_of, evidence
+from attnviz.builtin.evidence import LIMITS, Limits, acts_of, evidence
 from attnviz.commands.show.outputs import Show
 from attnviz.commands.show.run import show_text
 from attnviz.draw.headlines import about
@@ -157,7 +157,7 @@ def thresholds(model: NativeModel, sentences: Path) -> Iterator[str]:
                     rows[behaviour] += [(o, weights, true.get(o.query, set())) for o in occasions]
     for behaviour, found in rows.items():
         for limit in np.arange(0.3, 0.81, 0.05):
-            limits = Limits(min(limit, 0.5), min(limit, 0.5), limit)
+            limits = Limits(LIMITS.all_keys, limit, limit)
             acts = [(acts_of(weights, [each], limits), true) for each, weights, true in found]
             told = [links[0][0].key in true for links, true in acts if links]
             yield (

@@ -8,6 +8,7 @@ pattern (`kit/choose.py`).
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from attnviz.builtin.words import (
     is_function,
     is_known,
     is_noun,
+    is_number,
     is_plural,
     is_verb,
     listed,
@@ -75,7 +77,7 @@ def adjective_occasions(words: Sequence[Word]) -> Iterator[Occasion]:
         chain = _chain(words, i)
         noun = _noun_after(words, chain) if chain else None
         if noun is not None:
-            yield Occasion(words[noun].tokens, tuple(words[a].tokens for a in chain))
+            yield Occasion(words[noun].tokens, tuple(words[a].tokens for a in chain), "all")
         i = chain[-1] + 1 if chain else i + 1
 
 
@@ -291,8 +293,8 @@ def pronoun_occasions(words: Sequence[Word]) -> Iterator[Occasion]:
         if not keys and agrees in (_is_he, _is_she):
             keys = [k for k in before if _may_be_called(words, k, agrees)]
         if keys:
-            one = agrees is not _is_several
-            yield Occasion(word.tokens, tuple(words[k].tokens for k in keys), one)
+            meant: Literal["one", "some"] = "some" if agrees is _is_several else "one"
+            yield Occasion(word.tokens, tuple(words[k].tokens for k in keys), meant)
 
 
 def _is_noun_or_name(words: Sequence[Word], i: int) -> bool:
@@ -359,7 +361,7 @@ def _mystery(words: Sequence[Word]) -> Iterator[Occasion]:
         return
     people = [word.tokens for word in words[:-told] if _may_be_name(word) or _is_somebody(word)]
     if people:
-        yield Occasion(words[-1].tokens, tuple(people))
+        yield Occasion(words[-1].tokens, tuple(people), "one")
 
 
 def _asks_who(end: Sequence[Word]) -> bool:
@@ -393,8 +395,9 @@ def _senses(words: Sequence[Word]) -> Iterator[Occasion]:
         if not (has_senses(word.lower) and _is_used_as_noun(words, i)):
             continue
         before, after = words[max(0, i - LOOK_BACK) : i], words[i + 1 : i + 1 + LOOK_AHEAD]
+        near = [w for w in (*before, *after) if w is words[i - 1] or not is_number(w.lower)]
         told = {
-            sense: [w for w in (*before, *after) if w.lower in clues and not is_name(w)]
+            sense: [w for w in near if w.lower in clues and not is_name(w)]
             for sense, clues in clues_of(word.lower).items()
         }
         senses = [clues for clues in told.values() if clues]
@@ -453,12 +456,12 @@ FINDERS: Mapping[Behaviour, Callable[[Sequence[Word]], Iterator[Occasion]]] = Ma
 
 @dataclass(frozen=True)
 class Limits:
-    """The shares of a row that have to lie on all plausible keys, on the strongest of them, and on
-    the one that is meant where there are several."""
+    """The shares of a row that have to lie on all plausible keys, and on the strongest of them:
+    where one of several is meant it is `chosen`, where all are it is a part of `strongest`."""
 
-    all_keys: float = 0.5
+    all_keys: float = 0.4
     strongest: float = 0.4
-    meant: float = 0.6
+    chosen: float = 0.5
 
 
 LIMITS = Limits()
@@ -479,12 +482,15 @@ def acts_of(
         row = weights[occasion.query].astype(np.float64)  # (n)
         plausible, whole = list(occasion.positions), row.sum()
         links = sorted(_to_words(occasion, row), key=lambda link: -link.weight)
-        least = limits.meant if occasion.one and len(links) > 1 else limits.strongest
+        several = {"one": limits.chosen, "all": limits.strongest / len(links)}
+        least = (
+            limits.strongest if len(links) == 1 else several.get(occasion.meant, limits.strongest)
+        )
         enough = row[plausible].sum() >= limits.all_keys * whole
         row[plausible] = 0
         told = tuple(link for link in links if link.weight > row.max())
         if told and enough and told[0].weight >= least * whole:
-            acts.append(told[:1] if occasion.one else told)
+            acts.append(told[:1] if occasion.meant == "one" else told)
     return sorted(acts, key=lambda links: -links[0].weight)
 
 

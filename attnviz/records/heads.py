@@ -249,12 +249,12 @@ Behaviour: TypeAlias = Literal["adjectives", "pronouns", "mystery", "senses", "i
 class Occasion:
     """A query word and the words that may be its keys, by the positions of their tokens.
 
-    `one`: a single one of them is meant, as by "he".
+    `meant`: how many of them are: one, as by "he", all, as of adjectives, or some.
     """
 
     word: tuple[int, ...]
     keys: tuple[tuple[int, ...], ...]
-    one: bool = False
+    meant: Literal["one", "some", "all"] = "some"
 
     @property
     def query(self) -> int:
