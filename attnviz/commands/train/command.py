@@ -1,6 +1,6 @@
 """`attnviz train`: a model from the user's own text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
@@ -67,16 +67,19 @@ def train(
     formed = own.formed_heads(training)
     training.finish(outcome, names, formed)
     session.wrote(output)
-    best, trigram = outcome.held_out, outcome.trigram
-    session.show(
-        [
-            Text(f"{output}: held-out loss {best:.3f} bits per byte", style="bold"),
-            Text(f"an interpolated trigram model over the same tokens: {trigram:.3f}"),
-            *map(Text, filter(None, [spelled(outlook(outcome.points), as_flag)])),
-            Text(heads_told(formed, training.plan.n_layer * training.plan.n_head)),
-            Text(f"to show it: attnviz show --model {output}; its loss curve: {output}/loss.png"),
-        ]
-    )
+    session.show(_found(output, outcome, formed, training.plan.n_layer * training.plan.n_head))
+
+
+def _found(
+    output: Path, outcome: TrainingOutcome, formed: Sequence[FormedHead], heads: int
+) -> Iterator[Text]:
+    """The loss, whether going on would pay, and the heads that formed."""
+    yield Text(f"{output}: held-out loss {outcome.held_out:.3f} bits per byte", style="bold")
+    yield Text(f"an interpolated trigram model over the same tokens: {outcome.trigram:.3f}")
+    if told := outlook(outcome.points):
+        yield Text(spelled(told, as_flag))
+    yield Text(heads_told(formed, heads))
+    yield Text(f"to show it: attnviz show --model {output}; its loss curve: {output}/loss.png")
 
 
 def _train(session: Session, training: "OwnTraining", files: Sequence[str]) -> TrainingOutcome:

@@ -116,9 +116,8 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
     (head,) = choice.heads
     sums = frozen(prepared)
     row, tokens = sums.row(head, query), prepared.empty.key_tokens
-    key = int(row.weights.argmax())
-    if question.key is not None:
-        key = one_position(tokens, question.key, "key")
+    named = question.key
+    key = int(row.weights.argmax()) if named is None else one_position(tokens, named, "key")
     versus = None if question.versus is None else one_position(tokens, question.versus, "versus")
     _check_keys(tokens, row, query, key, versus)
     from attnviz.models.frozen.contrast import Contrast

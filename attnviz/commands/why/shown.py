@@ -14,6 +14,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
+from attnviz.commands.why.titles import asked_why, found_why
 from attnviz.console import Display
 from attnviz.draw.effects import part_name, strongest_parts
 from attnviz.draw.labels import DIVERGING, fenced, names_of
@@ -24,7 +25,7 @@ from attnviz.draw.terminal.around import in_ascii
 from attnviz.draw.terminal.cells import Column, cut, folded, listing, named_bars
 from attnviz.draw.titles import amount, beginning, caption
 from attnviz.errors import readable
-from attnviz.records.parts import Lead, Node, Part, Reader, Removal, Shares, Side, Why, Write
+from attnviz.records.parts import Node, Reader, Removal, Shares, Side, Why, Write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,76 +35,6 @@ ACCOUNTING = (
     "an accounting with norms and attention held fixed: it says what adds up to the score, not "
     "what would happen without it"
 )
-
-
-def asked_why(why: Why, names: Sequence[str]) -> str:
-    """`L3H2: why “creature” attends to “blue” (0.50) rather than to “fluffy” (0.31)`."""
-    average = " more than to the keys of its row on average"
-    rather = average if why.versus is None and why.full >= 0 else _rather(why, names)
-    return f"{why.head}: why {_attends(why, names)}{rather}"
-
-
-def _attends(why: Why, names: Sequence[str]) -> str:
-    """`“creature” attends to “blue” (0.50)`."""
-    return f"{in_marks(names[why.query])} attends to {_weighed(why, why.key, names)}"
-
-
-def _weighed(why: Why, key: int, names: Sequence[str]) -> str:
-    return f"{in_marks(names[key])} ({why.row.weights[key]:.2f})"
-
-
-def _rather(why: Why, names: Sequence[str]) -> str:
-    """The other side of the contrast; nothing for a key that is above the mean of its row."""
-    if why.versus is not None:
-        more = "less than" if why.full < 0 else "rather than"
-        return f" {more} to {_weighed(why, why.versus, names)}"
-    return " less than to the keys of its row on average" if why.full < 0 else ""
-
-
-MOSTLY, FIRST = 0.5, 0.2
-"""The share of all parts of a sign from which one is most of it, or is named first."""
-
-
-def found_why(why: Why, names: Sequence[str]) -> str:
-    """One sentence of the finding: the part that adds most at the keys, and at the query."""
-    query, key = in_marks(names[why.query]), in_marks(names[why.key])
-    others = "the other keys" if why.versus is None else in_marks(names[why.versus])
-    at_keys = _made(why.key_lead.part, names, f"{key} and {others}", "the keys")
-    at_query = _made(why.query_lead.part, names, query, query)
-    told = (
-        f"{why.head}: {_attends(why, names)}{_rather(why, names)}, "
-        f"{_led(why.key_lead, why, 'through', at_keys)}; it asks "
-        f"{_led(why.query_lead, why, 'with', at_query)}"
-    )
-    return f"{told} · {readable(why.model.name)}, {amount(len(why.tokens), 'token')}"
-
-
-def _led(lead: Lead, why: Why, by: str, made: str) -> str:
-    """`mostly through what L3H1 took from “Peter” (+0.27, the rest +0.12)`."""
-    many = f"{by} many parts, the largest of them"
-    first = f"first of all {by}" if lead.share >= FIRST else many
-    degree = f"mostly {by}" if lead.share >= MOSTLY else first
-    return f"{degree} {made} ({lead.value:+.2f}, the rest {why.contrast - lead.value:+z.2f})"
-
-
-def _made(part: Part, names: Sequence[str], of: str, to: str) -> str:
-    """What a part stands for: what an MLP made `of` tokens, what a head brought `to` tokens."""
-    match part.kind:
-        case "mlp":
-            return f"what the MLP of layer {part.layer} made of {of}"
-        case "head" if part.source is None:
-            return f"what L{part.layer}H{part.head} brought to {to}"
-        case "head":
-            token = in_marks(names[part.source or 0])
-            return f"what L{part.layer}H{part.head} took from {token}"
-        case "biases":
-            return "the biases, whatever the token"
-    return f"the {part.kind} of {of}"
-
-
-def in_marks(name: str) -> str:
-    """A token's name within a sentence; one that has quotes needs no others."""
-    return name if name[:1] in "\"'" else f"“{name}”"
 
 
 def identity(why: Why, names: Sequence[str]) -> str:
