@@ -1,6 +1,6 @@
 """`attnviz why`: why a head attends where it does, and what it does with what it finds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -124,11 +124,7 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
 
     contrast = Contrast(sums, head, query, key, versus)
     shares = {"query": contrast.query_walk.shares, "key": contrast.key_walk.shares}
-    if (error := max(side.error for side in shares.values())) > WRONG:
-        raise ModelError(
-            f"the parts of {model.identity.architecture} do not add up to its scores",
-            "its patterns can be shown; for this use one such as GPT-2 or Llama",
-        )
+    error = _error_of(model, shares.values())
     query_parts, key_parts, table = contrast.table(question.group, question.top)
     return Why(
         capture=prepared.empty,
@@ -151,6 +147,16 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
         trees=[(s, contrast.tree(s, question.depth, BRANCHES)) for s in SIDES if question.depth],
         removals=[contrast.without(s, _strongest(shares[s])) for s in SIDES if question.check],
     )
+
+
+def _error_of(model: "LoadedModel", sides: Iterable[Shares]) -> float:
+    """How far the parts are from adding up to the scores; refused where that is too far."""
+    if (error := max(side.error for side in sides)) > WRONG:
+        raise ModelError(
+            f"the parts of {model.identity.architecture} do not add up to its scores",
+            "its patterns can be shown; for this use one such as GPT-2 or Llama",
+        )
+    return error
 
 
 def _strongest(shares: Shares) -> Part:

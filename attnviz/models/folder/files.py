@@ -356,10 +356,8 @@ def weight_files(folder: Path) -> list[Path]:
 
 def weight_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
     """The shape of every tensor, by name, from the headers of the weights."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    for path in weight_files(folder):
-        shapes |= tensor_shapes(path)
-    return shapes
+    each = map(tensor_shapes, weight_files(folder))
+    return {name: shape for shapes in each for name, shape in shapes.items()}
 
 
 def unpickled(path: Path) -> "dict[str, torch.Tensor]":

@@ -1,12 +1,9 @@
 """One head of a transformers model, taken apart: its projections, and what flows through them.
 
 Architectures call the same things by different names. Here they are recognised by their role: the
-projections as in `layers.py`, the additions to the residual stream by what sums up to its change in
-a run. A layer adds an output as it is, times a factor (Granite), through a norm of its own (Gemma
-2), or with a norm over the sum (BERT), where attention and the MLP can no longer be told apart.
+projections as in `layers.py`, the additions to the residual stream as in `added.py`.
 """
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +15,7 @@ from torch.utils.hooks import RemovableHandle
 
 from attnviz.errors import ModelError
 from attnviz.models.engine import RecordedHead, present
+from attnviz.models.huggingface.added import Added, what_is_added
 from attnviz.models.huggingface.attention import forward, hooked, recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import ProvenRows
@@ -40,7 +38,7 @@ from attnviz.models.huggingface.layers import (
 )
 from attnviz.records.capture import Kind
 from attnviz.records.heads import Head
-from attnviz.records.trace import Kinds, Residual
+from attnviz.records.trace import Kinds
 
 
 @dataclass
@@ -129,66 +127,6 @@ class Seen:
             yield module.register_forward_hook(self._after_module)
         if (head := model.get_output_embeddings()) is not None:
             yield head.register_forward_pre_hook(self._before_output_layer, prepend=True)
-
-
-EXACT = 1e-5
-ENOUGH = 64  # tokens: two factors that fit so many rows fit them all
-
-
-@dataclass(frozen=True)
-class Added:
-    """The additions to the stream: attention and mlp (n, d), which include their `factors`.
-
-    Where the two cannot be told apart, attention is the output of the output projection, and
-    mlp is the rest of the change.
-    """
-
-    attention: Tensor
-    mlp: Tensor
-    how: Residual
-    factors: tuple[float, float] = (1.0, 1.0)
-
-
-def what_is_added(
-    x: Tensor, x_after: Tensor, attention_out: Tensor, outputs: Sequence[tuple[nn.Module, Tensor]]
-) -> Added:
-    """Split the change of the stream in a layer (n, d) between attention and the MLP.
-
-    `outputs` (n, d): those of the layer's modules outside attention, in the order of their calls.
-    """
-    change = x_after - x
-    if x.dtype in (torch.float32, torch.float64):
-        near = EXACT * (1 + x_after.abs().max())
-    else:  # each of the two sums is rounded to a few digits, and so is the change
-        near = 2 * torch.finfo(x.dtype).eps * (x.abs() + x_after.abs() + attention_out.abs())
-    for attention, mlp, how in _candidates(attention_out, outputs):
-        if ((attention + mlp - change).abs() <= near).all():
-            return Added(attention, mlp, how)
-        f, g = _factors(change[:ENOUGH], attention[:ENOUGH], mlp[:ENOUGH])
-        if min(abs(f), abs(g)) < EXACT:
-            continue
-        if ((f * attention + g * mlp - change).abs() <= near).all():
-            return Added(f * attention, g * mlp, how, (f, g))
-    return Added(attention_out, change - attention_out, "mixed")
-
-
-def _candidates(
-    attention_out: Tensor, outputs: Sequence[tuple[nn.Module, Tensor]]
-) -> Iterator[tuple[Tensor, Tensor, Residual]]:
-    """Possible additions of attention and the MLP: the plainest first, and the last called."""
-    norms = [out for module, out in outputs if is_norm(module)]
-    others = [out for module, out in reversed(outputs) if not is_norm(module)]
-    yield from ((attention_out, other, "plain") for other in others)
-    for attention, mlp in itertools.product([attention_out, *norms], [*others, *norms]):
-        if attention is not mlp:
-            yield attention, mlp, "normed"
-
-
-def _factors(change: Tensor, a: Tensor, b: Tensor) -> tuple[float, float]:
-    """The two factors for which change = f·a + g·b fits best (least squares)."""
-    both = torch.stack([a.flatten(), b.flatten()]).double()  # (2, n·d)
-    solved = torch.linalg.pinv(both @ both.T) @ (both @ change.flatten().double())
-    return float(solved[0]), float(solved[1])
 
 
 @dataclass(frozen=True)
