@@ -18,8 +18,8 @@ from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, describe, identity_of, known_models, parameters_of
 from attnviz.models.placement import BUILTIN, COUNTED, EMBEDDINGS, KNOWN_MODELS
-from attnviz.records.heads import Figure, ModelCard, ModelFacts, ReadOut
-from attnviz.records.restore import READOUT
+from attnviz.records.heads import Figure, ModelCard, ModelFacts, ReadHead, ReadOut
+from attnviz.records.restore import READ_HEAD, READOUT
 from attnviz.records.rows import NAMED_HEAD, Field, Fields, JsonOutput, list_of
 
 # Models as rows: their sizes, and what their cards say.
@@ -55,6 +55,18 @@ FIGURE = Fields[Figure](
         Field("texts", str, "What the cases are from.", lambda f: f.texts or "held-out texts"),
     ),
 )
+AROUND = Fields[ReadHead](
+    READ_HEAD.name,
+    READ_HEAD.about,
+    (
+        Field("layer", int, "", lambda each: each.head.layer),
+        Field("head", int, "", lambda each: each.head.head),
+        *READ_HEAD.all[1:],
+    ),
+)
+READ_OUT = Fields[ReadOut](
+    READOUT.name, READOUT.about, (*READOUT.all[:-1], Field("heads", list_of(AROUND)))
+)
 CARD = Fields[tuple[ModelFacts, ModelCard]](
     "CardRow",
     "A model's sizes and its card.",
@@ -75,7 +87,7 @@ CARD = Fields[tuple[ModelFacts, ModelCard]](
             "The cosine that the nearest token reaches for a random direction.",
             lambda model: model[1].chance_cosine,
         ),
-        Field("readouts", list_of(READOUT), "", lambda model: model[1].readouts),
+        Field("readouts", list_of(READ_OUT), "", lambda model: model[1].readouts),
     ),
 )
 JSON = JsonOutput((SIZES, CARD))
