@@ -240,18 +240,13 @@ class LoadedModel(ABC):
         """
         from attnviz.models.engine import head_trace
 
-        (recorded,) = self.record(ids, head.layer, [head.head], query, target)
+        (recorded,) = self.record(ids, [head], query, target)
         return head_trace(recorded, blank, self.tokenizer)
 
     def record(
-        self,
-        ids: Sequence[int],
-        layer: int,
-        heads: Sequence[int],
-        query: int,
-        target: Sequence[int] = (),
+        self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
     ) -> "Sequence[RecordedHead]":
-        """Run the whole model, and keep all that some heads of a layer compute.
+        """Run the whole model, and keep all that these heads of one layer compute.
 
         `query`: the row that is followed to the end of the layer. `target`: as in `run`.
         """
@@ -263,8 +258,8 @@ class LoadedModel(ABC):
         """The numbers of every head and query of a layer, as `engine.layer_numbers` has them."""
         from attnviz.models.engine import layer_numbers
 
-        heads = range(self.identity.heads_per_layer[layer])
-        return layer_numbers(self.record(ids, layer, heads, -1, target))
+        heads = [Head(layer, n) for n in range(self.identity.heads_per_layer[layer])]
+        return layer_numbers(self.record(ids, heads, -1, target))
 
     def output_vectors(self) -> "Tensor":
         """(V, d'): each token's vector in the output layer, which makes its logit."""

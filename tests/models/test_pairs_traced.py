@@ -15,7 +15,6 @@ from attnviz.console import Display
 from attnviz.errors import ModelError
 from attnviz.kit.prepare import TextOptions, prepare
 from attnviz.models.catalog import Source, load
-from attnviz.models.huggingface.dissecting import dissected
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.lessons import other_row
@@ -25,6 +24,7 @@ from attnviz.records.heads import Head
 from attnviz.records.trace import HeadTrace
 from tests.architectures import BART_OVER_BYTES, OVER_BYTES, T5_SIZES, Tiny, folders_of
 from tests.conftest import bytes_tokenizer
+from tests.dissections import dissected
 from tests.traces import check_trace
 
 TEXT, TARGET, QUERY = "a blue cat", "un chat", 4

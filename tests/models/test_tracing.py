@@ -16,7 +16,6 @@ from attnviz.errors import ModelError, UsageError
 from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
 from attnviz.models.engine import chance_cosine
 from attnviz.models.folder.files import bundled_folder
-from attnviz.models.huggingface.dissecting import dissected
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.lessons import other_row
@@ -24,6 +23,7 @@ from attnviz.models.scratch.native import load_native
 from attnviz.records.heads import Head
 from attnviz.records.trace import HeadTrace
 from tests.architectures import GPT_SIZES, Architecture, Tiny, folders_of, named
+from tests.dissections import dissected
 from tests.factories import recorded_heads
 from tests.traces import check_trace
 

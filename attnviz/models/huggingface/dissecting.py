@@ -188,26 +188,14 @@ def _summed_in_a_norm(seen: Seen, x: Tensor) -> bool:
 
 
 def dissected(
-    model: Any, inputs: Mapping[str, Any], kind: Kind, head: Head, query: int
-) -> RecordedHead:
-    """Run the whole model, and record one head of one of its attentions, as `dissected_heads`."""
-    return dissected_heads(model, inputs, kind, head.layer, [head.head], query)[0]
-
-
-def dissected_heads(
-    model: Any,
-    inputs: Mapping[str, Any],
-    kind: Kind,
-    place: int,
-    heads: Sequence[int],
-    query: int,
+    model: Any, inputs: Mapping[str, Any], kind: Kind, heads: Sequence[Head], query: int
 ) -> list[RecordedHead]:
-    """Run the whole model, and record what heads of a layer compute in one of its attentions.
+    """Run the whole model, and record what heads of one layer compute in one of its attentions.
 
     `inputs`: of its forward pass, in a pair with `decoder_input_ids` (1, n_t). `kind`: "cross",
-    "decoder", or "self" for a layer with one attention. `place`: the layer's number. `query`: the
-    row that is followed.
+    "decoder", or "self" for a layer with one attention. `query`: the row that is followed.
     """
+    place = heads[0].layer
     check_recordable(model)
     with torch.inference_mode():
         at = -1 if kind == "self" else query
@@ -221,7 +209,7 @@ def dissected_heads(
             seen.final = logits = None
         call = seen.call
         try:  # the weights of the head are what its scores lead to, in the model, too
-            rows = ProvenRows().of(call, place, list(heads), scores=True)
+            rows = ProvenRows().of(call, place, [head.head for head in heads], scores=True)
             if call.foreign:
                 rows(torch.arange(call.q.size(1)))
         except ModelError as error:
@@ -237,7 +225,7 @@ def dissected_heads(
             "final": seen.final,
             **_embeddings(model, inputs, kind, place, seen.x),
         }
-        return [_recorded(model, Head(place, h), query, seen, layer, arrays) for h in heads]
+        return [_recorded(model, head, query, seen, layer, arrays) for head in heads]
 
 
 def _recorded(

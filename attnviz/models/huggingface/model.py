@@ -30,7 +30,7 @@ from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import corrected, foreign, forward, hooked, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import ProvenRows, reduce_windows, run_and_capture
-from attnviz.models.huggingface.dissecting import dissected_heads, output_vectors
+from attnviz.models.huggingface.dissecting import dissected, output_vectors
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.huggingface.intervening import SitePlace, changed_runs, passing
 from attnviz.models.huggingface.layers import (
@@ -45,6 +45,7 @@ from attnviz.models.huggingface.layers import (
 from attnviz.models.loaded import LoadedModel, RowReduction
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, Wanted
+from attnviz.records.heads import Head
 from attnviz.records.predict import Interventions, LogitConsumer, LogitRows, RunConsumer
 from attnviz.records.tokens import GoOn, Sampling, Token
 
@@ -230,15 +231,10 @@ class OneStack(HuggingFaceModel):
         return freeze_transformers(self.stack, self._ids(ids), self.identity.heads_per_layer)
 
     def record(
-        self,
-        ids: Sequence[int],
-        layer: int,
-        heads: Sequence[int],
-        query: int,
-        target: Sequence[int] = (),
+        self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
     ) -> Sequence[RecordedHead]:
         inputs = {"input_ids": self._ids(ids), "use_cache": False}
-        return dissected_heads(self.stack, inputs, "self", layer, heads, query)
+        return dissected(self.stack, inputs, "self", heads, query)
 
 
 class OneSequence(OneStack):
@@ -377,15 +373,9 @@ class PairDecoder(EncoderDecoder):
     """An encoder-decoder of which the decoder or the cross-attention is recorded."""
 
     def record(
-        self,
-        ids: Sequence[int],
-        layer: int,
-        heads: Sequence[int],
-        query: int,
-        target: Sequence[int] = (),
+        self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
     ) -> Sequence[RecordedHead]:
-        inputs = self.inputs(ids, target)
-        return dissected_heads(self.model, inputs, self.kind, layer, heads, query)
+        return dissected(self.model, self.inputs(ids, target), self.kind, heads, query)
 
     def generate(
         self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn

@@ -42,6 +42,7 @@ from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native
 from attnviz.models.tokenizer import read_folder
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, ModelIdentity, Wanted
+from attnviz.records.heads import Head
 from attnviz.records.predict import Interventions, LogitConsumer, LogitRows, RunConsumer
 from attnviz.records.tokens import GoOn, Sampling
 
@@ -196,14 +197,9 @@ class NativeModel(LoadedModel):
         return freeze_gpt(self.model, self._ids(ids))
 
     def record(
-        self,
-        ids: Sequence[int],
-        layer: int,
-        heads: Sequence[int],
-        query: int,
-        target: Sequence[int] = (),
+        self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
     ) -> Sequence[RecordedHead]:
-        return gpt_record(self.model, self._ids(ids)[0], layer, heads, query)
+        return gpt_record(self.model, self._ids(ids)[0], heads, query)
 
 
 LAYER_POINTS = ("q", "k", "pattern", "z")

@@ -52,10 +52,9 @@ from attnviz.records.trace import Kinds
 STREAMS = ("resid_pre", "resid_mid", "resid_post")
 
 
-def gpt_record(
-    model: GPT, ids: Tensor, layer: int, heads: Sequence[int], query: int
-) -> list[RecordedHead]:
-    """Run a GPT over ids (n), and record some heads of a layer."""
+def gpt_record(model: GPT, ids: Tensor, heads: Sequence[Head], query: int) -> list[RecordedHead]:
+    """Run a GPT over ids (n), and record some heads of one layer."""
+    layer = heads[0].layer
     block: Any = model.h[layer]
     points = (*STREAMS, *_points("attn"))
     with torch.inference_mode(), kept(block, points, itemgetter(0)) as seen:
@@ -63,7 +62,7 @@ def gpt_record(
         return _recorded(
             block,
             "self",
-            [Head(layer, head) for head in heads],
+            heads,
             query,
             seen,
             kinds=Kinds(mlp=model.config.d_mlp),
@@ -83,15 +82,15 @@ def seq2seq_record(
     kind: Kind,
     ids: Tensor,
     read: Tensor,
-    layer: int,
-    heads: Sequence[int],
+    heads: Sequence[Head],
     query: int,
 ) -> list[RecordedHead]:
-    """Run an encoder-decoder, and record some heads of a layer of one of its three attentions.
+    """Run an encoder-decoder, and record some heads of one layer of one of its three attentions.
 
     `ids` are of the source (n_s), `read` of the target, from its beginning token on (n_t); the
     encoder needs none.
     """
+    layer = heads[0].layer
     block: Any = (model.encoder if kind == "encoder" else model.decoder)[layer]
     streams = STREAMS if kind == "encoder" else (*STREAMS, "resid_cross")
     points = (*streams, *_points("cross" if kind == "cross" else "attn"))
@@ -103,7 +102,7 @@ def seq2seq_record(
         return _recorded(
             block,
             kind,
-            [Head(layer, head) for head in heads],
+            heads,
             query,
             seen,
             kinds=Kinds(mlp=model.config.n_inner, causal=kind == "decoder"),

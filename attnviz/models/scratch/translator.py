@@ -22,6 +22,7 @@ from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.tokenizer import END, load_tokenizer
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights, weights_in
 from attnviz.records.capture import Consumer, FloatArray, Kind, ModelIdentity, Wanted
+from attnviz.records.heads import Head
 from attnviz.records.tokens import GoOn, Sampling, Token
 
 POINTS: Mapping[Kind, str] = {
@@ -58,15 +59,10 @@ class NativeTranslator(LoadedModel):
                 self.model.decode(self._read(target)[None], encoded)
 
     def record(
-        self,
-        ids: Sequence[int],
-        layer: int,
-        heads: Sequence[int],
-        query: int,
-        target: Sequence[int] = (),
+        self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
     ) -> Sequence[RecordedHead]:
         source, read = torch.tensor(list(ids)), self._read(target)
-        return seq2seq_record(self.model, self.kind, source, read, layer, heads, query)
+        return seq2seq_record(self.model, self.kind, source, read, heads, query)
 
     def output_vectors(self) -> Tensor:
         return self.model.wte.weight

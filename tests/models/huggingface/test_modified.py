@@ -21,10 +21,10 @@ from transformers.pytorch_utils import Conv1D
 import attnviz
 from attnviz.errors import ModelError
 from attnviz.models.frozen.circuits import copying, weights_of
-from attnviz.models.huggingface.dissecting import dissected
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.records.heads import Head
 from tests.architectures import engine_of
+from tests.dissections import dissected
 
 IDS = torch.tensor([[5, 6, 7, 9, 3]])
 INPUTS = {"input_ids": IDS, "use_cache": False}
