@@ -17,7 +17,7 @@ from attnviz.commands.atlas.record import DRAWN, SCORES, Atlas, HeadAtlas, HeadE
 from attnviz.commands.atlas.views import partial_notes
 from attnviz.draw import page as document
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK
-from attnviz.draw.page import COMMON, beside, filled, policy, safe_json, source
+from attnviz.draw.page import COMMON, HEAD, beside, filled, policies, policy, safe_json, source
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option, readable
 from attnviz.kit.write import encoded, write_bytes
@@ -94,12 +94,14 @@ def page_chunks(
     """
     style, script = source(*STYLES), source(*SCRIPTS)
     apart, over = heads is None, atlas.mean_over
-    before, after = source(f"{FOLDER}/atlas.html").split("{{heads}}")
+    before, after = source(HEAD, f"{FOLDER}/atlas.html").split("{{heads}}")
     values = {
         "title": escape(_title(atlas)),
         "means": f"means over {over}{' ± standard error' if over == 'documents' else ''}",
-        "policy": policy(style, script, loads=apart),
-        "beside": beside(script) if apart else policy(style, script),
+        "policies": policies(
+            policy(style, script, loads=apart),
+            beside(script) if apart else policy(style, script),
+        ),
         "style": style,
         "data": safe_json({**_facts(atlas, start), "folder": folder if apart else None}),
         "search": safe_json(search.content()),

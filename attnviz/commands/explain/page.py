@@ -18,7 +18,7 @@ from attnviz.draw import page as document
 from attnviz.draw.glossary import definitions
 from attnviz.draw.headlines import head_title
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK, SIGNED, SIGNED_ON_DARK
-from attnviz.draw.page import COMMON, MAP, filled, policy, safe_json, source
+from attnviz.draw.page import COMMON, HEAD, MAP, filled, policies, policy, safe_json, source
 from attnviz.draw.titles import beginning, facts
 from attnviz.errors import UsageError, option, readable
 from attnviz.kit.prepare import Prepared, prepare
@@ -71,7 +71,7 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
         "title": escape(
             f"{beginning(traced.trace.capture.text)}: {readable(traced.trace.model.name)}"
         ),
-        "policy": policy(style, script, works=True),
+        "policies": policies(policy(style, script, works=True)),
         "style": style,
         "text": _as_markup(_read(prepared)),
         "data": safe_json({**_data(traced, prepared, why, error), "readouts": readouts}),
@@ -80,7 +80,7 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
         "packed": packed,
         "script": script,
     }
-    yield filled(source(f"{FOLDER}/lesson.html"), values)
+    yield filled(source(HEAD, f"{FOLDER}/lesson.html"), values)
 
 
 def _held(

@@ -30,7 +30,7 @@ from attnviz.draw.labels import (
     fenced,
 )
 from attnviz.draw.matrix import digits_for, largest
-from attnviz.draw.page import COMMON, filled, policy, source
+from attnviz.draw.page import COMMON, HEAD, filled, policies, policy, source
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.terminal.cells import Column, folded, footnotes, listing, signed_style
@@ -210,7 +210,7 @@ def page(report: PatchReport) -> list[str]:
     style = source(f"{COMMON}.css", f"{FOLDER}/patch.css") + _shades()
     title = _patching(report)
     values = {
-        "policy": escape(policy(style, "")),
+        "policies": policies(policy(style, "")),
         "title": escape(title[0].upper() + title[1:]),
         "about": escape(_ran(report, facts)),
         "ends": escape(_ends_of(report)),
@@ -224,7 +224,7 @@ def page(report: PatchReport) -> list[str]:
         "largest": "\n".join(_largest(report)),
         "errors": OVER_PAIRS if (report.lines or 1) > 1 else "",
     }
-    return [filled(source(f"{FOLDER}/patch.html"), values)]
+    return [filled(source(HEAD, f"{FOLDER}/patch.html"), values)]
 
 
 def _shades() -> str:

@@ -17,7 +17,17 @@ from attnviz.commands.show.outputs import OutputRequest, switches
 from attnviz.draw import page as document
 from attnviz.draw.headlines import head_title, map_title
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK, distinct_labels, fenced, told_apart
-from attnviz.draw.page import COMMON, MAP, filled, in_frame, policy, safe_json, source
+from attnviz.draw.page import (
+    COMMON,
+    HEAD,
+    MAP,
+    filled,
+    in_frame,
+    policies,
+    policy,
+    safe_json,
+    source,
+)
 from attnviz.draw.titles import amount, beginning, facts, text_notes
 from attnviz.errors import AttnvizError, InputError, UsageError, option, readable, spelled
 from attnviz.inputs.prompts import cut
@@ -63,7 +73,7 @@ def _chunks(exhibit: Exhibit, start: Start, metrics: Mapping[Head, HeadMetrics])
     top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
     size = document.bytes_of(exhibit, maps)
     error = max((document.error(exhibit, m, top, size) for m in maps), default=0.0)
-    style, script, body = source(*STYLES), source(*SCRIPTS), source(f"{FOLDER}/page.html")
+    style, script, body = source(*STYLES), source(*SCRIPTS), source(HEAD, f"{FOLDER}/page.html")
     shown = [i for i, m in enumerate(maps) if start.head and (m.layer, m.head) == start.head]
     facts_of_page = {
         **_facts(exhibit, maps, top, error),
@@ -81,7 +91,7 @@ def _chunks(exhibit: Exhibit, start: Start, metrics: Mapping[Head, HeadMetrics])
     title = f"{beginning(exhibit.capture.text)}: {readable(exhibit.capture.model.name)}"
     values = {
         "title": escape(title),
-        "policy": policy(style, script),
+        "policies": policies(policy(style, script)),
         "style": style,
         "data": safe_json(facts_of_page),
         "thumbnails": document.packed(document.thumbnails(maps, top)),

@@ -18,6 +18,8 @@ from attnviz.records.capture import FloatArray, IntArray
 from attnviz.records.exhibit import Exhibit, HeadMap
 
 COMMON = "draw/page/common"
+HEAD = "draw/page/head.html"
+"""The beginning of every page, with `policies`, `title` and `style`."""
 MAP = tuple(f"draw/page/{name}.js" for name in ("picture", "heatmap", "map_input", "frame"))
 """A heatmap that a page shares with its other views, and the height that a framed page reports."""
 
@@ -30,6 +32,12 @@ def source(*names: str) -> str:
 def filled(template: str, values: Mapping[str, str]) -> str:
     """The template with each `{{name}}` replaced, in one go, so that no value is taken for one."""
     return re.sub(r"{{(\w+)}}", lambda place: values[place[1]], template)
+
+
+def policies(*each: str) -> str:
+    """The elements that hold a page to these policies, to all of them at once."""
+    element = '<meta http-equiv="Content-Security-Policy" content="{}">'
+    return "\n".join(element.format(escape(content, quote=False)) for content in each)
 
 
 def policy(style: str, script: str, *, loads: bool = False, works: bool = False) -> str:
