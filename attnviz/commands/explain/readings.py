@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from attnviz.builtin.evidence import AGREES
 from attnviz.builtin.words import listed
 from attnviz.draw.page import packed_numbers
 from attnviz.models.folder.readouts import read_maps
@@ -12,9 +13,6 @@ from attnviz.records.heads import ReadOut
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
-
-PRONOUNS = "he him himself his she her hers herself it itself its they them their".split()
-"""Words of which the page says what they stand for."""
 
 
 def carried_readouts(
@@ -58,4 +56,4 @@ def _queries(behaviour: str) -> Sequence[str]:
     """The words that a read-out is for; none: nouns with one of its classes before them."""
     if behaviour == "senses":
         return sorted(listed("senses"))
-    return PRONOUNS if behaviour == "pronouns" else []
+    return list(AGREES) if behaviour == "pronouns" else []
