@@ -10,6 +10,7 @@ for _name in set(os.environ) - {"PATH", "HOME", "LANG", "LC_ALL", "SYSTEMROOT", 
     del os.environ[_name]
 os.environ.update(COLUMNS="100", TERM="dumb")
 
+from drift import write_or_compare  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from attnviz.cli import COMMANDS, app  # noqa: E402
@@ -31,12 +32,7 @@ def main() -> int:
         name = f"attnviz {command}".strip()
         parts.append("\n".join([f"## `{name}`", "", "```text", *lines, "```", ""]))
     text = "\n".join(parts)
-    if "--check" not in sys.argv:
-        TARGET.write_text(text, encoding="utf-8")
-    elif TARGET.read_text(encoding="utf-8") != text:
-        print("docs/cli.md has drifted: run python docs/make_cli.py", file=sys.stderr)
-        return 1
-    return 0
+    return write_or_compare(TARGET, text)
 
 
 if __name__ == "__main__":

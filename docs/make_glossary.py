@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
+from drift import write_or_compare
+
 from attnviz.draw.glossary import Entry, terms
 
 TARGET = Path(__file__).with_name("glossary.md")
@@ -40,12 +42,7 @@ def _linked(term: Entry) -> str:
 def main() -> int:
     """Write or compare; the exit code."""
     text = "\n".join([HEADER, *lines()])
-    if "--check" not in sys.argv:
-        TARGET.write_text(text, encoding="utf-8")
-    elif TARGET.read_text(encoding="utf-8") != text:
-        print("docs/glossary.md has drifted: run python docs/make_glossary.py", file=sys.stderr)
-        return 1
-    return 0
+    return write_or_compare(TARGET, text)
 
 
 if __name__ == "__main__":

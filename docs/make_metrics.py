@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from drift import write_or_compare
+
 from attnviz.records.metrics import METRICS, ROLES
 
 TARGET = Path(__file__).with_name("metrics.md")
@@ -28,12 +30,7 @@ def main() -> int:
     """Write or compare; the exit code."""
     found = TARGET.read_text(encoding="utf-8")
     text = LIST.sub("\n".join([*lines(), ""]), found)
-    if "--check" not in sys.argv:
-        TARGET.write_text(text, encoding="utf-8")
-    elif found != text:
-        print("docs/metrics.md has drifted: run python docs/make_metrics.py", file=sys.stderr)
-        return 1
-    return 0
+    return write_or_compare(TARGET, text)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from drift import write_or_compare
+
 import attnviz
 from attnviz.cli import COMMANDS, command
 
@@ -151,12 +153,7 @@ def main() -> int:
     _, _, after = rest.partition(END)
     places = table()
     made = before + BEGIN + "\n" + places + "\n" + only_in_python(places) + END + after
-    if "--check" not in sys.argv:
-        TARGET.write_text(made, encoding="utf-8")
-    elif made != text:
-        print("docs/python.md has drifted: run python docs/make_python.py", file=sys.stderr)
-        return 1
-    return 0
+    return write_or_compare(TARGET, made)
 
 
 if __name__ == "__main__":

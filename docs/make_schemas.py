@@ -4,6 +4,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from drift import write_or_compare
+
 from attnviz.cli import COMMANDS
 from attnviz.commands.schema import outputs
 
@@ -48,12 +50,7 @@ def in_words(kind: dict[str, Any]) -> str:
 
 def main() -> int:
     """Write or compare; the exit code."""
-    if "--check" not in sys.argv:
-        ROWS.write_text(documented(), encoding="utf-8")
-    elif ROWS.read_text(encoding="utf-8") != documented():
-        print("docs/rows.md has drifted: run python docs/make_schemas.py", file=sys.stderr)
-        return 1
-    return 0
+    return write_or_compare(ROWS, documented())
 
 
 if __name__ == "__main__":
