@@ -186,7 +186,7 @@ def generate(
         Sampling(max_new_tokens, temperature, top_p, seed), words("stop", stop), target
     )
     which = which_heads(layers, heads)
-    return answering(model._loaded, read, options, writing, which, reduce)
+    return answering(model._loaded, read, options, writing, which, reduce, model._source)
 
 
 EXAMPLES = """

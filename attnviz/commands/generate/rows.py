@@ -12,6 +12,7 @@ from attnviz.commands.generate.answer import (
     KeyKind,
     RowUnit,
 )
+from attnviz.commands.generate.choice import names_of
 from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import draw, render
 from attnviz.commands.show.capture import AttentionCapture
@@ -38,6 +39,7 @@ class SegmentShare:
     head: Any
     change: Any
     lookback: Any
+    heads: str
 
 
 SHARE = Fields[SegmentShare](
@@ -61,6 +63,7 @@ SHARE = Fields[SegmentShare](
         Field(
             "lookback", float | None, "With --rows head: the head's lookback ratio.", optional=True
         ),
+        Field("heads", str, "The heads whose rows were joined, as --head takes them, or all."),
     ),
 )
 JSON = JsonOutput((SHARE,))
@@ -70,6 +73,7 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
     """A row for each part of the answer and each column."""
     check, lookback = shares.check, shares.lookback
     changes = {each.segment: each.changes for each in check.effects} if check else {}
+    names = names_of(shares.answer.choice)
     for n, part in enumerate(shares.parts):
         head = part.head
         for column, share in zip(shares.answer.columns, shares.shares[n], strict=True):
@@ -87,6 +91,7 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
                 head=head.head if head else ABSENT,
                 change=change,
                 lookback=ABSENT if lookback is None else measured(float(lookback[n])),
+                heads=str(head) if head else names,
             )
 
 

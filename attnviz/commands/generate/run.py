@@ -24,7 +24,7 @@ from attnviz.commands.generate.answer import (
     check_of,
     columns_of_prompt,
 )
-from attnviz.commands.heads.retrieval import heads_for_answers
+from attnviz.commands.generate.choice import choice_of, note_on
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.prompts import Prompt
 from attnviz.inputs.text import check_encodable, check_not_blank
@@ -39,7 +39,7 @@ from attnviz.kit.prepare import (
 )
 from attnviz.records.capture import Capture, FloatArray, LayerPattern, PatternBlock, Wanted
 from attnviz.records.exhibit import Choice
-from attnviz.records.heads import Head, by_layer, choose_heads
+from attnviz.records.heads import Head, by_layer
 from attnviz.records.tokens import (
     RESTS,
     TEMPLATE,
@@ -53,6 +53,7 @@ from attnviz.records.tokens import (
 from attnviz.records.transforms import How
 
 if TYPE_CHECKING:
+    from attnviz.models.catalog import Source
     from attnviz.models.loaded import LoadedModel
 
 
@@ -157,7 +158,8 @@ class Answering:
 
     `target`: the ids of an answer that is given. `choice`: the heads; `how`: the way in which their
     rows are joined. `room`: how many new tokens fit into the model's context, where fewer than
-    asked for do. `each_head`: the rows of each head are also kept apart.
+    asked for do. `each_head`: the rows of each head are also kept apart. `source`: where the model
+    came from; None: it was in memory.
     """
 
     model: "LoadedModel"
@@ -171,17 +173,21 @@ class Answering:
     budget: Budget
     room: int | None
     each_head: bool = False
+    source: "Source | None" = None
 
     @property
     def model_notes(self) -> tuple[str, ...]:
-        """Notes on every answer of this model, unless the answer is given."""
+        """Notes on every answer of this model: how its heads were chosen, and its beams."""
+        about_heads = note_on(self.choice, self.model, self.source)
+        notes = () if about_heads is None else (about_heads,)
         if self.target is not None:
-            return ()
+            return notes
         self.model.require("generate")
         if self.model.beams <= 1:
-            return ()
+            return notes
         follows = "and attnviz follows one, so that the answer may differ from that of transformers"
-        return (f"the model's generation settings ask for {self.model.beams} beams, {follows}",)
+        asks = f"the model's generation settings ask for {self.model.beams} beams, {follows}"
+        return (*notes, asks)
 
     @property
     def read(self) -> Capture:
@@ -389,8 +395,9 @@ def answering(
     writing: Writing,
     heads: HeadOptions,
     how: How = "mean",
+    source: "Source | None" = None,
 ) -> Answering:
-    """A prompt that is ready to be answered."""
+    """A prompt that is ready to be answered; `source`: as in `Answering`."""
     crossed, context, most = model.kind == "cross", model.tokenizer.context, writing.sampling.most
     # a new token that is the last one is not read itself
     most_read = context if crossed else context - 1
@@ -400,7 +407,7 @@ def answering(
     tokens, left_out = fit(read, most_read, options.truncate)
     n = len(tokens)
     room = context if crossed else context - n
-    choice = _choice(model, heads)
+    choice = choice_of(model, heads)
     if how == "max" and len(choice.heads) == 1:
         raise UsageError(f"{option('reduce', how)} joins heads, and there is one", "leave it out")
     target = None if writing.target is None else _ids_of(model, writing.target)
@@ -408,7 +415,17 @@ def answering(
     writing = replace(writing, sampling=replace(writing.sampling, most=min(most, room)))
     budget = Budget(model, (n, n + min(most, room)), options.max_memory)
     prepared = Answering(
-        model, prompt, tokens, left_out, writing, target, choice, how, budget, short
+        model,
+        prompt,
+        tokens,
+        left_out,
+        writing,
+        target,
+        choice,
+        how,
+        budget,
+        short,
+        source=source,
     )
     if left_out == (0, 0) and prompt.template is None:
         for note in prepared.empty_notes:
@@ -427,12 +444,3 @@ def _ids_of(model: "LoadedModel", target: str) -> list[int]:
     check_not_blank(target, "the target")
     check_encodable(target)
     return [token.id for token in model.tokenizer.encode(target, bos=False, special=False)]
-
-
-def _choice(model: "LoadedModel", heads: HeadOptions) -> Choice:
-    """The heads that the user names, else those known to retrieve, else all."""
-    retrieving = () if heads.named else heads_for_answers(model)
-    if retrieving:
-        return Choice(tuple(sorted(retrieving)), "retrieval")
-    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
-    return Choice(chosen, "asked" if heads.named else "all")
