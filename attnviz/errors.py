@@ -132,6 +132,10 @@ class ModelError(AttnvizError):
     status = ExitStatus.MODEL
 
 
+class RefusedChat(ModelError):
+    """The model's template takes no such chat; it may take another one."""
+
+
 class InexactError(AttnvizError):
     """A verification found that what is captured is not what the model computes."""
 

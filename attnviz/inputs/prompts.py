@@ -2,17 +2,18 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.text import STDIN, Stdin, check_not_blank, read_file
+from attnviz.inputs.text import check_not_blank
 from attnviz.records.positions import SECONDS, compiled, is_expression
-from attnviz.records.tokens import TAKEN, Chat, ChatPart, Segment, Slice, partition
+from attnviz.records.rows import ABSENT
+from attnviz.records.tokens import TAKEN, Segment, Slice, partition
 
 # A prompt cut into segments: by sentences, lines or paragraphs, or as a user names them.
 
@@ -55,8 +56,12 @@ def numbered(text: str, by: By) -> tuple[Segment, ...]:
     return tuple(Segment(str(n), (slice_,)) for n, slice_ in enumerate(cut(text, by), start=1))
 
 
-def named(text: str, wanted: Sequence[str]) -> tuple[Segment, ...]:
+def named(
+    text: str, wanted: Sequence[str], within: Sequence[Slice] | None = None
+) -> tuple[Segment, ...]:
     """The segments that a user names: `NAME=/regular expression/` or `NAME=START:END`.
+
+    `within`: the slices that are searched, each by itself; None: the whole text.
 
     Raises:
         UsageError: one cannot be read.
@@ -67,10 +72,10 @@ def named(text: str, wanted: Sequence[str]) -> tuple[Segment, ...]:
             raise UsageError(f"two segments are named {name!r}", "give each another name")
         if name in TAKEN:
             raise UsageError(f"the name {name!r} is taken", "give the segment another one")
-    return tuple(_segment(text, each) for each in wanted)
+    return tuple(_segment(text, each, within) for each in wanted)
 
 
-def _segment(text: str, wanted: str) -> Segment:
+def _segment(text: str, wanted: str, within: Sequence[Slice] | None) -> Segment:
     name, _, where = wanted.partition("=")
     if not name or not where:
         raise UsageError(
@@ -79,7 +84,16 @@ def _segment(text: str, wanted: str) -> Segment:
         )
     slices: tuple[Slice, ...] = ()
     if is_expression(where):
-        slices = tuple(_matches(text, where))
+        slices = tuple(
+            (start + a, start + b)
+            for start, end in within or ((0, len(text)),)
+            for a, b in _matches(text[start:end], where)
+        )
+    elif within is not None:
+        raise UsageError(
+            f"{option('segments', repr(wanted))} counts characters, which a chat template moves",
+            "give NAME=/regular expression/",
+        )
     elif numbers := re.fullmatch(r"([0-9]{0,9}):([0-9]{0,9})", where):
         start, end = int(numbers[1] or 0), int(numbers[2] or len(text))
         slices = ((start, min(end, len(text))),) if start < min(end, len(text)) else ()
@@ -125,12 +139,14 @@ class Prompt:
     """The text that a model reads before it answers; every character belongs to a segment.
 
     `template`: of a chat, the name of the template that made it. `notes`: what is to be said of it.
+    `id`: the user's own name of it; `ABSENT` of a plain text.
     """
 
     text: str
     segments: tuple[Segment, ...]
     template: str | None = None
     notes: tuple[str, ...] = ()
+    id: Any = ABSENT
 
 
 def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
@@ -144,18 +160,59 @@ def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
     trimmed = [Document(each.name, each.text.rstrip("\r\n")) for each in documents]
     parts = [*trimmed, Document(QUESTION, question)]
     text, segments = "", list[Segment]()
-    for name, part in zip(_told_apart([part.name for part in parts], TAKEN), parts, strict=True):
+    for name, part in zip(told_apart([part.name for part in parts], TAKEN), parts, strict=True):
         text += BETWEEN if text else ""
         segments.append(Segment(name, ((len(text), len(text) + len(part.text)),)))
         text += part.text
     return Prompt(text, partition(text, segments, blanks=True))
 
 
-def _told_apart(names: Sequence[str], taken: Collection[str] = ()) -> Iterator[str]:
+def told_apart(names: Sequence[str], taken: Collection[str] = ()) -> Iterator[str]:
     """The names; one that several have, or that is taken, with its number among its like."""
     for i, name in enumerate(names):
         several = name in taken or names.count(name) > 1
         yield f"{name} {names[: i + 1].count(name)}" if several else name
+
+
+def cut_parts(
+    text: str, parts: Sequence[Segment], by: By | None, wanted: Sequence[str]
+) -> tuple[Segment, ...]:
+    """The parts of a chat, cut, or without what a user names in them, which comes first.
+
+    A piece is named by its number in its part: `user 2`, `tool 1.3`. It has the blanks after it.
+    """
+    _check_one_cut(by, wanted)
+    if by:
+        return tuple(piece for part in parts for piece in _pieces(text, part, by))
+    own = named(text, wanted, [slice_ for part in parts for slice_ in part.slices])
+    for segment in own:
+        if segment.name in {part.name for part in parts}:
+            raise UsageError(f"the name {segment.name!r} is taken", "give the segment another one")
+    gone = sorted(slice_ for segment in own for slice_ in segment.slices)
+    left = (Segment(each.name, tuple(_outside(each.slices, gone))) for each in parts)
+    return (*own, *(segment for segment in left if segment.slices))
+
+
+def _pieces(text: str, part: Segment, by: By) -> Iterator[Segment]:
+    slices = list[Slice]()
+    for start, end in part.slices:
+        later = [start + first for first, _ in cut(text[start:end], by)][1:]
+        slices += pairwise([start, *later, end])
+    point = "." if part.name[-1:].isdigit() else " "
+    for n, slice_ in enumerate(slices, start=1):
+        yield Segment(f"{part.name}{point}{n}" if len(slices) > 1 else part.name, (slice_,))
+
+
+def _outside(slices: Iterable[Slice], gone: Iterable[Slice]) -> Iterator[Slice]:
+    """What is left of slices without those that are gone, which are sorted."""
+    for start, end in slices:
+        for first, after in gone:
+            if start < after and first < end:
+                if start < first:
+                    yield start, first
+                start = after
+        if start < end:
+            yield start, end
 
 
 def cut_prompt(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:
@@ -164,94 +221,17 @@ def cut_prompt(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:
     Raises:
         UsageError: both are asked for, or a segment cannot be read.
     """
+    _check_one_cut(by, wanted)
+    segments = named(text, wanted) if wanted else numbered(text, by or "sentence")
+    return Prompt(text, partition(text, segments))
+
+
+def _check_one_cut(by: By | None, wanted: Sequence[str]) -> None:
     if by and wanted:
         raise UsageError(
             f"{option('by')} cuts a prompt that has no other segments",
             f"leave it or {option('segments')} out",
         )
-    segments = named(text, wanted) if wanted else numbered(text, by or "sentence")
-    return Prompt(text, partition(text, segments))
-
-
-# A chat from a JSON file: messages with roles, and perhaps documents and tools.
-
-CHAT_HINT = 'give [{"role": "user", "content": "…"}, …], or an object with these as "messages"'
-LISTS = ("messages", "documents", "tools")
-OWN = (*LISTS, "conversations", "chat_template", "return_assistant_tokens_mask")
-"""Names that no variable of a template can have, as `apply_chat_template` takes them itself."""
-
-
-def read_chat(path: Path, stdin: Stdin) -> Chat:
-    """The chat of a file; `-` is standard input.
-
-    Raises:
-        InputError: the file cannot be read, or holds no chat.
-    """
-    origin = "standard input" if str(path) == STDIN else repr(str(path))
-    if str(path) != STDIN and not path.exists():
-        raise InputError(f"there is no file {origin}, which is to hold a chat", CHAT_HINT)
-    try:
-        content = json.loads(read_file(path, stdin))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{origin} is not JSON ({error})", CHAT_HINT) from None
-    return chat_of(content, origin)
-
-
-def chat_of(content: object, origin: str) -> Chat:
-    """The chat that a JSON value is.
-
-    Raises:
-        InputError: it is none.
-    """
-    chat = {"messages": content} if isinstance(content, list) else content
-    if not isinstance(chat, dict) or not chat.get("messages"):
-        raise InputError(f"{origin} holds no messages", CHAT_HINT)
-    kept = {key: chat[key] for key in LISTS if chat.get(key) is not None}
-    for key, entries in kept.items():
-        if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
-            raise InputError(f"{key} in {origin} is not a list of objects", CHAT_HINT)
-    for number, message in enumerate(kept["messages"], start=1):
-        _check(message, f"message {number} in {origin}")
-    name, variables = chat.get("chat_template"), chat.get("chat_template_kwargs") or {}
-    if not isinstance(name, str | None):
-        raise InputError(f"chat_template in {origin} is not the name of a template", "leave it out")
-    if not isinstance(variables, dict) or not variables.keys().isdisjoint(OWN):
-        raise InputError(
-            f"chat_template_kwargs in {origin} is not an object of the template's own variables",
-            'give, for example, {"enable_thinking": false}',
-        )
-    parts = list(_parts(kept))
-    distinct = _told_apart([part.name for part in parts])
-    parts = [replace(part, name=own) for part, own in zip(parts, distinct, strict=True)]
-    return Chat(kept, tuple(parts), name, variables)
-
-
-def _check(message: Mapping[str, Any], where: str) -> None:
-    """See that a message has a role, and text or something else that a template writes."""
-    content = message.get("content")
-    others = [k for k, value in message.items() if value and k not in ("role", "content")]
-    if not isinstance(message.get("role"), str) or (content is None and not others):
-        raise InputError(f"{where} has no role or no text", CHAT_HINT)
-    parts = content if isinstance(content, list) else []
-    texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
-    if not all(isinstance(text, str) for text in texts):
-        raise InputError(f"{where} has a part that is no text", "leave images and sounds out")
-
-
-def _parts(chat: Mapping[str, Any]) -> Iterator[ChatPart]:
-    for i, document in enumerate(chat.get("documents", ())):
-        for key in ("text", "content", "contents"):
-            if isinstance(document.get(key), str):
-                title = document.get("title")
-                name = title if isinstance(title, str) else "document"
-                yield ChatPart(name, (("documents", i, key),))
-    for i, message in enumerate(chat["messages"]):
-        content, path = message.get("content"), ("messages", i, "content")
-        if isinstance(content, str):
-            yield ChatPart(message["role"], (path,))
-        elif isinstance(content, list):
-            within = [(n, "text") if isinstance(p, dict) else (n,) for n, p in enumerate(content)]
-            yield ChatPart(message["role"], tuple((*path, *keys) for keys in within))
 
 
 # Prompts from lines of JSON: `{"text": …, "answer": …, "versus": …, "source": …}`.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from attnviz.draw.titles import model_notes, run_notes, strange_note
-from attnviz.errors import ExitStatus, InputError, UsageError, option
+from attnviz.errors import ExitStatus, InputError, RefusedChat, UsageError, option
 from attnviz.inputs.text import read_lines, read_text
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver, deliver_result
@@ -144,7 +144,7 @@ def each_line(
             if isinstance(line, InputError):
                 raise line
             result = run(line, number)
-        except (InputError, UsageError) as error:
+        except (InputError, RefusedChat, UsageError) as error:
             if isinstance(error, UsageError) and error.about not in of_a_text:
                 raise  # it would be the same on every line
             where = "" if error is line else f"line {number}: "

@@ -10,7 +10,8 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from attnviz.errors import UsageError, option
-from attnviz.inputs.prompts import Document, chat_of
+from attnviz.inputs.chats import Question, chat_of, question_of
+from attnviz.inputs.prompts import Document
 from attnviz.kit import options as g
 from attnviz.kit.option import check_number, check_text, is_several, is_torch_module
 from attnviz.kit.options import HeadNames, LayerNames, Names
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 L = TypeVar("L", bound="Loaded")
 FilePath: TypeAlias = str | PathLike[str]
 Messages: TypeAlias = Iterable[Mapping[str, Any]] | Mapping[str, Any]
-"""A chat: its messages, or an object with these as `messages`, and perhaps `documents`, `tools`."""
+"""A chat: its messages, or an object with these as `messages`, and perhaps `documents`, `tools`; or
+a question: an object with a `question`, and perhaps `documents`."""
 
 
 # A model: by its name, by its folder, or loaded.
@@ -144,11 +146,13 @@ def texts_of(text: str | Iterable[str]) -> list[str]:
     return texts
 
 
-def prompt_of(prompt: str | Messages | Chat) -> str | Chat:
-    """A text, or the messages of a chat; a chat that was read already stays as it is."""
-    if isinstance(prompt, Chat):
+def prompt_of(prompt: str | Messages | Chat | Question) -> str | Chat | Question:
+    """A text, a chat, or a question; what was read already stays as it is."""
+    if isinstance(prompt, Chat | Question):
         return prompt
     if isinstance(prompt, Mapping):
+        if "question" in prompt:
+            return question_of(prompt, "the prompt")
         return chat_of(dict(prompt), "the prompt")
     if not is_several(prompt):
         check_text(prompt)

@@ -11,13 +11,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby, zip_longest
+from operator import itemgetter
 from os import SEEK_END
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from attnviz.errors import ModelError
+from attnviz.errors import ModelError, RefusedChat
 from attnviz.models import rendering
 from attnviz.models.folder.files import cut, foreign, read_bytes
 from attnviz.models.folder.tokenizer import tokenizer_settings, transformers_tokenizer
@@ -101,14 +103,20 @@ def rendered(template: ChatTemplate, chat: Chat) -> Rendered:
         note = "the template takes one text a message, so the parts of each message were joined"
         return Rendered(whole.text, whole.segments, (*whole.notes, note))
     if MARK.sub("", marked) == text:
-        return Rendered(text, _segments([marked], chat.parts), (used,))
-    room = max(1, rendering.LONGEST // (len(text) + 1))
-    _, *tried = _render(template, chat, [(), *((part,) for part in chat.parts[:room])])
-    alone = zip(chat.parts, tried, strict=False)
-    placed = {part: each for part, each in alone if MARK.sub("", each) == text}
+        placed = dict.fromkeys(chat.parts, marked)
+    else:
+        room = max(1, rendering.LONGEST // (len(text) + 1))
+        _, *tried = _render(template, chat, [(), *((part,) for part in chat.parts[:room])])
+        alone = zip(chat.parts, tried, strict=False)
+        placed = {part: each for part, each in alone if MARK.sub("", each) == text}
+    segments = _segments(dict.fromkeys(placed.values()), text, chat.parts)
+    found = {segment.name for segment in segments}
+    missing = [part.name for part in placed if part.name not in found]
+    gone = "the template leaves this out, so the model does not read it"
     lost = [part.name for part in chat.parts if part not in placed]
-    note = f"the template changes what is said, so this counts as template: {', '.join(lost)}"
-    return Rendered(text, _segments(placed.values(), chat.parts), (used, note) if lost else (used,))
+    changed = "the template changes what is said, so this counts as template"
+    told = [f"{say}: {', '.join(of)}" for say, of in ((gone, missing), (changed, lost)) if of]
+    return Rendered(text, segments, (used, *told))
 
 
 def _joined(chat: Chat) -> Chat:
@@ -124,28 +132,39 @@ def _joined(chat: Chat) -> Chat:
         for m in chat.content["messages"]
     ]
     parts = tuple(
-        ChatPart(part.name, (part.paths[0][:3],)) if part.paths else part for part in chat.parts
+        replace(part, paths=(part.paths[0][:3],))
+        if part.paths and part.paths[0][2] == "content" and len(part.paths[0]) > 3
+        else part
+        for part in chat.parts
     )
-    return Chat({**chat.content, "messages": messages}, parts, chat.template, chat.variables)
+    return replace(chat, content={**chat.content, "messages": messages}, parts=parts)
 
 
 def _marked(chat: Chat, parts: Collection[ChatPart]) -> Any:
     """A copy of the chat with marks around these of its parts, within the blanks around each."""
     copy: Any = json.loads(json.dumps(chat.content))
-    for number, part in enumerate(chat.parts):
-        for *path, last in part.paths if part in parts else ():
-            where = copy
-            for key in path:
-                where = where[key]
-            content = where[last]
-            inner = content.strip()
-            if inner:
-                marked = f"{BEGIN.format(number)}{inner}{END.format(number)}"
-                where[last] = content.replace(inner, marked, 1)
+    every = (
+        (within or (0, None), path, number)
+        for number, part in enumerate(chat.parts)
+        if part in parts
+        for path, within in zip_longest(part.paths, part.within)
+    )
+    # of one text the last part first, so that the slices of the others stay as they are
+    for (start, end), path, number in sorted(every, key=lambda e: e[0][0], reverse=True):
+        *keys, last = path
+        where = copy
+        for key in keys:
+            where = where[key]
+        end = len(where[last]) if end is None else end
+        inner = where[last][start:end].strip()
+        if inner:
+            marked = f"{BEGIN.format(number)}{inner}{END.format(number)}"
+            content = where[last][start:end].replace(inner, marked, 1)
+            where[last] = f"{where[last][:start]}{content}{where[last][end:]}"
     return copy
 
 
-def _segments(marked: Iterable[str], parts: Sequence[ChatPart]) -> tuple[Segment, ...]:
+def _segments(marked: Iterable[str], text: str, parts: Sequence[ChatPart]) -> tuple[Segment, ...]:
     """The parts by the marks in renderings, each of which has those of other parts."""
     slices: dict[int, list[Slice]] = {}
     for each in marked:
@@ -157,7 +176,36 @@ def _segments(marked: Iterable[str], parts: Sequence[ChatPart]) -> tuple[Segment
             elif begun.get(number, at) < at:
                 slices.setdefault(number, []).append((begun[number], at))
             removed += len(mark[0])
-    return tuple(Segment(parts[number].name, tuple(own)) for number, own in slices.items())
+    placed = sorted((slice_, number) for number, own in slices.items() for slice_ in own)
+    segments, before = dict[int, list[Slice]](), 0
+    for number, run in groupby(placed, key=itemgetter(1)):
+        own = [slice_ for slice_, _ in run]
+        if parts[number].around:
+            start, end = own[0][0], own[-1][1]
+            after = min((first for (first, _), _ in placed if first >= end), default=len(text))
+            own = [_object_around(text, (start, end), (before, after))]
+        segments.setdefault(number, []).extend(own)
+        before = own[-1][1]
+    return tuple(Segment(parts[number].name, tuple(own)) for number, own in segments.items())
+
+
+def _object_around(text: str, inner: Slice, within: Slice) -> Slice:
+    """The widest braces around a slice, else its lines, as far as they lie within another slice."""
+    opened, widest = list[int](), inner
+    for at in range(*within):
+        if text[at] == "{":
+            opened.append(at)
+        elif text[at] == "}" and opened:
+            first = opened.pop()
+            if first < inner[0] and inner[1] <= at:
+                widest = first, at + 1
+    if widest != inner:
+        return widest
+    start = text.rfind("\n", 0, inner[0]) + 1
+    lines = (i for i in range(inner[1], within[1] + 1) if text[i : i + 1] in ("\n", ""))
+    closed = (i for i in lines if text.count("{", start, i) <= text.count("}", start, i))
+    end = next(closed, inner[1])
+    return (start if start >= within[0] else inner[0], end)
 
 
 def _render(
@@ -175,8 +223,8 @@ def _render(
         return texts
     why = " ".join(answer["why"].split()).rstrip(".")
     if answer.get("refused"):
-        raise ModelError(f"the model's chat template refuses this chat: {why}", CHANGE)
-    raise ModelError(f"the model's chat template does not take this chat ({why})", CHANGE)
+        raise RefusedChat(f"the model's chat template refuses this chat: {why}", CHANGE)
+    raise RefusedChat(f"the model's chat template does not take this chat ({why})", CHANGE)
 
 
 def _in_a_process(request: Mapping[str, Any]) -> dict[str, Any]:

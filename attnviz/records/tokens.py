@@ -136,10 +136,16 @@ def segment_of(tokens: Sequence[Token], segments: Sequence[Segment], text: str) 
 
 @dataclass(frozen=True)
 class ChatPart:
-    """A part of a chat: its name, and the keys that lead to each of its texts."""
+    """A part of a chat: its name, and the keys that lead to each of its texts.
+
+    `within`: for each of the texts the slice that is meant; None, or none there: all. `around`:
+    what is meant is the object that these texts stand in (a tool, a call).
+    """
 
     name: str
     paths: tuple[tuple[str | int, ...], ...]
+    within: tuple[Slice | None, ...] = ()
+    around: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,13 +153,16 @@ class Chat:
     """The input of a template: `messages`, and perhaps `documents` and `tools`; and its parts.
 
     `template`: the name of the template, of several; None leaves the choice to transformers.
-    `variables`: what else the template reads (`enable_thinking`).
+    `variables`: what else the template reads (`enable_thinking`). `id`: the user's name of the
+    chat. `target`: an answer that is given.
     """
 
     content: Mapping[str, Any]
     parts: tuple[ChatPart, ...]
     template: str | None = None
     variables: Mapping[str, Any] = field(default_factory=dict)
+    id: str | int | None = None
+    target: str | None = None
 
 
 # How a model writes an answer.

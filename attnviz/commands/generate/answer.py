@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from attnviz.records.capture import Capture, FloatArray, IntArray
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head, listed
 from attnviz.records.positions import groups_of
+from attnviz.records.rows import ABSENT
 from attnviz.records.tokens import Segment, Token
 from attnviz.records.transforms import How
 
@@ -54,7 +55,7 @@ class Answer:
 
     `capture`: the run, with the rows of each head where they are kept. `weights` (new tokens,
     keys): the rows joined. `choice` and `how`: the heads whose rows were joined, and how.
-    `columns`: the groups of keys.
+    `columns`: the groups of keys. `id`: as of its prompt.
     """
 
     text: str
@@ -63,6 +64,7 @@ class Answer:
     choice: Choice
     how: How
     columns: tuple[KeyGroup, ...]
+    id: Any = ABSENT
 
     @property
     def about(self) -> str:

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.generate.answer import Answer, AnswerView, RowUnit
+from attnviz.commands.generate.prompt import prompt_for
 from attnviz.commands.generate.rows import AttentionAnswer, of_shares
-from attnviz.commands.generate.run import Answering, Writing, answering, chat_prompt
+from attnviz.commands.generate.run import Answering, Writing, answering
 from attnviz.commands.show.run import pieces_of
 from attnviz.draw.terminal.around import line_heading
 from attnviz.draw.titles import amount, run_notes
-from attnviz.errors import IdleOption, UsageError, option
-from attnviz.inputs.prompts import By, Document, cut_prompt, read_chat, with_documents
+from attnviz.errors import IdleOption, InputError, UsageError, option
+from attnviz.inputs.chats import Question, chat_of_line, question_or_text, read_chat
+from attnviz.inputs.prompts import By, Document
 from attnviz.inputs.text import STDIN, read_file, read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, destination_of
@@ -41,6 +43,7 @@ from attnviz.kit.values import (
 )
 from attnviz.kit.write import ROWS, Piece, record_chunks
 from attnviz.records.apply import whole_exhibit
+from attnviz.records.rows import ABSENT
 from attnviz.records.tokens import Chat, Sampling
 from attnviz.records.transforms import How
 
@@ -63,6 +66,12 @@ NamedParts: TypeAlias = Annotated[
 ]
 CutBy: TypeAlias = Annotated[
     By | None, g.text_option("--by", help="Cut the prompt into segments.", show_default="sentence")
+]
+Raw: TypeAlias = Annotated[
+    bool,
+    g.text_option(
+        "--raw", help="Documents and question as they are, without the model's chat template."
+    ),
 ]
 GivenAnswer: TypeAlias = Annotated[
     str | None,
@@ -143,6 +152,7 @@ def generate(
     docs: Docs = None,
     segments: NamedParts = (),
     by: CutBy = None,
+    raw: Raw = False,
     target: GivenAnswer = None,
     max_new_tokens: MaxNewTokens = Sampling.most,
     temperature: Temperature = Sampling.temperature,
@@ -161,27 +171,24 @@ def generate(
     >>> attnviz.generate("the creature was", target="blue")
     <AttentionAnswer builtin, 1 token, L4H0>
 
-    `docs` are texts by name. Without heads, the retrieval heads are taken where they are known,
-    else all.
+    `docs` are texts by name. With a model that has a chat template they go through it, unless
+    `raw`. Without heads, the retrieval heads are taken where they are known, else all.
 
     Args:
         prompt: a text; or the messages of a chat, or an object with these as `messages` and
-            perhaps `documents` and `tools`, which go through the model's own template.
+            perhaps `documents` and `tools`, which go through the model's own template; or an object
+            with a `question` and perhaps `documents`, each with its `text` and perhaps its `id`.
         model: a name as for `load_model`, or a loaded model.
     """
     documents, parts = documents_of(docs), words("segments", segments)
-    text = prompt_of(prompt)
+    asked = prompt_of(prompt)
     model = loaded(model)
     options = model._text_options(bos, special, truncate)
-    if isinstance(text, Chat):
-        if documents or parts or by:
-            raise UsageError("a chat is the whole prompt", "leave its segments out")
-        read = chat_prompt(model._loaded, text)
+    read = prompt_for(model._loaded, asked, documents, by, parts, raw=raw)
+    if read.template is not None:  # which writes special tokens itself
         options = replace(options, special=True, bos=False)
-    elif documents:
-        read = with_documents(text, documents)
-    else:
-        read = cut_prompt(text, by, parts)
+    if not isinstance(asked, str) and asked.target is not None:
+        target = asked.target
     writing = Writing(
         Sampling(max_new_tokens, temperature, top_p, seed), words("stop", stop), target
     )
@@ -241,14 +248,15 @@ ChatFile: TypeAlias = Annotated[
     g.text_option(
         "--chat",
         metavar="FILE",
-        help="Messages with roles (JSON), put through the model's own chat template.",
+        help="Messages with roles (JSON), put through the model's own chat template; with --lines, "
+        "or of a .jsonl file, each line is a chat.",
     ),
 ]
 
 
 @command_of(
     generate,
-    "text lines docs chat segments by truncate bos special model run target max_new_tokens "
+    "text lines docs chat segments by raw truncate bos special model run target max_new_tokens "
     "temperature top_p seed stop layers heads looks reduce",
 )
 def command_line(
@@ -268,6 +276,7 @@ def command_line(
     """Let a model answer, and show what each part of the answer attended to."""
     to = destination_of(session, output)
     _check_looks(session, to, looks)
+    lines = lines or (chat is not None and chat.suffix.lower() == ".jsonl")
     check_lines(to, alone=to.format.binary or to.format.name == "html", lines=lines)
     documents = _documents(session, text, call["docs"] or [])
     prompt = _prompt(session, call, text, chat, lines=lines)
@@ -275,14 +284,15 @@ def command_line(
     with session.counting("token") as watch:
         writer = _Writer(session, to, looks, watch)
 
-        def answered(prompt: str | Chat, line: int | None = None) -> Iterator[Piece]:
+        def answered(prompt: str | Chat | Question, line: int | None = None) -> Iterator[Piece]:
             return writer.noted(call(prompt=prompt, model=ready, docs=documents or None), line)
 
-        def of_line(prompt: str, line: int) -> Iterable[Piece]:
-            return list(answered(prompt, line))  # its errors are this line's
+        def of_line(text: str, line: int) -> Iterable[Piece]:
+            asked = chat_of_line(text) if chat is not None else question_or_text(text)
+            return list(answered(asked, line))  # its errors are this line's
 
         if lines:
-            prompts = read_lines(text.text, text.file, session.stdin)
+            prompts = read_lines(text.text, text.file or chat, session.stdin)
             none = "no line could be answered"
             deliver(session, to, each_line(session, prompts, of_line, none=none))
         else:
@@ -302,12 +312,16 @@ class _Writer:
     looks: AnswerLooks
     watch: Callable[[], object]
     strange: list[bool] = field(default_factory=list)
+    told: set[str] = field(default_factory=set)
+    with_id: list[bool] = field(default_factory=list)
 
     def noted(self, asked: Answering, line: int | None) -> Iterator[Piece]:
         """An answer in its format, with notes on stderr before and after it."""
         where, read = "" if line is None else f"line {line}: ", asked.read
         say(self.session, () if self.strange else asked.model_notes)
-        say(self.session, (*asked.notes, *run_notes(read)), where)
+        notes = [note for note in asked.notes if note not in self.told]
+        self.told.update(asked.prompt.notes[:1])  # on the template, the same for every line
+        say(self.session, (*notes, *run_notes(read)), where)
         answer = yield from self._pieces(asked, line)
         new = len(answer.weights)
         full = f"the answer ends after {amount(new, 'token')}, as the model's context is full"
@@ -321,6 +335,7 @@ class _Writer:
         ended; except with a check, which needs the whole answer.
         """
         form, looks, first = self.to.format.name, self.looks, not self.strange
+        self._check_columns(asked)
         each_head = looks.rows == "head"
         if form in ROWS and not looks.check and not each_head:
             for shares in asked.stream(looks.rows, self.watch):
@@ -343,6 +358,15 @@ class _Writer:
             look = {"cmap": looks.cmap, "dpi": looks.dpi, "title": looks.title}
             yield from result.pieces(form, self.to.display(self.session), **look)
         return answer
+
+    def _check_columns(self, asked: Answering) -> None:
+        """See that a prompt has an id where those before it had one, as rows of a table do."""
+        has = asked.prompt.id is not ABSENT
+        if self.to.format.name in ("csv", "tsv") and has not in (self.with_id or [has]):
+            raise InputError(
+                "texts and questions have other columns", f"use {option('format', 'jsonl')}"
+            )
+        self.with_id.append(has)
 
 
 def _check_looks(session: Session, to: Destination, looks: AnswerLooks) -> None:
@@ -373,13 +397,11 @@ def _prompt(
     """The one prompt: a text, or a chat, which the model's template makes one of."""
     if chat is None:
         return "" if lines else text_alone(session, text, "a saved capture has no prompt to answer")
-    if lines:
-        raise UsageError(f"{option('chat')} is one prompt", f"leave {option('lines')} out")
-    if text.text or text.file or call["docs"] or call["by"] or call["segments"]:
+    if text.text or text.file or call["docs"]:
         raise UsageError(
-            f"{option('chat')} is the whole prompt", "leave the text and its segments out"
+            f"{option('chat')} is the whole prompt", "leave the text and its documents out"
         )
-    return read_chat(chat, session.stdin)
+    return "" if lines else read_chat(chat, session.stdin)
 
 
 def _documents(session: Session, text: g.TextIn, paths: Sequence[Path]) -> list[Document]:

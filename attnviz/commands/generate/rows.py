@@ -30,6 +30,7 @@ class SegmentShare:
     """A row: a column's share in a part of an answer; `ABSENT` is what was not asked for."""
 
     line: int
+    id: Any
     row: int
     text: str
     segment: str
@@ -47,6 +48,7 @@ SHARE = Fields[SegmentShare](
     "The share of a segment in what a part of the answer attended to.",
     (
         LINE,
+        Field("id", str | int | None, "Of a chat or a question: its own id.", optional=True),
         Field("row", int, "The number of the part of the answer, or of the head, from 1."),
         Field("text", str, "The part of the answer; empty: the whole answer in one head."),
         Field("segment", str, "The name of the segment."),
@@ -82,6 +84,7 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
                 change = sum(changes[column.name][part.first : part.after])
             yield SegmentShare(
                 line=line or 1,
+                id=shares.answer.id,
                 row=shares.before + n + 1,
                 text="" if head else part.text,
                 segment=column.name,
@@ -127,6 +130,11 @@ class AttentionAnswer:
     def text(self) -> str:
         """The answer."""
         return self._answer.text
+
+    @property
+    def id(self) -> str | int | None:
+        """The id of the chat or the question; None: it has none."""
+        return None if self._answer.id is ABSENT else self._answer.id
 
     @property
     def tokens(self) -> tuple[Token, ...]:

@@ -42,12 +42,9 @@ from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head, by_layer
 from attnviz.records.tokens import (
     RESTS,
-    TEMPLATE,
-    Chat,
     Sampling,
     Token,
     numbered,
-    partition,
     segment_of,
 )
 from attnviz.records.transforms import How
@@ -318,7 +315,7 @@ class Answering:
         if self.how == "max":  # the largest weights of several heads sum to more than 1
             joined /= joined.sum(axis=1, keepdims=True)
         recorded = replace(blank, layers=tuple(layers))
-        return Answer(text, recorded, joined, self.choice, self.how, columns)
+        return Answer(text, recorded, joined, self.choice, self.how, columns, self.prompt.id)
 
     def check(self, answer: Answer) -> Check:
         """The change in the answer's probability without each segment.
@@ -370,22 +367,6 @@ def _ended(texts: Sequence[str]) -> int:
     whole = [bool(text.strip()) and "\ufffd" not in text for text in texts]
     pairs = range(len(texts) - 1)
     return max((i + 1 for i in pairs if whole[i] and whole[i + 1]), default=0)
-
-
-def chat_prompt(model: "LoadedModel", chat: Chat) -> Prompt:
-    """A chat as its model reads it; what its template adds is a segment."""
-    from attnviz.models.chat import read_template, rendered
-
-    folder = model.tokenizer.folder
-    template = read_template(folder, chat) if folder else None
-    if template is None:
-        raise ModelError(
-            f"{model.identity.name} has no chat template",
-            f"give its prompt as a text, with {option('docs')} or {option('segments')}",
-        )
-    chat_text = rendered(template, chat)
-    segments = partition(chat_text.text, chat_text.segments, TEMPLATE, blanks=True)
-    return Prompt(chat_text.text, segments, template.name, chat_text.notes)
 
 
 def answering(

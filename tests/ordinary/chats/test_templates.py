@@ -15,7 +15,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from transformers import AutoTokenizer
 
 from attnviz.errors import ModelError
-from attnviz.inputs.prompts import chat_of
+from attnviz.inputs.chats import chat_of
 from attnviz.models import chat as models_chat
 from attnviz.models import rendering
 from attnviz.models.folder.config import ModelSizes

@@ -1,0 +1,112 @@
+"""What is asked, as the model reads it: a text, a chat, or a question after documents."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from attnviz.errors import IdleOption, ModelError, RefusedChat, UsageError, option
+from attnviz.inputs.chats import Question, chat_of_question
+from attnviz.inputs.prompts import By, Document, Prompt, cut_parts, cut_prompt, with_documents
+from attnviz.records.tokens import TEMPLATE, Chat, partition
+
+if TYPE_CHECKING:
+    from attnviz.models.chat import ChatTemplate, Rendered
+    from attnviz.models.loaded import LoadedModel
+
+
+def prompt_for(
+    model: "LoadedModel",
+    asked: str | Chat | Question,
+    documents: Sequence[Document],
+    by: By | None,
+    wanted: Sequence[str],
+    *,
+    raw: bool = False,
+) -> Prompt:
+    """What the model reads; `raw`: documents and question without its chat template."""
+    if isinstance(asked, Chat):
+        if documents or raw:
+            raise UsageError("a chat is the whole prompt", f"leave {_idle(raw=raw)} out")
+        return _chat_prompt(model, asked, by, wanted)
+    if isinstance(asked, Question):
+        if documents:
+            raise UsageError("a question has its own documents", f"leave {option('docs')} out")
+        if by or wanted:
+            raise IdleOption(
+                "documents and question are segments already",
+                f"leave {option('by')} and {option('segments')} out",
+            )
+        read = _after_documents(model, asked.text, asked.documents, raw=raw)
+        return replace(read, id=asked.id)
+    if documents:
+        return _after_documents(model, asked, documents, raw=raw)
+    if raw:
+        raise IdleOption(
+            f"{option('raw')} is for documents, and a text is read as it is", "leave it out"
+        )
+    return cut_prompt(asked, by, wanted)
+
+
+def _idle(*, raw: bool) -> str:
+    return option("raw") if raw else option("docs")
+
+
+def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequence[str]) -> Prompt:
+    """A chat, cut into its parts or finer; what its template adds is a segment."""
+    from attnviz.models.chat import rendered
+
+    template = _template(model, chat)
+    if template is None:
+        raise ModelError(
+            f"{model.identity.name} has no chat template",
+            f"give its prompt as a text, with {option('docs')} or {option('segments')}",
+        )
+    made = rendered(template, chat)
+    segments = made.segments
+    if by or wanted:
+        objects = {part.name for part in chat.parts if part.around}
+        whole = [each for each in segments if each.name in objects]
+        texts = [each for each in segments if each.name not in objects]
+        segments = (*whole, *cut_parts(made.text, texts, by, wanted))
+    parts = partition(made.text, segments, TEMPLATE, blanks=True)
+    return Prompt(made.text, parts, template.name, made.notes, chat.id)
+
+
+def _template(model: "LoadedModel", chat: Chat) -> "ChatTemplate | None":
+    from attnviz.models.chat import read_template
+
+    return read_template(model.tokenizer.folder, chat) if model.tokenizer.folder else None
+
+
+def _after_documents(
+    model: "LoadedModel", question: str, documents: Sequence[Document], *, raw: bool
+) -> Prompt:
+    """Documents and a question through the model's chat template, if it has one."""
+    prompt = with_documents(question, documents)
+    chat = chat_of_question(prompt, apart=False)
+    template = None if raw else _template(model, chat)
+    if template is None:
+        return prompt
+    made, where = _rendered_question(template, prompt)
+    note = f"the prompt went through the model's chat template {template.name!r}, {where}; "
+    note += f"{option('raw')} leaves the template out"
+    segments = partition(made.text, made.segments, TEMPLATE, blanks=True)
+    return Prompt(made.text, segments, template.name, (note, *made.notes[1:]))
+
+
+def _rendered_question(template: "ChatTemplate", prompt: Prompt) -> "tuple[Rendered, str]":
+    """The documents in the template's own place, if it writes all of them, else in the message."""
+    from attnviz.models.chat import rendered
+
+    if "documents" in template.source and len(prompt.segments) > 1:
+        chat = chat_of_question(prompt, apart=True)
+        try:
+            made = rendered(template, chat)
+        except RefusedChat:
+            pass
+        else:
+            if len(made.segments) == len(chat.parts):
+                return made, "with the documents in its own place for them"
+    chat = chat_of_question(prompt, apart=False)
+    where = "with the documents before the question" if len(chat.parts) > 1 else "as one message"
+    return rendered(template, chat), where

@@ -1,0 +1,239 @@
+"""Chats, and questions with documents, from JSON: read, checked, and their parts named."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from attnviz.errors import InputError
+from attnviz.inputs.prompts import Document, Prompt, json_of, told_apart
+from attnviz.inputs.text import STDIN, Stdin, read_file
+from attnviz.records.tokens import RESTS, TAKEN, Chat, ChatPart, Slice
+
+CHAT_HINT = 'give [{"role": "user", "content": "…"}, …], or an object with these as "messages"'
+LISTS = ("messages", "documents", "tools")
+OWN = (*LISTS, "conversations", "chat_template", "return_assistant_tokens_mask")
+"""Names that no variable of a template can have, as `apply_chat_template` takes them itself."""
+THINKING = ("reasoning_content", "reasoning", "thinking")
+"""The fields in which templates look for an assistant's thinking."""
+_THOUGHT = re.compile(r"\s*(?:<think>(.*?)</think>|\[THINK\](.*?)\[/THINK\])", re.DOTALL)
+"""Thinking in front of an assistant's text."""
+
+
+def read_chat(path: Path, stdin: Stdin) -> Chat:
+    """The chat of a file; `-` is standard input.
+
+    Raises:
+        InputError: the file cannot be read, or holds no chat.
+    """
+    origin = "standard input" if str(path) == STDIN else repr(str(path))
+    if str(path) != STDIN and not path.exists():
+        raise InputError(f"there is no file {origin}, which is to hold a chat", CHAT_HINT)
+    try:
+        content = json.loads(read_file(path, stdin))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{origin} is not JSON ({error})", CHAT_HINT) from None
+    return chat_of(content, origin)
+
+
+def chat_of(content: object, origin: str) -> Chat:
+    """The chat that a JSON value is.
+
+    Raises:
+        InputError: it is none.
+    """
+    chat = {"messages": content} if isinstance(content, list) else content
+    if not isinstance(chat, dict) or not chat.get("messages"):
+        raise InputError(f"{origin} holds no messages", CHAT_HINT)
+    kept = {key: chat[key] for key in LISTS if chat.get(key) is not None}
+    for key, entries in kept.items():
+        if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+            raise InputError(f"{key} in {origin} is not a list of objects", CHAT_HINT)
+    for number, message in enumerate(kept["messages"], start=1):
+        _check(message, f"message {number} in {origin}")
+    name, variables = chat.get("chat_template"), chat.get("chat_template_kwargs") or {}
+    if not isinstance(name, str | None):
+        raise InputError(f"chat_template in {origin} is not the name of a template", "leave it out")
+    if not isinstance(variables, dict) or not variables.keys().isdisjoint(OWN):
+        raise InputError(
+            f"chat_template_kwargs in {origin} is not an object of the template's own variables",
+            'give, for example, {"enable_thinking": false}',
+        )
+    return Chat(kept, _named_apart(list(_parts(kept))), name, variables, **_of_line(chat, origin))
+
+
+def _of_line(entry: Mapping[str, Any], origin: str) -> dict[str, Any]:
+    """The user's own name of a prompt, and the answer that is given."""
+    id_, target = entry.get("id"), entry.get("target")
+    if isinstance(id_, bool) or not isinstance(id_, str | int | None):
+        raise InputError(f"the id in {origin} is no text and no whole number", "give one of them")
+    if not isinstance(target, str | None):
+        raise InputError(f"the target in {origin} is not a text", "give the answer as a text")
+    return {"id": id_, "target": target}
+
+
+def _named_apart(parts: Sequence[ChatPart]) -> tuple[ChatPart, ...]:
+    names = told_apart([part.name for part in parts], TAKEN)
+    return tuple(replace(part, name=name) for part, name in zip(parts, names, strict=True))
+
+
+def _check(message: Mapping[str, Any], where: str) -> None:
+    """See that a message has a role, and text or something else that a template writes."""
+    content = message.get("content")
+    others = [k for k, value in message.items() if value and k not in ("role", "content")]
+    if not isinstance(message.get("role"), str) or (content is None and not others):
+        raise InputError(f"{where} has no role or no text", CHAT_HINT)
+    parts = content if isinstance(content, list) else []
+    texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
+    if not all(isinstance(text, str) for text in texts):
+        raise InputError(f"{where} has a part that is no text", "leave images and sounds out")
+
+
+def _parts(chat: Mapping[str, Any]) -> Iterator[ChatPart]:
+    """Documents, tools and what messages hold; what is blank is no part."""
+    for i, document in enumerate(chat.get("documents", ())):
+        names = (document.get(key) for key in ("title", "id", "doc_id"))
+        name = next((str(name) for name in names if isinstance(name, str | int)), "document")
+        texts = (key for key in ("text", "content", "contents") if _told(document.get(key)))
+        yield from (ChatPart(name, (("documents", i, key),)) for key in list(texts)[:1])
+    for i, tool in enumerate(chat.get("tools", ())):
+        yield from _object("tool", tool.get("function", tool), _described(tool, ("tools", i)))
+    for i, message in enumerate(chat["messages"]):
+        yield from _of_message(message, ("messages", i))
+
+
+def _of_message(message: Mapping[str, Any], at: tuple[str | int, ...]) -> Iterator[ChatPart]:
+    content, path = message.get("content"), (*at, "content")
+    text = content if isinstance(content, str) else ""
+    thought = _THOUGHT.match(text) if message["role"] == "assistant" else None
+    after = thought.end() if thought else 0
+    thoughts: list[tuple[Any, Slice | None]] = []
+    if thought and (thought[1] or thought[2] or "").strip():
+        thoughts.append((path, thought.span(1 if thought[1] else 2)))
+    thoughts += [((*at, key), None) for key in THINKING if _told(message.get(key))]
+    if thoughts:
+        paths, slices = zip(*thoughts, strict=True)
+        yield ChatPart("thinking", paths, slices)
+    if text[after:].strip():
+        yield ChatPart(message["role"], (path,), ((after, len(text)),) if after else ())
+    elif isinstance(content, list):
+        texts = [(n, "text") if isinstance(p, dict) else (n,) for n, p in enumerate(content)]
+        yield ChatPart(message["role"], tuple((*path, *keys) for keys in texts))
+    calls = message.get("tool_calls")
+    for n, call in enumerate(calls if isinstance(calls, list) else ()):
+        if isinstance(call, dict):
+            inner: Any = "function" if isinstance(call.get("function"), dict) else None
+            to, own = (*at, "tool_calls", n), call if inner is None else call[inner]
+            yield from _object("call", own, _called(own, to if inner is None else (*to, inner)))
+
+
+def _told(text: object) -> TypeGuard[str]:
+    """Whether it is a text, and not blank."""
+    return isinstance(text, str) and bool(text.strip())
+
+
+def _object(
+    kind: str, about: object, paths: Iterator[tuple[tuple[str | int, ...], str]]
+) -> Iterator[ChatPart]:
+    """The part around these texts, named by the function that the object is about."""
+    told = tuple(path for path, text in paths if text.strip())
+    name = about.get("name") if isinstance(about, Mapping) else None
+    if told:
+        yield ChatPart(f"{kind} {name}" if _told(name) else kind, told, around=True)
+
+
+def _described(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[Any, str]]:
+    """The names and descriptions in a tool: texts that no template compares with others."""
+    pairs = value.items() if isinstance(value, dict) else []
+    for key, inner in pairs:
+        if isinstance(inner, str) and key in ("name", "description"):
+            yield (*path, key), inner
+        yield from _described(inner, (*path, key))
+
+
+def _called(call: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[tuple[Any, str]]:
+    """The name and the arguments of a call that are texts."""
+    given = call.get("arguments", {})
+    within = given if isinstance(given, dict) else {}
+    texts: dict[tuple[str, ...], Any] = {("name",): call.get("name"), ("arguments",): given}
+    texts |= {("arguments", key): value for key, value in within.items()}
+    yield from (((*path, *keys), text) for keys, text in texts.items() if isinstance(text, str))
+
+
+# A question with documents: `{"id": …, "question": …, "documents": [{"id": …, "text": …}]}`.
+
+QUESTION_HINT = 'give {"question": "…", "documents": [{"id": "…", "text": "…"}]}'
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, the documents before it, the user's name of it, and an answer that is given."""
+
+    text: str
+    documents: tuple[Document, ...]
+    id: str | int | None = None
+    target: str | None = None
+
+
+def question_of(content: Mapping[str, Any], origin: str) -> Question:
+    """The question that an object is.
+
+    Raises:
+        InputError: it is none.
+    """
+    text, entries = content.get("question"), content.get("documents") or []
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(f"the question in {origin} is not a text", QUESTION_HINT)
+    if not isinstance(entries, list):
+        raise InputError(f"documents in {origin} is not a list", QUESTION_HINT)
+    documents = list[Document]()
+    for number, entry in enumerate(entries, start=1):
+        if not isinstance(entry, dict) or not isinstance(entry.get("text"), str):
+            raise InputError(f"document {number} in {origin} has no text", QUESTION_HINT)
+        name = entry.get("id", entry.get("title"))
+        documents.append(Document("document" if name is None else str(name), entry["text"]))
+    return Question(text, tuple(documents), **_of_line(content, origin))
+
+
+def question_or_text(line: str) -> str | Question:
+    """What one line asks: an object with a `question`, else the text that it is.
+
+    Raises:
+        InputError: it is to be such an object, and cannot be read.
+    """
+    if not re.match(r'\s*\{.*"question"\s*:', line):
+        return line
+    content = json_of(line, QUESTION_HINT)
+    return question_of(content, "the line") if "question" in content else line
+
+
+def chat_of_line(line: str) -> Chat:
+    """The chat of one line.
+
+    Raises:
+        InputError: it holds none.
+    """
+    return chat_of(json_of(line, CHAT_HINT), "the chat")
+
+
+def chat_of_question(prompt: Prompt, *, apart: bool) -> Chat:
+    """A question after documents as the one message of a chat.
+
+    `apart`: the documents are the template's own; else they stand before the question.
+    """
+    parts = [(each.name, each.slices[0]) for each in prompt.segments if each.name not in RESTS]
+    content: tuple[str | int, ...] = ("messages", 0, "content")
+    if not apart:
+        message = {"role": "user", "content": prompt.text}
+        named = (ChatPart(name, (content,), (slice_,)) for name, slice_ in parts)
+        return Chat({"messages": [message]}, tuple(named))
+    texts = [prompt.text[start:end] for _, (start, end) in parts]
+    *names, question = (name for name, _ in parts)
+    entries = [
+        {"title": n, "doc_id": n, "text": text} for n, text in zip(names, texts, strict=False)
+    ]
+    chat = {"messages": [{"role": "user", "content": texts[-1]}], "documents": entries}
+    own = [ChatPart(name, (("documents", i, "text"),)) for i, name in enumerate(names)]
+    return Chat(chat, (*own, ChatPart(question, (content,))))
