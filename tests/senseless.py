@@ -425,6 +425,8 @@ CALLS = (
     call("generate TEXT --segment blue", "segments", segments="blue"),
     # documents are segments already
     call("generate TEXT --doc words.txt --by line", "by", docs={"words": "the cat"}, by="line"),
+    # a text goes through no template
+    call("generate TEXT --raw", "raw", raw=True),
     # nothing is sampled
     call(
         "generate TEXT --target blue --temperature 1", "temperature", target="blue", temperature=1

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, zip_longest
+from itertools import chain, groupby, zip_longest
 from operator import itemgetter
 from os import SEEK_END
 from pathlib import Path
@@ -181,18 +181,22 @@ def _segments(marked: Iterable[str], text: str, parts: Sequence[ChatPart]) -> tu
     for number, run in groupby(placed, key=itemgetter(1)):
         own = [slice_ for slice_, _ in run]
         if parts[number].around:
-            start, end = own[0][0], own[-1][1]
+            end = own[-1][1]
             after = min((first for (first, _), _ in placed if first >= end), default=len(text))
-            own = [_object_around(text, (start, end), (before, after))]
+            own = [_object_around(text, own, (before, after))]
         segments.setdefault(number, []).extend(own)
         before = own[-1][1]
     return tuple(Segment(parts[number].name, tuple(own)) for number, own in segments.items())
 
 
-def _object_around(text: str, inner: Slice, within: Slice) -> Slice:
-    """The widest braces around a slice, else its lines, as far as they lie within another slice."""
-    opened, widest = list[int](), inner
-    for at in range(*within):
+def _object_around(text: str, texts: Sequence[Slice], within: Slice) -> Slice:
+    """The widest braces around these texts, else their lines, as far as they lie `within`.
+
+    Braces in the texts themselves count for none.
+    """
+    inner = widest = texts[0][0], texts[-1][1]
+    opened, bounds = list[int](), [within[0], *chain(*texts), within[1]]
+    for at in chain(*(range(a, b) for a, b in zip(bounds[::2], bounds[1::2], strict=True))):
         if text[at] == "{":
             opened.append(at)
         elif text[at] == "}" and opened:

@@ -25,8 +25,12 @@ def prompt_for(
 ) -> Prompt:
     """What the model reads; `raw`: documents and question without its chat template."""
     if isinstance(asked, Chat):
-        if documents or raw:
-            raise UsageError("a chat is the whole prompt", f"leave {_idle(raw=raw)} out")
+        if documents:
+            raise UsageError("a chat is the whole prompt", f"leave {option('docs')} out")
+        if raw:
+            raise IdleOption(
+                f"{option('raw')} is for documents, and a chat needs its template", "leave it out"
+            )
         return _chat_prompt(model, asked, by, wanted)
     if isinstance(asked, Question):
         if documents:
@@ -45,10 +49,6 @@ def prompt_for(
             f"{option('raw')} is for documents, and a text is read as it is", "leave it out"
         )
     return cut_prompt(asked, by, wanted)
-
-
-def _idle(*, raw: bool) -> str:
-    return option("raw") if raw else option("docs")
 
 
 def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequence[str]) -> Prompt:

@@ -16,6 +16,7 @@ from attnviz.commands.generate.choice import names_of
 from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import draw, render
 from attnviz.commands.show.capture import AttentionCapture
+from attnviz.errors import as_argument, spelled
 from attnviz.kit.option import check_value
 from attnviz.kit.result import Form, Result, notes_of
 from attnviz.records.rows import ABSENT, LINE, ColumnArray, Field, Fields, JsonOutput, Row, measured
@@ -149,7 +150,8 @@ class AttentionAnswer:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the answer and its prompt: beams, a chat's template, a cut."""
-        return (*self._asked.model_notes, *self._asked.notes, *notes_of([self._answer.capture]))
+        about_prompt = (spelled(note, as_argument) for note in self._asked.notes)
+        return (*self._asked.model_notes, *about_prompt, *notes_of([self._answer.capture]))
 
     def __repr__(self) -> str:
         return f"<AttentionAnswer {self._answer.about}>"

@@ -20,6 +20,7 @@ from attnviz.models import chat as models_chat
 from attnviz.models import rendering
 from attnviz.models.folder.config import ModelSizes
 from attnviz.models.tokenizer import load_tokenizer
+from attnviz.records.tokens import TEMPLATE, partition
 
 TEMPLATES = sorted(path.stem for path in Path(__file__).parent.glob("*.jinja"))
 WEATHER = {
@@ -187,6 +188,9 @@ def test_the_texts_and_tokens_of_a_chat_are_those_of_transformers(
         assert (text, ids) == expected, kind
         for segment in made.segments:
             assert all(text[start:end].strip() for start, end in segment.slices)
+        whole = partition(text, made.segments, TEMPLATE, blanks=True)
+        slices = sorted(slice_ for segment in whole for slice_ in segment.slices)
+        assert "".join(text[start:end] for start, end in slices) == text
 
 
 LETTER = "{{% for m in messages %}}{}{{{{ m.content }}}}{{% endfor %}}"
@@ -311,6 +315,33 @@ def test_only_the_parts_that_a_template_hides_have_no_place(folder: Path) -> Non
         "user": "you",
         "assistant": "me",
     }
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("name", ["qwen3", "hermes_tools", "mistral", "llama3", "granite"])
+def test_a_tool_and_a_call_are_whole_objects(folder: Path, name: str) -> None:
+    shutil.copy(Path(__file__).parent / f"{name}.jinja", folder / "chat_template.jinja")
+    about = {"name": "search", "description": "Find {it", "parameters": {"type": "object"}}
+    other = {"type": "function", "function": about}
+    made = rendered(folder, {"messages": USED, "tools": [WEATHER, other]})
+    told = {s.name: made.text[slice(*s.slices[0])] for s in made.segments}
+    for segment, tool in (("tool weather", WEATHER), ("tool search", other)):
+        assert json.loads(told[segment]) in (tool, tool["function"])
+    call = json.loads(told["call weather"])
+    assert call["name"] == "weather"
+    assert CALL["function"]["arguments"] in call.values()
+
+
+@pytest.mark.usefixtures("in_process")
+def test_the_thinking_that_a_template_leaves_out_is_told(folder: Path) -> None:
+    shutil.copy(Path(__file__).parent / "qwen3.jinja", folder / "chat_template.jinja")
+    thought = {"role": "assistant", "content": "<think>\nhm\n</think>\n\nSo."}
+    made = rendered(folder, [TURNS[0], thought, TURNS[2], thought])
+    assert made.notes[1] == (
+        "the template leaves this out, so the model does not read it: thinking 1"
+    )
+    told = {s.name: made.text[slice(*s.slices[0])] for s in made.segments}
+    assert (told["assistant 1"], told["thinking 2"], told["assistant 2"]) == ("So.", "hm", "So.")
 
 
 def test_every_rendering_of_a_chat_is_at_the_same_moment(folder: Path) -> None:

@@ -1,0 +1,203 @@
+"""Chats and questions, a line each: what the model reads of them, and how their parts are cut."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoTokenizer
+
+import attnviz
+from attnviz.errors import ExitStatus, IdleOption, UsageError
+from attnviz.models.scratch.native import save_checkpoint
+from tests.conftest import Run, bytes_tokenizer, tiny_model
+from tests.reading import rows_in
+
+TEMPLATE = """{% for m in messages %}<|{{ m.role }}|>
+{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}{{ m.content }}
+{% endfor %}<|assistant|>
+"""
+WITH_DOCUMENTS = (
+    """{% for d in documents or [] %}[{{ d.title }}] {{ d.text }}
+{% endfor %}"""
+    + TEMPLATE
+)
+SAID: list[dict[str, Any]] = [
+    {"role": "user", "content": "Hi there. Who won? Tell me!"},
+    {"role": "assistant", "content": "Ann."},
+    {"role": "user", "content": "Sure? Why."},
+]
+DOCUMENTS = [{"id": "a", "text": "Leo did it."}, {"id": "b", "text": "Tom slept."}]
+QUESTION = {"id": "q1", "question": "who did it?", "documents": DOCUMENTS, "target": " Leo"}
+DOCS = {"a": "Leo did it.", "b": "Tom slept."}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model with a chat template that knows no documents and no system."""
+    folder = tmp_path / "model"
+    save_checkpoint(folder, tiny_model(n_positions=509), bytes_tokenizer())
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return folder
+
+
+def lines(path: Path, *entries: object) -> str:
+    """The path of a file with these lines."""
+    told = (each if isinstance(each, str) else json.dumps(each) for each in entries)
+    path.write_text("\n".join(told) + "\n")
+    return str(path)
+
+
+def of_segments(answer: attnviz.AttentionAnswer) -> dict[str, str]:
+    """The text of each segment of the prompt."""
+    capture = answer.capture.record
+    slices = {each.name: each.slices for each in capture.segments}
+    return {name: "".join(capture.text[a:b] for a, b in own) for name, own in slices.items()}
+
+
+def prompt_of(answer: attnviz.AttentionAnswer) -> str:
+    """The text that the model read."""
+    capture = answer.capture.record
+    return capture.text[: capture.query_tokens[0].start]
+
+
+def test_each_line_of_a_file_is_a_chat_with_its_id_and_bad_ones_are_named(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    system = [{"role": "system", "content": "Be brief."}]
+    chats = lines(
+        tmp_path / "chats.jsonl",
+        {"id": "c1", "messages": SAID, "target": " Leo"},
+        "{no json",
+        {"messages": system},  # which the template refuses
+        {"id": [1], "messages": SAID},
+        SAID[:1],
+        {"id": 7, "messages": SAID[:1]},
+    )
+    ended = run(
+        "generate", "-m", str(folder), "--chat", chats, "--max-new-tokens", "2", "-f", "jsonl"
+    )
+    assert ended.status is ExitStatus.INPUT
+    told = [line for line in ended.err.splitlines() if line.startswith("attnviz: ")]
+    assert [line.split()[2] for line in told] == ["2:", "3:", "4:"]
+    assert "no system" in told[1]
+    assert ended.err.count("the model's template 'default'") == 1
+    rows = rows_in(ended.out)
+    assert {(row["line"], row["id"]) for row in rows} == {(1, "c1"), (5, None), (6, 7)}
+    alone = attnviz.generate({"id": "c1", "messages": SAID}, str(folder), target=" Leo")
+    assert alone.id == "c1"
+    first = [row for row in rows if row["line"] == 1]
+    assert [row["share"] for row in first] == pytest.approx([r["share"] for r in alone.shares()])
+
+
+def test_no_good_chat_ends_like_no_good_line(run: Run, folder: Path, tmp_path: Path) -> None:
+    ended = run("generate", "-m", str(folder), "--chat", lines(tmp_path / "c.jsonl", "{", "[]"))
+    assert ended.status is ExitStatus.INPUT
+    assert "no line could be answered" in ended.err
+
+
+def test_chats_come_through_a_pipe_with_lines(run: Run, folder: Path) -> None:
+    stdin = f"{json.dumps(SAID)}\n{json.dumps(SAID[:1])}\n".encode()
+    asked = (
+        "generate",
+        "-m",
+        str(folder),
+        "--chat",
+        "-",
+        "--lines",
+        "--target",
+        " Leo",
+        "-f",
+        "csv",
+    )
+    table = run(*asked, stdin=stdin).out.splitlines()
+    assert table[0].startswith("line,id,row,")
+    assert {line.split(",")[0] for line in table[1:]} == {"1", "2"}
+
+
+def test_messages_are_cut_into_sentences_and_nothing_is_lost(folder: Path) -> None:
+    answer = attnviz.generate(SAID, str(folder), by="sentence", target=" Leo")
+    found = of_segments(answer)
+    assert {name: text for name, text in found.items() if name != "template"} == {
+        "user 1.1": "Hi there. ",
+        "user 1.2": "Who won? ",
+        "user 1.3": "Tell me!",
+        "assistant": "Ann.",
+        "user 2.1": "Sure? ",
+        "user 2.2": "Why.",
+    }
+    assert sum(map(len, found.values())) == len(prompt_of(answer))
+    alone = attnviz.generate(SAID[:1], str(folder), by="sentence", target=" Leo")
+    assert [name for name in of_segments(alone) if "user" in name] == ["user 1", "user 2", "user 3"]
+
+
+def test_a_named_segment_is_sought_in_messages_alone(folder: Path) -> None:
+    named = ["w=/[a-z]?[Ww]\\w+/", "u=/user|Ann/"]
+    answer = attnviz.generate(SAID, str(folder), segments=named, target=" Leo")
+    found = of_segments(answer)
+    assert (found["w"], found["u"]) == ("WhowonWhy", "Ann")  # not the user of the template
+    assert found["user 1"] == "Hi there.  ? Tell me!"
+    assert sum(map(len, found.values())) == len(prompt_of(answer))
+    for wrong in ("w=1:3", "assistant=/Hi/"):
+        with pytest.raises(UsageError, match=r"a chat template moves|is taken"):
+            attnviz.generate(SAID, str(folder), segments=[wrong], target=" Leo")
+
+
+@pytest.mark.parametrize("template", [TEMPLATE, WITH_DOCUMENTS])
+def test_documents_go_through_the_template_as_transformers_has_it(
+    folder: Path, template: str
+) -> None:
+    (folder / "chat_template.jinja").write_text(template)
+    oracle = AutoTokenizer.from_pretrained(folder)
+    question = {"role": "user", "content": "who did it?"}
+    if template == TEMPLATE:
+        question["content"] = "Leo did it.\n\nTom slept.\n\nwho did it?"
+    titled = [{"title": each["id"], "text": each["text"]} for each in DOCUMENTS]
+    expected = oracle.apply_chat_template([question], documents=titled, tokenize=False)
+    by_docs = attnviz.generate("who did it?", str(folder), docs=DOCS, target=" Leo")
+    by_question = attnviz.generate(QUESTION, str(folder))
+    for answer in (by_docs, by_question):
+        assert prompt_of(answer) == expected
+        found = of_segments(answer)
+        assert (found["a"], found["b"], found["question"]) == (*DOCS.values(), "who did it?")
+        assert any("; raw leaves the template out" in note for note in answer.notes)
+    assert by_docs.text == by_question.text
+    assert (by_docs.id, by_question.id) == (None, "q1")
+    assert by_docs.shares()[0].keys() == {*by_question.shares()[0]} - {"id"}
+
+
+def test_raw_documents_are_read_without_the_template(folder: Path) -> None:
+    answer = attnviz.generate("who did it?", str(folder), docs=DOCS, raw=True, target=" Leo")
+    assert prompt_of(answer) == "Leo did it.\n\nTom slept.\n\nwho did it?"
+    with pytest.raises(IdleOption, match="a chat needs its template"):
+        attnviz.generate(SAID, str(folder), raw=True, target=" Leo")
+
+
+def test_a_line_may_be_a_question_with_documents(run: Run, tmp_path: Path) -> None:
+    file = lines(
+        tmp_path / "questions.jsonl",
+        QUESTION,
+        {"question": "who slept?", "documents": [{"text": "Tom slept."}]},
+        {"id": "q3", "question": 3},
+        {"id": "q4", "question": "who?", "documents": [{"id": "a"}]},
+        '{"question": "cut',
+    )
+    ended = run("generate", "--lines", "--file", file, "--max-new-tokens", "1", "-f", "csv")
+    assert ended.status is ExitStatus.INPUT
+    told = [line for line in ended.err.splitlines() if line.startswith("attnviz: ")]
+    assert [line.split()[2] for line in told] == ["3:", "4:", "5:"]
+    rows = [line.split(",") for line in ended.out.splitlines()]
+    assert [(row[1], row[4]) for row in rows if row[0] == "1"][1:4] == [
+        ("q1", "a"),
+        ("q1", "b"),
+        ("q1", "question"),
+    ]
+    assert {(row[1], row[4]) for row in rows if row[0] == "2"} >= {("", "document")}
+    assert {row[3] for row in rows if row[0] == "1"} == {"Leo"}
+
+
+def test_texts_and_questions_are_no_table_together(run: Run, tmp_path: Path) -> None:
+    file = lines(tmp_path / "mixed.jsonl", QUESTION, "the creature was")
+    asked = ("generate", "--lines", "--file", file, "--max-new-tokens", "1")
+    assert "line 2: texts and questions have other columns" in run(*asked, "-f", "csv").err
+    assert run(*asked, "-f", "jsonl").status is ExitStatus.OK
