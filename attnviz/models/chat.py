@@ -6,17 +6,18 @@ the marks tell the places; else each part is tried alone, and one whose marks ch
 no place.
 """
 
+import atexit
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, zip_longest
 from operator import itemgetter
-from os import SEEK_END
 from pathlib import Path
-from tempfile import TemporaryFile
+from threading import Lock, Timer
 from typing import Any
 
 from attnviz.errors import ModelError, RefusedChat
@@ -233,23 +234,56 @@ def _render(
 
 def _in_a_process(request: Mapping[str, Any]) -> dict[str, Any]:
     """The answer of the child process."""
-    # by its path: with -m, the folder that the user stands in could bring modules of its own
-    command = [sys.executable, rendering.__file__]
-    sent = json.dumps(request).encode()
-    with TemporaryFile() as written:
+    with _ONE:
+        if _CHILD and (_CHILD[0][0] != request["template"] or _CHILD[0][1].poll() is not None):
+            _end_child()
+        if not _CHILD:
+            # by its path: with -m, the folder that the user stands in could bring its own modules
+            command, pipe = [sys.executable, rendering.__file__], subprocess.PIPE
+            child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+            _CHILD.append((request["template"], child))
+        child = _CHILD[0][1]
         try:
-            status = subprocess.run(
-                command, input=sent, stdout=written, stderr=subprocess.DEVNULL, timeout=PATIENCE
-            ).returncode
-        except subprocess.TimeoutExpired:
-            status = -1
-        length = written.seek(0, SEEK_END)
-        written.seek(0)
-        content = written.read() if length <= MOST_WRITTEN else b""
-    if status < 0:
-        raise ModelError("the model's chat template takes too long", "use another model")
-    try:
-        answer: dict[str, Any] = json.loads(content)
-    except ValueError:  # the process ran out of memory while it wrote
-        return {"why": "it needs too much memory"}
+            content = _asked(child, json.dumps(request).encode() + b"\n")
+            answer: dict[str, Any] = json.loads(content)
+        except (OSError, ValueError):  # it has ended, or wrote too much
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(1)
+            _end_child()
+            if child.returncode > 0:  # the process ran out of memory while it wrote
+                return {"why": "it needs too much memory"}
+            raise ModelError(
+                "the model's chat template takes too long", "use another model"
+            ) from None
+        except BaseException:  # what is still to be read would answer another chat
+            _end_child()
+            raise
     return answer
+
+
+_ONE = Lock()
+_CHILD: list[tuple[str, "subprocess.Popen[bytes]"]] = []
+"""The process that renders, which waits for other chats of the same template."""
+
+
+def _asked(child: "subprocess.Popen[bytes]", line: bytes) -> bytes:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    timer = Timer(PATIENCE, child.kill)
+    timer.start()
+    try:
+        child.stdin.write(line)
+        child.stdin.flush()
+        return child.stdout.readline(MOST_WRITTEN)
+    finally:
+        timer.cancel()
+
+
+@atexit.register
+def _end_child() -> None:
+    while _CHILD:
+        child = _CHILD.pop()[1]
+        child.poll()
+        child.kill()
+        with suppress(OSError):
+            child.communicate()

@@ -1,9 +1,10 @@
 """Renders a chat template in a process of its own, which may take only so much time and memory.
 
 A template is a program from a stranger. It runs in transformers' sandbox, which lets it reach
-nothing, but does not end one that never ends. Reads a JSON object from standard input: `template`,
-`variables`, and `chats`, each with messages, and perhaps documents and tools. Writes a JSON object:
-`texts`, or `why` there are none, and whether the template itself refuses (`refused`).
+nothing, but does not end one that never ends. Each line of standard input is a JSON object:
+`template`, `variables`, and `chats`, each with messages, and perhaps documents and tools. Each is
+answered by a line, a JSON object: `texts`, or `why` there are none, and whether the template itself
+refuses (`refused`).
 """
 
 import json
@@ -28,10 +29,12 @@ def _limit() -> None:
 
         used = resource.getrusage(resource.RUSAGE_SELF)
         seconds = int(used.ru_utime + used.ru_stime) + CPU_SECONDS
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, most))
         with open("/proc/self/statm") as mapped:
             now = int(mapped.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, now + BYTES))
+        most = resource.getrlimit(resource.RLIMIT_AS)[1]
+        resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, most))
 
 
 def _texts(request: dict[str, Any]) -> list[str]:
@@ -75,14 +78,21 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     return {"texts": texts}
 
 
-def main() -> None:
-    """Answer standard input; all chats at the same moment, as a template may name it."""
+def _answered(line: str) -> str:
+    """The answer to a line; all its chats are of the same moment, as a template may name it."""
     from transformers.utils import chat_template_utils
 
-    request, moment = json.load(sys.stdin), datetime.now()
+    request, moment = json.loads(line), datetime.now()
     chat_template_utils.datetime = SimpleNamespace(now=lambda: moment)
     _limit()
-    json.dump(answer(request), sys.stdout)
+    return json.dumps(answer(request))
+
+
+def main() -> None:
+    """Answer each line of standard input."""
+    for line in sys.stdin:
+        sys.stdout.write(f"{_answered(line)}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

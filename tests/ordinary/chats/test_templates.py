@@ -379,5 +379,23 @@ def test_a_template_takes_no_more_than_its_time_and_memory(
     assert most < 1 << 26
 
 
+def test_chats_of_one_template_are_rendered_in_one_process_and_a_failed_one_is_replaced(
+    folder: Path,
+) -> None:
+    loops = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+    source = f"{{% if messages[0].content == 'long' %}}{loops}{{% endif %}}"
+    (folder / "chat_template.jinja").write_text(source + "{{ messages[0].content }}!")
+    made, process = list[str](), list[int]()
+    for text in ("one", "two", "long", "three"):
+        try:
+            made.append(rendered(folder, [{"role": "user", "content": text}]).text)
+        except ModelError as error:
+            made.append(error.wrong)
+            continue
+        process.append(models_chat._CHILD[0][1].pid)
+    assert made == ["one!", "two!", "the model's chat template takes too long", "three!"]
+    assert process[0] == process[1] != process[2]
+
+
 def test_there_are_templates_in_the_style_of_many_families() -> None:
     assert len(TEMPLATES) >= 20
