@@ -14,14 +14,29 @@ from attnviz.commands.heads.labels import (
     run_labelled,
     score_labels,
 )
-from attnviz.commands.heads.retrieval import Needles, keep, measure_retrieval, of_retrieval
+from attnviz.commands.heads.retrieval import (
+    Needles,
+    RetrievalScore,
+    keep,
+    measure_retrieval,
+    of_retrieval,
+)
 from attnviz.commands.heads.rows import of_report
 from attnviz.errors import IdleOption, UsageError, option
 from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import each_line, note_texts, text_or_capture
-from attnviz.kit.option import Arguments, Call, Cli, check_text, command_of, feature, panel_option
+from attnviz.kit.option import (
+    Arguments,
+    Call,
+    Cli,
+    check_text,
+    command_of,
+    feature,
+    only,
+    panel_option,
+)
 from attnviz.kit.result import Result
 from attnviz.kit.scores import Probe, narrow, score_capture, score_probe, score_text
 from attnviz.kit.session import Session
@@ -46,6 +61,14 @@ OfRetrieval: TypeAlias = Annotated[
         "--retrieval",
         help="Measure which heads copy from a long text (a needle in a haystack of random "
         "tokens), and remember them for attnviz generate.",
+    ),
+]
+ScoredBy: TypeAlias = Annotated[
+    RetrievalScore,
+    probe_option(
+        "--retrieval-score",
+        help="attention: the head looks at the copied token. writes: it adds to this token's logit "
+        "from where it stands (LOCOS).",
     ),
 ]
 OfCircuits: TypeAlias = Annotated[
@@ -128,13 +151,19 @@ def _probe_or_text(call: Arguments) -> None:
     call.refuse(f"file special truncate target {TRANSFORMS}", "does nothing for the probe")
 
 
-@feature(_measured_alone, _probe_or_text, g.check_capture)
+@feature(
+    only("retrieval_score", lambda call: call["retrieval"], f"is for {option('retrieval')}"),
+    _measured_alone,
+    _probe_or_text,
+    g.check_capture,
+)
 def heads(
     text: "str | AttentionCapture | None" = None,
     model: AnyModel = "builtin",
     *,
     probe: OnProbe = False,
     retrieval: OfRetrieval = False,
+    retrieval_score: ScoredBy = "attention",
     circuits: OfCircuits = False,
     labels: Labels = None,
     convention: ProbeConvention = "second",
@@ -183,7 +212,8 @@ def heads(
     model = loaded(model)
     options = model._text_options(bos, special, truncate, target)
     if retrieval:
-        return of_retrieval(measure_retrieval(model._loaded, Needles(), options), top)
+        scored = measure_retrieval(model._loaded, Needles(), options, retrieval_score)
+        return of_retrieval(scored, top)
     if circuits:
         return of_circuits(circuits_of(model._loaded), top)
     if labels is not None:
@@ -208,8 +238,9 @@ SHORT_HELP = "file probe labels model heads sort top role format output quiet"
 
 @command_of(
     heads,
-    "text probe retrieval circuits labels convention length samples seed truncate bos special "
-    "model run target kind layers heads weighted chars words drop_sink drop_key sort top role",
+    "text probe retrieval retrieval_score circuits labels convention length samples seed truncate "
+    "bos special model run target kind layers heads weighted chars words drop_sink drop_key sort "
+    "top role",
 )
 def command_line(
     session: Session,

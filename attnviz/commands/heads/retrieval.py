@@ -1,11 +1,11 @@
-"""Retrieval heads: those that look at the token that is copied."""
+"""Retrieval heads: those that look at the token that is copied, or write it."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from rich.text import Text
@@ -15,17 +15,18 @@ from attnviz.draw.terminal.cells import bar_style, folded
 from attnviz.draw.titles import amount, bar_of
 from attnviz.errors import UsageError, readable
 from attnviz.kit import cache
-from attnviz.kit.prepare import TextOptions, prepare_tokens
+from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare_tokens
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import ModelIdentity, PatternBlock
 from attnviz.records.heads import Head, every_head, listed
-from attnviz.records.rows import Field, Fields, head_fields, model_name
+from attnviz.records.rows import ABSENT, Field, Fields, head_fields, model_name
 from attnviz.records.tokens import Token, numbered
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 
+RetrievalScore: TypeAlias = Literal["attention", "writes"]
 RETRIEVES = 0.1
 """The least score of a retrieval head (Wu et al. 2024)."""
 MOST = 16
@@ -52,11 +53,16 @@ class Needles:
 
 @dataclass(frozen=True)
 class Retrieval:
-    """The score of each head: the share of copied tokens that its strongest key is."""
+    """The score of each head.
+
+    `score`: "attention": the share of copied tokens that are the head's strongest key. "writes":
+    how much more it adds to their logits from the needle than from elsewhere.
+    """
 
     model: ModelIdentity
     needles: Needles
     scores: tuple[tuple[Head, float], ...]
+    score: RetrievalScore = "attention"
 
     @property
     def ranked(self) -> Sequence[tuple[Head, float]]:
@@ -66,18 +72,34 @@ class Retrieval:
     @property
     def heads(self) -> Sequence[Head]:
         """The retrieval heads, strongest first."""
-        return [head for head, score in self.ranked if score >= RETRIEVES][:MOST]
+        return [head for head, score in self.ranked if score >= self.least][:MOST]
+
+    @property
+    def least(self) -> float:
+        """The least score of a retrieval head; by its writes, a tenth of the highest one, too."""
+        highest = 1.0 if self.score == "attention" else self.ranked[0][1]
+        return RETRIEVES * max(1.0, highest)
 
 
 @dataclass(frozen=True)
 class Haystack:
-    """The ids of a text; and by each query that predicts the answer, the key that it copies."""
+    """The ids of a text; and by each query that predicts the answer, the key that it copies.
+
+    `needle`: its tokens, the name included; `elsewhere`: those of the filler.
+    """
 
     ids: tuple[int, ...]
     copied: Mapping[int, int]
+    needle: range
+    elsewhere: tuple[int, ...]
 
 
-def measure_retrieval(model: "LoadedModel", needles: Needles, options: TextOptions) -> Retrieval:
+def measure_retrieval(
+    model: "LoadedModel",
+    needles: Needles,
+    options: TextOptions,
+    score: RetrievalScore = "attention",
+) -> Retrieval:
     """Score every head of a model: a needle in a haystack, and the heads that look at the copy.
 
     Wu et al. 2024, "Retrieval Head Mechanistically Explains Long-Context Factuality", arXiv
@@ -93,22 +115,49 @@ def measure_retrieval(model: "LoadedModel", needles: Needles, options: TextOptio
             f"{model.identity.name} does not go on with a text, so no head can copy from it",
             "use a model that does",
         )
-    heads = every_head(model.identity.heads_per_layer)
-    hits = dict.fromkeys(heads, 0.0)
+    scores = dict.fromkeys(every_head(model.identity.heads_per_layer), 0.0)
     stacks = list(haystacks(model, needles))
+    measure = _looked_at if score == "attention" else _written
     for stack in stacks:
         tokens = numbered(Token(0, id_, model.tokenizer.label(id_), 0, 0) for id_ in stack.ids)
+        for head, of_stack in measure(prepare_tokens(model, tokens, options), stack):
+            scores[head] += of_stack
+    means = tuple((head, total / len(stacks)) for head, total in scores.items())
+    return Retrieval(model.identity, needles, means, score)
 
-        def count(block: PatternBlock, copied: Mapping[int, int] = stack.copied) -> None:
-            strongest = block.weights.argmax(axis=2)  # (heads, rows)
-            keys = np.array([copied[query] for query in block.queries.tolist()])
-            for head, share in zip(block.heads, (strongest == keys).mean(axis=1), strict=True):
-                rows = len(keys) / len(copied)
-                hits[Head(block.layer, head)] += float(share) * rows
 
-        prepare_tokens(model, tokens, options).run(heads, count, tuple(stack.copied))
-    scores = tuple((head, hit / len(stacks)) for head, hit in hits.items())
-    return Retrieval(model.identity, needles, scores)
+def _looked_at(prepared: Prepared, stack: Haystack) -> list[tuple[Head, float]]:
+    """The share of the copied tokens that are a head's strongest key, block by block."""
+    found = list[tuple[Head, float]]()
+
+    def count(block: PatternBlock) -> None:
+        strongest = block.weights.argmax(axis=2)  # (heads, rows)
+        keys = np.array([stack.copied[query] for query in block.queries.tolist()])
+        for head, share in zip(block.heads, (strongest == keys).mean(axis=1), strict=True):
+            found.append((Head(block.layer, head), float(share) * len(keys) / len(stack.copied)))
+
+    heads = every_head(prepared.model.identity.heads_per_layer)
+    prepared.run(heads, count, tuple(stack.copied))
+    return found
+
+
+def _written(prepared: Prepared, stack: Haystack) -> list[tuple[Head, float]]:
+    """What a head adds to the copied token's logit from the needle, minus as much of elsewhere.
+
+    LOCOS: Gema et al. 2026, "Logit-Contribution Scoring Identifies Non-Literal Retrieval Heads",
+    arXiv 2607.01002, section 3: Σ_needle φ − (|needle| / |elsewhere|)·Σ_elsewhere φ, the mean over
+    the answer's tokens, where φ is as in `writes`.
+    """
+    from attnviz.models.frozen.writes import writes
+
+    queries, needle, elsewhere = list(stack.copied), list(stack.needle), list(stack.elsewhere)
+    ids = [stack.ids[key] for key in stack.copied.values()]
+    found = list[tuple[Head, float]]()
+    for layer, added in writes(frozen(prepared), queries, ids):  # (h, queries, n)
+        near, far = added[:, :, needle].sum(axis=2), added[:, :, elsewhere].mean(axis=2)
+        each = (near - len(needle) * far).mean(axis=1)
+        found += [(Head(layer, head), float(score)) for head, score in enumerate(each)]
+    return found
 
 
 def haystacks(model: "LoadedModel", needles: Needles) -> Iterator[Haystack]:
@@ -130,7 +179,14 @@ def haystacks(model: "LoadedModel", needles: Needles) -> Iterator[Haystack]:
             at = round(depth * size)
             ids = [*first, *filler[:at], *needle, *filler[at:], *needle[:-1]]
             query, key = len(ids) - length, len(first) + at + NAME
-            yield Haystack(tuple(ids), {query + i: key + i for i in range(length)})
+            own = range(len(first) + at, key + length)
+            context = range(len(first), own.stop - own.start + len(first) + size)
+            yield Haystack(
+                tuple(ids),
+                {query + i: key + i for i in range(length)},
+                own,
+                tuple(i for i in context if i not in own),
+            )
 
 
 # Each head's share of copied tokens that it looks at, as rows and as a person reads it.
@@ -146,11 +202,25 @@ RETRIEVAL_ROW = Fields[tuple[Retrieval, Head, float]](
             "retrieval",
             float,
             "The share of copied tokens that are the head's strongest key.",
-            lambda row: row[2],
+            lambda row: row[2] if row[0].score == "attention" else ABSENT,
+            optional=True,
+        ),
+        Field(
+            "writes",
+            float,
+            "With --retrieval-score writes: what it adds to the copied token's logit from the "
+            "needle, minus from elsewhere.",
+            lambda row: row[2] if row[0].score == "writes" else ABSENT,
+            optional=True,
         ),
     ),
 )
 BAR = 20
+MEANS: Mapping[RetrievalScore, str] = {
+    "attention": "share of the copied tokens that are the head's strongest key",
+    "writes": "what the head adds to the copied token's logit from the needle, minus from as many "
+    "tokens elsewhere",
+}
 
 
 def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retrieval]:
@@ -172,20 +242,22 @@ def _render(retrieval: Retrieval, display: Display, top: int) -> Iterator[Text]:
     runs = len(needles.depths) * needles.samples
     said = (
         f"{readable(retrieval.model.name)}, retrieval: {needles.length} random tokens copied from "
-        f"a haystack of random tokens, {amount(runs, 'text')}; share of the copied tokens that "
-        "are the head's strongest key"
+        f"a haystack of random tokens, {amount(runs, 'text')}; {MEANS[retrieval.score]}"
     )
     yield from folded(Text(said, "dim"), display.width)
     yield Text()
+    looks = retrieval.score == "attention"
+    most = 1.0 if looks else retrieval.ranked[0][1]
     for head, score in retrieval.ranked[:top]:
         if score > 0:
-            line = Text(f"{head!s:<8}{score:.2f} ")
-            line.append(bar_of(score, BAR, display.unicode), bar_style(score, display))
+            line, share = Text(f"{head!s:<8}{score:.2f} "), score / most
+            line.append(bar_of(share, BAR, display.unicode), bar_style(share, display))
             line.rstrip()
             yield line
-    verdict = f"no head reaches {RETRIEVES}, so none is a retrieval head"
+    least = f"{retrieval.least:.2g}"
+    verdict = f"no head reaches {least}, so none is a retrieval head"
     if retrieval.heads:
-        verdict = f"retrieval heads ({RETRIEVES} or more): {listed(retrieval.heads)}"
+        verdict = f"retrieval heads ({least} or more): {listed(retrieval.heads)}"
     yield Text()
     yield from folded(Text(verdict), display.width)
 
@@ -198,7 +270,11 @@ KEPT = "retrieval"
 def keep(model: "LoadedModel", retrieval: Retrieval) -> Path | None:
     """Keep the scores; None where the user's cache cannot be written."""
     scores = {str(head): score for head, score in retrieval.scores}
-    return cache.keep(model, KEPT, {"needles": asdict(retrieval.needles), "scores": scores})
+    return cache.keep(
+        model,
+        KEPT,
+        {"needles": asdict(retrieval.needles), "score": retrieval.score, "scores": scores},
+    )
 
 
 def known(model: "LoadedModel") -> Retrieval | None:
@@ -208,8 +284,10 @@ def known(model: "LoadedModel") -> Retrieval | None:
         heads = every_head(model.identity.heads_per_layer)
         scores = tuple((head, float(content["scores"][str(head)])) for head in heads)
         needles = Needles(**{**content["needles"], "depths": tuple(content["needles"]["depths"])})
-        if all(0 <= score <= 1 for _, score in scores):
-            return Retrieval(model.identity, needles, scores)
+        kind = content.get("score", "attention")
+        most = {"attention": 1.0, "writes": sys.float_info.max}[kind]
+        if all((0 if most == 1 else -most) <= score <= most for _, score in scores):
+            return Retrieval(model.identity, needles, scores, kind)
     return None
 
 

@@ -285,7 +285,7 @@ class FrozenRun:
     def walked(self, layer: int, sums: int, number: Callable[[Tensor], Tensor]) -> Walk:
         """Follow numbers (S) that are affine in the stream (S, n, d) at a layer back from there."""
         stream = self.streams[layer]
-        (gradient,), constant = _gradients(number, stream.new_zeros((sums, *stream.shape)))
+        (gradient,), constant = gradients(number, stream.new_zeros((sums, *stream.shape)))
         with torch.no_grad():
             total = number(stream.expand(sums, *stream.shape))
         at_attention, parts, values = dict[int, Tensor](), list[Part](), list[Tensor]()
@@ -293,7 +293,7 @@ class FrozenRun:
         for i in reversed(range(layer)):
             values.append((gradient * self.mlps[i]).sum(dim=-1))  # (S, n)
             parts += [Part("mlp", i, None, token) for token in n]
-            (gradient, to_attention), more = self._through(i, gradient)
+            (gradient, to_attention), more = self.through(i, gradient)
             constant = constant + more
             attention = self.layers[i].attention
             if attention is not None:
@@ -313,13 +313,13 @@ class FrozenRun:
         shares = Shares(tuple(parts), together, total.cpu().double().numpy())
         return Walk(shares, at_attention)
 
-    def _through(self, layer: int, gradient: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+    def through(self, layer: int, gradient: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
         """Gradients (S, n, d) by the stream that arrives and by what attention adds; a constant."""
 
         def passed(x: Tensor, attended: Tensor) -> Tensor:
             return (self.layers[layer].passes(x, attended) * gradient).sum(dim=(-1, -2))
 
-        return _gradients(passed, torch.zeros_like(gradient), torch.zeros_like(gradient))
+        return gradients(passed, torch.zeros_like(gradient), torch.zeros_like(gradient))
 
     def vector(self, parts: Sequence[Part], layer: int) -> Tensor:
         """The sum of some parts, each from a token, in the stream that arrives at a layer (n, d).
@@ -368,7 +368,7 @@ def _only(vectors: Tensor, tokens: Sequence[int]) -> Tensor:
     return kept
 
 
-def _gradients(number: Callable[..., Tensor], *inputs: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
+def gradients(number: Callable[..., Tensor], *inputs: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
     """The gradients of affine numbers (S) by inputs that are zeros, and the numbers there.
 
     The numbers may depend on none of the inputs.

@@ -27,7 +27,7 @@ from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import save_checkpoint
 from attnviz.records.heads import Head
-from tests.conftest import Run, bytes_tokenizer
+from tests.conftest import Run, bytes_tokenizer, tiny_model
 from tests.reading import on_one_line
 
 if TYPE_CHECKING:
@@ -83,6 +83,69 @@ def test_a_planted_head_has_the_score_1_and_a_head_that_does_not_match_none(
     assert found.heads == [Head(1, 0)]
     other = load(Source(saved(tmp_path / "does-not", planted(matching=False))))
     assert measure_retrieval(other, needles, TextOptions()).heads == []
+
+
+def writing() -> GPT:
+    """The planted model, whose second head also writes what it looks at, as what it is."""
+    model, token = planted(), slice(0, WORDS)
+    with torch.no_grad():
+        second = model.h[1].attn
+        second.w_v.weight[token, token] = torch.eye(WORDS)
+        second.w_o.weight[token, token] = torch.eye(WORDS)
+    return model
+
+
+def test_the_head_that_writes_the_copied_token_is_found_and_one_that_only_looks_is_not(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    needles = Needles(samples=1)
+    looks = load(Source(saved(tmp_path / "looks", planted())))
+    assert measure_retrieval(looks, needles, TextOptions(), "writes").heads == []
+    name = saved(tmp_path / "writes", writing())
+    found = measure_retrieval(load(Source(name)), needles, TextOptions(), "writes")
+    assert found.heads == [Head(1, 0)]
+    rows = run("heads", "--retrieval", "--retrieval-score", "writes", "-m", name, "-f", "jsonl").out
+    row = json.loads(rows.splitlines()[0])
+    assert (row["layer"], "retrieval" in row) == (1, False)
+    measured = known(load(Source(name)))
+    assert measured is not None
+    assert (measured.score, measured.heads) == ("writes", [Head(1, 0)])
+
+
+def test_the_score_of_writes_is_that_of_the_published_formula(tmp_path: Path) -> None:
+    """Needle minus as many tokens of the filler, by hand in float64: layer norms held fixed."""
+    model = tiny_model(seed=3, n_positions=64)
+    loaded, needles = load(Source(saved(tmp_path, model))), Needles(samples=1, depths=(0.5,))
+    found = dict(measure_retrieval(loaded, needles, TextOptions(), "writes").scores)
+    (stack,) = haystacks(loaded, needles)
+    assert sorted([*stack.needle, *stack.elsewhere]) == list(range(len(stack.ids) - 9))
+    exact = model.double()
+    with torch.no_grad():
+        stream = exact.embed(torch.tensor([stack.ids]))
+        for layer, block in enumerate(exact.h):
+            attn, read = block.attn, block.ln_1(stream)[0]
+            last = exact.hidden(torch.tensor([stack.ids]))[0]  # (n, d), of the whole model
+            size = read.size(1) // attn.n_head
+            for head in range(attn.n_head):
+                own = slice(head * size, (head + 1) * size)
+                q, k, v = (
+                    read @ w.weight[:, own] + w.bias[own] for w in (attn.w_q, attn.w_k, attn.w_v)
+                )
+                scores = (q @ k.T) / size**0.5
+                hidden = torch.ones_like(scores).triu(1).bool()
+                pattern = scores.masked_fill(hidden, -torch.inf).softmax(dim=1)
+                steps = []
+                for query, key in stack.copied.items():
+                    row = pattern[query][:, None] * (v @ attn.w_o.weight[own])  # (n, d)
+                    row = (row - row.mean(dim=1, keepdim=True)) / (
+                        last[query].var(unbiased=False) + exact.ln_f.eps
+                    ).sqrt()
+                    phi = row @ (exact.ln_f.weight * exact.wte.weight[stack.ids[key]])
+                    near, far = phi[list(stack.needle)], phi[list(stack.elsewhere)]
+                    steps.append(float(near.sum() - len(near) / len(far) * far.sum()))
+                assert found[Head(layer, head)] == pytest.approx(np.mean(steps), abs=2e-5)
+            stream = exact.through(stream, range(layer, layer + 1))
 
 
 def test_every_key_of_a_haystack_holds_the_token_that_its_query_predicts(tmp_path: Path) -> None:
