@@ -21,18 +21,19 @@ if TYPE_CHECKING:
 DESCRIPTION = (
     "A small GPT-2 trained from scratch on generated English sentences and on WordNet's "
     "definitions and examples: to predict the next token and, at some words, to name another word "
-    "that belongs to them. Its heads were not wired by hand, and no attention targets were used; "
-    "in the later part of the training the entropy of the attention cost a little, which makes "
-    "heads crisper."
+    "that belongs to them, which is read from what one head adds. No attention targets were used: "
+    "nothing says where that head should look. In the later part of the training the entropy of "
+    "the attention cost a little, which makes heads crisper."
 )
 
 
 @dataclass(frozen=True)
 class Training:
-    """The recipe of the weights, and the progress at the end."""
+    """The recipe of the weights, the progress at the end, and the folder of the first weights."""
 
     recipe: BuiltinRecipe
     end: TrainingProgress
+    begin: Path | None = None
 
 
 def write_card(
@@ -76,4 +77,12 @@ def _training(training: Training) -> dict[str, Any]:
         "tokens_per_second": round(end.tokens / end.seconds),
         "final_loss": round(end.loss, 4),
         "versions": versions(),
+        "from": _first(training.begin),
     }
+
+
+def _first(begin: Path | None) -> Any:
+    """The training of the weights that this one began with."""
+    if begin is None:
+        return None
+    return json.loads((begin / "card.json").read_text(encoding="utf-8"))["training"]

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
-from torch import Tensor
 
-from attnviz.commands.train.loop import IGNORED, PADDING, Batch
+from attnviz.commands.train.loop import IGNORED, PADDING
 from making import natural, wordnet
+from making.asking import ASKED, N_ASKED, AskingBatch
 from making.tokenizer import WordEncoder
-from making.world.text import ASKED, Text
+from making.world.text import Text
 from making.world.texts import REPEATS_FROM, texts
 
 
@@ -50,35 +50,29 @@ class Packing:
 class Document:
     """Token ids with BOS in front; `counts` says which tokens are worth predicting.
 
-    `asked`: at some tokens, the id of another that is to be named there; see `asking.py`.
+    `asked`: at some tokens, the id of another that a head is to name there, by the head's place in
+    `asking.HEADS` and the token.
     """
 
     ids: Sequence[int]
     counts: Sequence[bool]
-    asked: Mapping[int, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class AskingBatch(Batch):
-    """A batch with the words to name, (B, n); where nothing is asked, there is `IGNORED`."""
-
-    asked: Tensor
-
-    def first(self) -> Tensor:
-        """(B, n), True at the first token of each document, its BOS."""
-        before = torch.nn.functional.pad(self.documents, (1, 0), value=PADDING)[:, :-1]
-        return (self.documents != before) & (self.documents != PADDING)
+    asked: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class WorldBatches:
-    """A source of batches of the little world; `tokenizer` is JSON, which can be pickled."""
+    """A source of batches of the little world; `tokenizer` is JSON, which can be pickled.
+
+    `begun`: the share of the course that the first weights have behind them; see `texts.texts`.
+    """
 
     tokenizer: str
     packing: Packing
+    begun: float = 0.0
 
     def __call__(self, seed: str, steps: int, done: float) -> list[AskingBatch]:
-        return batches(seed, steps, _encoder(self.tokenizer), self.packing, done)
+        share = self.begun + (1 - self.begun) * done
+        return batches(seed, steps, _encoder(self.tokenizer), self.packing, share)
 
 
 @cache
@@ -96,7 +90,9 @@ def document(text: Text, encoder: WordEncoder, rng: random.Random, others: float
         counted = word in determined
         counts += [counted or rng.random() < others for _ in pieces]
     asked = {
-        positions[link.query][-1]: ids[positions[rng.choice(sorted(link.keys))][0]]
+        (ASKED[link.behaviour], positions[link.query][-1]): ids[
+            positions[rng.choice(sorted(link.keys))][0]
+        ]
         for link in text.links
         if link.behaviour in ASKED
     }
@@ -176,7 +172,7 @@ def _batch(
     shape = (len(packed), width)
     ids, positions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     documents = np.full(shape, PADDING)
-    targets, asked = np.full(shape, IGNORED), np.full(shape, IGNORED)
+    targets, asked = np.full(shape, IGNORED), np.full((shape[0], N_ASKED, width), IGNORED)
     for row, items in enumerate(packed):
         at = 0
         for number, item in enumerate(items):
@@ -188,8 +184,8 @@ def _batch(
             positions[row, span] = np.arange(offset, offset + n)
             documents[row, span] = number
             targets[row, at : at + n - 1] = _targets(item)
-            for token, named in item.asked.items():
-                asked[row, at + token] = named
+            for (head, token), named in item.asked.items():
+                asked[row, head, at + token] = named
             at += n
     arrays = (ids, positions, documents, targets, asked)
     return AskingBatch(*(torch.from_numpy(a) for a in arrays))

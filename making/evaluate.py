@@ -29,7 +29,7 @@ from making.wordnet import FOLDER
 TITLES = {
     "adjectives": "nouns attend to their adjectives",
     "pronouns": "pronouns attend to what they stand for",
-    "mystery": "the last “was” attends to the guilty name",
+    "mystery": "the last “was” attends to the guilty one",
     "senses": "an ambiguous word attends to the words that disambiguate it",
     "induction": "a repeated token attends to what followed its earlier occurrence",
     "previous token": "each token attends to the one before it",

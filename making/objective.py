@@ -1,13 +1,14 @@
 """What the training of the built-in model lowers: three costs in one."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from attnviz.commands.train.loop import StepLoss, predictions
-from making.asking import Asking
-from making.data import AskingBatch
+from attnviz.models.attention import Hook
+from making.asking import Around, Asking, AskingBatch
 from making.penalty import penalty_hooks
 from making.recipe import BuiltinRecipe
 from making.sampled import cross_entropy
@@ -15,7 +16,10 @@ from making.sampled import cross_entropy
 
 @dataclass(frozen=True)
 class Objective:
-    """The loss of the next tokens, of the words that are asked for, and the penalty."""
+    """The loss of the next tokens, of the words that are asked for, and the penalty.
+
+    Guesses cost nothing by themselves: their matrix learns, and the stream unlearns.
+    """
 
     recipe: BuiltinRecipe
 
@@ -24,10 +28,26 @@ class Objective:
         costs: list[Tensor] = []
         # one layer a step, in turn: on average the same as all layers, in a fraction of the time
         layer = step % model.config.n_layer
-        hooks = penalty_hooks(layer, batch, recipe, costs) if recipe.penalised(step) else {}
-        hidden, normed, targets = predictions(model, batch, hooks)
+        hooks = penalty_hooks(layer, batch, recipe, costs)
+        around = Around()
+        _, normed, targets = predictions(model, batch, joined(hooks, around.hooks()))
         loss = cross_entropy(normed, model.wte.weight, targets, recipe.sampled)
         penalty = sum(costs, torch.zeros(()))
-        total = loss + recipe.penalty_at(step) * penalty
-        total = total + recipe.asking * model.loss(hidden, batch.asked, recipe.sampled)
+        total = loss + recipe.penalty * penalty
+        asked = model.loss(around, batch, recipe.hiding, recipe.sampled)
+        total = total + recipe.asking * asked.answer + asked.guess + recipe.idle * asked.rest
         return StepLoss(total, loss.item(), penalty.item())
+
+
+def joined(*hooks: Mapping[str, Hook]) -> dict[str, Hook]:
+    """Hooks that only look, of which several may stand at one point."""
+    points = dict.fromkeys(point for each in hooks for point in each)
+    return {point: _all([each[point] for each in hooks if point in each]) for point in points}
+
+
+def _all(hooks: Sequence[Hook]) -> Hook:
+    def record(value: Tensor) -> None:
+        for hook in hooks:
+            hook(value)
+
+    return record

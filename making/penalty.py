@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnviz.commands.train.loop import PADDING
 from attnviz.models.attention import Hook
-from making.data import AskingBatch
+from making.asking import AskingBatch
 from making.recipe import BuiltinRecipe
 
 

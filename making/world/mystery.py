@@ -47,20 +47,28 @@ def _words(kind: str) -> tuple[str, ...]:
     return entries("deeds")[kind]
 
 
+def name_of(world: World) -> str:
+    """A name, at times a rare one."""
+    draw = world.rng.random()
+    return world.name()[0] if draw < 0.85 else world.rng.choice(groups("rare")["name"])
+
+
 def _names(world: World, count: int) -> list[str]:
     names: list[str] = []
     while len(names) < count:
-        draw = world.rng.random()
-        name = world.name()[0] if draw < 0.85 else world.rng.choice(groups("rare")["name"])
+        name = name_of(world)
         if name not in names:
             names.append(name)
     return names
 
 
 def _filled(world: World, choices: tuple[str, ...], name: str, other: str) -> str:
-    """A sentence with its slots filled: N and N2 names, the others words of their kind."""
+    return filled(world, world.rng.choice(choices), name, other)
+
+
+def filled(world: World, text: str, name: str, other: str) -> str:
+    """A sentence with its slots filled: N and N2 people, the others words of their kind."""
     rng = world.rng
-    text = rng.choice(choices)
     kinds = {"L": "place", "T": "thing", "F": "food", "A": "animal", "PLANT": "plant"}
     for slot, kind in kinds.items():
         while f"{{{slot}}}" in text:
@@ -69,6 +77,8 @@ def _filled(world: World, choices: tuple[str, ...], name: str, other: str) -> st
     for slot, kind in deeds.items():
         while f"{{{slot}}}" in text:
             text = text.replace(f"{{{slot}}}", rng.choice(groups("deeds")[kind]), 1)
+    while "{J}" in text:
+        text = text.replace("{J}", rng.choice(groups("cases")["valuable"]), 1)
     return text.replace("{N2}", other).replace("{N}", name)
 
 

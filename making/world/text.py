@@ -11,8 +11,6 @@ CLOSING = frozenset({",", ".", "?", ":", ";", ")", "!"})
 OPENING = frozenset({"("})
 CLITICS = frozenset({"'s", "'t", "'re", "'ve", "'ll", "'d", "'m"})
 SENTENCE_ENDS = frozenset({".", "?", "!"})
-ASKED = frozenset({"adjectives", "pronouns", "pronouns (subject)", "senses"})
-"""The links whose query is asked for one of its keys; see `asking.py`."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from making.world import (
     adjectives,
+    cases,
     mystery,
     plain,
     pronouns,
@@ -22,6 +23,7 @@ KINDS = {
     "pairs": pronouns.write_pair,
     "stories": stories.write,
     "mystery": mystery.write,
+    "cases": cases.write,
     "senses": senses.write,
     "repetition": repetition.write,
     "plain": plain.write,
@@ -32,7 +34,8 @@ SHARES: Mapping[str, int] = {
     "pronouns": 26,
     "pairs": 10,
     "stories": 26,
-    "mystery": 18,
+    "mystery": 14,
+    "cases": 28,
     "senses": 24,
     "repetition": 8,
     "plain": 8,
@@ -45,6 +48,7 @@ FIRST_SHARES: Mapping[str, int] = {
     "pairs": 24,
     "stories": 16,
     "mystery": 14,
+    "cases": 8,
     "senses": 26,
     "plain": 3,
 }

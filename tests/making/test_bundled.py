@@ -28,7 +28,7 @@ def test_a_short_run_makes_a_model_with_a_card_that_show_takes(
     monkeypatch: pytest.MonkeyPatch,
     quick_workers: None,
 ) -> None:
-    narrow = replace(builtin.CONFIG, n_layer=1, n_embd=8, n_inner=8)
+    narrow = replace(builtin.CONFIG, n_layer=4, n_embd=8, n_inner=8)
     monkeypatch.setattr(builtin, "CONFIG", narrow)
     monkeypatch.setattr(tokenizers, "build", lambda: world_tokenizer)
     made, sentences = tmp_path / "made", some_sentences(tmp_path / "sentences")

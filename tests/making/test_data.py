@@ -7,6 +7,7 @@ import torch
 from tokenizers import Tokenizer
 
 from attnviz.commands.train.loop import IGNORED, PADDING, Batch
+from making.asking import ASKED
 from making.data import Document, Packing, batches, document, pack
 from making.tokenizer import WordEncoder
 from making.world.text import Text, TrueLink
@@ -65,17 +66,18 @@ def test_a_word_that_must_attend_to_others_is_asked_for_the_first_token_of_one(
     ids, positions = encoder.text(Text("plain", words))
     assert len(positions[3]) > 1
     noun, pronoun = positions[3][-1], positions[6][-1]
-    assert all(set(each.asked) == {noun, pronoun} for each in found)
-    assert {each.asked[noun] for each in found} == {ids[positions[1][0]], ids[positions[2][0]]}
-    assert {each.asked[pronoun] for each in found} == {ids[positions[3][0]]}
+    named = (ASKED["adjectives"], noun), (ASKED["pronouns"], pronoun)
+    assert all(set(each.asked) == {*named} for each in found)
+    assert {each.asked[named[0]] for each in found} == {ids[positions[k][0]] for k in (1, 2)}
+    assert {each.asked[named[1]] for each in found} == {ids[positions[3][0]]}
 
 
 def test_what_is_asked_is_a_word_that_stands_before_in_the_same_document(some: list[Batch]) -> None:
     asked = 0
     for batch in some:
-        for row, query in (batch.asked != IGNORED).nonzero().tolist():
+        for row, head, query in (batch.asked != IGNORED).nonzero().tolist():
             same = batch.documents[row, :query] == batch.documents[row, query]
-            assert batch.asked[row, query] in batch.ids[row, :query][same]
+            assert batch.asked[row, head, query] in batch.ids[row, :query][same]
             asked += 1
     assert asked > 100
 

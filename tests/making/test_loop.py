@@ -11,17 +11,28 @@ from tokenizers import Tokenizer
 
 from attnviz.commands.train.loop import IGNORED, fresh_model, train
 from attnviz.commands.train.plan import Recipe, TrainingProgress
+from attnviz.models.attention import attached
 from attnviz.models.folder.config import GPTConfig
 from making import tokenizer as tokenizers
-from making.asking import Asking, fresh_asking
+from making.asking import (
+    GAIN,
+    HEADS,
+    LAYER,
+    N_ASKED,
+    Around,
+    Asking,
+    AskingBatch,
+    AskingLoss,
+    fresh_asking,
+)
 from making.data import Packing, WorldBatches
 from making.muon import Muon, muon_and_adamw, orthogonal
 from making.objective import Objective
 from making.recipe import BuiltinRecipe
 from making.sampled import cross_entropy
 
-TINY = GPTConfig(tokenizers.VOCABULARY, n_positions=256, n_embd=8, n_layer=1, n_head=2)
-RECIPE = BuiltinRecipe(steps=4, shard=2, penalty_from=0.5, workers=1)
+TINY = GPTConfig(tokenizers.VOCABULARY, n_positions=256, n_embd=8, n_layer=LAYER + 1, n_head=4)
+RECIPE = BuiltinRecipe(steps=4, shard=2)
 
 
 class Interrupted(Exception):
@@ -74,7 +85,15 @@ def test_two_workers_take_one_step_along_the_mean_of_their_gradients(
     source: WorldBatches, tmp_path: Path
 ) -> None:
     plain = BuiltinRecipe(
-        steps=1, weight_decay=0.0, penalty=0.0, clip=math.inf, sampled=None, asking=0
+        steps=1,
+        workers=2,
+        weight_decay=0.0,
+        penalty=0.0,
+        clip=math.inf,
+        sampled=None,
+        asking=0,
+        hiding=0,
+        idle=0,
     )
     found = run(source, tmp_path / "state.pt", plain)
     model = fresh_model(TINY, plain.seed).requires_grad_(True)
@@ -128,12 +147,6 @@ def test_a_sample_of_the_vocabulary_gives_the_loss_and_gradients_of_all_of_it() 
         assert (sum(grads) / 200 - expected).norm() < 0.05 * expected.norm()
 
 
-def test_the_penalty_rises_from_nothing_to_its_limit() -> None:
-    recipe = BuiltinRecipe(steps=100, penalty=0.2, penalty_from=0.5, penalty_most=0.15)
-    assert [recipe.penalty_at(step) for step in (0, 50, 75, 100)] == [0, 0, 0.1, 0.15]
-    assert not recipe.penalised(49)
-
-
 @pytest.mark.parametrize("shape", [(8, 8), (8, 24), (24, 8)])
 def test_an_orthogonal_step_has_singular_values_near_one(shape: tuple[int, int]) -> None:
     torch.manual_seed(0)
@@ -169,37 +182,84 @@ def test_matrices_of_one_shape_step_as_they_would_alone() -> None:
 
 @pytest.fixture
 def model() -> Asking:
-    return fresh_asking(GPTConfig(50, n_positions=8, n_embd=8, n_layer=1, n_head=2), 0)
+    return fresh_asking(GPTConfig(50, n_positions=8, n_embd=12, n_layer=LAYER + 1, n_head=3), 0)
 
 
-def test_the_loss_is_that_of_the_words_to_name_where_something_is_asked(model: Asking) -> None:
-    hidden = torch.randn(2, 3, 8)
-    asked = torch.tensor([[IGNORED, 7, IGNORED], [3, IGNORED, 49]])
-    answers = model.ln_f(hidden) @ model.answer.weight.t() @ model.wte.weight.t()  # (2, 3, V)
-    logs = answers.double().log_softmax(-1)
-    expected = -(logs[0, 1, 7] + logs[1, 0, 3] + logs[1, 2, 49]) / 3
-    assert model.loss(hidden, asked, None).item() == pytest.approx(expected.item())
+def batch_of(ids: list[list[int]], asked: dict[tuple[int, int, int], int]) -> AskingBatch:
+    """A batch of one document a row; `asked`: by row, place of the head, and token."""
+    texts, named = torch.tensor(ids), torch.full((len(ids), N_ASKED, len(ids[0])), IGNORED)
+    for at, word in asked.items():
+        named[at] = word
+    zeros = torch.zeros_like(texts)
+    return AskingBatch(texts, torch.arange(len(ids[0])).expand_as(texts), zeros, zeros, named)
+
+
+def asking_loss(model: Asking, batch: AskingBatch, hiding: float = 0.0) -> AskingLoss:
+    around = Around()
+    with attached(model, around.hooks()):
+        model.hidden(batch.ids, mask=batch.mask())
+    return model.loss(around, batch, hiding, None)
+
+
+def test_an_answer_is_read_from_what_the_asked_head_adds(model: Asking) -> None:
+    batch = batch_of([[9, 1, 2, 3], [9, 4, 5, 6]], {(0, 0, 2): 7, (1, 1, 3): 49})
+    found = asking_loss(model, batch)
+    with torch.inference_mode():
+        stream = model.hidden(batch.ids, n_layer=LAYER)  # (B, n, d)
+        attn, costs = model.h[LAYER].attn, []
+        for text, place, query, word in ((0, 0, 2, 7), (1, 1, 3, 49)):
+            head, x = HEADS[place], model.h[LAYER].ln_1(stream[text, : query + 1])
+            own = slice(4 * head, 4 * head + 4)
+            q, k, v = (w(x)[:, own] for w in (attn.w_q, attn.w_k, attn.w_v))
+            z = torch.softmax(q[-1] @ k.t() / 2, -1) @ v
+            added = z @ attn.w_o.weight[own]
+            read = torch.nn.functional.layer_norm(added, (12,)) @ model.answer.weight.t()
+            costs.append(-(read @ model.wte.weight.t()).log_softmax(-1)[word])
+    assert found.answer.item() == pytest.approx(torch.stack(costs).mean().item(), rel=1e-5)
+
+
+def test_rows_that_are_asked_pay_for_their_weight_on_bos_and_themselves(model: Asking) -> None:
+    batch = batch_of([[9, 1, 2, 3]], {(0, 0, 2): 7})
+    seen = Around()
+    with attached(model, seen.hooks()):
+        model.hidden(batch.ids, mask=batch.mask())
+    row = seen.seen["attn.pattern"][0, HEADS[0], 2]
+    assert asking_loss(model, batch).rest.item() == pytest.approx((row[0] + row[2]).item())
 
 
 def test_where_nothing_is_asked_the_loss_is_0_and_every_matrix_has_a_gradient(
     model: Asking,
 ) -> None:
-    loss = model.loss(torch.randn(1, 4, 8), torch.full((1, 4), IGNORED), None)
-    loss.backward()
-    assert loss.item() == 0
+    found = asking_loss(model, batch_of([[9, 1, 2, 3]], {}))
+    total = found.answer + found.guess + found.rest
+    total.backward()
+    assert total.item() == 0
     assert model.answer.weight.grad is not None
+    assert model.guess.weight.grad is not None
+
+
+def test_the_stream_before_unlearns_what_its_matrix_guesses(model: Asking) -> None:
+    batch = batch_of([[9, 1, 2, 3]], {(0, 0, 2): 7})
+    gradients = []
+    for hiding in (0.0, 0.5, 1.0):
+        model.zero_grad()
+        asking_loss(model, batch, hiding).guess.backward()
+        first = model.h[0].attn.w_v.weight.grad
+        gradients.append(None if first is None else first.clone())
+    assert gradients[0] is None or not gradients[0].any()
+    assert gradients[1] is not None
+    assert gradients[2] is not None
+    assert torch.allclose(2 * gradients[1], gradients[2], atol=1e-6)
+    x = model.hidden(batch.ids, n_layer=LAYER)[0, 2]
+    model.zero_grad()
+    read = GAIN * torch.nn.functional.layer_norm(x, (12,)) @ model.guess.weight.t()
+    (-(read @ model.wte.weight.t()).log_softmax(-1)[7]).backward()
+    assert torch.allclose(model.h[0].attn.w_v.weight.grad, -GAIN * gradients[2], atol=1e-5)
 
 
 def test_the_finished_model_predicts_the_same_and_has_no_matrix_of_answers(model: Asking) -> None:
     ids = torch.tensor([[1, 2, 3]])
     finished = model.finished()
     assert torch.equal(finished(ids), model(ids))
-    assert set(model.state_dict()) - set(finished.state_dict()) == {"answer.weight"}
-
-
-def test_what_is_asked_reaches_the_heads(model: Asking) -> None:
-    ids = torch.tensor([[1, 2, 3]])
-    model.loss(model.hidden(ids), torch.tensor([[IGNORED, IGNORED, 1]]), None).backward()
-    gradient = model.h[0].attn.w_q.weight.grad
-    assert gradient is not None
-    assert gradient.abs().sum() > 0
+    gone = set(model.state_dict()) - set(finished.state_dict())
+    assert gone == {"answer.weight", "guess.weight"}

@@ -158,6 +158,20 @@ def test_the_last_was_of_a_mystery_links_to_every_mention_of_the_answer() -> Non
         assert {text.words[k] for k in link.keys} == {text.words[answer.word]}
 
 
+def test_a_case_ends_with_the_suspect_of_its_deed_named_as_before() -> None:
+    nouns = relatives = 0
+    for text in some("cases"):
+        (link,) = text.links
+        ending = [text.words[answer.word] for answer in text.answers]
+        assert [a.word for a in text.answers] == [link.query + 1 + i for i in range(len(ending))]
+        assert text.words[link.query].lower() == "was"
+        assert {text.words[k].lower() for k in link.keys} == {ending[-1].lower()}
+        nouns += ending[0] == "the"
+        relatives += ending[0] in ("my", "her", "his", "our", "their", "its", "your")
+    assert nouns > COUNT / 5
+    assert relatives > COUNT / 50
+
+
 def test_a_mystery_tells_of_one_to_five_suspects_in_three_forms() -> None:
     forms = {"passive": 0, "active or clue": 0}
     for text in some("mystery"):
