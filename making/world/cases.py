@@ -1,9 +1,9 @@
 """Crimes and mischief of every day: the text tells who did it once, and ends with that suspect.
 
 "The butler was polishing silver . It was the gardener who took the watch . The thief was" the
-gardener. A suspect is a name, a noun ("the butler", at times "a butler" before) or somebody's
-relative ("my brother"). The deed is told in the active, in the passive, after "it was", or by a
-clue alone; the others do harmless things.
+gardener; or everybody else is cleared. A suspect is a name, a noun ("the butler", at times
+"a butler" before) or somebody's relative ("my brother"). The deed is told in the active, in the
+passive, after "it was", or by a clue alone; the others do harmless things.
 """
 
 from collections.abc import Sequence
@@ -40,16 +40,7 @@ def write(world: World) -> Text:
         deed = rng.choice(_words(f"{crime}.deed"))
         if reserved(guilty.head, deed) == world.held_out:
             break
-    other = innocent[0].named
-    events = [_guilt(world, crime, deed, guilty, other)]
-    told = [*innocent, rng.choice(innocent)] if world.chance(0.2) else innocent
-    events += [_alibi(world, each, _another(world, each, innocent)) for each in told]
-    events += [
-        filled(world, rng.choice(_words(f"{crime}.scene")), other, other)
-        for _ in range(rng.choice((0, 0, 0, 1, 1, 2)))
-    ]
-    rng.shuffle(events)
-    _say(world, writer, events)
+    _say(world, writer, _events(world, crime, deed, guilty, innocent))
     query = writer.say(*_end(world, crime))
     keys = [i for i, word in enumerate(writer.words) if word.lower() == guilty.head.lower()]
     writer.link("mystery", query, keys)
@@ -58,6 +49,33 @@ def write(world: World) -> Text:
     if world.chance(0.8):
         writer.say(".")
     return writer.text()
+
+
+def _events(
+    world: World, crime: str, deed: str, guilty: Suspect, innocent: Sequence[Suspect]
+) -> list[str]:
+    """What happened: the deed, or a list of suspects of whom all but one are cleared."""
+    rng, other = world.rng, innocent[0].named
+    told = [*innocent, rng.choice(innocent)] if world.chance(0.2) else innocent
+    if world.chance(0.12):
+        everyone = rng.sample([guilty, *innocent], len(innocent) + 1)
+        first, last = everyone[:-1], everyone[-1]
+        names = f"{' , '.join(each.named for each in first)} and {last.named}"
+        begins, events = [rng.choice(_words("listed")).replace("{ALL}", names)], list[str]()
+        events += [_cleared(world, each, _another(world, each, innocent)) for each in told]
+    else:
+        begins, events = [], [_guilt(world, crime, deed, guilty, other)]
+        events += [_alibi(world, each, _another(world, each, innocent)) for each in told]
+    scenes = rng.choice((0, 0, 0, 1, 1, 2))
+    scene = _words(f"{crime}.scene")
+    events += [filled(world, rng.choice(scene), other, other) for _ in range(scenes)]
+    return begins + rng.sample(events, len(events))
+
+
+def _cleared(world: World, suspect: Suspect, other: str) -> str:
+    if world.chance(0.3):
+        return _alibi(world, suspect, other)
+    return filled(world, world.rng.choice(_words("cleared")), suspect.named, other)
 
 
 def _words(kind: str) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ SHARES: Mapping[str, int] = {
     "pairs": 10,
     "stories": 26,
     "mystery": 14,
-    "cases": 28,
+    "cases": 70,
     "senses": 24,
     "repetition": 8,
     "plain": 8,
