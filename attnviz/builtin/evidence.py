@@ -460,8 +460,8 @@ class Limits:
     where one of several is meant it is `chosen`, where all are it is a part of `strongest`."""
 
     all_keys: float = 0.4
-    strongest: float = 0.4
-    chosen: float = 0.5
+    strongest: float = 0.5
+    chosen: float = 0.65
 
 
 LIMITS = Limits()
