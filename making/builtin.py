@@ -79,8 +79,10 @@ def main(
     probe = WorldProbe.open(output)
     report = evaluate(probe, sentences, HELD_OUT, count=texts, database=wordnet)
     limit = chosen_limit(output, sentences / DEVELOPMENT).limit
+    training = Training(recipe, end, begin)
+    write_card(output, report, training, limit)  # which says that texts begin with BOS
     retrieval = measure_retrieval(load(Source(str(output))), Needles(), TextOptions())
-    write_card(output, report, Training(recipe, end, begin), limit, retrieval.heads)
+    write_card(output, report, training, limit, retrieval.heads)
     read_out = write_readouts(output)
     (output / STATE).unlink()
     Console().print(*tables(report), table(read_out))
