@@ -173,8 +173,8 @@ def test_a_head_that_is_switched_off_moves_the_bars_as_ablate_tells(
     write(page, COLOUR)
     page.click('[data-switch="L2H0"]')
     until(page, "before !== null")
-    report = attnviz.ablate(COLOUR, answer="blue", heads="L2H0").record
-    (bar,) = (text for text in texts(page, "#likeliest button") if text.startswith("blue"))
+    report = attnviz.ablate(COLOUR, answer="fluffy", heads="L2H0").record
+    (bar,) = (text for text in texts(page, "#likeliest button") if text.startswith("fluffy"))
     was, change = re.findall(r"before ([\d.]+) · ([−+][\d.]+) nats", bar)[0]
     (effect,) = report.effects
     assert float(change.replace("−", "-")) == pytest.approx(effect.change, abs=0.0051)
