@@ -12,6 +12,7 @@ from making.tokenizer import WordEncoder
 from making.translation.grammar import Phrase, pairs
 
 IGNORED = -1
+BLOCK = 16
 
 
 @dataclass(frozen=True)
@@ -56,16 +57,25 @@ def _ids(words: Sequence[str], encoder: WordEncoder) -> tuple[tuple[int, ...], t
     return tuple(ids), tuple(spans)
 
 
-def batches(seed: int | str, size: int, encoder: WordEncoder, longest: int) -> Iterator[PairBatch]:
-    """Batches without end; the pairs of 16 batches are grouped by length."""
-    rng = random.Random(f"batches {seed}")
+def batches(
+    seed: int | str, size: int, encoder: WordEncoder, longest: int, start: int = 0
+) -> Iterator[PairBatch]:
+    """Batches without end, from number `start` on; the pairs of 16 batches are grouped by length.
+
+    What a batch holds is a function of the seed and of its number.
+    """
+    for block in itertools.count(start // BLOCK):
+        first = start % BLOCK if block == start // BLOCK else 0
+        yield from itertools.islice(_block(f"{seed} {block}", size, encoder, longest), first, None)
+
+
+def _block(seed: str, size: int, encoder: WordEncoder, longest: int) -> Iterator[PairBatch]:
     stream = (encoded(phrase, encoder) for phrase in pairs(seed))
     fitting = (p for p in stream if max(len(p.source), len(p.target)) <= longest)
-    while True:
-        many = sorted(itertools.islice(fitting, 16 * size), key=lambda p: len(p.source))
-        starts = list(range(0, len(many), size))
-        rng.shuffle(starts)
-        yield from (_batch(many[i : i + size], encoder.bos) for i in starts)
+    many = sorted(itertools.islice(fitting, BLOCK * size), key=lambda p: len(p.source))
+    starts = list(range(0, len(many), size))
+    random.Random(f"batches {seed}").shuffle(starts)
+    return (_batch(many[i : i + size], encoder.bos) for i in starts)
 
 
 def _batch(items: Sequence[Pair], bos: int) -> PairBatch:

@@ -1,66 +1,53 @@
-"""One grammar of sentence pairs: English, its French, and which word stands for which.
+"""Sentence pairs of everyday English: English, its French, and which word stands for which.
 
-French puts most adjectives after the noun ("a fluffy blue creature": "une créature bleue et
-duveteuse"), makes them agree in gender and number, elides ("l'arbre") and contracts ("du", "au"),
-so that the alignment is not a diagonal. The file is long because it is one table of rules, from
-words to noun phrases to the sentence templates at its end.
+The sentences are put together from the hand-written lists in `words/` by the modules beside this
+one: noun phrases, verb phrases, sentences with verbs and with be. The simple past is a passé
+composé; questions have est-ce que; `you` is tu.
 """
 
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
+from making.translation import being, sentences
+from making.translation.adjuncts import place_phrase, time_phrase
 from making.translation.lexicon import (
-    ADJECTIVES,
-    NAMES,
-    NOUNS,
-    PREPOSITIONS,
-    VERBS,
     Adjective,
-    Gender,
     Noun,
-    Number,
-    starts_with_vowel,
+    Verb,
+    adjectives,
+    adverbs,
+    formulae,
+    nouns,
+    nouns_of,
+    verbs,
+    weighted,
 )
-from making.world.lexicon import World, article, reserved
+from making.translation.noun_phrases import (
+    NUMBERS,
+    POSSESSIVES,
+    Np,
+    adjectives_of,
+    built,
+    name,
+    noun_phrase,
+)
+from making.translation.parts import (
+    CUTS,
+    French,
+    Part,
+    Phrase,
+    Word,
+    english,
+    finished,
+    french,
+    part,
+)
+from making.world.lexicon import World
 
-PRONOUNS = {"m": ("he", "il"), "f": ("she", "elle")}
-DETERMINERS: dict[Number, tuple[str, ...]] = {
-    "s": ("a", "a", "a", "the", "the", "the", "this", "her", "his"),
-    "p": ("the", "the", "these", "two", "three", "her", "his"),
-}
-THE = {("m", "s"): "le", ("f", "s"): "la", ("m", "p"): "les", ("f", "p"): "les"}
-CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
+__all__ = ["CUTS", "French", "Phrase", "pairs", "same"]
 
-
-@dataclass(frozen=True)
-class French:
-    """A French word, the English words (indices) that it stands for, and whether it is a
-    content word: noun, adjective, verb or name."""
-
-    word: str
-    keys: frozenset[int]
-    content: bool = False
-
-
-@dataclass(frozen=True)
-class Phrase:
-    """English words and their French, each in its own order.
-
-    `reserved`: the phrase has an adjective on a noun that training never puts it on.
-    """
-
-    english: tuple[str, ...]
-    french: tuple[French, ...]
-    reserved: bool = False
-
-    def __add__(self, other: "Phrase") -> "Phrase":
-        shift = len(self.english)
-        moved = (
-            replace(word, keys=frozenset(key + shift for key in word.keys)) for word in other.french
-        )
-        english, french = self.english + other.english, (*self.french, *moved)
-        return Phrase(english, french, self.reserved or other.reserved)
+ALL = "mass|person|relative|job|animal|food|drink|thing|small|clothes|vehicle|furniture|body|place|room|building|event|abstract|nature|weather|material|group|read|watch|listen|plant|tool|drinkware|device|money|time|instrument"
 
 
 def pairs(seed: int | str, *, held_out: bool = False) -> Iterator[Phrase]:
@@ -73,27 +60,36 @@ def pairs(seed: int | str, *, held_out: bool = False) -> Iterator[Phrase]:
     templates = list(TEMPLATES)
     weights = [TEMPLATES[template] for template in templates]
     while True:
-        yield _written(world, world.rng.choices(templates, weights)[0](world))
+        said = world.rng.choices(templates, weights)[0](world)
+        if 0 < len(said.english) <= LONGEST:
+            yield _written(world, said)
 
 
-def same(english: str, french: str, *, content: bool = False) -> Phrase:
+LONGEST = 16
+
+
+def same(english_words: str, french_words: str, *, content: bool = False) -> Phrase:
     """English words and the French words that stand for all of them together."""
-    words = tuple(english.split())
+    words = tuple(english_words.split())
     keys = frozenset(range(len(words)))
-    return Phrase(words, tuple(French(word, keys, content) for word in french.split()))
+    return Phrase(words, tuple(French(word, keys, content) for word in french_words.split()))
 
 
-def _written(world: World, sentence: Phrase) -> Phrase:
-    """A sentence with or without full stop and capital letter, alike in both languages."""
-    if world.chance(0.5):
-        sentence = sentence + same(".", ".")
-    if world.chance(0.5):
-        return sentence
-    first = sentence.french[0]
+def _written(world: World, said: Part) -> Phrase:
+    """With or without final mark and capital letter, alike in both languages."""
+    last = said.english[-1].word
+    if last == "?" and world.chance(0.06):
+        said = Part(said.english[:-1], [w for w in said.french if w.word != "?"], said.reserved)
+    elif last not in ".?!" and world.chance(0.62):
+        said = said + part(*world.rng.choice(((".", "."),) * 9 + (("!", "!"),)))
+    phrase = finished(said)
+    if not world.chance(0.55) and not phrase.english[0][0].isupper():
+        return phrase
+    first = phrase.french[0]
     return Phrase(
-        (_capital(sentence.english[0]), *sentence.english[1:]),
-        (replace(first, word=_capital(first.word)), *sentence.french[1:]),
-        sentence.reserved,
+        (_capital(phrase.english[0]), *phrase.english[1:]),
+        (replace(first, word=_capital(first.word)), *phrase.french[1:]),
+        phrase.reserved,
     )
 
 
@@ -101,276 +97,233 @@ def _capital(word: str) -> str:
     return word[0].upper() + word[1:]
 
 
-@dataclass(frozen=True)
-class Thing:
-    """A noun phrase, with the gender and number that other words agree with."""
-
-    phrase: Phrase
-    gender: Gender
-    number: Number
-    noun: Noun
-
-
-def _thing(world: World, *, plain: bool = False, number: Number | None = None) -> Thing:
-    """A determiner, none to three adjectives, a noun."""
-    rng = world.rng
-    noun = rng.choice(NOUNS)
-    number = number or ("p" if world.chance(0.25) else "s")
-    determiner = rng.choice(DETERMINERS[number])
-    count = rng.choices((0, 1, 2, 3), (25, 40, 28, 7))[0] if not plain else 0
-    return _noun_phrase(world, determiner, _adjectives(world, noun, count), noun, number)
-
-
-def _adjectives(world: World, noun: Noun, count: int) -> list[Adjective]:
-    """Different adjectives, of which at most one stands before the noun in French."""
-    chosen: list[Adjective] = []
-    while len(chosen) < count:
-        adjective = world.rng.choice(ADJECTIVES)
-        second = adjective.before and any(other.before for other in chosen)
-        if adjective in chosen or second:
-            continue
-        if reserved(adjective.english, noun.english) == world.held_out:
-            chosen.append(adjective)
-    return sorted(chosen, key=lambda adjective: not adjective.before)
-
-
-def _noun_phrase(
-    world: World, determiner: str, adjectives: Sequence[Adjective], noun: Noun, number: Number
-) -> Thing:
-    very = bool(adjectives) and world.chance(0.1)
-    between = world.rng.choices(("", ",", "and"), (70, 15, 15))[0]
-    english, places, very_at = [determiner], [], -1
-    for i, adjective in enumerate(adjectives):
-        if i and between and not (between == "and" and i < len(adjectives) - 1):
-            english.append(between)
-        if very and i == 0:
-            very_at = len(english)
-            english.append("very")
-        places.append(len(english))
-        english.append(adjective.english)
-    english.append(noun.english if number == "s" else noun.english_plural)
-    if english[0] == "a":
-        english[0] = article(english[1])
-    joints = [i for i, word in enumerate(english) if word in (",", "and")]
-    french = _french(adjectives, places, very_at, joints, noun, len(english) - 1, number)
-    first = _determiner(determiner, noun.gender, number, french[0].word)
-    reserved_pair = world.held_out and bool(adjectives)
-    phrase = Phrase(tuple(english), (French(first, frozenset((0,))), *french), reserved_pair)
-    return Thing(phrase, noun.gender, number, noun)
-
-
-def _french(
-    adjectives: Sequence[Adjective],
-    places: Sequence[int],
-    very_at: int,
-    joints: Sequence[int],
-    noun: Noun,
-    at: int,
-    number: Number,
-) -> list[French]:
-    """The words after the determiner; `places` and `at` are indices of the English words."""
-    named = noun.french if number == "s" else noun.french_plural
-    vowel = starts_with_vowel(named)
-    before: list[French] = []
-    after: list[list[French]] = []
-    for i, (adjective, place) in enumerate(zip(adjectives, places, strict=True)):
-        form = adjective.french(noun.gender, number, vowel=vowel)
-        word = [French(form, frozenset((place,)), content=True)]
-        if very_at >= 0 and i == 0:
-            word.insert(0, French("très", frozenset((very_at,))))
-        if adjective.before:
-            before += word
-        else:
-            after.append(word)
-    after.reverse()
-    words = [*before, French(named, frozenset((at,)), content=True)]
-    for i, word in enumerate(after):
-        if i:
-            joint = "et" if i == len(after) - 1 else ","
-            words.append(French(joint, frozenset(joints)))
-        words += word
-    return words
-
-
-def _determiner(english: str, gender: Gender, number: Number, following: str) -> str:
-    vowel = starts_with_vowel(following)
-    if english == "a":
-        return "un" if gender == "m" else "une"
-    if english == "the":
-        return "l'" if vowel and number == "s" else THE[gender, number]
-    if english in ("this", "these"):
-        if number == "p":
-            return "ces"
-        return "cette" if gender == "f" else "cet" if vowel else "ce"
-    if english in ("his", "her"):
-        if number == "p":
-            return "ses"
-        return "sa" if gender == "f" and not vowel else "son"
-    return {"two": "deux", "three": "trois"}[english]
-
-
-def _of_the(world: World, english: str, french: str) -> Phrase:
-    """`of the garden`: du jardin, de la cuisine, de l'arbre, des jardins."""
-    number: Number = "p" if world.chance(0.15) else "s"
-    noun = world.rng.choice(NOUNS)
-    thing = _noun_phrase(
-        world, "the", _adjectives(world, noun, int(world.chance(0.3))), noun, number
-    )
-    the, *rest = thing.phrase.french
-    contracted = CONTRACTED.get((french, the.word))
-    if contracted is None:
-        return same(english, french) + thing.phrase
-    shifted = (replace(word, keys=frozenset(key + 1 for key in word.keys)) for word in rest)
-    first = French(contracted, frozenset((0, 1)))
-    return Phrase((english, *thing.phrase.english), (first, *shifted), thing.phrase.reserved)
-
-
-@dataclass(frozen=True)
-class Someone:
-    """A name; a made-up one does not show its gender."""
-
-    phrase: Phrase
-    gender: Gender
-    known: bool
-
-
-def _someone(world: World) -> Someone:
-    if world.chance(0.15):
-        name = _capital(world.made_up())
-        return Someone(same(name, name, content=True), world.rng.choice(("m", "f")), known=False)
-    name, gender = world.rng.choice(NAMES)
-    return Someone(same(name, name, content=True), "f" if gender == "f" else "m", known=True)
-
-
-def _verb(world: World, number: Number) -> Phrase:
-    verb = world.rng.choice(VERBS)
-    return same(verb.english, verb.french(number), content=True)
-
-
-def _was(number: Number, *, past: bool = True) -> Phrase:
-    if past:
-        return same("was", "était") if number == "s" else same("were", "étaient")
-    return same("is", "est") if number == "s" else same("are", "sont")
-
-
-def _described(world: World, gender: Gender, number: Number, noun: Noun | None = None) -> Phrase:
-    """One or two adjectives after a verb, with or without `very`."""
-    first, second = world.rng.sample(ADJECTIVES, 2)
-    while noun and any(
-        reserved(a.english, noun.english) != world.held_out for a in (first, second)
-    ):
-        first, second = world.rng.sample(ADJECTIVES, 2)
-    said = same(first.english, first.french(gender, number), content=True)
-    if world.chance(0.35):
-        said = same("very", "très") + said
-    if world.chance(0.35):
-        other = same(second.english, second.french(gender, number), content=True)
-        said = said + same("and", "et") + other
-    return replace(said, reserved=world.held_out and noun is not None)
-
-
-def _place(world: World) -> Phrase:
-    english, french = world.rng.choice(PREPOSITIONS)
-    return same(english, french) + _thing(world).phrase
-
-
-def _is_a(world: World, gender: Gender) -> Phrase:
-    """`he is a dog`: c'est un chien."""
-    pronoun, _ = PRONOUNS[gender]
-    noun = world.rng.choice(NOUNS)
-    count = world.rng.choices((0, 1, 2), (70, 22, 8))[0]
-    thing = _noun_phrase(world, "a", _adjectives(world, noun, count), noun, "s")
-    return same(pronoun, "c'") + same("is", "est") + thing.phrase
-
-
-def _thing_alone(world: World) -> Phrase:
-    return _thing(world).phrase
-
-
-def _subject(world: World) -> tuple[Phrase, Number]:
-    if world.chance(0.2):
-        return _someone(world).phrase, "s"
-    if world.chance(0.06):
-        return _someone(world).phrase + same("and", "et") + _someone(world).phrase, "p"
-    thing = _thing(world)
-    return thing.phrase, thing.number
-
-
-def _deed(world: World) -> Phrase:
-    subject, number = _subject(world)
-    sentence = subject + _verb(world, number) + _thing(world).phrase
-    return sentence + _place(world) if world.chance(0.2) else sentence
-
-
-def _there_was(world: World) -> Phrase:
-    thing = _thing(world)
-    english = "there was" if thing.number == "s" else "there were"
-    return same(english, "il y avait") + thing.phrase + _place(world)
-
-
-def _quality(world: World) -> Phrase:
-    thing = _thing(world, plain=world.chance(0.6))
-    past = world.chance(0.7)
-    said = _was(thing.number, past=past) + _described(world, thing.gender, thing.number, thing.noun)
-    return thing.phrase + said
-
-
-def _character(world: World) -> Phrase:
-    """`Bark is very cute and he is a dog`; the pronoun shows the gender of a made-up name."""
-    who = _someone(world)
-    said = who.phrase + _was("s", past=False) + _described(world, who.gender, "s")
-    if who.known and world.chance(0.25):
-        return said
-    joint = world.rng.choice((("and", "et"), ("and", "et"), (", and", ", et"), ("because", "car")))
-    return said + _joint(*joint) + _is_a(world, who.gender)
-
-
-def _joint(english: str, french: str) -> Phrase:
-    """Words that stand for each other one by one."""
-    phrase = Phrase((), ())
-    for left, right in zip(english.split(), french.split(), strict=True):
-        phrase = phrase + same(left, right)
+def formula(world: World) -> Part:
+    """A fixed phrase, alone, with a name, before or after a clause."""
+    said, heard = world.rng.choice(formulae())
+    phrase = _aligned(said, heard)
+    end = said.split()[-1]
+    draw = world.rng.random()
+    if end in (".", "?", "!"):
+        return phrase
+    if draw < 0.1:
+        return phrase + part(",", ",") + name(world).part
+    if draw < 0.16:
+        return phrase + part(",", ",") + sentences.short_statement(world)
     return phrase
 
 
-def _pronoun(world: World) -> Phrase:
-    gender: Gender = "m" if world.chance(0.5) else "f"
-    english, french = PRONOUNS[gender]
-    if world.chance(0.4):
-        return _is_a(world, gender)
-    subject = same(english, french)
+def _aligned(said: str, heard: str) -> Part:
+    """Names and marks stand for themselves, all other words for all."""
+    words = english(said)
+    ends = {w.word for w in words if w.word in "?!.,"}
+    plain = [w for w in words if w.word not in ends]
+    right: list[Word] = []
+    for word in french(heard, plain):
+        same_ = [w for w in words if w.word == word.word]
+        right.append(
+            Word(word.word, tuple(same_), word.word not in ends)
+            if same_
+            else replace(word, content=len(plain) == 1)
+        )
+    return Part(words, right)
+
+
+def bare(world: World) -> Part:
+    """A noun phrase alone."""
+    draw = world.rng.random()
+    if draw < 0.75:
+        return noun_phrase(world, ALL).part
+    if draw < 0.85:
+        return place_phrase(world)
+    if draw < 0.92:
+        return time_phrase(world, world.rng.choice(("past", "future", "any")))
+    return name(world).part
+
+
+def single(world: World) -> Part:
+    """One headword of the lists, each as often as another."""
+    draw = world.rng.random()
+    rng = world.rng
+    if draw < 0.42:
+        noun = rng.choice(nouns())
+        if noun.classes & {"city", "country"}:
+            np = noun_phrase(world, "|".join(noun.classes & {"city", "country"}))
+            return np.part
+        plural = (not noun.mass and world.chance(0.25)) or noun.plural_only
+        determiner = rng.choice(("the", "a", "my", "the", "this"))
+        if noun.classes & {"language", "subject", "sport", "meal", "color"} or (
+            noun.mass and determiner == "a"
+        ):
+            determiner = "the*"
+        np = built(world, noun, [], determiner, plural=plural)
+        return np.part if world.chance(0.5) else _in_sentence(world, np)
+    if draw < 0.62:
+        return _verb_alone(world, rng.choice(verbs()))
+    if draw < 0.8:
+        adjective = rng.choice(adjectives())
+        who = sentences.pronoun_subject(world)
+        form = adjective.french(who.gender, plural=who.plural).split("/")[0]
+        if world.chance(0.35):
+            return part(adjective.english, adjective.masculine.split("/")[0], content=True)
+        return being.be(world, who, part(adjective.english, form, content=True)).statement()
+    if draw < 0.86:
+        adverb = rng.choice(adverbs())
+        return part(adverb.english, adverb.french)
+    if draw < 0.92:
+        said, heard = rng.choice(list(NUMBERS.items()))
+        return part(said, heard)
+    said, heard = rng.choice(LITTLE)
+    return part(said, heard)
+
+
+LITTLE = (
+    ("and", "et"), ("but", "mais"), ("or", "ou"), ("yes", "oui"), ("no", "non"), ("not", "pas"),
+    ("with", "avec"), ("without", "sans"), ("for", "pour"), ("in", "dans"), ("on", "sur"),
+    ("where", "où"), ("who", "qui"), ("when", "quand"), ("why", "pourquoi"), ("how", "comment"),
+    ("what", "quoi"), ("because", "parce que"), ("under", "sous"), ("behind", "derrière"),
+    ("me", "moi"), ("you", "toi"), ("zero", "zéro"), ("one", "un"), ("please", "s'il te plaît"),
+)  # fmt: skip
+
+
+def _in_sentence(world: World, np: Np) -> Part:
+    """A rare noun in a plain sentence."""
+    heard = np.part
     if world.chance(0.5):
-        return subject + _was("s", past=world.chance(0.7)) + _described(world, gender, "s")
-    return subject + _verb(world, "s") + _thing(world).phrase
+        plural = np.plural
+        front = english("are" if plural else "is")
+        where = english("where")
+        return (
+            Part(
+                where + front,
+                [Word("où", tuple(where)), Word("sont" if plural else "est", tuple(front))],
+            )
+            + heard
+            + part("?", "?")
+        )
+    verb = next(v for v in verbs() if v.base == "see")
+    who = sentences.pronoun_subject(world)
+    tense = world.rng.choice(("present", "past", "future", "can"))
+    extra = sentences.Complement(heard)
+    return sentences.clause(world, who, verb, tense, extra).statement()
 
 
-def _belonging(world: World) -> Phrase:
-    thing = _thing(world)
-    whole = thing.phrase + _of_the(world, "of", "de")
-    if world.chance(0.4):
-        return whole
-    return whole + _was(thing.number) + _described(world, thing.gender, thing.number, thing.noun)
+def _verb_alone(world: World, verb: Verb) -> Part:
+    """A rare verb in a plain sentence."""
+    who = sentences.subject(world, pronouns=0.85)
+    return sentences.verbal(world, who, verb).statement()
 
 
-def _journey(world: World) -> Phrase:
-    subject, number = _subject(world)
-    went = same("went", "allait" if number == "s" else "allaient", content=True)
-    return subject + went + _of_the(world, "to", "à")
+def there_was(world: World) -> Part:
+    return sentences.there_is(world)
 
 
-def _murderer(world: World) -> Phrase:
-    who = same("the", "le") + same("murderer", "meurtrier", content=True)
-    return who + _was("s") + _someone(world).phrase
+def character(world: World) -> Part:
+    """`Bark is very cute and he is a dog`."""
+    who = name(world)
+    pronoun, heard = ("she", "CE") if who.gender == "f" else ("he", "CE")
+    said = being.be(world, who, being.said_of(world, who), tense="present", negative=0).statement()
+    link = world.rng.choice((("and", "et"), ("and", "et"), ("because", "parce que")))
+    noun = world.rng.choice(nouns_of("animal"))
+    what = built(
+        world, noun, adjectives_of(world, noun, world.rng.choice((0, 0, 1))), "a", plural=False
+    )
+    is_ = english("is")
+    return (
+        said + part(*link) + part(pronoun, heard) + Part(is_, [Word("est", tuple(is_))]) + what.part
+    )
 
 
-TEMPLATES = {
-    _thing_alone: 14,
-    _deed: 34,
-    _there_was: 8,
-    _quality: 12,
-    _character: 14,
-    _pronoun: 6,
-    _belonging: 8,
-    _journey: 6,
-    _murderer: 2,
+def murderer(world: World) -> Part:
+    who = world.rng.choice(
+        (("murderer", "meurtrier"), ("thief", "voleur"), ("killer", "tueur"), ("winner", "gagnant"))
+    )
+    was = english("was") if world.chance(0.7) else english("is")
+    heard = "était" if was[0].word == "was" else "est"
+    suspect = (
+        name(world)
+        if world.chance(0.6)
+        else noun_phrase(world, "job|person", plain=True, determiner="the")
+    )
+    subject = part("the", "LE") + part(who[0], who[1], content=True)
+    return subject + Part(was, [Word(heard, tuple(was))]) + suspect.part
+
+
+def deed(world: World) -> Part:
+    """`a fluffy blue creature roamed the verdant forest`."""
+    usable_ = [v for v in sentences.usable("np") if v.auxiliary == "a"]
+    verb = world.rng.choice(usable_)
+    classes = "animal|person|job"
+    noun = world.rng.choice(nouns_of(classes))
+    who = built(
+        world,
+        noun,
+        adjectives_of(world, noun, world.rng.choices((1, 2, 3), (45, 45, 10))[0]),
+        world.rng.choice(("a", "the")),
+        plural=world.chance(0.15) and not noun.mass,
+    )
+    frame = next(f for f in verb.frames if f.startswith("np:"))[3:]
+    place = noun_phrase(world, frame)
+    if (
+        place.noun
+        and not place.part.reserved
+        and not place.noun.mass
+        and place.kind != "name"
+        and world.chance(0.5)
+    ):
+        place = built(
+            world,
+            place.noun,
+            adjectives_of(world, place.noun, 1),
+            world.rng.choice(("a", "the")),
+            plural=False,
+        )
+    extra = sentences.Complement(place.part)
+    return sentences.clause(world, who, verb, "past", extra).statement()
+
+
+def girl_who(world: World) -> Part:
+    return being.girl_who(world, sentences.related)
+
+
+sentences.INNER += [being.told]
+_unused = (Adjective, Noun, POSSESSIVES, weighted)
+TEMPLATES: dict[Callable[[World], Part], float] = {
+    sentences.statement: 23,
+    sentences.works: 0.5,
+    sentences.body: 0.8,
+    sentences.been_to: 0.7,
+    sentences.born: 0.5,
+    sentences.prefer_to: 0.3,
+    being.when_is: 0.7,
+    girl_who: 0.7,
+    sentences.short_statement: 7,
+    sentences.yes_no: 6,
+    sentences.wh_question: 8,
+    sentences.command: 6,
+    sentences.would_like: 1.5,
+    sentences.have_got: 1,
+    sentences.there_is: 3,
+    sentences.that_clause: 3,
+    sentences.joined: 3,
+    sentences.relative_sentence: 1.6,
+    sentences.passive: 1.2,
+    sentences.since: 0.8,
+    sentences.clause_adverb_first: 1.5,
+    sentences.let_me: 2,
+    sentences.at_time: 1,
+    being.quality: 7,
+    being.job: 3,
+    being.located: 3.5,
+    being.that_is: 4,
+    being.compared: 2.2,
+    being.superlative: 1.2,
+    being.age: 1,
+    being.clock_now: 0.8,
+    being.where_is: 3,
+    formula: 8,
+    bare: 4,
+    single: 8,
+    character: 0.8,
+    murderer: 0.3,
+    deed: 2.5,
 }

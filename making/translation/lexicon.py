@@ -1,164 +1,220 @@
-"""English words with their French: nouns with gender, adjectives that agree, verbs, names."""
+"""The hand-written word lists of the translation: nouns, verbs, adjectives, adverbs, formulae.
+
+The columns of each list are described in its first line. A word of the first third of a list
+is drawn three times as often as another.
+"""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
 
 Gender: TypeAlias = Literal["m", "f"]
-Number: TypeAlias = Literal["s", "p"]
-
-_NOUNS = """
-creature/créature/f forest/forêt/f dog/chien/m cat/chat/m horse/cheval/m/chevaux cow/vache/f
-sheep/mouton/m//sheep goat/chèvre/f pig/cochon/m rabbit/lapin/m fox/renard/m//foxes
-wolf/loup/m//wolves bear/ours/m/ours lion/lion/m tiger/tigre/m elephant/éléphant/m
-monkey/singe/m bird/oiseau/m/oiseaux eagle/aigle/m owl/hibou/m/hiboux crow/corbeau/m/corbeaux
-duck/canard/m goose/oie/f//geese swan/cygne/m fish/poisson/m//fish shark/requin/m
-whale/baleine/f frog/grenouille/f snake/serpent/m lizard/lézard/m turtle/tortue/f
-spider/araignée/f butterfly/papillon/m//butterflies dragon/dragon/m giant/géant/m
-witch/sorcière/f//witches king/roi/m queen/reine/f prince/prince/m princess/princesse/f//princesses
-knight/chevalier/m soldier/soldat/m farmer/fermier/m doctor/médecin/m child/enfant/m//children
-boy/garçon/m girl/fille/f man/homme/m//men woman/femme/f//women robot/robot/m
-ghost/fantôme/m monster/monstre/m tree/arbre/m flower/fleur/f leaf/feuille/f//leaves
-river/rivière/f lake/lac/m sea/mer/f ocean/océan/m island/île/f mountain/montagne/f
-hill/colline/f valley/vallée/f meadow/prairie/f field/champ/m desert/désert/m beach/plage/f//beaches
-cave/grotte/f road/route/f bridge/pont/m street/rue/f village/village/m town/ville/f
-castle/château/m/châteaux tower/tour/f palace/palais/m/palais house/maison/f
-church/église/f//churches school/école/f garden/jardin/m kitchen/cuisine/f
-library/bibliothèque/f//libraries door/porte/f window/fenêtre/f wall/mur/m table/table/f
-chair/chaise/f bed/lit/m lamp/lampe/f mirror/miroir/m box/boîte/f//boxes basket/panier/m
-bottle/bouteille/f cup/tasse/f knife/couteau/m/couteaux/knives book/livre/m letter/lettre/f
-picture/image/f clock/horloge/f bell/cloche/f violin/violon/m ball/ballon/m toy/jouet/m
-boat/bateau/m/bateaux ship/navire/m car/voiture/f train/train/m bicycle/vélo/m
-hat/chapeau/m/chapeaux coat/manteau/m/manteaux shirt/chemise/f shoe/chaussure/f
-glove/gant/m ring/bague/f crown/couronne/f sword/épée/f apple/pomme/f pear/poire/f
-lemon/citron/m bread/pain/m cake/gâteau/m/gâteaux soup/soupe/f egg/œuf/m stone/pierre/f
-diamond/diamant/m cloud/nuage/m star/étoile/f moon/lune/f sun/soleil/m mole/taupe/f
-mouse/souris/f/souris/mice
-"""
-
-_ADJECTIVES = """
-fluffy/duveteux/duveteuse blue/bleu verdant/verdoyant red/rouge green/vert yellow/jaune
-white/blanc/blanche black/noir brown/brun grey/gris/grise purple/violet/violette pink/rose
-golden/doré dark/sombre pale/pâle shiny/brillant dusty/poussiéreux/poussiéreuse dirty/sale
-clean/propre wet/mouillé dry/sec/sèche frozen/gelé warm/chaud cold/froid soft/doux/douce
-hard/dur rough/rugueux/rugueuse round/rond square/carré flat/plat deep/profond
-furry/poilu striped/rayé hollow/creux/creuse heavy/lourd light/léger/légère strong/fort
-weak/faible fast/rapide slow/lent lazy/paresseux/paresseuse sleepy/endormi
-brave/courageux/courageuse shy/timide proud/fier/fière fierce/féroce wild/sauvage
-friendly/amical/amicale/amicaux noisy/bruyant quiet/tranquille silent/silencieux/silencieuse
-happy/heureux/heureuse sad/triste angry/furieux/furieuse clever/malin/maligne wise/sage
-funny/drôle strange/étrange rare/rare famous/célèbre secret/secret/secrète hidden/caché
-lost/perdu empty/vide full/plein rich/riche poor/pauvre elegant/élégant lonely/solitaire
-cute/mignon/mignonne cruel/cruel/cruelle magical/magique mysterious/mystérieux/mystérieuse
-rusty/rouillé sunny/ensoleillé sweet/sucré sour/acide bitter/amer/amère salty/salé
-juicy/juteux/juteuse ancient/antique modern/moderne broken/cassé crooked/tordu guilty/coupable
-American/américain hungry/affamé tired/fatigué loyal/loyal/loyale/loyaux
-"""
-
-# These stand before the noun.
-_BEFORE = """
-small/petit big/grand little/petit beautiful/beau/belle/beaux old/vieux/vieille/vieux
-young/jeune new/nouveau/nouvelle/nouveaux good/bon/bonne pretty/joli huge/énorme
-nice/gentil/gentille bad/mauvais/mauvaise long/long/longue tall/grand
-"""
-_BEFORE_VOWELS = {"beau": "bel", "vieux": "vieil", "nouveau": "nouvel"}
-
-_VERBS = """
-roamed/parcour crossed/travers found/trouv left/quitt watched/observ followed/suiv liked/appréci
-loved/aim feared/craign reached/atteign visited/visit touched/touch guarded/gard saw/voy
-heard/entend wanted/voul painted/peign carried/port sold/vend cleaned/nettoy admired/admir
-explored/explor met/rencontr hated/détest described/décriv drew/dessin bought/achet ate/mange
-hid/cach surrounded/entour
-"""
-_PREPOSITIONS = """
-in/dans on/sur under/sous behind/derrière with/avec without/sans for/pour
-"""
+FOLDER = Path(__file__).parent / "words"
+MUCH_USED = 3
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun in both languages and numbers."""
+    """A noun in both languages; `feminine`: (singular, plural) where people's French has one.
+
+    A French word with an aspirated h begins with `*`.
+    """
 
     english: str
     english_plural: str
     french: str
     french_plural: str
     gender: Gender
+    classes: frozenset[str]
+    feminine: tuple[str, str] | None = None
+    plural_only: bool = False
+
+    @property
+    def mass(self) -> bool:
+        return not self.english_plural
+
+    @property
+    def always_many(self) -> bool:
+        """Plural in English alone (trousers)."""
+        return self.english_plural == self.english and self.english.endswith("s")
 
 
 @dataclass(frozen=True)
 class Adjective:
-    """An adjective with its French forms; `before`: it stands before the noun."""
+    """An adjective with its French forms; `before`: it stands before the noun.
+
+    `masculine` may be `beau/bel`, with the form before a vowel.
+    """
 
     english: str
     masculine: str
     feminine: str
     masculine_plural: str
     before: bool
+    classes: frozenset[str]
 
-    def french(self, gender: Gender, number: Number, *, vowel: bool = False) -> str:
-        """The form that agrees; `vowel`: the next word begins with one (un bel arbre)."""
+    def french(self, gender: Gender, *, plural: bool = False) -> str:
         if gender == "f":
-            return self.feminine if number == "s" else _plural(self.feminine)
-        if number == "p":
-            return self.masculine_plural
-        return _BEFORE_VOWELS.get(self.masculine, self.masculine) if vowel else self.masculine
+            return french_plural(self.feminine) if plural else self.feminine
+        return self.masculine_plural if plural else self.masculine
 
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb in the past: English, and the French imperfect of third persons."""
+    """A verb with its English forms (particles included) and what can follow it."""
+
+    base: str
+    third: str
+    past: str
+    participle: str
+    ing: str
+    french: str
+    reflexive: bool
+    auxiliary: str
+    frames: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Adverb:
+    """An adverb; kind: time, frequency, manner, degree, place, sentence."""
 
     english: str
-    stem: str
-
-    def french(self, number: Number) -> str:
-        return self.stem + ("ait" if number == "s" else "aient")
-
-
-def starts_with_vowel(word: str) -> bool:
-    """Whether French elides before a word; the h of this lexicon (homme, horloge) is mute."""
-    return word[0].lower() in "aeiouéèêâîôûœh" and word not in _ASPIRATED
+    french: str
+    kind: str
+    position: str
+    tense: str
 
 
-_ASPIRATED = frozenset(("hibou", "hiboux"))
+@dataclass(frozen=True)
+class Name:
+    """A first name."""
+
+    name: str
+    gender: Gender
 
 
-def _plural(word: str) -> str:
-    return word if word[-1] in "sxz" else word + "s"
+def rows(name: str) -> list[list[str]]:
+    """The rows of a list, without its comments."""
+    lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
+    return [line.split("\t") for line in lines if line.strip() and not line.startswith("#")]
 
 
-def _noun(line: str) -> Noun:
-    english, french, gender, *more = line.split("/")
-    french_plural = more[0] if more and more[0] else _plural(french)
-    english_plural = more[1] if len(more) > 1 else english + "s"
-    return Noun(english, english_plural, french, french_plural, "f" if gender == "f" else "m")
+def weighted(items: list[T]) -> tuple[T, ...]:
+    """The items, those of the first third several times."""
+    return (*items, *(items[: len(items) // 3] * (MUCH_USED - 1)))
 
 
-def _adjective(line: str, *, before: bool) -> Adjective:
-    english, masculine, *more = line.split("/")
-    feminine = more[0] if more else masculine if masculine.endswith("e") else masculine + "e"
+def english_plural(word: str) -> str:
+    if word.endswith(("s", "x", "z", "ch", "sh")):
+        return word + "es"
+    if word.endswith("y") and word[-2:-1] not in tuple("aeiou"):
+        return word[:-1] + "ies"
+    return word + "s"
+
+
+def french_plural(word: str) -> str:
+    if word[-1] in "sxz":
+        return word
+    if word.endswith("al"):
+        return word[:-2] + "aux"
+    return word + ("x" if word.endswith(("eau", "eu", "au")) else "s")
+
+
+def feminine(masculine: str) -> str:
+    return masculine if masculine.endswith("e") else masculine + "e"
+
+
+@cache
+def nouns() -> tuple[Noun, ...]:
+    return tuple(_noun(*row[:6]) for row in rows("nouns.txt"))
+
+
+@cache
+def nouns_of(classes: str) -> tuple[Noun, ...]:
+    """Those of any of the classes (`food|drink`), the much used several times."""
+    wanted = set(classes.split("|"))
+    if "abstract" in wanted:
+        wanted |= {"mass", "body"}
+    return weighted([noun for noun in nouns() if noun.classes & wanted])
+
+
+def _noun(
+    english: str, plural: str, french: str, plural_french: str, gender: str, classes: str
+) -> Noun:
+    male, _, female = french.partition("/")
+    several = {"=": english_plural(english), "-": ""}.get(plural, plural)
+    many, _, many_female = plural_french.partition("/")
+    if many in ("=", "-"):
+        many = french_plural(male)
+    only = "p" in gender
+    if only:
+        many = male
+    woman = None
+    if gender == "mf":
+        she = female or male
+        woman = (she, many_female if many_female not in ("", "=") else french_plural(she))
+        woman = woman if female or many_female else (male, many)
+    sex: Gender = "f" if gender.startswith("f") else "m"
+    kinds = frozenset(kind.strip() for kind in classes.split(","))
+    return Noun(english, several, male, many, sex, kinds, woman, only)
+
+
+@cache
+def adjectives() -> tuple[Adjective, ...]:
+    return tuple(_adjective(*row[:6]) for row in rows("adjectives.txt"))
+
+
+def _adjective(
+    english: str, masculine: str, woman: str, plural: str, place: str, classes: str
+) -> Adjective:
+    first = masculine.split("/")[0]
     return Adjective(
-        english, masculine, feminine, more[1] if len(more) > 1 else _plural(masculine), before
+        english,
+        masculine,
+        feminine(first) if woman == "=" else woman,
+        french_plural(first) if plural == "=" else plural,
+        place == "b",
+        frozenset(kind.strip() for kind in classes.split(",")),
     )
 
 
-NOUNS = tuple(_noun(line) for line in _NOUNS.split())
-ADJECTIVES = (
-    *(_adjective(line, before=False) for line in _ADJECTIVES.split()),
-    *(_adjective(line, before=True) for line in _BEFORE.split()),
-)
-VERBS = tuple(Verb(*line.split("/")) for line in _VERBS.split())
-PREPOSITIONS = tuple(tuple(line.split("/")) for line in _PREPOSITIONS.split())
-MALE = """
-Bark Tom Paul John James Peter David Mark Luke Adam Ben Sam Max Jack Harry Oscar Leo Henry George
-Frank Fred Albert Arthur Charles Edward Eric Felix Hugo Ivan Jacob Kevin Lewis Martin Nathan
-Oliver Patrick Philip Ralph Richard Robert Simon Stephen Thomas Victor Walter William Daniel
-Michael Andrew Joseph Bob Bill Joe Tim Rex Bruno Carl Otto Ali
-""".split()
-FEMALE = """
-Anna Mary Alice Emma Lucy Sarah Jane Kate Ruth Rose Lily Grace Helen Julia Laura Maria Nina Olivia
-Paula Rachel Sophie Susan Tina Vera Wendy Amy Betty Carol Clara Diana Edith Ella Emily Eva Fiona
-Flora Greta Hannah Ida Irene Jenny Joan Karen Linda Lisa Martha Molly Nancy Nora Pam Rita Sally
-Stella Sylvia Zoe Elizabeth Margaret Eve
-""".split()
-NAMES = tuple((name, "m") for name in MALE) + tuple((name, "f") for name in FEMALE)
+@cache
+def verbs() -> tuple[Verb, ...]:
+    return tuple(_verb(*row[:8]) for row in rows("verbs.txt"))
+
+
+def _verb(  # the columns of the list
+    base: str,
+    third: str,
+    past: str,
+    participle: str,
+    ing: str,
+    french: str,
+    auxiliary: str,
+    frames: str,
+) -> Verb:
+    reflexive = french.startswith(("se ", "s'"))
+    plain = french.removeprefix("se ").removeprefix("s'") if reflexive else french
+    third = english_plural(base) if third == "=" else third
+    past = base + "ed" if past == "=" else past
+    participle = past if participle == "=" else participle
+    ing = base + "ing" if ing == "=" else ing
+    kinds = tuple(frames.split())
+    return Verb(base, third, past, participle, ing, plain, reflexive, auxiliary, kinds)
+
+
+@cache
+def adverbs() -> tuple[Adverb, ...]:
+    return tuple(Adverb(*row[:5]) for row in rows("adverbs.txt"))
+
+
+@cache
+def names() -> tuple[Name, ...]:
+    return tuple(Name(row[0], "f" if row[1] == "f" else "m") for row in rows("names.txt"))
+
+
+@cache
+def formulae() -> tuple[tuple[str, str], ...]:
+    return tuple((row[0], row[1]) for row in rows("phrases.txt"))

@@ -1,0 +1,480 @@
+"""Noun phrases: determiners, adjectives and nouns that agree; pronouns; names; places."""
+
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from making.translation.lexicon import (
+    Adjective,
+    Gender,
+    Noun,
+    adjectives,
+    names,
+    nouns_of,
+    weighted,
+)
+from making.translation.parts import English, Part, Word, english, french, part
+from making.world.lexicon import World, article, reserved
+
+PEOPLE = "person|relative|job"
+THINGS = "thing|small|clothes|furniture|device|read|tool|drinkware|vehicle|plant"
+PLACES = "place|building|room"
+FOOD = "food"
+ALIKE = {
+    "person": {"person", "relative", "job"},
+    "thing": set(THINGS.split("|")) | {"money", "instrument", "material"},
+    "place": {"place", "building", "room", "city", "country", "nature"},
+    "food": {"food", "drink", "meal"},
+    "abstract": {"abstract", "event", "subject", "language"},
+    "animal": {"animal"},
+    "clothes": {"clothes"},
+    "weather": {"weather"},
+    "color": {"thing", "small", "clothes", "vehicle", "furniture", "animal", "plant", "device"},
+    "size": {"thing", "small", "clothes", "vehicle", "furniture", "animal", "building", "room"},
+}
+POSSESSIVES = {
+    "my": ("mon", "ma", "mes"),
+    "your": ("ton", "ta", "tes"),
+    "his": ("son", "sa", "ses"),
+    "her": ("son", "sa", "ses"),
+    "its": ("son", "sa", "ses"),
+    "our": ("notre", "notre", "nos"),
+    "their": ("leur", "leur", "leurs"),
+}
+OF_PERSON = ("my", "your", "his", "our", "their", "their")
+NUMBERS = {
+    "two": "deux", "three": "trois", "four": "quatre", "five": "cinq", "six": "six",
+    "seven": "sept", "eight": "huit", "nine": "neuf", "ten": "dix", "eleven": "onze",
+    "twelve": "douze", "thirteen": "treize", "fourteen": "quatorze", "fifteen": "quinze",
+    "sixteen": "seize", "seventeen": "dix-sept", "eighteen": "dix-huit", "nineteen": "dix-neuf",
+    "twenty": "vingt", "thirty": "trente", "forty": "quarante", "fifty": "cinquante",
+    "sixty": "soixante", "seventy": "soixante-dix", "eighty": "quatre-vingts",
+    "ninety": "quatre-vingt-dix", "a hundred": "cent", "a thousand": "mille",
+}  # fmt: skip
+CASUAL = {
+    "bare": 0, "a": 30, "the": 34, "my": 26, "this": 9, "number": 6, "quantity": 8, "of": 5,
+    "made-up": 2,
+}  # fmt: skip
+MANY = (
+    ("a lot of", "beaucoup de"), ("lots of", "beaucoup de"), ("many", "beaucoup de"),
+    ("too many", "trop de"), ("a few", "quelques"), ("some", "DES"), ("several", "plusieurs"),
+    ("enough", "assez de"), ("a kilo of", "un kilo de"), ("two kilos of", "deux kilos de"),
+    ("three kilos of", "trois kilos de"), ("a box of", "une boîte de"), ("a pair of", "une paire de"),
+    ("all the", "ALL"), ("all my", "ALLMY"), ("so many", "tant de"),
+)  # fmt: skip
+MUCH = (
+    ("a lot of", "beaucoup de"), ("some", "SOME"), ("some", "SOME"), ("too much", "trop de"),
+    ("enough", "assez de"), ("a little", "un peu de"), ("more", "plus de"),
+    ("a glass of", "un verre de", "drink"), ("a cup of", "une tasse de", "drink"),
+    ("a bottle of", "une bouteille de", "drink"), ("a kilo of", "un kilo de", "food"),
+    ("a piece of", "un morceau de", "food"), ("a slice of", "une tranche de", "food"),
+    ("half a kilo of", "un demi-kilo de", "food"), ("two cups of", "deux tasses de", "drink"),
+    ("two glasses of", "deux verres de", "drink"), ("a litre of", "un litre de", "drink"),
+    ("a liter of", "un litre de", "drink"), ("so much", "tant de"),
+)  # fmt: skip
+
+
+@dataclass
+class Np:
+    """A noun phrase with what other words agree with; person: 0 to 5, je to ils."""
+
+    part: Part
+    gender: Gender = "m"
+    person: int = 2
+    noun: Noun | None = None
+    kind: str = "noun"
+    impersonal: str = ""  # personne, rien: with ne and without pas
+    said: int = -1  # the person of the English verb, where it is another (my hair is)
+
+    @property
+    def english_person(self) -> int:
+        return self.person if self.said < 0 else self.said
+
+    @property
+    def many(self) -> bool:
+        return self.english_person > 2
+
+    @property
+    def plural(self) -> bool:
+        return self.person > 2
+
+
+SUBJECTS = (
+    ("I", "je", 0, "m", 30), ("you", "tu", 1, "m", 22), ("he", "il", 2, "m", 20),
+    ("she", "elle", 2, "f", 20), ("we", "nous", 3, "m", 18), ("they", "ils", 5, "m", 16), ("it", "il", 2, "m", 5),
+)  # fmt: skip
+OBJECTS = {
+    "me": ("me", "me", "moi"), "you": ("te", "te", "toi"), "him": ("le", "lui", "lui"),
+    "her": ("la", "lui", "elle"), "it": ("le", "lui", "lui"), "us": ("nous", "nous", "nous"),
+    "them": ("les", "leur", "eux"),
+}  # fmt: skip
+
+
+def pronoun_subject(world: World) -> Np:
+    weights = [row[4] for row in SUBJECTS]
+    said, heard, person, gender, _ = world.rng.choices(SUBJECTS, weights)[0]
+    left = english(said)
+    return Np(Part(left, french(heard, left)), "f" if gender == "f" else "m", person, None, "pron")
+
+
+def subject(world: World, *, pronouns: float = 0.62, classes: str = PEOPLE) -> Np:
+    """A subject: a pronoun, somebody's name, a noun phrase, everyone, nobody."""
+    draw = world.rng.random()
+    if draw < pronouns:
+        return pronoun_subject(world)
+    if draw < pronouns + 0.13:
+        return name(world)
+    if draw < pronouns + 0.17:
+        return indefinite(world)
+    if draw < pronouns + 0.19:
+        return both(world, name(world), "et", name(world))
+    if draw < pronouns + 0.205:
+        return both(world, part_np(OBJECT_I, world), "et", name(world), turned=True)
+    if classes == PEOPLE:
+        classes = world.rng.choices((PEOPLE, "animal", ACTING), (72, 13, 15))[0]
+    return noun_phrase(world, classes, subject=True)
+
+
+ACTING = "vehicle|device|event|building|watch|group|body|weather"
+OBJECT_I = ("I", "moi")
+
+
+def part_np(words: tuple[str, str], _: World) -> Np:
+    return Np(part(*words), "m", 0)
+
+
+def both(world: World, first: Np, _: str, second: Np, *, turned: bool = False) -> Np:
+    """`Anna and Tom`; `my brother and I`: mon frère et moi."""
+    if turned:
+        second = second if world.chance(0.5) else noun_phrase(world, "relative", subject=True)
+        return Np(second.part + part("and", "et") + first.part, "m", 3)
+    gender: Gender = "f" if first.gender == second.gender == "f" else "m"
+    return Np(first.part + part("and", "et") + second.part, gender, 5)
+
+
+def indefinite(world: World) -> Np:
+    said, heard, how = world.rng.choice(
+        (
+            ("everyone", "tout le monde", ""), ("everybody", "tout le monde", ""),
+            ("nobody", "personne", "neg"), ("no one", "personne", "neg"),
+            ("someone", "quelqu'un", ""), ("somebody", "quelqu'un", ""),
+        )
+    )  # fmt: skip
+    return Np(part(said, heard), "m", 2, None, "indefinite", how)
+
+
+def strange_word(world: World) -> str:
+    """A word that no list has: made up, or letters at random."""
+    if world.chance(0.6):
+        return world.made_up()
+    length = world.rng.randint(2, 8)
+    return "".join(world.rng.choice(string.ascii_lowercase) for _ in range(length))
+
+
+def name(world: World) -> Np:
+    if world.chance(0.2):
+        said = strange_word(world).capitalize()
+        return Np(part(said, said, content=True), "m", 2, None, "name")
+    who = world.rng.choice(names())
+    heard = "*" + who.name if who.name.startswith("H") else who.name
+    words = english(who.name)
+    right = [Word(heard, tuple(words), content=True)]
+    return Np(Part(words, right), who.gender, 2, None, "name")
+
+
+@cache
+def fitting(classes: frozenset[str]) -> tuple[Adjective, ...]:
+    return weighted([a for a in adjectives() if "any" in a.classes or _fits(a, classes)])
+
+
+def _fits(adjective: Adjective, classes: frozenset[str]) -> bool:
+    return any(classes & ALIKE.get(kind, {kind}) for kind in adjective.classes)
+
+
+def adjectives_of(world: World, noun: Noun, count: int) -> list[Adjective]:
+    """Different adjectives, of which at most one stands before the noun in French."""
+    chosen: list[Adjective] = []
+    choices = fitting(noun.classes)
+    for _ in range(40):
+        if len(chosen) == count or not choices:
+            break
+        adjective = world.rng.choice(choices)
+        second = adjective.before and any(other.before for other in chosen)
+        if adjective in chosen or second or " " in adjective.english:
+            continue
+        if reserved(adjective.english, noun.english) == world.held_out:
+            chosen.append(adjective)
+    return sorted(chosen, key=lambda adjective: not adjective.before)
+
+
+def made_up_noun(world: World) -> Noun:
+    word = strange_word(world)
+    return Noun(word, word + "s", word, word + "s", "m", frozenset(("thing",)))
+
+
+def noun_phrase(
+    world: World,
+    classes: str,
+    *,
+    subject: bool = False,
+    negated: bool = False,
+    general: bool = False,
+    plain: bool = False,
+    determiner: str = "",
+) -> Np:
+    """A noun of these classes with a determiner, adjectives, an owner.
+
+    negated: after ne … pas (de for un, du). general: after like or love (les chats).
+    """
+    rng = world.rng
+    strange = not subject and not plain and world.chance(0.04)
+    noun = made_up_noun(world) if strange else rng.choice(nouns_of(classes) or nouns_of(THINGS))
+    if noun.classes & {"city", "country"} or (noun.english[0].isupper() and "time" in noun.classes):
+        return proper(noun)
+    if noun.classes & {"language", "subject", "sport", "meal", "color"}:
+        determiner = "the*"
+    counts = (100, 0, 0, 0) if plain else (70, 24, 5, 1)
+    many = adjectives_of(world, noun, rng.choices((0, 1, 2, 3), counts)[0])
+    if not determiner:
+        if general and world.chance(0.75):
+            determiner = "the*"
+        elif noun.mass:
+            determiner = rng.choice(("", "", "the", "my", "this", "quantity"))
+            determiner = rng.choice(("the", "my")) if subject and determiner == "" else determiner
+        elif "relative" in noun.classes:
+            determiner = rng.choices(("my", "the", "a", "of"), (70, 12, 10, 8))[0]
+        else:
+            choice = list(CASUAL)[:-1]
+            determiner = rng.choices(choice, [CASUAL[d] for d in choice])[0]
+            if determiner == "bare":
+                determiner = "the"
+    plural = noun.plural_only or (not noun.mass and world.chance(0.2)) or (determiner == "number")
+    plural = plural or (
+        determiner == "the*"
+        and not noun.mass
+        and not noun.classes & {"language", "subject", "sport", "meal", "color"}
+    )
+    if determiner == "quantity" and not noun.mass:
+        plural = True
+    return built(world, noun, many, determiner, plural=plural, negated=negated)
+
+
+def proper(noun: Noun) -> Np:
+    words = english(noun.english)
+    if "country" not in noun.classes:
+        return Np(
+            Part(words, french(noun.french, words, content=True)), noun.gender, 2, noun, "name"
+        )
+    the = "LES" if noun.plural_only else "LE" if noun.gender == "m" else "LA"
+    heard = [Word(the, tuple(words)), *french(noun.french, words, content=True)]
+    return Np(Part(words, heard), noun.gender, 5 if noun.plural_only else 2, noun)
+
+
+def built(
+    world: World,
+    noun: Noun,
+    many: Sequence[Adjective],
+    determiner: str,
+    *,
+    plural: bool,
+    negated: bool = False,
+) -> Np:
+    """The phrase with this determiner: a kind ("my": some possessive) or a word."""
+    gender, one, several = _sex(world, noun)
+    many_said = noun.always_many or (plural and not noun.mass)
+    plural = noun.plural_only or (plural and not noun.always_many)
+    body = _described(world, noun, many, gender, several if plural else one, plural=plural)
+    front = bool(many) and many[0].before
+    first, owner = _determiner(
+        world,
+        determiner,
+        noun,
+        body,
+        gender=gender,
+        plural=plural,
+        negated=negated,
+        front=front,
+        many=many_said,
+    )
+    said = first.english + body.english
+    heard = first.french + body.french
+    if owner is not None:
+        said = owner.part.english + english("'s") + body.english
+        heard = first.french + body.french + _of(said[len(owner.part.english)], owner)
+    reserved_pair = world.held_out and bool(many)
+    return Np(
+        Part(said, heard, reserved_pair),
+        gender,
+        5 if plural else 2,
+        noun,
+        said=5 if many_said else 2,
+    )
+
+
+def _of(mark: English, owner: Np) -> list[Word]:
+    return [Word("de", (mark,)), *owner.part.french]
+
+
+def _sex(world: World, noun: Noun) -> tuple[Gender, str, str]:
+    """Gender and French forms. A noun with two forms is masculine."""
+    return noun.gender, noun.french, noun.french_plural
+
+
+def _described(
+    world: World,
+    noun: Noun,
+    many: Sequence[Adjective],
+    gender: Gender,
+    named: str,
+    *,
+    plural: bool,
+) -> Part:
+    """Adjectives and noun, each language in its own order."""
+    said: list[English] = []
+    before: list[Word] = []
+    after: list[list[Word]] = []
+    joint: list[English] = []
+    for i, adjective in enumerate(many):
+        if i and i == len(many) - 1 and world.chance(0.25):
+            joint = english("and")
+            said += joint
+        very = english("very") if i == 0 and world.chance(0.08) else []
+        words = english(adjective.english)
+        said += very + words
+        form = [
+            *french("très", very),
+            *french(adjective.french(gender, plural=plural), words, content=True),
+        ]
+        form = form if very else form[1:]
+        if adjective.before:
+            before += form
+        else:
+            after.append(form)
+    names = english((noun.english_plural or noun.english) if plural else noun.english)
+    heard = [*before, *french(named, names, content=True)]
+    for i, form in enumerate(reversed(after)):
+        if i:
+            heard += [Word("et", tuple(joint))] if i == len(after) - 1 else [Word(",")]
+        heard += form
+    return Part(said + names, heard)
+
+
+def _determiner(
+    world: World,
+    kind: str,
+    noun: Noun,
+    body: Part,
+    *,
+    gender: Gender,
+    plural: bool,
+    negated: bool,
+    front: bool,
+    many: bool,
+) -> tuple[Part, Np | None]:
+    rng = world.rng
+    the = "LES" if plural else "LE" if gender == "m" else "LA"
+    mine = 2 if plural else 0 if gender == "m" else 1
+    some = "de" if negated else ("de" if front else "des") if plural else f"de {the}"
+    content = tuple(body.english[-1:])
+    if kind == "the*":
+        return Part([], [Word(the, content)]), None
+    if kind == "the":
+        return part("the", the), None
+    if kind == "":
+        return Part([], [Word(word, content) for word in some.split()]), None
+    if kind in ("this", "that"):
+        demonstrative = "ces" if plural else "ce" if gender == "m" else "cette"
+        words = ("these", "those") if many else ("this", "this", "that")
+        return part(rng.choice(words), demonstrative), None
+    if kind == "of":
+        owner = (
+            name(world)
+            if world.chance(0.6)
+            else noun_phrase(
+                world, PEOPLE, subject=True, plain=True, determiner=rng.choice(("my", "the"))
+            )
+        )
+        if not owner.plural:
+            return Part([], [Word(the, ())]), owner
+        kind = "my"
+    if kind == "my" or kind in POSSESSIVES:
+        word = (
+            kind
+            if kind != "my"
+            else rng.choice(
+                ("my",) * 5 + ("your", "your", "his", "her", "his", "her", "our", "their")
+            )
+        )
+        return part(word, POSSESSIVES[word][mine]), None
+    if kind == "number":
+        word, number = rng.choice(
+            list(NUMBERS.items()) if world.chance(0.3) else list(NUMBERS.items())[:9]
+        )
+        return part(word, number), None
+    if kind == "quantity":
+        return _quantity(
+            world, noun, some, the=the, gender=gender, plural=plural, negated=negated
+        ), None
+    if kind == "no":
+        return part("no", "de"), None
+    if kind == "any":
+        return part("any", "de" if negated else some), None
+    if plural or many or noun.mass:
+        return Part([], [Word(word, content) for word in some.split()]), None
+    if negated:
+        return part(article(body.english[0].word), "de"), None
+    another = world.chance(0.04)
+    one = "un" if gender == "m" else "une"
+    if another:
+        return part("another", f"{one} autre"), None
+    return part(article(body.english[0].word), one), None
+
+
+def _quantity(
+    world: World, noun: Noun, some: str, *, the: str, gender: Gender, plural: bool, negated: bool
+) -> Part:
+    if negated:
+        return part("any", "de")
+    if plural and not noun.mass:
+        said, heard = world.rng.choice(MANY)
+        if said == "many" and world.chance(0.5):
+            said, heard = "a lot of", "beaucoup de"
+        all_of = "tous" if gender == "m" else "toutes"
+        heard = {"DES": some, "ALL": f"{all_of} LES", "ALLMY": f"{all_of} mes"}.get(heard, heard)
+        if heard.startswith(all_of):
+            first, second = english("all"), english(said.split()[1])
+            both = french(all_of, first) + french(heard.split()[1], second)
+            return Part(first + second, both)
+        return part(said, heard)
+    fit = [row for row in MUCH if len(row) < 3 or row[2] in noun.classes]
+    said, heard, *_ = world.rng.choice(fit)
+    if heard == "SOME":
+        return part("some", some)
+    if len(fit[0]) and said.endswith(" of") and said != "a lot of":
+        *measure, of = said.split()
+        left, last = english(" ".join(measure)), english(of)
+        *first, _de = heard.split()
+        return Part(left + last, french(" ".join(first), left, content=False) + french("de", last))
+    return part(said, heard)
+
+
+def adjective_for(world: World, np: Np) -> Adjective:
+    """An adjective that can be said of the phrase."""
+    classes = np.noun.classes if np.noun else frozenset(("person",))
+    for _ in range(60):
+        adjective = world.rng.choice(fitting(classes))
+        if np.noun is None or reserved(adjective.english, np.noun.english) == world.held_out:
+            break
+    return adjective
+
+
+def object_pronoun(world: World, who: Np | None = None, *, person: bool) -> str:
+    """me, him, it; not the one that the subject is."""
+    choices = PERSONS if person else ("it", "it", "them")
+    person_of = who.person if who else 2
+    same = {0: ("me", "us"), 1: ("you",), 3: ("us", "me")}.get(person_of, ())
+    return world.rng.choice([word for word in choices if word not in same])
+
+
+PERSONS = ("me", "me", "you", "you", "him", "her", "us", "them")
