@@ -342,6 +342,8 @@ def compared(world: World) -> Part:
     while who.impersonal:
         who = someone_or_something(world)
     adjective = adjective_for(world, who)
+    while adjective.english not in SHORT and world.chance(0.6):
+        adjective = adjective_for(world, who)
     form = _form(adjective.french(who.gender, plural=who.plural))
     draw = world.rng.random()
     if adjective.english in ("good", "bad", "well", "better", "worse") or draw < 0.06:
@@ -355,7 +357,8 @@ def compared(world: World) -> Part:
         if draw < 0.08:
             said = part("less", "moins") + part(adjective.english, form, content=True)
         elif adjective.english in SHORT or (
-            len(adjective.english) <= 5
+            adjective.english.islower()
+            and len(adjective.english) <= 5
             and not adjective.english.endswith(("ed", "ful", "ous", "al"))
         ):
             words = english(_er(adjective.english))
@@ -614,6 +617,8 @@ def _asked(world: World, said: str, heard: str, *, past: bool) -> Part:
     finite = Word(
         conjugate(infinitive, "imperfect" if past else "present", who.person), tuple(front)
     )
+    if tail and infinitive == "aller" and who.person == 2:
+        tail = Word(f"-t{tail.word}", tail.of)
     words = [*french(heard, first), finite]
     body = [tail] if tail else who.part.french
     return Part(first + front + who.part.english, [*words, *body]) + part("?", "?")

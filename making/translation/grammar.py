@@ -290,6 +290,8 @@ _unused = (Adjective, Noun, POSSESSIVES, weighted)
 TEMPLATES: dict[Callable[[World], Part], float] = {
     sentences.statement: 23,
     sentences.works: 0.5,
+    sentences.while_doing: 0.8,
+    sentences.would_love: 0.4,
     sentences.body: 0.8,
     sentences.been_to: 0.7,
     sentences.born: 0.5,

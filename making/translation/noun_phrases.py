@@ -376,6 +376,8 @@ def _determiner(
     the = "LES" if plural else "LE" if gender == "m" else "LA"
     mine = 2 if plural else 0 if gender == "m" else 1
     some = "de" if negated else ("de" if front else "des") if plural else f"de {the}"
+    if many and not plural:
+        some = "de" if negated else "un" if gender == "m" else "une"
     content = tuple(body.english[-1:])
     if kind == "the*":
         return Part([], [Word(the, content)]), None
@@ -435,7 +437,13 @@ def _quantity(
     world: World, noun: Noun, some: str, *, the: str, gender: Gender, plural: bool, negated: bool
 ) -> Part:
     if negated:
-        return part("any", "de")
+        few = (
+            ("any", "de"),
+            ("any", "de"),
+            ("enough", "assez de"),
+            ("many" if plural else "much", "beaucoup de"),
+        )
+        return part(*world.rng.choice(few))
     if plural and not noun.mass:
         said, heard = world.rng.choice(MANY)
         if said == "many" and world.chance(0.5):

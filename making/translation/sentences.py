@@ -254,6 +254,31 @@ def body(world: World) -> Part:
     ).statement()
 
 
+def while_doing(world: World) -> Part:
+    """`he was sleeping when I arrived`: il dormait quand je suis arrivé."""
+    first = verbal(
+        world, subject(world, pronouns=0.8), _doing(world), tense="was-ing", negative=0.03
+    ).statement()
+    second = verbal(
+        world, subject(world, pronouns=0.8), _doing(world), tense="past", negative=0.03
+    ).statement()
+    return first + part("when", "quand") + second
+
+
+def _doing(world: World) -> Verb:
+    while True:
+        verb = any_verb(world)
+        if verb.base not in STATES and not verb.base.startswith("be "):
+            return verb
+
+
+def would_love(world: World) -> Part:
+    """`I would love to go`: j'aimerais aller."""
+    who = pronoun_subject(world)
+    verb = next(v for v in usable("inf") if v.base == "love")
+    return clause(world, who, verb, "would", of_frame(world, verb, "inf", who)).statement()
+
+
 def works(world: World) -> Part:
     """`my computer doesn't work`: mon ordinateur ne fonctionne pas."""
     who = noun_phrase(
@@ -291,7 +316,11 @@ def yes_no(world: World) -> Part:
     who = subject(world, pronouns=0.78)
     while who.impersonal:
         who = subject(world)
-    return verbal(world, who, asked=True, negative=0.04).question() + part("?", "?")
+    said = verbal(world, who, asked=True, negative=0.04)
+    if world.chance(0.6):
+        for word in said.english:
+            word.word = "any" if word.word == "some" else word.word
+    return said.question() + part("?", "?")
 
 
 def would_like(world: World) -> Part:

@@ -41,7 +41,7 @@ TENSES: dict[str, tuple[str, str, str, str]] = {
     "used-to": ("did use to", "base", "", "imperfect"),
 }
 LIKELY = {
-    "present": 34, "past": 26, "future": 9, "going": 7, "prog": 16, "was-ing": 4, "can": 7,
+    "present": 34, "past": 26, "future": 9, "going": 7, "prog": 16, "was-ing": 5, "can": 7,
     "could": 3, "must": 3, "should": 3, "may": 0.4, "might": 0.4, "would": 0.8,
     "would-like": 4, "have-to": 4, "had-to": 0.8, "want-to": 5, "wanted-to": 1, "perfect": 5,
     "used-to": 0.6,
@@ -341,7 +341,7 @@ def _french(
         auxiliary = "être" if verb.auxiliary == "e" or verb.reflexive else "avoir"
         agreement = complement.agreement
         if auxiliary == "être" and not (
-            verb.reflexive and tail and tail[0] in ("le", "la", "les", "un", "une", "des")
+            verb.reflexive and tail and tail[0] in ("le", "la", "les", "un", "une", "des", "de")
         ):
             agreement = ("e" if who.gender == "f" else "") + ("s" if who.plural else "")
         heard = _perfect_words(infinitive, auxiliary, person, said, agreement)
