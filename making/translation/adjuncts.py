@@ -1,9 +1,10 @@
 """Times and places that any sentence can have."""
 
+from making.translation.complements import joined
 from making.translation.lexicon import adverbs
-from making.translation.noun_phrases import NUMBERS, noun_phrase
+from making.translation.nominal import NUMBERS
+from making.translation.noun_phrases import noun_phrase
 from making.translation.parts import Part, english, part
-from making.translation.verb_phrases import joined
 from making.world.lexicon import World
 
 DAYS = (

@@ -9,8 +9,9 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from making.translation import being, sentences
+from making.translation import asking, being, clauses, commands, comparing, questions, statements
 from making.translation.adjuncts import place_phrase, time_phrase
+from making.translation.complements import usable
 from making.translation.lexicon import (
     Adjective,
     Noun,
@@ -23,15 +24,8 @@ from making.translation.lexicon import (
     verbs,
     weighted,
 )
-from making.translation.noun_phrases import (
-    NUMBERS,
-    POSSESSIVES,
-    Np,
-    adjectives_of,
-    built,
-    name,
-    noun_phrase,
-)
+from making.translation.nominal import NUMBERS, POSSESSIVES, Np, name, pronoun_subject
+from making.translation.noun_phrases import adjectives_of, built, noun_phrase, subject
 from making.translation.parts import (
     CUTS,
     French,
@@ -43,6 +37,7 @@ from making.translation.parts import (
     french,
     part,
 )
+from making.translation.verb_phrases import Complement, clause
 from making.world.lexicon import World
 
 __all__ = ["CUTS", "French", "Phrase", "pairs", "same"]
@@ -108,7 +103,7 @@ def formula(world: World) -> Part:
     if draw < 0.1:
         return phrase + part(",", ",") + name(world).part
     if draw < 0.16:
-        return phrase + part(",", ",") + sentences.short_statement(world)
+        return phrase + part(",", ",") + statements.short_statement(world)
     return phrase
 
 
@@ -161,7 +156,7 @@ def single(world: World) -> Part:
         return _verb_alone(world, rng.choice(verbs()))
     if draw < 0.8:
         adjective = rng.choice(adjectives())
-        who = sentences.pronoun_subject(world)
+        who = pronoun_subject(world)
         form = adjective.french(who.gender, plural=who.plural).split("/")[0]
         if world.chance(0.35):
             return part(adjective.english, adjective.masculine.split("/")[0], content=True)
@@ -201,20 +196,20 @@ def _in_sentence(world: World, np: Np) -> Part:
             + part("?", "?")
         )
     verb = next(v for v in verbs() if v.base == "see")
-    who = sentences.pronoun_subject(world)
+    who = pronoun_subject(world)
     tense = world.rng.choice(("present", "past", "future", "can"))
-    extra = sentences.Complement(heard)
-    return sentences.clause(world, who, verb, tense, extra).statement()
+    extra = Complement(heard)
+    return clause(world, who, verb, tense, extra).statement()
 
 
 def _verb_alone(world: World, verb: Verb) -> Part:
     """A rare verb in a plain sentence."""
-    who = sentences.subject(world, pronouns=0.85)
-    return sentences.verbal(world, who, verb).statement()
+    who = subject(world, pronouns=0.85)
+    return statements.verbal(world, who, verb).statement()
 
 
 def there_was(world: World) -> Part:
-    return sentences.there_is(world)
+    return statements.there_is(world)
 
 
 def character(world: World) -> Part:
@@ -250,7 +245,7 @@ def murderer(world: World) -> Part:
 
 def deed(world: World) -> Part:
     """`a fluffy blue creature roamed the verdant forest`."""
-    usable_ = [v for v in sentences.usable("np") if v.auxiliary == "a"]
+    usable_ = [v for v in usable("np") if v.auxiliary == "a"]
     verb = world.rng.choice(usable_)
     classes = "animal|person|job"
     noun = world.rng.choice(nouns_of(classes))
@@ -277,51 +272,51 @@ def deed(world: World) -> Part:
             world.rng.choice(("a", "the")),
             plural=False,
         )
-    extra = sentences.Complement(place.part)
-    return sentences.clause(world, who, verb, "past", extra).statement()
+    extra = Complement(place.part)
+    return clause(world, who, verb, "past", extra).statement()
 
 
 def girl_who(world: World) -> Part:
-    return being.girl_who(world, sentences.related)
+    return being.girl_who(world, clauses.related)
 
 
-sentences.INNER += [being.told]
+clauses.INNER += [being.told]
 _unused = (Adjective, Noun, POSSESSIVES, weighted)
 TEMPLATES: dict[Callable[[World], Part], float] = {
-    sentences.statement: 23,
-    sentences.works: 0.5,
-    sentences.while_doing: 0.8,
-    sentences.would_love: 0.4,
-    sentences.body: 0.8,
-    sentences.been_to: 0.7,
-    sentences.born: 0.5,
-    sentences.prefer_to: 0.3,
-    being.when_is: 0.7,
+    statements.statement: 23,
+    statements.works: 0.5,
+    clauses.while_doing: 0.8,
+    statements.would_love: 0.4,
+    statements.body: 0.8,
+    statements.been_to: 0.7,
+    statements.born: 0.5,
+    statements.prefer_to: 0.3,
+    asking.when_is: 0.7,
     girl_who: 0.7,
-    sentences.short_statement: 7,
-    sentences.yes_no: 6,
-    sentences.wh_question: 8,
-    sentences.command: 6,
-    sentences.would_like: 1.5,
-    sentences.have_got: 1,
-    sentences.there_is: 3,
-    sentences.that_clause: 3,
-    sentences.joined: 3,
-    sentences.relative_sentence: 1.6,
-    sentences.passive: 1.2,
-    sentences.since: 0.8,
-    sentences.clause_adverb_first: 1.5,
-    sentences.let_me: 2,
-    sentences.at_time: 1,
+    statements.short_statement: 7,
+    questions.yes_no: 6,
+    questions.wh_question: 8,
+    commands.command: 6,
+    statements.would_like: 1.5,
+    statements.have_got: 1,
+    statements.there_is: 3,
+    clauses.that_clause: 3,
+    clauses.joined: 3,
+    clauses.relative_sentence: 1.6,
+    clauses.passive: 1.2,
+    clauses.since: 0.8,
+    clauses.clause_adverb_first: 1.5,
+    questions.let_me: 2,
+    clauses.at_time: 1,
     being.quality: 7,
     being.job: 3,
     being.located: 3.5,
     being.that_is: 4,
-    being.compared: 2.2,
-    being.superlative: 1.2,
-    being.age: 1,
-    being.clock_now: 0.8,
-    being.where_is: 3,
+    comparing.compared: 2.2,
+    comparing.superlative: 1.2,
+    asking.age: 1,
+    asking.clock_now: 0.8,
+    asking.where_is: 3,
     formula: 8,
     bare: 4,
     single: 8,
