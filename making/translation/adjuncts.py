@@ -4,7 +4,7 @@ from making.translation.complements import joined
 from making.translation.lexicon import adverbs
 from making.translation.nominal import NUMBERS
 from making.translation.noun_phrases import noun_phrase
-from making.translation.parts import Part, english, part
+from making.translation.parts import Part, english, french, part
 from making.world.lexicon import World
 
 DAYS = (
@@ -24,14 +24,18 @@ ORDINALS = (
 )  # fmt: skip
 HOURS = tuple(NUMBERS.items())[:10]
 PLACES = (
-    ("in", "dans", "room"), ("in", "dans", "place|building|nature"), ("in", "dans", "room|building"),
+    ("in", "dans", "room"), ("in", "dans", "place|building|nature"),
+    ("in", "dans", "room|building"),
     ("at", "à", "building|place"), ("on", "sur", "furniture"), ("under", "sous", "furniture|plant"),
-    ("in", "à", "city|country"), ("in", "à", "city|country"), ("behind", "derrière", "building|furniture"),
+    ("in", "à", "city|country"), ("in", "à", "city|country"),
+    ("behind", "derrière", "building|furniture"),
     ("in front of", "devant", "building"), ("near", "près de", "building|place|nature"),
     ("next to", "à côté de", "building|furniture"), ("with", "avec", "person|relative|job"),
     ("with", "avec", "person|relative|job"), ("without", "sans", "person|relative|job"),
-    ("for", "pour", "person|relative|job"), ("to", "à", "place|building"), ("from", "de", "city|country"),
-    ("like", "comme", "animal|person"), ("between", "entre", "person|relative"), ("across from", "en face de", "building"),
+    ("for", "pour", "person|relative|job"), ("to", "à", "place|building"),
+    ("from", "de", "city|country"),
+    ("like", "comme", "animal|person"), ("between", "entre", "person|relative"),
+    ("across from", "en face de", "building"),
     ("at", "à", "building"), ("in", "dans", "vehicle"), ("with", "avec", "animal|tool"),
 )  # fmt: skip
 FIXED = (
@@ -43,7 +47,8 @@ FIXED = (
     ("in the street", "dans la rue"), ("on the street", "dans la rue"), ("at church", "à l'église"),
     ("at university", "à l'université"), ("at the beach", "à la plage"), ("downstairs", "en bas"),
     ("in town", "en ville"), ("everywhere", "partout"), ("at my place", "chez moi"),
-    ("at the doctor's", "chez le médecin"), ("on the left", "à gauche"), ("on the right", "à droite"),
+    ("at the doctor's", "chez le médecin"), ("on the left", "à gauche"),
+    ("on the right", "à droite"),
     ("on the phone", "au téléphone"), ("on the wall", "au mur"), ("in the sun", "au soleil"),
     ("in the sky", "dans le ciel"), ("on the floor", "par terre"), ("inside", "à l'intérieur"),
 )  # fmt: skip
@@ -107,12 +112,7 @@ def day(world: World, tense: str) -> Part:
     if draw < 0.62 and tense == "any":
         return part("on", "le") + part(english_day + "s", french_day)
     if draw < 0.7 and tense == "past":
-        last, next_ = english("last"), part(english_day, french_day)
-        return (
-            Part(last + next_.english, [*next_.french, *part("", "").french])
-            if False
-            else part(f"last {english_day}", f"{french_day} dernier")
-        )
+        return part(f"last {english_day}", f"{french_day} dernier")
     if draw < 0.7 and tense == "future":
         return part(f"next {english_day}", f"{french_day} prochain")
     if draw < 0.92:
@@ -123,13 +123,7 @@ def day(world: World, tense: str) -> Part:
     count = world.rng.randint(1, 31)
     say = "premier" if count == 1 else str(count)
     on, mon, num = english("on"), english(month), english(str(count))
-    return Part(on + mon + num, [*part("", "le").french, *_words(say, num), *_words(mois, mon)])
-
-
-def _words(text: str, of: list) -> list:  # type: ignore[type-arg]
-    from making.translation.parts import french
-
-    return french(text, of)
+    return Part(on + mon + num, [*part("", "le").french, *french(say, num), *french(mois, mon)])
 
 
 def hour(world: World) -> Part:
@@ -138,8 +132,6 @@ def hour(world: World) -> Part:
     hours = "heure" if heard == "une" else "heures"
     draw = world.rng.random()
     number = english(said)
-    from making.translation.parts import french
-
     base = [*french(heard, number), *french(hours, number)]
     if draw < 0.45:
         clock = english("o'clock")

@@ -1,6 +1,6 @@
 """Ages, times, and questions with be."""
 
-from making.translation.adjuncts import day, hour, time_phrase
+from making.translation.adjuncts import hour, time_phrase
 from making.translation.being import ANYTHING, be, to_do
 from making.translation.conjugation import conjugate
 from making.translation.nominal import NUMBERS, PEOPLE, THINGS, Np, name, pronoun_subject
@@ -39,7 +39,6 @@ def clock_now(world: World) -> Part:
     if draw < 0.9:
         words = english("today")
         is_ = english("is")
-        _ = day
         days = (
             ("Monday", "lundi"),
             ("Tuesday", "mardi"),
@@ -99,11 +98,9 @@ def where_is(world: World) -> Part:
         )
         words = english(world.rng.choice(("what color", "what colour")))
         front = english("are" if what.many else "is")
-        heard = [
-            *french("de quelle couleur", words),
-            Word("sont" if what.plural else "est", tuple(front)),
-        ]
-        return Part(words + front, heard) + what.part + part("?", "?")
+        finite = Word("sont" if what.plural else "est", tuple(front))
+        asked = [*french("de quelle couleur", words), finite]
+        return Part(words + front, asked) + what.part + part("?", "?")
     what = noun_phrase(world, THINGS + "|animal", plain=True, subject=True, determiner="this")
     words = english("whose")
     front = english("are" if what.many else "is")
@@ -120,7 +117,7 @@ def _asked(world: World, said: str, heard: str, *, past: bool) -> Part:
         who = pronoun_subject(world)
         while who.part.english[0].word in ("I", "it"):
             who = pronoun_subject(world)
-        tail = Word("-" + who.part.french[0].word, who.part.french[0].of)
+        tail: Word | None = Word("-" + who.part.french[0].word, who.part.french[0].of)
     else:
         classes = {"who": PEOPLE, "how": "relative|event|time|food|job"}.get(said, ANYTHING)
         who = (

@@ -110,9 +110,6 @@ def job(world: World) -> Part:
         extra = Part(first + words, heard)
         asked = world.chance(0.12)
         said = be(world, who, extra, asked=asked)
-        if world.chance(0.1) and not asked:
-            verb_like = Complement(part("to be", "être") + extra)
-            del verb_like
         return said.question() + part("?", "?") if asked else said.statement()
     feminine = who.gender == "f"
     what = person_noun(world, feminine=feminine, plural=who.plural)
@@ -156,13 +153,7 @@ def identity(world: World, who: Np, what: Np) -> Part:
         if tense == "present" and world.chance(0.45):
             front = english("'s" if who.person == 2 else "'re")
         nots = english("not") if world.chance(0.12) else []
-        ne = (
-            [
-                Word("ne", tuple(nots)),
-            ]
-            if nots
-            else []
-        )
+        ne = [Word("ne", tuple(nots))] if nots else []
         pas = [Word("pas", tuple(nots))] if nots else []
         heard = [Word("CE", tuple(who.part.english)), *ne, Word(verb, tuple(front)), *pas]
         return Part(who.part.english + front + nots, heard) + what.part

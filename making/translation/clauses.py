@@ -239,10 +239,14 @@ def since(world: World) -> Part:
         ]
         or usable("0")
     )
-    long = [("for an hour", "depuis une heure"), ("for two hours", "depuis deux heures"), ("for ten years", "depuis dix ans"),
-            ("for a year", "depuis un an"), ("for a long time", "depuis longtemps"), ("since yesterday", "depuis hier"),
-            ("since Monday", "depuis lundi"), ("for three days", "depuis trois jours"), ("for a week", "depuis une semaine"),
-            ("for five minutes", "depuis cinq minutes"), ("since this morning", "depuis ce matin"), ("for six months", "depuis six mois")]  # fmt: skip
+    long = [("for an hour", "depuis une heure"), ("for two hours", "depuis deux heures"),
+            ("for ten years", "depuis dix ans"),
+            ("for a year", "depuis un an"), ("for a long time", "depuis longtemps"),
+            ("since yesterday", "depuis hier"),
+            ("since Monday", "depuis lundi"), ("for three days", "depuis trois jours"),
+            ("for a week", "depuis une semaine"),
+            ("for five minutes", "depuis cinq minutes"), ("since this morning", "depuis ce matin"),
+            ("for six months", "depuis six mois")]  # fmt: skip
     left, right = world.rng.choice(long)
     has = english("has" if who.person == 2 else "have")
     if who.kind == "pron" and world.chance(0.5):

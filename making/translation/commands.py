@@ -32,8 +32,7 @@ def command(world: World) -> Part:
         if "0" not in verb.frames and not extra.part.french:
             return statement(world)
     main = english(verb.base.replace("one's", "our" if together else "your"))
-    front = english("let 's" if together else "do") if together else []
-    front = [*english("let"), *english("'s")] if together else []
+    front = english("let 's") if together else []
     not_words = (
         english("not")
         if together
@@ -42,7 +41,7 @@ def command(world: World) -> Part:
     infinitive, *tail = verb.french.split(" ")
     form = Word(imperative(infinitive, 3 if together else 1), tuple(front + main), content=True)
     tail_words = french(" ".join(tail), main)
-    words = [main[0], *extra.inner, *main[1:]] + extra.part.english
+    words = [main[0], *extra.inner, *main[1:], *extra.part.english]
     clitics = [w for _, w in sorted(extra.clitics, key=lambda pair: pair[0])]
     keys = tuple(main)
     if negated:
@@ -73,14 +72,14 @@ def command(world: World) -> Part:
         return said
     if draw < 0.2:
         return said + (please() if world.chance(0.6) else part("please", "s'il te plaît"))
-    return part("please", "s'il te plaît") + said if world.chance(0) else _please_first(said)
+    return _please_first(said)
 
 
 def _please_first(said: Part) -> Part:
     words = english("please")
     return Part(
         words + said.english,
-        said.french + [Word(",", tuple(words)), *french("s'il te plaît", words)],
+        [*said.french, Word(",", tuple(words)), *french("s'il te plaît", words)],
         said.reserved,
     )
 

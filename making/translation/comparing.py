@@ -8,10 +8,13 @@ from making.translation.parts import Part, Word, english, french, part
 from making.world.lexicon import World
 
 SHORT = frozenset(
-    "big small tall short old young new long fast slow strong weak rich poor cheap nice kind cold hot "
+    "big small tall short old young new long fast slow "
+    "strong weak rich poor cheap nice kind cold hot "
     "warm cool clean dirty dark light heavy hard soft easy busy happy funny pretty ugly early late "
-    "high low deep wide thin thick fat smart clever quiet loud calm sweet sour clear dry wet sad safe "
-    "great fine large little near close simple noisy lazy angry hungry healthy lucky friendly lovely "
+    "high low deep wide thin thick fat smart clever quiet "
+    "loud calm sweet sour clear dry wet sad safe "
+    "great fine large little near close simple noisy "
+    "lazy angry hungry healthy lucky friendly lovely "
     "brave proud cute crazy".split()
 )
 

@@ -43,10 +43,10 @@ def body_verbs() -> list[Verb]:
 
 
 def _be_verb(words: str, heard: str, frames: str) -> Verb:
+    be, is_, was, been, being = (f"{f} {words}" for f in ("be", "is", "was", "been", "being"))
     reflexive = heard.startswith("s'")
-    forms = (f"{form} {words}" for form in ("be", "is", "was", "been", "being"))
     kinds = tuple(frames.split())
-    return Verb(*forms, heard.removeprefix("s'"), reflexive, "a", kinds)
+    return Verb(be, is_, was, been, being, heard.removeprefix("s'"), reflexive, "a", kinds)
 
 
 @cache
@@ -217,10 +217,8 @@ def _indirect(world: World, verb: Verb, kind: str, classes: str, who: Np) -> Com
         return Complement(
             Part(words, [Word(preposition, tuple(words)), Word(OBJECTS[said][2], tuple(words))])
         )
-    if people and world.chance(0.25):
-        other = name(world)
-    else:
-        other = noun_phrase(world, classes)
+    named = people and world.chance(0.25)
+    other = name(world) if named else noun_phrase(world, classes)
     link = tuple(other.part.english[:1])
     return Complement(
         Part(other.part.english, [Word(preposition, link), *other.part.french], other.part.reserved)
@@ -250,16 +248,16 @@ def _gift(world: World, verb: Verb, who: Np, *, negated: bool) -> Complement:
     if draw < 0.65:
         thing = world.rng.choice(("it", "it", "them"))
         words = english(thing)
-        said = Part(words) + part("to", "à") + other.part
+        whole = Part(words) + part("to", "à") + other.part
         return Complement(
-            said, [(1, Word(OBJECTS[thing][0], tuple(words)))], [], "s" if thing == "them" else ""
+            whole, [(1, Word(OBJECTS[thing][0], tuple(words)))], [], "s" if thing == "them" else ""
         )
     if draw < 0.82:
-        to = [Word("à", tuple(other.part.english[:1]))]
+        link = Word("à", tuple(other.part.english[:1]))
         return Complement(
             Part(
                 other.part.english + what.part.english,
-                what.part.french + to + other.part.french,
+                [*what.part.french, link, *other.part.french],
                 what.part.reserved or other.part.reserved,
             )
         )

@@ -13,8 +13,6 @@ from making.translation import asking, being, clauses, commands, comparing, ques
 from making.translation.adjuncts import place_phrase, time_phrase
 from making.translation.complements import usable
 from making.translation.lexicon import (
-    Adjective,
-    Noun,
     Verb,
     adjectives,
     adverbs,
@@ -22,9 +20,8 @@ from making.translation.lexicon import (
     nouns,
     nouns_of,
     verbs,
-    weighted,
 )
-from making.translation.nominal import NUMBERS, POSSESSIVES, Np, name, pronoun_subject
+from making.translation.nominal import NUMBERS, Np, name, pronoun_subject
 from making.translation.noun_phrases import adjectives_of, built, noun_phrase, subject
 from making.translation.parts import (
     CUTS,
@@ -42,7 +39,12 @@ from making.world.lexicon import World
 
 __all__ = ["CUTS", "French", "Phrase", "pairs", "same"]
 
-ALL = "mass|person|relative|job|animal|food|drink|thing|small|clothes|vehicle|furniture|body|place|room|building|event|abstract|nature|weather|material|group|read|watch|listen|plant|tool|drinkware|device|money|time|instrument"
+ALL = (
+    "mass|person|relative|job|animal|food|drink|thing|small|"
+    "clothes|vehicle|furniture|body|place|room|building|event|abstract|"
+    "nature|weather|material|group|read|watch|listen|plant|tool|"
+    "drinkware|device|money|time|instrument"
+)
 
 
 def pairs(seed: int | str, *, held_out: bool = False) -> Iterator[Phrase]:
@@ -145,6 +147,7 @@ def single(world: World) -> Part:
             np = noun_phrase(world, "|".join(noun.classes & {"city", "country"}))
             return np.part
         plural = (not noun.mass and world.chance(0.25)) or noun.plural_only
+        plural = plural and not one_only(noun)
         determiner = rng.choice(("the", "a", "my", "the", "this"))
         if noun.classes & {"language", "subject", "sport", "meal", "color"} or (
             noun.mass and determiner == "a"
@@ -281,7 +284,6 @@ def girl_who(world: World) -> Part:
 
 
 clauses.INNER += [being.told]
-_unused = (Adjective, Noun, POSSESSIVES, weighted)
 TEMPLATES: dict[Callable[[World], Part], float] = {
     statements.statement: 23,
     statements.works: 0.5,

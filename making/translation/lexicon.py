@@ -133,6 +133,12 @@ def nouns() -> tuple[Noun, ...]:
 
 
 @cache
+def one_only(noun: Noun) -> bool:
+    """Whether its plural is the name of something else (glass: glasses)."""
+    return any(other is not noun and other.english == noun.english_plural for other in nouns())
+
+
+@cache
 def nouns_of(classes: str) -> tuple[Noun, ...]:
     """Those of any of the classes (`food|drink`), the much used several times."""
     wanted = set(classes.split("|"))

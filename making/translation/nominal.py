@@ -48,7 +48,8 @@ MANY = (
     ("a lot of", "beaucoup de"), ("lots of", "beaucoup de"), ("many", "beaucoup de"),
     ("too many", "trop de"), ("a few", "quelques"), ("some", "DES"), ("several", "plusieurs"),
     ("enough", "assez de"), ("a kilo of", "un kilo de"), ("two kilos of", "deux kilos de"),
-    ("three kilos of", "trois kilos de"), ("a box of", "une boîte de"), ("a pair of", "une paire de"),
+    ("three kilos of", "trois kilos de"), ("a box of", "une boîte de"),
+    ("a pair of", "une paire de"),
     ("all the", "ALL"), ("all my", "ALLMY"), ("so many", "tant de"),
 )  # fmt: skip
 MUCH = (
@@ -90,7 +91,8 @@ class Np:
 
 SUBJECTS = (
     ("I", "je", 0, "m", 30), ("you", "tu", 1, "m", 22), ("he", "il", 2, "m", 20),
-    ("she", "elle", 2, "f", 20), ("we", "nous", 3, "m", 18), ("they", "ils", 5, "m", 16), ("it", "il", 2, "m", 5),
+    ("she", "elle", 2, "f", 20), ("we", "nous", 3, "m", 18),
+    ("they", "ils", 5, "m", 16), ("it", "il", 2, "m", 5),
 )  # fmt: skip
 OBJECTS = {
     "me": ("me", "me", "moi"), "you": ("te", "te", "toi"), "him": ("le", "lui", "lui"),

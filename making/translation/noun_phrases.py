@@ -9,6 +9,7 @@ from making.translation.lexicon import (
     Noun,
     adjectives,
     nouns_of,
+    one_only,
     weighted,
 )
 from making.translation.nominal import (
@@ -137,6 +138,8 @@ def noun_phrase(
     )
     if determiner == "quantity" and not noun.mass:
         plural = True
+    if one_only(noun):
+        plural, determiner = False, "a" if determiner in ("number", "quantity") else determiner
     return built(world, noun, many, determiner, plural=plural, negated=negated)
 
 
@@ -342,8 +345,8 @@ def _quantity(
     if len(fit[0]) and said.endswith(" of") and said != "a lot of":
         *measure, of = said.split()
         left, last = english(" ".join(measure)), english(of)
-        *first, _de = heard.split()
-        return Part(left + last, french(" ".join(first), left, content=False) + french("de", last))
+        unit = heard.removesuffix(" de")
+        return Part(left + last, french(unit, left) + french("de", last))
     return part(said, heard)
 
 

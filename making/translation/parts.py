@@ -148,8 +148,7 @@ def _beside(word: str, following: str) -> str:
         plain, before_vowel = word.split("/")
         return before_vowel if vowel(following) else plain
     if word in _ARTICLES:
-        word = "l'" if word != "LES" and vowel(following) else word.lower()
-        return word
+        return "l'" if word != "LES" and vowel(following) else word.lower()
     if word == "CE":
         return "c'" if following[:1] in ("e", "é") else "ce"
     if word == "ce" and vowel(following):

@@ -93,8 +93,6 @@ def verbal(
         if frame
         else complement(world, verb, who, negated=negated)
     )
-    if extra.negative and (tense == "perfect" or asked):
-        negation = "" if not negation else negation
     if extra.negative and (who.impersonal or negation in ("never", "no longer")):
         extra = Complement()
     if extra.negative and not negation and extra.negative.of[0].word.startswith("any"):

@@ -182,7 +182,7 @@ def _english(
     negative: list[Word] = []
     middle: list[English] = []
     if no:
-        if first in NOT and world.chance(0.75) and not (first == "am"):
+        if first in NOT and world.chance(0.75):
             short = english(NOT[first] if first != "can" or world.chance(0.9) else "cannot")
             front = short
             negative = [Word("pas", tuple(short))]
@@ -197,7 +197,7 @@ def _english(
         chance = 0.5 if pronoun else 0.12 if first == "is" else 0.0
         if tense == "would":
             chance = 0.4 if pronoun else 0
-        if world.chance(chance) and not (lone and not main and False):
+        if world.chance(chance):
             front = english(SHORT[first])
     if negation in ("never", "no longer", "anymore"):
         nots = english(negation)
