@@ -19,6 +19,7 @@ from making.translation.lexicon import (
     formulae,
     nouns,
     nouns_of,
+    one_only,
     verbs,
 )
 from making.translation.nominal import NUMBERS, Np, name, pronoun_subject
