@@ -17,7 +17,7 @@ def age(world: World) -> Part:
     said, heard = world.rng.choice(list(NUMBERS.items())[:-1])
     words, years = english(said), english("years old")
     asked = world.chance(0.08)
-    if world.chance(0.25) and who.noun is None:
+    if world.chance(0.25) and who.noun is None and who.part.english[0].word != "it":
         years = []
     ans = Word("ans", tuple(years or words), content=True)
     extra = Complement(Part(words + years, [*french(heard, words), ans]))
@@ -35,7 +35,7 @@ def clock_now(world: World) -> Part:
         return it + hour(world)
     if draw < 0.75:
         verb_part = to_do(world)
-        return it + part("time", "temps") + verb_part
+        return it + part("time", "l'heure") + verb_part
     if draw < 0.9:
         words = english("today")
         is_ = english("is")

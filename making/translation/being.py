@@ -7,6 +7,7 @@ from making.translation.complements import any_verb, complement
 from making.translation.lexicon import nouns_of
 from making.translation.nominal import PEOPLE, PLACES, THINGS, Np, name, pronoun_subject
 from making.translation.noun_phrases import (
+    OTHERWISE,
     adjective_for,
     adjectives_of,
     built,
@@ -171,6 +172,51 @@ def located(world: World) -> Part:
     return said.question() + tail + part("?", "?") if asked else said.statement() + tail
 
 
+NOT_OF_IT = OTHERWISE | frozenset("cool windy sunny cloudy foggy rainy snowy dark nice".split())
+WEATHER = (
+    ("hot", "fait", "chaud"), ("cold", "fait", "froid"), ("warm", "fait", "chaud"),
+    ("cool", "fait", "frais"), ("nice", "fait", "beau"), ("sunny", "fait", "beau"),
+    ("dark", "fait", "nuit"), ("late", "est", "tard"), ("early", "est", "tôt"),
+    ("windy", "y", "du vent"), ("too late", "est", "trop tard"),
+    ("very cold", "fait", "très froid"),
+    ("very hot", "fait", "très chaud"), ("so cold", "fait", "si froid"),
+    ("too hot", "fait", "trop chaud"), ("raining", "pleut", ""), ("snowing", "neige", ""),
+)  # fmt: skip
+WEATHER_VERBS = {
+    "fait": ("fait", "faisait", "fera"), "est": ("est", "était", "sera"),
+    "y": ("y a", "y avait", "y aura"), "pleut": ("pleut", "pleuvait", "pleuvra"),
+    "neige": ("neige", "neigeait", "neigera"),
+}  # fmt: skip
+
+
+def weather(world: World) -> Part:
+    """`it is cold`: il fait froid; `it was late`: il était tard."""
+    said, verb, heard = world.rng.choice(WEATHER)
+    tense = world.rng.choices((0, 1, 2), (60, 28, 12))[0]
+    asked, negated = world.chance(0.15), world.chance(0.18)
+    front = english(("is", "was", "will")[tense])
+    if negated:
+        front = english(("isn't", "wasn't", "won't")[tense])
+    elif tense != 1 and not asked and world.chance(0.45):
+        front = english("'s" if tense == 0 else "'ll")
+    it, rest = english("it"), english("be" if tense == 2 else "")
+    words = english(said)
+    extra = french("de vent" if verb == "y" and negated else heard, words, content=True)
+    ne = [Word("ne", tuple(front))] if negated else []
+    pas = [Word("pas", tuple(front))] if negated else []
+    of = (*front, *rest) if heard else (*front, *rest, *words)
+    finite = french(WEATHER_VERBS[verb][tense], of, content=not heard)
+    first = french("est-ce que", front) if asked else []
+    left = front + it if asked else it + front
+    whole = Part(left + rest + words, [*first, *french("il", it), *ne, *finite, *pas, *extra])
+    if world.chance(0.35) and said not in ("late", "early", "too late"):
+        times = {0: ("today", "aujourd'hui"), 1: ("yesterday", "hier"), 2: ("tomorrow", "demain")}
+        whole = whole + part(
+            *world.rng.choice((times[tense], ("outside", "dehors"), ("here", "ici")))
+        )
+    return whole + part("?", "?") if asked else whole
+
+
 def that_is(world: World) -> Part:
     """`it is good`: c'est bon; `this is my book`; `these are my keys`; `it is mine`."""
     draw = world.rng.random()
@@ -184,6 +230,8 @@ def that_is(world: World) -> Part:
         if world.held_out:
             thing = fake
         extra = said_of(world, thing)
+        while any(word.word in NOT_OF_IT for word in extra.english):
+            extra = said_of(world, thing)
         extra.reserved = False
         if extra.english[-1].word == "great":
             extra = part("great", "super", content=True)
@@ -194,8 +242,6 @@ def that_is(world: World) -> Part:
                         ("far", "loin"),
                         ("here", "ici"),
                         ("there", "là"),
-                        ("late", "tard"),
-                        ("early", "tôt"),
                         ("near here", "près d'ici"),
                         ("far from here", "loin d'ici"),
                     )

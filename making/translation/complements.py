@@ -220,6 +220,8 @@ def _indirect(world: World, verb: Verb, kind: str, classes: str, who: Np) -> Com
     named = people and world.chance(0.25)
     other = name(world) if named else noun_phrase(world, classes)
     link = tuple(other.part.english[:1])
+    if other.noun and "country" in other.noun.classes:
+        return Complement(_country([], preposition, other))
     return Complement(
         Part(other.part.english, [Word(preposition, link), *other.part.french], other.part.reserved)
     )

@@ -6,8 +6,9 @@ composé; questions have est-ce que; `you` is tu.
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from making.translation import asking, being, clauses, commands, comparing, questions, statements
 from making.translation.adjuncts import place_phrase, time_phrase
@@ -23,7 +24,14 @@ from making.translation.lexicon import (
     verbs,
 )
 from making.translation.nominal import NUMBERS, Np, name, pronoun_subject
-from making.translation.noun_phrases import adjectives_of, built, noun_phrase, subject
+from making.translation.noun_phrases import (
+    OTHERWISE,
+    adjectives_of,
+    built,
+    noun_phrase,
+    proper,
+    subject,
+)
 from making.translation.parts import (
     CUTS,
     French,
@@ -59,11 +67,36 @@ def pairs(seed: int | str, *, held_out: bool = False) -> Iterator[Phrase]:
     weights = [TEMPLATES[template] for template in templates]
     while True:
         said = world.rng.choices(templates, weights)[0](world)
-        if 0 < len(said.english) <= LONGEST:
-            yield _written(world, said)
+        if not 0 < len(said.english) <= LONGEST:
+            continue
+        phrase = _written(world, said)
+        if _contradicts(phrase):
+            continue
+        yield phrase
 
 
 LONGEST = 16
+WITH_ARTICLE = {"language", "subject", "sport", "meal", "color"}
+
+
+def _plain(words: Iterable[str]) -> str:
+    return " ".join(words).lower().rstrip(" .!?")
+
+
+@cache
+def _fixed() -> dict[str, str]:
+    """The fixed phrases; of those that are alike but for their marks, the first."""
+    fixed: dict[str, str] = {}
+    for said, heard in formulae():
+        phrase = finished(_aligned(said, heard))
+        fixed.setdefault(_plain(phrase.english), _plain(word.word for word in phrase.french))
+    return fixed
+
+
+def _contradicts(phrase: Phrase) -> bool:
+    """Whether a fixed phrase is these words, with other French."""
+    fixed = _fixed().get(_plain(phrase.english))
+    return fixed is not None and fixed != _plain(word.word for word in phrase.french)
 
 
 def same(english_words: str, french_words: str, *, content: bool = False) -> Phrase:
@@ -144,16 +177,18 @@ def single(world: World) -> Part:
     rng = world.rng
     if draw < 0.42:
         noun = rng.choice(nouns())
+        if noun.english[0].isupper() and "time" in noun.classes:
+            return proper(noun).part
         if noun.classes & {"city", "country"}:
             np = noun_phrase(world, "|".join(noun.classes & {"city", "country"}))
             return np.part
         plural = (not noun.mass and world.chance(0.25)) or noun.plural_only
         plural = plural and not one_only(noun)
         determiner = rng.choice(("the", "a", "my", "the", "this"))
-        if noun.classes & {"language", "subject", "sport", "meal", "color"} or (
-            noun.mass and determiner == "a"
-        ):
+        if noun.classes & WITH_ARTICLE or (noun.mass and determiner == "a"):
             determiner = "the*"
+        if noun.mass and determiner == "the*" and not noun.classes & WITH_ARTICLE:
+            determiner = ""
         np = built(world, noun, [], determiner, plural=plural)
         return np.part if world.chance(0.5) else _in_sentence(world, np)
     if draw < 0.62:
@@ -161,8 +196,10 @@ def single(world: World) -> Part:
     if draw < 0.8:
         adjective = rng.choice(adjectives())
         who = pronoun_subject(world)
+        while who.part.english[0].word == "it":
+            who = pronoun_subject(world)
         form = adjective.french(who.gender, plural=who.plural).split("/")[0]
-        if world.chance(0.35):
+        if world.chance(0.35) or adjective.english in OTHERWISE:
             return part(adjective.english, adjective.masculine.split("/")[0], content=True)
         return being.be(world, who, part(adjective.english, form, content=True)).statement()
     if draw < 0.86:
@@ -314,6 +351,7 @@ TEMPLATES: dict[Callable[[World], Part], float] = {
     being.quality: 7,
     being.job: 3,
     being.located: 3.5,
+    being.weather: 0.8,
     being.that_is: 4,
     comparing.compared: 2.2,
     comparing.superlative: 1.2,

@@ -134,7 +134,9 @@ def nouns() -> tuple[Noun, ...]:
 
 @cache
 def one_only(noun: Noun) -> bool:
-    """Whether its plural is the name of something else (glass: glasses)."""
+    """Whether its plural is the name of something else (glass: glasses) or cannot be told."""
+    if noun.english == noun.english_plural and not noun.always_many:
+        return True
     return any(other is not noun and other.english == noun.english_plural for other in nouns())
 
 
@@ -219,7 +221,11 @@ def adverbs() -> tuple[Adverb, ...]:
 
 @cache
 def names() -> tuple[Name, ...]:
-    return tuple(Name(row[0], "f" if row[1] == "f" else "m") for row in rows("names.txt"))
+    return tuple(
+        Name(row[0], "f" if row[1] == "f" else "m")
+        for row in rows("names.txt")
+        if row[0] not in ("April", "May", "June", "August", "Will")
+    )
 
 
 @cache

@@ -350,11 +350,21 @@ def _quantity(
     return part(said, heard)
 
 
+# of persons these are other verbs in French (j'ai faim, je suis en retard)
+OTHERWISE = frozenset(
+    "hungry thirsty cold hot warm afraid scared sleepy right wrong lucky ashamed late early bored "
+    "asleep born".split()
+)
+
+
 def adjective_for(world: World, np: Np) -> Adjective:
     """An adjective that can be said of the phrase."""
+    alive = np.noun is None or bool(np.noun.classes & {"person", "relative", "job", "animal"})
     classes = np.noun.classes if np.noun else frozenset(("person",))
     for _ in range(60):
         adjective = world.rng.choice(fitting(classes))
+        if alive and adjective.english in OTHERWISE:
+            continue
         if np.noun is None or reserved(adjective.english, np.noun.english) == world.held_out:
             break
     return adjective

@@ -31,6 +31,12 @@ def tense_for(world: World, verb: Verb) -> str:
         return tense
 
 
+def unmistakable(tense: str, verb: Verb, who: Np, *, asked: bool = False) -> str:
+    """`we put it` is the present here, for it could be either."""
+    either = tense == "past" and verb.past == verb.base and who.english_person != 2 and not asked
+    return "present" if either else tense
+
+
 def some_adverb(world: World, kinds: tuple[str, ...], position: str) -> Adverb | None:
     fit = [a for a in adverbs() if a.kind in kinds and a.position == position]
     return world.rng.choice(fit) if fit else None
@@ -68,7 +74,7 @@ def verbal(
 ) -> Clause:
     """A clause with a verb that means something."""
     verb = verb or any_verb(world)
-    tense = tense or tense_for(world, verb)
+    tense = unmistakable(tense or tense_for(world, verb), verb, who, asked=asked)
     negation = ""
     if (
         world.chance(negative)
@@ -268,7 +274,8 @@ def short_statement(world: World) -> Part:
         extra = complement(world, verb, who)
     if extra.negative:
         extra = Complement()
-    return clause(world, who, verb, tense_for(world, verb), extra).statement()
+    tense = unmistakable(tense_for(world, verb), verb, who)
+    return clause(world, who, verb, tense, extra).statement()
 
 
 def would_like(world: World) -> Part:
