@@ -1,163 +1,97 @@
 """Times and places that any sentence can have."""
 
 from making.translation.complements import joined
-from making.translation.lexicon import adverbs
-from making.translation.nominal import NUMBERS
+from making.translation.lexicon import adverbs, table
+from making.translation.nominal import NUMBERS, from_table
 from making.translation.noun_phrases import noun_phrase
 from making.translation.parts import Part, english, french, part
 from making.world.lexicon import World
 
-DAYS = (
-    ("Monday", "lundi"), ("Tuesday", "mardi"), ("Wednesday", "mercredi"), ("Thursday", "jeudi"),
-    ("Friday", "vendredi"), ("Saturday", "samedi"), ("Sunday", "dimanche"),
-)  # fmt: skip
-MONTHS = (
-    ("January", "janvier"), ("February", "février"), ("March", "mars"), ("April", "avril"),
-    ("May", "mai"), ("June", "juin"), ("July", "juillet"), ("August", "août"),
-    ("September", "septembre"), ("October", "octobre"), ("November", "novembre"),
-    ("December", "décembre"),
-)  # fmt: skip
-ORDINALS = (
-    ("first", "premier"), ("second", "deux"), ("third", "trois"), ("fourth", "quatre"),
-    ("fifth", "cinq"), ("tenth", "dix"), ("twelfth", "douze"), ("fifteenth", "quinze"),
-    ("twentieth", "vingt"),
-)  # fmt: skip
-HOURS = tuple(NUMBERS.items())[:10]
-PLACES = (
-    ("in", "dans", "room"), ("in", "dans", "place|building|nature"),
-    ("in", "dans", "room|building"),
-    ("at", "à", "building|place"), ("on", "sur", "furniture"), ("under", "sous", "furniture|plant"),
-    ("in", "à", "city|country"), ("in", "à", "city|country"),
-    ("behind", "derrière", "building|furniture"),
-    ("in front of", "devant", "building"), ("near", "près de", "building|place|nature"),
-    ("next to", "à côté de", "building|furniture"), ("with", "avec", "person|relative|job"),
-    ("with", "avec", "person|relative|job"), ("without", "sans", "person|relative|job"),
-    ("for", "pour", "person|relative|job"), ("to", "à", "place|building"),
-    ("from", "de", "city|country"),
-    ("like", "comme", "animal|person"), ("between", "entre", "person|relative"),
-    ("across from", "en face de", "building"),
-    ("at", "à", "building"), ("in", "dans", "vehicle"), ("with", "avec", "animal|tool"),
-)  # fmt: skip
-FIXED = (
-    ("at home", "à la maison"), ("near here", "près d'ici"),
-    ("at school", "à l'école"), ("at work", "au travail"),
-    ("here", "ici"), ("there", "là-bas"), ("outside", "dehors"), ("upstairs", "en haut"),
-    ("in bed", "au lit"), ("on holiday", "en vacances"), ("on vacation", "en vacances"),
-    ("in class", "en classe"), ("on the train", "dans le train"), ("on the bus", "dans le bus"),
-    ("in the street", "dans la rue"), ("on the street", "dans la rue"), ("at church", "à l'église"),
-    ("at university", "à l'université"), ("at the beach", "à la plage"), ("downstairs", "en bas"),
-    ("in town", "en ville"), ("everywhere", "partout"), ("at my place", "chez moi"),
-    ("at the doctor's", "chez le médecin"), ("on the left", "à gauche"),
-    ("on the right", "à droite"),
-    ("on the phone", "au téléphone"), ("on the wall", "au mur"), ("in the sun", "au soleil"),
-    ("in the sky", "dans le ciel"), ("on the floor", "par terre"), ("inside", "à l'intérieur"),
-)  # fmt: skip
+NOT_PLACES = ("to", "for", "from", "without", "between", "like")
 
 
 def place_phrase(world: World, *, only_places: bool = False) -> Part:
     if world.chance(0.25):
-        return fixed(*world.rng.choice(FIXED))
-    choices = (
-        [row for row in PLACES if row[0] not in ("to", "for", "from", "without", "between", "like")]
-        if only_places
-        else PLACES
-    )
-    left, right, classes = world.rng.choice(choices)
-    what = noun_phrase(
-        world,
-        classes,
-        plain=world.chance(0.8),
-        determiner=world.rng.choice(("the", "the", "the", "a", "my", "this")),
-    )
+        return from_table(world, "set place")
+    rows = [row for row in table("place") if not (only_places and row[0] in NOT_PLACES)]
+    left, right, classes = world.rng.choice(rows)
+    plain = world.chance(0.8)
+    determiner = world.rng.choice(("the", "the", "the", "a", "my", "this"))
+    what = noun_phrase(world, classes, plain=plain, determiner=determiner)
     return joined(world, english(left), right, what)
-
-
-def fixed(left: str, right: str) -> Part:
-    return part(left, right)
 
 
 def time_phrase(world: World, tense: str) -> Part:
     """A time that goes with this tense: past, future, present or any."""
     draw = world.rng.random()
     if draw < 0.55:
-        fit = [
-            a
-            for a in adverbs()
-            if a.kind in ("time", "frequency")
-            and a.position == "end"
-            and a.tense in (tense, "any", "present" if tense == "any" else tense)
-        ]
+        tenses = (tense, "any", "present" if tense == "any" else tense)
+        times = [a for a in adverbs() if a.kind in ("time", "frequency") and a.position == "end"]
+        fit = [a for a in times if a.tense in tenses]
         some = world.rng.choice(fit)
         if tense in ("past", "future") and world.chance(0.7):
             some = world.rng.choice([a for a in fit if a.tense == tense])
         return part(some.english, some.french)
-    if draw < 0.78:
-        return day(world, tense)
-    return clock_time(world)
+    return _day(world, tense) if draw < 0.78 else clock_time(world)
 
 
-def day(world: World, tense: str) -> Part:
-    english_day, french_day = world.rng.choice(DAYS)
-    month, mois = world.rng.choice(MONTHS)
+def _day(world: World, tense: str) -> Part:
+    """`on Monday`, `last Monday`, `in June`, `on June 3`."""
+    said, heard = world.rng.choice(table("day"))
+    month, mois = world.rng.choice(table("month"))
     draw = world.rng.random()
     if draw < 0.35:
-        return part("on", "") + part(english_day, french_day)
+        return part("on", "") + part(said, heard)
     if draw < 0.45:
-        moment = world.rng.choice(
-            (("morning", "matin"), ("afternoon", "après-midi"), ("evening", "soir"))
-        )
-        return part("on", "") + part(english_day, french_day) + part(*moment)
+        return part("on", "") + part(said, heard) + from_table(world, "part of day")
     if draw < 0.55:
-        return part("every", "tous LES") + part(english_day, french_day + "s")
+        return part("every", "tous LES") + part(said, heard + "s")
     if draw < 0.62 and tense == "any":
-        return part("on", "le") + part(english_day + "s", french_day)
+        return part("on", "le") + part(said + "s", heard)
     if draw < 0.7 and tense == "past":
-        return part(f"last {english_day}", f"{french_day} dernier")
+        return part(f"last {said}", f"{heard} dernier")
     if draw < 0.7 and tense == "future":
-        return part(f"next {english_day}", f"{french_day} prochain")
+        return part(f"next {said}", f"{heard} prochain")
     if draw < 0.92:
         return part("in", "en") + part(month, mois)
-    ordinal, number = world.rng.choice(ORDINALS)
+    ordinal, number = world.rng.choice(table("ordinal"))
     if world.chance(0.5):
         return part("on the", "le") + part(ordinal, number) + part("of", "") + part(month, mois)
-    count = world.rng.randint(1, 31)
-    say = "premier" if count == 1 else str(count)
-    on, mon, num = english("on"), english(month), english(str(count))
-    return Part(on + mon + num, [*part("", "le").french, *french(say, num), *french(mois, mon)])
+    count = str(world.rng.randint(1, 31))
+    on, named, at = english("on"), english(month), english(count)
+    day = french("premier" if count == "1" else count, at)
+    return Part(on + named + at, [*french("le", ()), *day, *french(mois, named)])
 
 
 def hour(world: World) -> Part:
     """`eight o'clock`, `half past seven`: huit heures, sept heures et demie."""
-    said, heard = world.rng.choice((*HOURS, ("one", "une"), ("eleven", "onze")))
+    said, heard = world.rng.choice((*NUMBERS[:10], ("one", "une"), ("eleven", "onze")))
     hours = "heure" if heard == "une" else "heures"
     draw = world.rng.random()
-    number = english(said)
-    base = [*french(heard, number), *french(hours, number)]
     if draw < 0.45:
-        clock = english("o'clock")
-        return Part(number + clock, [*french(heard, number), *french(hours, clock)])
+        return part(said, heard) + part("o'clock", hours)
+    whole = part(said, f"{heard} {hours}")
     if draw < 0.62:
-        return Part(number, base)
+        return whole
     if draw < 0.72:
-        half = english("half past")
-        return Part(half + number, [*base, *french("et demie", half)])
+        return _turned(part("half past", "et demie"), whole)
     if draw < 0.78:
-        quarter = english(world.rng.choice(("a quarter past", "quarter past")))
-        return Part(quarter + number, [*base, *french("et quart", quarter)])
+        past = world.rng.choice(("a quarter past", "quarter past"))
+        return _turned(part(past, "et quart"), whole)
     if draw < 0.84:
-        quarter = english(world.rng.choice(("a quarter to", "quarter to")))
-        return Part(quarter + number, [*base, *french("moins le quart", quarter)])
-    minutes, heard_minutes = world.rng.choice(
-        (("five", "cinq"), ("ten", "dix"), ("twenty", "vingt"), ("twenty-five", "vingt-cinq"))
-    )
+        to = world.rng.choice(("a quarter to", "quarter to"))
+        return _turned(part(to, "moins le quart"), whole)
+    minutes, number = world.rng.choice(table("minutes"))
     if draw < 0.9:
-        words = english(minutes + " past")
-        return Part(words + number, [*base, *french(heard_minutes, words)])
+        return _turned(part(f"{minutes} past", number), whole)
     if draw < 0.96:
-        words = english(minutes + " to")
-        return Part(words + number, [*base, *french("moins " + heard_minutes, words)])
-    words = english("thirty")
-    return Part(number + words, [*base, *french("trente", words)])
+        return _turned(part(f"{minutes} to", f"moins {number}"), whole)
+    return whole + part("thirty", "trente")
+
+
+def _turned(first: Part, second: Part) -> Part:
+    """English first and second, French second and first."""
+    return Part(first.english + second.english, second.french + first.french)
 
 
 def clock_time(world: World) -> Part:
@@ -165,7 +99,6 @@ def clock_time(world: World) -> Part:
         return part("at", "à") + part(*world.rng.choice((("noon", "midi"), ("midnight", "minuit"))))
     part_of_day = Part()
     if world.chance(0.12):
-        part_of_day = part(
-            *world.rng.choice((("in the morning", "du matin"), ("in the evening", "du soir")))
-        )
+        halves = (("in the morning", "du matin"), ("in the evening", "du soir"))
+        part_of_day = part(*world.rng.choice(halves))
     return part("at", "à") + hour(world) + part_of_day

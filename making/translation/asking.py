@@ -1,228 +1,168 @@
 """Ages, times, and questions with be."""
 
 from making.translation.adjuncts import hour, time_phrase
-from making.translation.being import ANYTHING, be, to_do
+from making.translation.being import ANYTHING, be, etre, to_do
 from making.translation.conjugation import conjugate
-from making.translation.nominal import NUMBERS, PEOPLE, THINGS, Np, name, pronoun_subject
-from making.translation.noun_phrases import noun_phrase, subject
+from making.translation.lexicon import Verb
+from making.translation.nominal import (
+    NUMBERS,
+    THINGS,
+    Np,
+    from_table,
+    name,
+    of_people,
+    pronoun_subject,
+)
+from making.translation.noun_phrases import noun_phrase, personal, subject
 from making.translation.parts import Part, Word, english, french, part
-from making.translation.verb_phrases import BE, Complement, clause
+from making.translation.verb_phrases import Complement, clause, is_form
 from making.world.lexicon import World
+
+BE_OLD = Verb("be", "is", "was", "been", "being", "avoir")
+WHERE = (("where", "où"), ("where", "où"), ("where", "où"), ("who", "qui"), ("how", "comment"))
 
 
 def age(world: World) -> Part:
-    who = subject(world)
-    while who.impersonal:
-        who = subject(world)
-    said, heard = world.rng.choice(list(NUMBERS.items())[:-1])
+    """`she is ten years old`: elle a dix ans."""
+    who = personal(world, subject(world))
+    said, heard = world.rng.choice(NUMBERS[:-1])
     words, years = english(said), english("years old")
     asked = world.chance(0.08)
-    if world.chance(0.25) and who.noun is None and who.part.english[0].word != "it":
-        years = []
-    ans = Word("ans", tuple(years or words), content=True)
+    if world.chance(0.25) and who.noun is None and who.first != "it":
+        years = ()
+    ans = Word("ans", years or words, content=True)
     extra = Complement(Part(words + years, [*french(heard, words), ans]))
-    verb = type(BE)("be", "is", "was", "been", "being", "avoir", False, "a", ())
     tense = world.rng.choices(("present", "past", "future"), (85, 9, 6))[0]
-    done = clause(world, who, verb, tense, extra, asked=asked)
-    return done.question() + part("?", "?") if asked else done.statement()
+    return clause(world, who, BE_OLD, tense, extra, asked=asked).sentence(asked=asked)
 
 
 def clock_now(world: World) -> Part:
+    """`it is eight o'clock`, `it's time to go`, `today is Monday`."""
     draw = world.rng.random()
-    front = english("is") if world.chance(0.5) else english("'s")
-    it = part("it", "il") + Part(front, [Word("est", tuple(front))])
+    it = part("it", "il") + part("is" if world.chance(0.5) else "'s", "est")
     if draw < 0.6:
         return it + hour(world)
     if draw < 0.75:
-        verb_part = to_do(world)
-        return it + part("time", "l'heure") + verb_part
-    if draw < 0.9:
-        words = english("today")
-        is_ = english("is")
-        days = (
-            ("Monday", "lundi"),
-            ("Tuesday", "mardi"),
-            ("Wednesday", "mercredi"),
-            ("Thursday", "jeudi"),
-            ("Friday", "vendredi"),
-            ("Saturday", "samedi"),
-            ("Sunday", "dimanche"),
-        )
-        named = part(*world.rng.choice(days), content=True)
-        keys = tuple(words)
-        if world.chance(0.5):
-            return (
-                Part(
-                    words + is_,
-                    [
-                        Word("aujourd'hui", keys),
-                        Word(",", ()),
-                        Word("CE", tuple(is_)),
-                        Word("est", tuple(is_)),
-                    ],
-                )
-                + named
-            )
-        both = english("it") + english("is")
-        return Part(both, [Word("CE", tuple(both[:1])), Word("est", tuple(both[1:]))]) + named
-    return it + part("already", "déjà") + hour(world)
+        return it + part("time", "l'heure") + to_do(world)
+    if draw >= 0.9:
+        return it + part("already", "déjà") + hour(world)
+    day = from_table(world, "day", content=True)
+    if world.chance(0.5):
+        today = part("today", "aujourd'hui") + Part((), [Word(",")])
+        return today + part("is", "CE est") + day
+    return part("it", "CE") + part("is", "est") + day
 
 
 def where_is(world: World) -> Part:
-    """`where is my phone ?`, `who is that man ?`, `how old is she ?`, `what color is it ?`."""
+    """`where is my phone ?`, `how old is she ?`, `what color is it ?`, `whose is this ?`."""
     draw = world.rng.random()
     past = world.chance(0.15)
     if draw < 0.4:
-        said, heard = world.rng.choice(
-            (("where", "où"), ("where", "où"), ("where", "où"), ("who", "qui"), ("how", "comment"))
-        )
-        return _asked(world, said, heard, past=past)
+        return _asked(world, *world.rng.choice(WHERE), past=past)
     if draw < 0.58:
-        what = noun_phrase(
-            world,
-            f"{THINGS}|abstract|event|food|color|animal",
-            subject=True,
-            plain=world.chance(0.7),
-            determiner="my" if world.chance(0.6) else "the",
-        )
-        return _which_is(what, world, past=past)
+        return _which_is(world, past=past)
     if draw < 0.78:
-        return _how_old(world)
+        return _how_old(world) if world.chance(0.5) else _how_big(world)
     if draw < 0.88:
-        what = noun_phrase(
-            world,
-            THINGS + "|animal",
-            plain=True,
-            subject=True,
-            determiner=world.rng.choice(("my", "the", "this")),
-        )
-        words = english(world.rng.choice(("what color", "what colour")))
-        front = english("are" if what.many else "is")
-        finite = Word("sont" if what.plural else "est", tuple(front))
-        asked = [*french("de quelle couleur", words), finite]
-        return Part(words + front, asked) + what.part + part("?", "?")
-    what = noun_phrase(world, THINGS + "|animal", plain=True, subject=True, determiner="this")
-    words = english("whose")
-    front = english("are" if what.many else "is")
-    noun = what.part.english[1:]
-    be_ = [Word("sont" if what.plural else "est", tuple(front))]
-    return Part(
-        words + noun + front + what.part.english[:1],
-        [*french("à qui", words), *be_, *what.part.french],
-    ) + part("?", "?")
+        what = _plain(world, THINGS + "|animal", ("my", "the", "this"))
+        color = part(world.rng.choice(("what color", "what colour")), "de quelle couleur")
+        return color + _is(what) + what.part + part("?", "?")
+    what = _plain(world, THINGS + "|animal", ("this",))
+    this, *noun = what.part.english
+    whose, is_ = part("whose", "à qui"), _is(what)
+    said = (*whose.english, *noun, *is_.english, this)
+    return Part(said, whose.french + is_.french + what.part.french) + part("?", "?")
+
+
+def _plain(world: World, classes: str, determiners: tuple[str, ...]) -> Np:
+    """A noun phrase without adjectives to ask for."""
+    determiner = determiners[0] if len(determiners) == 1 else world.rng.choice(determiners)
+    return noun_phrase(world, classes, subject=True, plain=True, determiner=determiner)
+
+
+def _is(who: Np, *, past: bool = False) -> Part:
+    return part(
+        is_form(who.english_person, past=past), etre("past" if past else "present", who.person)
+    )
+
+
+def _inverted(who: Np, *, after_vowel: bool) -> Part:
+    """A pronoun after its verb: -il, -t-il."""
+    (pronoun,) = who.part.french
+    link = "-t-" if after_vowel and who.person == 2 else "-"
+    return Part(who.part.english, [Word(link + pronoun.word, pronoun.of)])
 
 
 def _asked(world: World, said: str, heard: str, *, past: bool) -> Part:
-    if world.chance(0.4):
-        who = pronoun_subject(world)
-        while who.part.english[0].word in ("I", "it"):
-            who = pronoun_subject(world)
-        tail: Word | None = Word("-" + who.part.french[0].word, who.part.french[0].of)
+    """`where is he`, `how are your parents`: comment vont tes parents."""
+    pronoun = world.chance(0.4)
+    if pronoun:
+        who = pronoun_subject(world, but=("I", "it"))
+    elif world.chance(0.12):
+        who = name(world)
     else:
-        classes = {"who": PEOPLE, "how": "relative|event|time|food|job"}.get(said, ANYTHING)
-        who = (
-            name(world)
-            if world.chance(0.12)
-            else noun_phrase(
-                world,
-                classes,
-                subject=True,
-                plain=True,
-                determiner=world.rng.choice(("my", "my", "the", "this")),
-            )
-        )
-        tail = None
-    first = english(said)
-    shape = (
-        ("was" if who.english_person in (0, 2) else "were")
-        if past
-        else "is"
-        if who.english_person == 2
-        else "are"
-    )
-    front = english(shape if past or shape == "are" or world.chance(0.75) else "'s")
-    infinitive = (
-        "aller"
-        if said == "how"
-        and not past
-        and (who.noun is None or who.noun.classes & set(PEOPLE.split("|")))
-        else "être"
-    )
-    finite = Word(
-        conjugate(infinitive, "imperfect" if past else "present", who.person), tuple(front)
-    )
-    if tail and infinitive == "aller" and who.person == 2:
-        tail = Word(f"-t{tail.word}", tail.of)
-    words = [*french(heard, first), finite]
-    body = [tail] if tail else who.part.french
-    return Part(first + front + who.part.english, [*words, *body]) + part("?", "?")
+        classes = {"who": "person|relative|job", "how": "relative|event|time|food|job"}
+        who = _plain(world, classes.get(said, ANYTHING), ("my", "my", "the", "this"))
+    is_ = _is(who, past=past)
+    if is_.english[0].word == "is" and not world.chance(0.75):
+        is_ = part("'s", is_.french[0].word)
+    lively = who.noun is None or of_people("|".join(who.noun.classes))
+    going = said == "how" and not past and lively
+    if going:
+        is_.french = [Word(conjugate("aller", "present", who.person), is_.english)]
+    body = _inverted(who, after_vowel=going) if pronoun else who.part
+    return part(said, heard) + is_ + body + part("?", "?")
 
 
-def _which_is(what: Np, world: World, *, past: bool) -> Part:
-    form = ("quel" if what.gender == "m" else "quelle") + ("s" if what.plural else "")
-    first = english("what")
-    shape = ("were" if what.many else "was") if past else "are" if what.many else "is"
-    front = english(shape if past or shape == "are" or world.chance(0.7) else "'s")
-    finite = {"is": "est", "are": "sont", "was": "était", "were": "étaient"}[shape]
-    return (
-        Part(first + front, [*french(form, first), Word(finite, tuple(front))])
-        + what.part
-        + part("?", "?")
+def _which_is(world: World, *, past: bool) -> Part:
+    """`what is your name`: quel est ton nom."""
+    what = noun_phrase(
+        world,
+        f"{THINGS}|abstract|event|food|color|animal",
+        subject=True,
+        plain=world.chance(0.7),
+        determiner="my" if world.chance(0.6) else "the",
     )
+    is_ = _is(Np(what.part, person=what.english_person), past=past)  # plural as in English
+    if is_.english[0].word == "is" and not world.chance(0.7):
+        is_ = part("'s", is_.french[0].word)
+    return part("what", which(what)) + is_ + what.part + part("?", "?")
+
+
+def which(what: Np) -> str:
+    """quel, as the noun has it."""
+    return ("quel" if what.gender == "m" else "quelle") + ("s" if what.plural else "")
 
 
 def _how_old(world: World) -> Part:
-    old = world.chance(0.5)
-    if old and world.chance(0.6):
-        who = pronoun_subject(world)
-        while who.part.english[0].word in ("I", "it"):
-            who = pronoun_subject(world)
-        pronoun = who.part.french[0]
-        link = "-t-" if who.person == 2 else "-"
-        tail = [Word(link + pronoun.word, pronoun.of)]
+    """`how old is she`: quel âge a-t-elle."""
+    if world.chance(0.6):
+        who = pronoun_subject(world, but=("I", "it"))
+        body = _inverted(who, after_vowel=True)
     else:
-        who = noun_phrase(
-            world,
-            "relative|person" if old else ANYTHING,
-            subject=True,
-            plain=True,
-            determiner=world.rng.choice(("my", "the", "this")),
-        )
-        tail = list(who.part.french)
-    front = english("is" if who.english_person == 2 else "are")
-    if old:
-        words = english("how old")
-        heard = [
-            *french("quel âge", words),
-            Word(conjugate("avoir", "present", who.person), tuple(front)),
-            *tail,
-        ]
-        return Part(words + front + who.part.english, heard) + part("?", "?")
-    said, noun = world.rng.choice((("how much", "combien"), ("how big", "quelle taille")))
-    words = english(said)
-    verb = "coûter" if said == "how much" else "faire"
-    heard = [
-        *french(noun, words),
-        Word(conjugate(verb, "present", who.person), tuple(front)),
-        *tail,
-    ]
-    return Part(words + front + who.part.english, heard) + part("?", "?")
+        who = _plain(world, "relative|person", ("my", "the", "this"))
+        body = who.part
+    return _asked_how("how old", "quel âge", "avoir", who, body)
+
+
+def _how_big(world: World) -> Part:
+    """`how much is this car`: combien coûte cette voiture."""
+    who = _plain(world, ANYTHING, ("my", "the", "this"))
+    rows = (("how much", "combien", "coûter"), ("how big", "quelle taille", "faire"))
+    return _asked_how(*world.rng.choice(rows), who, who.part)
+
+
+def _asked_how(said: str, heard: str, infinitive: str, who: Np, body: Part) -> Part:
+    verb = part(is_form(who.english_person), conjugate(infinitive, "present", who.person))
+    return part(said, heard) + verb + body + part("?", "?")
 
 
 def when_is(world: World) -> Part:
     """`my birthday is in June`, `when is the party ?`."""
-    what = noun_phrase(
-        world, "event", subject=True, plain=True, determiner=world.rng.choice(("my", "the"))
-    )
+    what = _plain(world, "event", ("my", "the"))
     past = world.chance(0.25)
-    shape = ("were" if what.many else "was") if past else "are" if what.many else "is"
     if world.chance(0.4):
-        first, front = part("when", "quand"), english(shape)
-        finite = Word(
-            conjugate("être", "imperfect" if past else "present", what.person), tuple(front)
-        )
-        return first + Part(front, [finite]) + what.part + part("?", "?")
+        return part("when", "quand") + _is(what, past=past) + what.part + part("?", "?")
     extra = time_phrase(world, "past" if past else "future")
-    return be(
-        world, what, extra, tense="past" if past else world.rng.choice(("present", "future"))
-    ).statement()
+    tense = "past" if past else world.rng.choice(("present", "future"))
+    return be(world, what, extra, tense=tense).statement()

@@ -7,94 +7,56 @@ from making.translation.nominal import PEOPLE, Np
 from making.translation.noun_phrases import noun_phrase
 from making.translation.parts import Part, Word, english, french, part
 from making.translation.statements import please, statement, with_adjuncts
-from making.translation.verb_phrases import STATES, Complement
+from making.translation.verb_phrases import Complement
 from making.world.lexicon import World
+
+NO_COMMANDS = (
+    "pouvoir", "devoir", "falloir", "valoir", "coûter", "sembler", "appartenir", "mourir",
+    "naître", "en", "y",
+)  # fmt: skip
+NOT = ("don't", "don't", "don't", "never", "do not")
 
 
 def command(world: World) -> Part:
-    verb = any_verb(world)
-    while verb.base in STATES | {"be"} or verb.base.startswith("be ") or not _commands(verb):
-        verb = any_verb(world)
-    you = Np(Part(), "m", 1)
-    negated = world.chance(0.25)
-    together = world.chance(0.2)
-    you.person = 3 if together else 1
-    extra = complement(world, verb, you, negated=negated)
-    if extra.negative or (
-        extra.clitics
-        and any(w.word in (("te",) if not together else ("nous", "te")) for _, w in extra.clitics)
-    ):
-        extra = (
-            Complement(noun_phrase(world, PEOPLE).part)
-            if "np" in verb.frames[0] and PEOPLE.split("|")[0] in verb.frames[0]
-            else Complement()
-        )
-        if "0" not in verb.frames and not extra.part.french:
+    verb = any_verb(world, doing=True)
+    while verb.base == "be" or verb.french.split()[0] in NO_COMMANDS:
+        verb = any_verb(world, doing=True)
+    negated, together = world.chance(0.25), world.chance(0.2)
+    extra = complement(world, verb, Np(Part(), person=3 if together else 1), negated=negated)
+    itself = ("nous", "te") if together else ("te",)
+    if extra.negative or any(word.word in itself for word in extra.clitics):
+        extra = Complement()
+        if verb.frames[0].startswith("np") and "person" in verb.frames[0]:
+            extra = Complement(noun_phrase(world, PEOPLE).part)
+        elif "0" not in verb.frames:
             return statement(world)
-    main = english(verb.base.replace("one's", "our" if together else "your"))
-    front = english("let 's") if together else []
-    not_words = (
-        english("not")
-        if together
-        else english(world.rng.choice(("don't", "don't", "don't", "never", "do not")))
-    )
-    infinitive, *tail = verb.french.split(" ")
-    form = Word(imperative(infinitive, 3 if together else 1), tuple(front + main), content=True)
-    tail_words = french(" ".join(tail), main)
-    words = [main[0], *extra.inner, *main[1:], *extra.part.english]
-    clitics = [w for _, w in sorted(extra.clitics, key=lambda pair: pair[0])]
-    keys = tuple(main)
-    if negated:
-        if verb.reflexive:
-            clitics = [Word("nous" if together else "te", keys), *clitics]
-        no = "jamais" if not_words[0].word == "never" else "pas"
-        heard = [
-            Word("ne", tuple(not_words)),
-            *clitics,
-            form,
-            Word(no, tuple(not_words)),
-            *tail_words,
-        ]
-        said = Part(
-            (front + not_words if together else not_words) + words, heard + extra.part.french
-        )
-    else:
-        after = {"me": "-moi", "te": "-toi"}
-        order = sorted(clitics, key=lambda w: w.word not in ("le", "la", "les"))
-        joined = [Word(after.get(w.word, "-" + w.word), w.of) for w in order]
-        if verb.reflexive:
-            joined = [Word("-nous" if together else "-toi", keys), *joined]
-        said = Part(front + words, [form, *joined, *tail_words, *extra.part.french])
-    said.reserved = extra.part.reserved
-    said = said + with_adjuncts(world, "future" if world.chance(0.3) else "present", time=0.08)
+    never = "not" if together else world.rng.choice(NOT)
+    said = _told(verb, extra, never if negated else "", together=together)
+    said += with_adjuncts(world, "future" if world.chance(0.3) else "present", time=0.08)
     draw = world.rng.random()
     if together or draw > 0.28:
         return said
     if draw < 0.2:
         return said + (please() if world.chance(0.6) else part("please", "s'il te plaît"))
-    return _please_first(said)
-
-
-def _please_first(said: Part) -> Part:
     words = english("please")
-    return Part(
-        words + said.english,
-        [*said.french, Word(",", tuple(words)), *french("s'il te plaît", words)],
-        said.reserved,
-    )
+    polite = [Word(",", words), *french("s'il te plaît", words)]
+    return Part(words + said.english, [*said.french, *polite], said.reserved)
 
 
-def _commands(verb: Verb) -> bool:
-    return verb.french.split()[0] not in (
-        "pouvoir",
-        "devoir",
-        "falloir",
-        "valoir",
-        "coûter",
-        "sembler",
-        "appartenir",
-        "mourir",
-        "naître",
-        "en",
-        "y",
-    )
+def _told(verb: Verb, extra: Complement, never: str, *, together: bool) -> Part:
+    """`don't do it`, `let's do it`: the pronouns follow the verb, unless there is a negation."""
+    main = english(verb.base.replace("one's", "our" if together else "your"))
+    let, nots = english("let 's" if together else ""), english(never)
+    infinitive, *tail = verb.french.split(" ")
+    form = Word(imperative(infinitive, 3 if together else 1), let + main, content=True)
+    rest = [*french(" ".join(tail), main), *extra.part.french]
+    if never:
+        oneself = [Word("nous" if together else "te", main)] if verb.reflexive else []
+        no = Word("jamais" if never == "never" else "pas", nots)
+        heard = [Word("ne", nots), *oneself, *extra.clitics, form, no, *rest]
+    else:
+        oneself = [Word("-nous" if together else "-toi", main)] if verb.reflexive else []
+        after = {"me": "-moi", "te": "-toi"}
+        joined = [Word(after.get(w.word, "-" + w.word), w.of) for w in extra.clitics]
+        heard = [form, *oneself, *joined, *rest]
+    return Part(let + nots + extra.english_after(main), heard, extra.part.reserved)

@@ -1,4 +1,4 @@
-"""The hand-written word lists of the translation: nouns, verbs, adjectives, adverbs, formulae.
+"""The hand-written lists: nouns, verbs, adjectives, adverbs, names, fixed phrases, tables.
 
 The columns of each list are described in its first line. A word of the first third of a list
 is drawn three times as often as another, and one of the first tenth six times.
@@ -36,6 +36,16 @@ class Noun:
         return not self.english_plural
 
     @property
+    def named_time(self) -> bool:
+        """Monday, June."""
+        return self.english[0].isupper() and "time" in self.classes
+
+    @property
+    def with_article(self) -> bool:
+        """Whether its French has an article where its English has none (French, football)."""
+        return bool(self.classes & {"language", "subject", "sport", "meal", "color"})
+
+    @property
     def always_many(self) -> bool:
         """Plural in English alone (trousers)."""
         return self.english_plural == self.english and self.english.endswith("s")
@@ -71,9 +81,18 @@ class Verb:
     participle: str
     ing: str
     french: str
-    reflexive: bool
-    auxiliary: str
-    frames: tuple[str, ...]
+    reflexive: bool = False
+    auxiliary: str = "a"
+    frames: tuple[str, ...] = ()
+
+    @property
+    def objects(self) -> str:
+        """The classes of its direct object."""
+        return next((f.removeprefix("np:") for f in self.frames if f.startswith("np:")), "")
+
+    @property
+    def with_be(self) -> bool:
+        return self.base.startswith("be ")
 
 
 @dataclass(frozen=True)
@@ -99,6 +118,12 @@ def rows(name: str) -> list[list[str]]:
     """The rows of a list, without its comments."""
     lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
     return [line.split("\t") for line in lines if line.strip() and not line.startswith("#")]
+
+
+@cache
+def table(name: str) -> tuple[tuple[str, ...], ...]:
+    """A table of words: English, French and what else the table has."""
+    return tuple(tuple(row[1:]) for row in rows("tables.txt") if row[0] == name)
 
 
 def weighted(items: list[T]) -> tuple[T, ...]:

@@ -9,8 +9,9 @@ pronoun; `*` begins a word before which nothing is elided; `beau/bel` has a form
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 # elided French words and the tails of English contractions are words of their own, and so are the
 # pronouns after a hyphen; other words with hyphens are whole
@@ -53,12 +54,15 @@ class English:
     word: str
 
 
+Words: TypeAlias = tuple[English, ...]
+
+
 @dataclass(frozen=True)
 class Word:
     """A French word and the English words that it stands for."""
 
     word: str
-    of: tuple[English, ...] = ()
+    of: Words = ()
     content: bool = False
 
 
@@ -66,7 +70,7 @@ class Word:
 class Part:
     """A part of a sentence in both languages."""
 
-    english: list[English] = field(default_factory=list)
+    english: Words = ()
     french: list[Word] = field(default_factory=list)
     reserved: bool = False
 
@@ -78,14 +82,13 @@ class Part:
         )
 
 
-def english(text: str) -> list[English]:
-    return [English(word) for word in text.split()]
+def english(text: str) -> Words:
+    return tuple(English(word) for word in text.split())
 
 
-def french(text: str, of: Iterable[English], *, content: bool = False) -> list[Word]:
+def french(text: str, of: Words, *, content: bool = False) -> list[Word]:
     """French words that all stand for the same English words."""
-    keys = tuple(of)
-    return [Word(word, keys, content) for word in _APOSTROPHE.sub("' ", text).split()]
+    return [Word(word, of, content) for word in _APOSTROPHE.sub("' ", text).split()]
 
 
 _APOSTROPHE = re.compile(r"(?<!aujourd)(?<!\bo)'(?=\w)")

@@ -5,23 +5,45 @@ from making.translation.complements import any_verb, complement, of_frame, usabl
 from making.translation.conjugation import conjugate
 from making.translation.lexicon import Adverb, Verb, adverbs
 from making.translation.nominal import PEOPLE, THINGS, Np, pronoun_subject
-from making.translation.noun_phrases import noun_phrase, subject
-from making.translation.parts import Part, Word, english, french, part
-from making.translation.verb_phrases import LIKELY, STATES, Clause, Complement, clause
+from making.translation.noun_phrases import noun_phrase, personal, subject
+from making.translation.parts import Part, Word, Words, english, part
+from making.translation.verb_phrases import (
+    NOT,
+    STATES,
+    Clause,
+    Complement,
+    clause,
+    is_form,
+    negation_of,
+)
 from making.world.lexicon import World
 
+LIKELY = {
+    "present": 34, "past": 26, "future": 9, "going": 7, "prog": 16, "was-ing": 5, "can": 7,
+    "could": 3, "must": 3, "should": 3, "may": 0.4, "might": 0.4, "would": 0.8,
+    "would-like": 4, "have-to": 4, "had-to": 0.8, "want-to": 5, "wanted-to": 1, "perfect": 5,
+    "used-to": 0.6,
+}  # fmt: skip
+"""How often a verb has each tense."""
 TIMES = {"past": "past", "was-ing": "past", "had-to": "past", "future": "future", "going": "future"}
+NEVER_NEGATED = ("used-to", "may", "might", "would", "had-to")
+WITHOUT_NEVER = ("prog", "was-ing", "going", "would-like", "want-to", "wanted-to")
+WITHOUT_ADVERB = ("would-like", "want-to", "have-to", "had-to", "wanted-to")
 SHORT_ADVERBS = ("bien", "très bien", "mal", "beaucoup", "mieux", "un peu", "trop", "assez")
-LIKE = Verb("like", "likes", "liked", "liked", "liking", "vouloir", False, "a", ())  # would like
-GOT = Verb("got", "got", "got", "got", "got", "avoir", False, "a", ())
+NOT_BESIDE_VERBS = (
+    "too", "even", "just", "only", "hardly ever", "almost never", "almost", "nearly",
+)  # fmt: skip
+LIKE = Verb("like", "likes", "liked", "liked", "liking", "vouloir")  # would like
+GOT = Verb("got", "got", "got", "got", "got", "avoir")
+BEEN = Verb("go", "goes", "went", "been", "going", "aller", auxiliary="e")
+WORK = Verb("work", "works", "worked", "worked", "working", "fonctionner")
 
 
 def tense_for(world: World, verb: Verb) -> str:
+    """A tense that the verb can have: no knowing, seldom can know."""
+    state = verb.base in STATES or verb.base == "be" or verb.with_be
     while True:
         tense = world.rng.choices(list(LIKELY), list(LIKELY.values()))[0]
-        state = verb.base.split()[0] in STATES | {"be"} and verb.base in STATES | {
-            verb.base if verb.base.startswith("be") else ""
-        }
         if state and tense in ("prog", "was-ing"):
             continue
         if state and tense in ("can", "could", "must", "may", "might") and world.chance(0.7):
@@ -37,28 +59,23 @@ def unmistakable(tense: str, verb: Verb, who: Np, *, asked: bool = False) -> str
     return "present" if either else tense
 
 
-def some_adverb(world: World, kinds: tuple[str, ...], position: str) -> Adverb | None:
-    fit = [a for a in adverbs() if a.kind in kinds and a.position == position]
-    return world.rng.choice(fit) if fit else None
+def some_adverb(world: World, kinds: tuple[str, ...], position: str) -> Adverb:
+    return world.rng.choice([a for a in adverbs() if a.kind in kinds and a.position == position])
 
 
-def with_adjuncts(world: World, tense: str, *, place: float = 0.1, time: float = 0.17) -> Part:
+def with_adjuncts(world: World, tense: str, *, time: float = 0.17) -> Part:
+    """A place, a time, a manner, or nothing."""
     added = Part()
-    if world.chance(place):
-        added = added + place_phrase(world, only_places=world.chance(0.85))
+    if world.chance(0.1):
+        added += place_phrase(world, only_places=world.chance(0.85))
     if world.chance(time):
-        added = added + time_phrase(
-            world, TIMES.get(tense, "present" if tense == "prog" else "any")
-        )
-    if added.english and world.chance(0.06):
-        added = clock_time(world) + added if "à" not in [w.word for w in added.french] else added
+        added += time_phrase(world, TIMES.get(tense, "present" if tense == "prog" else "any"))
+    if added.english and world.chance(0.06) and "à" not in [w.word for w in added.french]:
+        added = clock_time(world) + added
     if not added.english and world.chance(0.06):
         manner = some_adverb(world, ("manner", "place"), "end")
-        added = (
-            part(manner.english, manner.french)
-            if manner and manner.french not in SHORT_ADVERBS
-            else added
-        )
+        if manner.french not in SHORT_ADVERBS:
+            added = part(manner.english, manner.french)
     return added
 
 
@@ -70,79 +87,59 @@ def verbal(
     tense: str = "",
     asked: bool = False,
     negative: float = 0.2,
-    frame: str = "",
 ) -> Clause:
     """A clause with a verb that means something."""
     verb = verb or any_verb(world)
     tense = unmistakable(tense or tense_for(world, verb), verb, who, asked=asked)
     negation = ""
-    if (
-        world.chance(negative)
-        and not who.impersonal
-        and tense not in ("used-to", "may", "might", "would", "had-to")
-    ):
-        negation = world.rng.choices(
-            ("not", "never", "no longer"), (80, 16 if not asked else 0, 3 if not asked else 0)
-        )[0]
-    if negation == "never" and tense in (
-        "prog",
-        "was-ing",
-        "going",
-        "would-like",
-        "want-to",
-        "wanted-to",
-    ):
+    if world.chance(negative) and not who.impersonal and tense not in NEVER_NEGATED:
+        weights = (80, 0, 0) if asked else (80, 16, 3)
+        negation = world.rng.choices(("not", "never", "no longer"), weights)[0]
+    if negation == "never" and tense in WITHOUT_NEVER:
         negation = "not"
-    negated = bool(negation) or bool(who.impersonal)
-    extra = (
-        of_frame(world, verb, frame, who, negated=negated)
-        if frame
-        else complement(world, verb, who, negated=negated)
-    )
-    if extra.negative and (who.impersonal or negation in ("never", "no longer")):
-        extra = Complement()
-    if extra.negative and not negation and extra.negative.of[0].word.startswith("any"):
-        extra = Complement()
-    adverb = beside = None
-    if (
-        not negation
-        and not extra.negative
-        and world.chance(0.09)
-        and tense not in ("would-like", "want-to", "have-to", "had-to", "wanted-to")
+    extra = complement(world, verb, who, negated=bool(negation) or who.impersonal)
+    if extra.negative and (
+        who.impersonal
+        or negation in ("never", "no longer")
+        or (not negation and extra.negative.of[0].word.startswith("any"))
     ):
-        some = some_adverb(world, ("frequency", "degree"), "verb")
-        if some and some.english not in (
-            "too",
-            "even",
-            "just",
-            "only",
-            "hardly ever",
-            "almost never",
-            "almost",
-            "nearly",
-        ):
-            adverb = (some.english, some.french)
-    elif negation == "not" and tense == "perfect" and world.chance(0.3):
-        beside = ("yet", "encore")
-    elif asked and tense == "perfect" and not negation and world.chance(0.3):
-        adverb = ("ever", "déjà")
-    elif (
-        verb.base[:3] != "be "
-        and (not asked or world.chance(0.6))
-        and not extra.negative
-        and world.chance(0.08)
-    ):
-        fit = [a for a in adverbs() if a.french in SHORT_ADVERBS]
-        some = world.rng.choice(fit)
-        if some.kind != "degree" or not extra.part.french:
-            beside = (some.english, some.french)
+        extra = Complement()
+    adverb, beside = _adverbs(world, verb, tense, extra, negation=negation, asked=asked)
     said = clause(
         world, who, verb, tense, extra, negation=negation, asked=asked, adverb=adverb, beside=beside
     )
     tail = with_adjuncts(world, tense) if not beside else Part()
-    said.english = said.english + tail.english
-    said.french = said.french + tail.french
+    said.english += tail.english
+    said.french += tail.french
     return said
+
+
+Beside = tuple[str, str] | None
+
+
+def _adverbs(
+    world: World, verb: Verb, tense: str, extra: Complement, *, negation: str, asked: bool
+) -> tuple[Beside, Beside]:
+    """An adverb beside the verb in both languages, or in French alone."""
+    bare = not negation and not extra.negative
+    if bare and world.chance(0.09) and tense not in WITHOUT_ADVERB:
+        some = some_adverb(world, ("frequency", "degree"), "verb")
+        named = (some.english, some.french)
+        return (None if some.english in NOT_BESIDE_VERBS else named), None
+    if negation == "not" and tense == "perfect" and world.chance(0.3):
+        return None, ("yet", "encore")
+    if asked and tense == "perfect" and not negation and world.chance(0.3):
+        return ("ever", "déjà"), None
+    if (
+        not verb.with_be
+        and (not asked or world.chance(0.6))
+        and not extra.negative
+        and world.chance(0.08)
+    ):
+        some = world.rng.choice([a for a in adverbs() if a.french in SHORT_ADVERBS])
+        if some.kind != "degree" or not extra.part.french:
+            return None, (some.english, some.french)
+    return None, None
 
 
 def statement(world: World) -> Part:
@@ -151,53 +148,35 @@ def statement(world: World) -> Part:
 
 def been_to(world: World) -> Part:
     """`I have never been to London`: je ne suis jamais allé à Londres."""
-    who, asked = pronoun_subject(world) if world.chance(0.8) else subject(world), world.chance(0.25)
+    who = pronoun_subject(world) if world.chance(0.8) else subject(world)
+    asked = world.chance(0.25)
     while who.impersonal:
         who = pronoun_subject(world)
-    extra = of_frame(
-        world, BEEN, world.rng.choice(("to=à:city|country", "to=à:city|country", "to=à:place")), who
-    )
+    frame = world.rng.choice(("to=à:city|country", "to=à:city|country", "to=à:place"))
+    extra = of_frame(world, BEEN, frame, who)
     negation = "" if asked else world.rng.choice(("never", "never", "", "not"))
-    adverb = (
-        ("ever", "déjà")
-        if asked
-        else ("already", "déjà")
-        if not negation and world.chance(0.3)
-        else None
-    )
+    adverb = ("ever", "déjà") if asked else None
+    if not asked and not negation and world.chance(0.3):
+        adverb = ("already", "déjà")
     said = clause(world, who, BEEN, "perfect", extra, negation=negation, asked=asked, adverb=adverb)
-    return said.question() + part("?", "?") if asked else said.statement()
-
-
-BEEN = Verb("go", "goes", "went", "been", "going", "aller", False, "e", ())
+    return said.sentence(asked=asked)
 
 
 def born(world: World) -> Part:
     """`she was born in Paris`: elle est née à Paris."""
-    who = subject(world, classes="person|relative")
-    while who.impersonal or who.part.english[0].word == "it":
-        who = subject(world)
-    was = english("was" if who.person in (0, 2) else "were")
-    form = "né" + ("e" if who.gender == "f" else "") + ("s" if who.plural else "")
-    words = english("born")
-    heard = [
-        *who.part.french,
-        Word(conjugate("être", "present", who.person), tuple(was)),
-        Word(form, tuple(words), content=True),
-    ]
-    where = (
-        of_frame(world, BEEN, "in=à:city|country", who).part
-        if world.chance(0.7)
-        else time_phrase(world, "past")
-    )
+    who = personal(world, subject(world, classes="person|relative"), but=("it",))
+    was, words = english(is_form(who.person, past=True)), english("born")
+    is_ = Word(conjugate("être", "present", who.person), was)
+    heard = [is_, Word("né" + who.agreement, words, content=True)]
+    if world.chance(0.7):
+        where = of_frame(world, BEEN, "in=à:city|country", who).part
+    else:
+        where = time_phrase(world, "past")
     if world.chance(0.2):
-        first = part(*world.rng.choice((("where", "où"), ("when", "quand"))))
-        return (
-            first
-            + Part(was + who.part.english + words, [*french("est-ce que", was), *heard])
-            + part("?", "?")
-        )
-    return who.part + Part(was + words, heard[len(who.part.french) :]) + where
+        asking = part(*world.rng.choice((("where", "où"), ("when", "quand"))))
+        said = Clause(who, was, words, [*who.part.french, *heard])
+        return asking + said.sentence(asked=True)
+    return who.part + Part(was + words, heard) + where
 
 
 def prefer_to(world: World) -> Part:
@@ -225,16 +204,10 @@ def body(world: World) -> Part:
         )
         or v.base == "have"
     )
-    what = noun_phrase(
-        world, "body", determiner="" if verb.base == "have" else "my", negated=bool(who.impersonal)
-    )
-    return clause(
-        world,
-        who,
-        verb,
-        "present" if verb.base == "have" else tense_for(world, verb),
-        Complement(what.part),
-    ).statement()
+    has = verb.base == "have"
+    what = noun_phrase(world, "body", determiner="" if has else "my", negated=who.impersonal)
+    tense = "present" if has else tense_for(world, verb)
+    return clause(world, who, verb, tense, Complement(what.part)).statement()
 
 
 def would_love(world: World) -> Part:
@@ -246,20 +219,13 @@ def would_love(world: World) -> Part:
 
 def works(world: World) -> Part:
     """`my computer doesn't work`: mon ordinateur ne fonctionne pas."""
-    who = noun_phrase(
-        world,
-        "device|vehicle|tool|device",
-        subject=True,
-        determiner=world.rng.choice(("my", "the", "this")),
-    )
+    determiner = world.rng.choice(("my", "the", "this"))
+    who = noun_phrase(world, "device|vehicle|tool", subject=True, determiner=determiner)
     tense = world.rng.choice(("present", "present", "past", "prog", "future"))
-    extra, asked = Complement(), world.chance(0.2)
+    asked = world.chance(0.2)
     negation = "not" if world.chance(0.5) else ""
-    said = clause(world, who, WORK, tense, extra, negation=negation, asked=asked)
-    return said.question() + part("?", "?") if asked else said.statement()
-
-
-WORK = Verb("work", "works", "worked", "worked", "working", "fonctionner", False, "a", ())
+    said = clause(world, who, WORK, tense, Complement(), negation=negation, asked=asked)
+    return said.sentence(asked=asked)
 
 
 def short_statement(world: World) -> Part:
@@ -267,9 +233,8 @@ def short_statement(world: World) -> Part:
     verb = any_verb(world)
     who = pronoun_subject(world) if world.chance(0.8) else subject(world)
     extra = Complement()
-    direct = next((f for f in verb.frames if f.startswith("np:")), "")
-    if direct and ("0" not in verb.frames or world.chance(0.5)):
-        extra = of_frame(world, verb, direct, who)
+    if verb.objects and ("0" not in verb.frames or world.chance(0.5)):
+        extra = of_frame(world, verb, f"np:{verb.objects}", who)
     elif "0" not in verb.frames:
         extra = complement(world, verb, who)
     if extra.negative:
@@ -280,13 +245,10 @@ def short_statement(world: World) -> Part:
 
 def would_like(world: World) -> Part:
     who = pronoun_subject(world)
-    what = noun_phrase(
-        world, world.rng.choice(("food", "drink", "small|clothes|read", "food|drink"))
-    )
-    extra = Complement(what.part)
+    classes = world.rng.choice(("food", "drink", "small|clothes|read", "food|drink"))
+    extra = Complement(noun_phrase(world, classes).part)
     if world.chance(0.25):
-        asked = clause(world, who, LIKE, "would", extra, asked=True).question()
-        return asked + part("?", "?")
+        return clause(world, who, LIKE, "would", extra, asked=True).sentence(asked=True)
     said = clause(world, who, LIKE, "would", extra).statement()
     return said + please() if world.chance(0.3) else said
 
@@ -296,72 +258,51 @@ def please() -> Part:
 
 
 def have_got(world: World) -> Part:
+    """`I have got a dog`: j'ai un chien; have and got stand for one French verb."""
     who = subject(world)
     negated = world.chance(0.25)
-    what = noun_phrase(
-        world, THINGS + "|animal|relative|money", negated=negated or bool(who.impersonal)
-    )
-    said = clause(
-        world,
-        who,
-        GOT,
-        "perfect",
-        Complement(what.part),
-        negation="not" if negated and not who.impersonal else "",
-    )
-    person = who.person
-    finite = Word(
-        conjugate("avoir", "present", person),
-        tuple(said.auxiliary + said.english[-len(what.part.english) - 1 : -len(what.part.english)]),
-        content=True,
-    )
-    heard = [w for w in said.french if w.word != "eu"]
-    at = next(i for i, w in enumerate(heard) if w.word == finite.word and i >= len(who.part.french))
-    heard[at] = finite
+    classes = THINGS + "|animal|relative|money"
+    what = noun_phrase(world, classes, negated=negated or who.impersonal).part
+    negation = "not" if negated and not who.impersonal else ""
+    said = clause(world, who, GOT, "perfect", Complement(what), negation=negation)
+    has = conjugate("avoir", "present", who.person)
+    got = said.english[: -len(what.english)][-1:]
+    heard = [word for word in said.french if word.word != "eu"]
+    start = len(who.part.french)
+    at = next(i for i, word in enumerate(heard) if word.word == has and i >= start)
+    heard[at] = Word(has, said.auxiliary + got, content=True)
     said.french = heard
     return said.statement()
 
 
 def there_is(world: World) -> Part:
+    """`there are two dogs`: il y a deux chiens."""
     tense = world.rng.choices(("present", "past", "future"), (70, 24, 6))[0]
     asked = world.chance(0.22)
     negated = not asked and world.chance(0.25)
     classes = world.rng.choice(
         (THINGS, PEOPLE, "animal", "food|drink", "building|place|nature", THINGS, "event|abstract")
     )
-    determiner = world.rng.choice(
-        ("any", "no", "a") if negated else ("a", "a", "quantity", "number")
-    )
+    determiners = ("any", "no", "a") if negated else ("a", "a", "quantity", "number")
+    determiner = world.rng.choice(determiners)
     what = noun_phrase(world, classes, negated=negated, determiner=determiner)
-    be = {
-        "present": "are" if what.many else "is",
-        "past": "were" if what.many else "was",
-        "future": "will",
-    }[tense]
-    nots: list[Word] = []
-    there = english("there")
-    front = english(be)
-    no = determiner == "no" and what.part.english[0].word == "no"
-    if negated and not no and determiner:
-        front = english(
-            {"is": "isn't", "are": "aren't", "was": "wasn't", "were": "weren't", "will": "won't"}[
-                be
-            ]
-        )
-        nots = [Word("pas", tuple(front))]
+    be = "will" if tense == "future" else is_form(what.english_person, past=tense == "past")
+    there, front = english("there"), english(be)
+    nots: Words = ()
+    if negated and determiner == "no" and what.first == "no":
+        nots = what.part.english[:1]
     elif negated:
-        nots = [Word("pas", tuple(what.part.english[:1]))]
+        nots = front = english(NOT[be])
     elif be in ("is", "will") and not asked and world.chance(0.4):
         front = english("'s" if be == "is" else "'ll")
-    rest = english("be") if tense == "future" else []
-    keys = tuple(there + front + rest)
+    rest = english("be") if tense == "future" else ()
+    keys = there + front + rest
     finite = {"present": "a", "past": "avait", "future": "aura"}[tense]
-    ne = [Word("ne", nots[0].of)] if nots else []
-    heard = [Word("il", keys), *ne, Word("y", keys), Word(finite, keys), *nots, *what.part.french]
-    said = (front + there if asked else there + front) + rest + what.part.english
-    if asked:
-        heard = [*french("est-ce que", front), *heard]
-    whole = Part(said, heard, what.part.reserved)
+    ne, pas = negation_of(nots)
+    heard = [Word("il", keys), *ne, Word("y", keys), Word(finite, keys), *pas]
+    said = Clause(Np(Part(there)), front, rest + what.part.english, heard + what.part.french)
+    said.reserved = what.part.reserved
+    whole = said.question() if asked else said.statement()
     if world.chance(0.6):
-        whole = whole + place_phrase(world, only_places=True)
+        whole += place_phrase(world, only_places=True)
     return whole + part("?", "?") if asked else whole

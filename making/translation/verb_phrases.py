@@ -1,13 +1,15 @@
 """A clause: a verb with its tense, negation and adverbs, each language in its own order."""
 
 from dataclasses import dataclass, field
+from typing import cast
 
 from making.translation.conjugation import Tense, conjugate, past_participle
 from making.translation.lexicon import Verb
 from making.translation.nominal import Np
-from making.translation.parts import English, Part, Word, english, french
+from making.translation.parts import Part, Word, Words, english, french, part
 from making.world.lexicon import World
 
+# the English auxiliary (and modal) and the form after it; the French modal and the tense
 TENSES: dict[str, tuple[str, str, str, str]] = {
     "present": ("do", "finite", "", "present"),
     "past": ("did", "past", "", "perfect"),
@@ -30,12 +32,6 @@ TENSES: dict[str, tuple[str, str, str, str]] = {
     "perfect": ("have", "participle", "", "perfect"),
     "used-to": ("did use to", "base", "", "imperfect"),
 }
-LIKELY = {
-    "present": 34, "past": 26, "future": 9, "going": 7, "prog": 16, "was-ing": 5, "can": 7,
-    "could": 3, "must": 3, "should": 3, "may": 0.4, "might": 0.4, "would": 0.8,
-    "would-like": 4, "have-to": 4, "had-to": 0.8, "want-to": 5, "wanted-to": 1, "perfect": 5,
-    "used-to": 0.6,
-}  # fmt: skip
 STATES = frozenset(
     "have know want need like love hate prefer believe understand remember seem own belong "
     "contain cost hope wish mean recognize feel deserve matter".split()
@@ -47,7 +43,9 @@ NOT = {"do": "don't", "does": "doesn't", "did": "didn't", "will": "won't", "can"
        "has": "hasn't"}  # fmt: skip
 SHORT = {"am": "'m", "is": "'s", "are": "'re", "will": "'ll", "have": "'ve", "has": "'s",
          "would": "'d"}  # fmt: skip
-BE = Verb("be", "is", "was", "been", "being", "être", False, "a", ())
+THIRD = {"do": "does", "have": "has", "want": "wants"}
+PAST = {"have": "had", "want": "wanted", "use": "used"}
+BE = Verb("be", "is", "was", "been", "being", "être")
 REFLEXIVE = ("me", "te", "se", "nous", "vous", "se")
 
 
@@ -57,16 +55,24 @@ def is_form(person: int, *, past: bool = False) -> str:
     return "am" if person == 0 else "is" if person == 2 else "are"
 
 
+def negation_of(words: Words) -> tuple[list[Word], list[Word]]:
+    """ne and pas that stand for these words; without words, nothing."""
+    return (french("ne", words), french("pas", words)) if words else ([], [])
+
+
 @dataclass
 class Complement:
-    """What stands after the verb; `clitics`: pronouns before the French verb, in order."""
+    """What stands after the verb; `clitics`: pronouns before the French verb."""
 
     part: Part = field(default_factory=Part)
-    clitics: list[tuple[int, Word]] = field(default_factory=list)
-    inner: list[English] = field(default_factory=list)  # between verb and particle: turn IT off
+    clitics: list[Word] = field(default_factory=list)
+    inner: Words = ()  # between verb and particle: turn IT off
     agreement: str = ""  # of the participle with a pronoun before it
     negative: Word | None = None  # rien, personne
-    asked: str = ""
+
+    def english_after(self, verb: Words) -> Words:
+        """The verb with its particles, and the complement."""
+        return (*verb[:1], *self.inner, *verb[1:], *self.part.english)
 
 
 @dataclass
@@ -74,8 +80,8 @@ class Clause:
     """A clause whose English auxiliary can be moved before its subject."""
 
     subject: Np
-    auxiliary: list[English]
-    english: list[English]
+    auxiliary: Words
+    english: Words
     french: list[Word]
     reserved: bool = False
 
@@ -87,6 +93,22 @@ class Clause:
         said = self.auxiliary + self.subject.part.english + self.english
         asked = [*french("est-ce que", self.auxiliary), *self.french]
         return Part(said, asked, self.reserved)
+
+    def sentence(self, *, asked: bool) -> Part:
+        return self.question() + part("?", "?") if asked else self.statement()
+
+
+@dataclass
+class _Group:
+    """The words of the English verb group, and what French makes of its adverbs."""
+
+    auxiliary: Words
+    main: Words  # the verb and its particles
+    modal: Words
+    lone: bool  # a form of be that is its own auxiliary
+    middle: Words = ()  # not, never, an adverb
+    closing: list[Word] = field(default_factory=list)  # pas, jamais
+    often: list[Word] = field(default_factory=list)
 
 
 def clause(
@@ -103,235 +125,142 @@ def clause(
 ) -> Clause:
     """The clause; negation: not, never, no longer. adverb: one that stands beside the verb;
     beside: one that does so in French only (I like it a lot: je l'aime beaucoup)."""
-    last = english(beside[0]) if beside else []
-    auxiliary, main, negative, often, modal = _english(
-        world, who, verb, tense, negation=negation, asked=asked, adverb=adverb
-    )
-    often = often + french(beside[1], last) if beside else often
-    head, *particle = main
-    rest = [] if "empty" in modal else main
-    if complement.inner:
-        rest = [head, *complement.inner, *particle]
-    english_rest = modal["before"] + rest + complement.part.english + last
-    return Clause(
-        who,
-        auxiliary,
-        english_rest,
-        _french(who, verb, tense, complement, auxiliary, main, negative, often, modal, asked=asked),
-        who.part.reserved or complement.part.reserved,
-    )
+    group = _group(who, verb, tense, bare=negation != "not" and not asked)
+    _negate(world, group, who, tense, negation=negation, asked=asked)
+    if adverb:
+        often = part(*adverb)
+        group.middle += often.english
+        group.often += often.french
+    late = part(*beside) if beside else Part()
+    group.often += late.french
+    said = (*group.middle, *group.modal, *complement.english_after(group.main), *late.english)
+    heard = _french(who, verb, tense, complement, group, asked=asked)
+    reserved = who.part.reserved or complement.part.reserved
+    return Clause(who, group.auxiliary, said, heard, reserved)
 
 
-def _english(
-    world: World,
-    who: Np,
-    verb: Verb,
-    tense: str,
-    *,
-    negation: str,
-    asked: bool,
-    adverb: tuple[str, str] | None,
-) -> tuple[list[English], list[English], list[Word], list[Word], dict[str, list[English]]]:
-    """Auxiliary; verb with its particles; pas, jamais; the adverb; words of the modal."""
+def _group(who: Np, verb: Verb, tense: str, *, bare: bool) -> _Group:
+    """Auxiliary, modal and verb; bare: do and did are left out."""
     helper, form = TENSES[tense][:2]
-    words = helper.split()
-    be = verb.base.split()[0] == "be"
+    auxiliary, *modal = helper.split()
     third = who.english_person == 2
-    first = words[0]
-    modal = words[1:]
-    mine = {0: "my", 1: "your", 2: "her" if who.gender == "f" else "his", 3: "our"}.get(
-        who.person, "their"
-    )
-    no = negation == "not"
-    if first == "be" or first == "was":
-        first = is_form(who.english_person, past=first == "was")
-    elif first == "do" and third:
-        first = "does"
-    elif first == "have" and third:
-        first = "has"
-    shape = {
-        "base": verb.base,
-        "ing": verb.ing,
-        "participle": verb.participle,
-        "past": verb.past,
-        "finite": verb.base,
-    }[form]
-    lone = False  # a finite verb without auxiliary
-    if be and form in ("finite", "past"):
-        first = is_form(who.english_person, past=form == "past")
-        shape = verb.base
-        main = english(shape)[1:]
-        front = english(first)
-        lone = True
-    elif words[0] in ("do", "did") and not no and not asked:
-        if modal:
-            finite = modal[0]
-            if words[0] == "do":
-                finite = {"have": "has", "want": "wants"}[finite] if third else finite
-            else:
-                finite = {"have": "had", "want": "wanted", "use": "used"}[finite]
-            modal = [finite, *modal[1:]]
-        elif form == "finite":
-            shape = verb.third if third else verb.base
-        front, main = [], english(shape.replace("one's", mine))
-    else:
-        if form in ("finite", "past"):
-            shape = verb.base
-        front, main = english(first), english(shape.replace("one's", mine))
+    shape = {"ing": verb.ing, "participle": verb.participle}.get(form, verb.base)
+    lone = form in ("finite", "past") and verb.base.split()[0] == "be"
+    if lone:
+        auxiliary, shape = is_form(who.english_person, past=form == "past"), verb.base[3:]
+    elif bare and auxiliary in ("do", "did"):
+        if modal and (third or auxiliary == "did"):
+            modal[0] = (PAST if auxiliary == "did" else THIRD)[modal[0]]
+        elif form == "past":
+            shape = verb.past
+        elif form == "finite" and third:
+            shape = verb.third
+        auxiliary = ""
+    elif auxiliary in ("be", "was"):
+        auxiliary = is_form(who.english_person, past=auxiliary == "was")
+    elif third:
+        auxiliary = THIRD.get(auxiliary, auxiliary)
+    main = english(shape.replace("one's", who.possessive))
+    return _Group(english(auxiliary), main, english(" ".join(modal)), lone)
+
+
+def _negate(
+    world: World, group: _Group, who: Np, tense: str, *, negation: str, asked: bool
+) -> None:
+    """Add not or never to the group, and contract its auxiliary."""
+    auxiliary = group.auxiliary[0].word if group.auxiliary else ""
     pronoun = who.kind == "pron"
-    negative: list[Word] = []
-    middle: list[English] = []
-    if no:
-        if first in NOT and world.chance(0.75):
-            short = english(NOT[first] if first != "can" or world.chance(0.9) else "cannot")
-            front = short
-            negative = [Word("pas", tuple(short))]
+    if negation == "not":
+        if auxiliary in NOT and world.chance(0.75):
+            cannot = auxiliary == "can" and not world.chance(0.9)
+            group.auxiliary = source = english("cannot" if cannot else NOT[auxiliary])
         else:
-            nots = english("not")
-            if front and not asked and pronoun and first in SHORT and world.chance(0.6):
-                front = english(SHORT[first])
-            front = front if first != "can" else english("can")
-            negative = [Word("pas", tuple(nots))]
-            middle = nots
-    elif front and not asked and first in SHORT:
-        chance = 0.5 if pronoun else 0.12 if first == "is" else 0.0
+            group.middle = source = english("not")
+            if not asked and pronoun and auxiliary in SHORT and world.chance(0.6):
+                group.auxiliary = english(SHORT[auxiliary])
+        group.closing = french("pas", source)
+        return
+    if not asked and auxiliary in SHORT:
+        chance = 0.5 if pronoun else 0.12 if auxiliary == "is" else 0.0
         if tense == "would":
             chance = 0.4 if pronoun else 0
         if world.chance(chance):
-            front = english(SHORT[first])
-    if negation in ("never", "no longer", "anymore"):
-        nots = english(negation)
-        negative = french("jamais" if negation == "never" else "plus", nots)
-        middle = nots
-    often: list[Word] = []
-    if adverb:
-        words_of = english(adverb[0])
-        middle = middle + words_of
-        often = french(adverb[1], words_of)
-    modals = english(" ".join(modal))
-    key = {"before": middle + modals, "modal": modals, "front": list(front)}
-    if be and lone:
-        key["be"] = list(front)
-    return front, main or list(front), negative, often, key if main else {**key, "empty": front}
+            group.auxiliary = english(SHORT[auxiliary])
+    if negation:
+        group.middle = english(negation)
+        group.closing = french("jamais" if negation == "never" else "plus", group.middle)
 
 
 def _french(
-    who: Np,
-    verb: Verb,
-    tense: str,
-    complement: Complement,
-    front: list[English],
-    main: list[English],
-    negative: list[Word],
-    often: list[Word],
-    modal: dict[str, list[English]],
-    *,
-    asked: bool,
+    who: Np, verb: Verb, tense: str, complement: Complement, group: _Group, *, asked: bool
 ) -> list[Word]:
-    _, _, helper, time = TENSES[tense]
     infinitive, *tail = verb.french.split(" ")
+    of = group.auxiliary if group.lone else group.main
+    clitics = complement.clitics
+    if verb.reflexive:
+        clitics = [Word(REFLEXIVE[who.person], of), *clitics]
+    negative = complement.negative
+    closing = [word for word in group.closing if not (negative and word.word == "pas")]
+    ne: list[Word] = []
+    if closing or negative or who.impersonal:
+        ne = [
+            Word("ne", closing[0].of if closing else negative.of if negative else who.part.english)
+        ]
+    late = [negative] if negative else []
+    if negative and negative.word == "rien":
+        closing, late = [*closing, negative], []
     if (
-        time == "perfect"
-        and tense == "past"
-        and (verb.base.split()[0] in IMPERFECT)
-        and (verb.base in IMPERFECT or verb.base.startswith("be "))
+        tail
+        and tail[0] in ("un", "une", "du", "des")
+        and closing
+        and closing[0].word in ("pas", "plus", "jamais")
     ):
+        tail[0] = "de"
+    finite, *after = _verb_words(who, verb, tense, complement, group, asked=asked)
+    if TENSES[tense][2]:
+        after += [*clitics, Word(infinitive, of, content=True)]
+        clitics = []
+    tail_words = french(" ".join(tail), group.main or group.auxiliary)
+    return [
+        *who.part.french, *ne, *clitics, finite, *closing, *group.often, *after,
+        *(Word(word.word, word.of, content=len(word.word) > 2) for word in tail_words),
+        *late, *complement.part.french,
+    ]  # fmt: skip
+
+
+def _verb_words(
+    who: Np, verb: Verb, tense: str, complement: Complement, group: _Group, *, asked: bool
+) -> list[Word]:
+    """The conjugated verb (or modal), and the participle after it."""
+    modal, time = TENSES[tense][2:]
+    infinitive, *tail = verb.french.split(" ")
+    if tense == "past" and (verb.base in IMPERFECT or verb.with_be):
         time = "imperfect"
     if tense == "could" and asked:
         time = "conditional"
-    person = who.person
-    of = tuple(dict.fromkeys(main)) if main else tuple(front)
-    if modal.get("be"):
-        of = tuple(modal["be"])
-    said = tuple(dict.fromkeys((*front, *of))) if not modal["modal"] and not helper else of
-    clitics = [word for _, word in sorted(complement.clitics, key=lambda pair: pair[0])]
-    if verb.reflexive:
-        clitics = [Word(REFLEXIVE[person], of), *clitics]
-    ne: list[Word] = []
-    closing = list(negative)
-    if complement.negative:
-        closing = [w for w in closing if w.word != "pas"]
-    if closing or complement.negative or who.impersonal:
-        source = (
-            closing[0].of
-            if closing
-            else complement.negative.of
-            if complement.negative
-            else tuple(who.part.english)
-        )
-        ne = [Word("ne", source)]
-    if complement.negative and complement.negative.word == "rien":
-        closing = [*closing, complement.negative]
-    if (
-        closing
-        and tail
-        and tail[0] in ("un", "une", "du", "des")
-        and closing[0].word in ("pas", "plus", "jamais")
-    ):
-        tail = ["de", *tail[1:]]
-    tail_words = french(" ".join(tail), main if main else front, content=False)
-    tail_words = [Word(w.word, w.of, content=len(w.word) > 2) for w in tail_words]
-    late = (
-        [complement.negative]
-        if complement.negative and complement.negative.word == "personne"
-        else []
-    )
-    subject = who.part.french
-    if helper:
-        of_modal = tuple(dict.fromkeys((*front, *modal["modal"])))
-        if time == "perfect":
-            heard = _perfect_words(helper, "avoir", person, of_modal, "")
-        else:
-            heard = [Word(conjugate(helper, _tense(time), person), of_modal, content=True)]
-        return [
-            *subject, *ne, heard[0], *closing, *often, *heard[1:], *clitics,
-            Word(infinitive, of, content=True), *tail_words, *late, *complement.part.french,
-        ]  # fmt: skip
-    if time == "perfect":
-        auxiliary = "être" if verb.auxiliary == "e" or verb.reflexive else "avoir"
-        agreement = complement.agreement
-        if auxiliary == "être" and not (
-            verb.reflexive and tail and tail[0] in ("le", "la", "les", "un", "une", "des", "de")
-        ):
-            agreement = ("e" if who.gender == "f" else "") + ("s" if who.plural else "")
-        heard = _perfect_words(infinitive, auxiliary, person, said, agreement)
-        return [
-            *subject,
-            *ne,
-            *clitics,
-            heard[0],
-            *closing,
-            *often,
-            *heard[1:],
-            *tail_words,
-            *late,
-            *complement.part.french,
-        ]
-    finite = Word(conjugate(infinitive, _tense(time), person), said, content=True)
-    return [
-        *subject,
-        *ne,
-        *clitics,
-        finite,
-        *closing,
-        *often,
-        *tail_words,
-        *late,
-        *complement.part.french,
-    ]
-
-
-def _tense(name: str) -> Tense:
-    return name  # type: ignore[return-value]
-
-
-def _perfect_words(
-    infinitive: str, auxiliary: str, person: int, of: tuple[English, ...], agreement: str
-) -> list[Word]:
-    participle = past_participle(infinitive)
-    if agreement.endswith("s") and participle.endswith("s") and not agreement.startswith("e"):
+    of = group.auxiliary if group.lone else group.auxiliary + group.main
+    if modal:
+        of = group.auxiliary + group.modal
+    elif group.modal:
+        of = group.main
+    if time != "perfect":
+        finite = conjugate(modal or infinitive, cast(Tense, time), who.person)
+        return [Word(finite, of, content=True)]
+    auxiliary, agreement = "avoir", complement.agreement
+    if modal:
         agreement = ""
+    elif verb.auxiliary == "e" or verb.reflexive:
+        auxiliary = "être"
+        its_object = tail and tail[0] in ("le", "la", "les", "un", "une", "des", "de")
+        if not (verb.reflexive and its_object):
+            agreement = who.agreement
+    participle = agreeing(past_participle(modal or infinitive), agreement)
     return [
-        Word(conjugate(auxiliary, "present", person), of),
-        Word(participle + agreement, of, content=True),
+        Word(conjugate(auxiliary, "present", who.person), of),
+        Word(participle, of, content=True),
     ]
+
+
+def agreeing(participle: str, agreement: str) -> str:
+    """The participle with its ending: pris has no second s."""
+    return participle + ("" if agreement == "s" and participle.endswith("s") else agreement)

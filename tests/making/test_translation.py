@@ -212,11 +212,11 @@ def object_of(what: str, more: dict[str, object]) -> Complement:
     where, _, word = what.rpartition(":")
     if where:
         words = english(word)
-        clitic = [(0, Word(OBJECTS[word][0], tuple(words)))]
+        clitic = [Word(OBJECTS[word][0], words)]
         agreement = {"her": "e", "them": "s"}.get(word, "")
         if where == "between":
             return Complement(Part(), clitic, words, agreement)
-        return Complement(Part(words), clitic, [], agreement)
+        return Complement(Part(words), clitic, agreement=agreement)
     return Complement(thing(what, negated="negation" in more).part) if what else Complement()
 
 
