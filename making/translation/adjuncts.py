@@ -96,9 +96,6 @@ def _turned(first: Part, second: Part) -> Part:
 
 def clock_time(world: World) -> Part:
     if world.chance(0.1):
-        return part("at", "à") + part(*world.rng.choice((("noon", "midi"), ("midnight", "minuit"))))
-    part_of_day = Part()
-    if world.chance(0.12):
-        halves = (("in the morning", "du matin"), ("in the evening", "du soir"))
-        part_of_day = part(*world.rng.choice(halves))
-    return part("at", "à") + hour(world) + part_of_day
+        return part("at", "à") + from_table(world, "noon")
+    half = from_table(world, "half of day") if world.chance(0.12) else Part()
+    return part("at", "à") + hour(world) + half

@@ -4,15 +4,7 @@ from making.translation.adjuncts import place_phrase, time_phrase
 from making.translation.complements import any_verb, infinitive_of
 from making.translation.conjugation import Tense, conjugate
 from making.translation.lexicon import Noun, nouns_of, table
-from making.translation.nominal import (
-    PEOPLE,
-    PLACES,
-    THINGS,
-    Np,
-    from_table,
-    name,
-    pronoun_subject,
-)
+from making.translation.nominal import PEOPLE, PLACES, THINGS, Np, from_table, name, pronoun_subject
 from making.translation.noun_phrases import (
     OTHERWISE,
     adjective_for,
@@ -35,7 +27,7 @@ from making.translation.verb_phrases import (
 )
 from making.world.lexicon import World, article
 
-TENSES = {"present": 62, "past": 24, "future": 8, "going": 2, "perfect": 1, "must": 1, "want-to": 2}
+LIKELY = {"present": 62, "past": 24, "future": 8, "going": 2, "perfect": 1, "must": 1, "want-to": 2}
 ANYTHING = f"{PEOPLE}|{THINGS}|{PLACES}|animal|food|drink|body|nature|weather|event|abstract"
 NOT_OF_IT = OTHERWISE | frozenset("cool windy sunny cloudy foggy rainy snowy dark nice".split())
 
@@ -52,7 +44,7 @@ def be(
     negation = "not" if world.chance(negative) and not who.impersonal else ""
     if negation and world.chance(0.1) and not asked:
         negation = world.rng.choice(("never", "no longer"))
-    tense = tense or world.rng.choices(list(TENSES), list(TENSES.values()))[0]
+    tense = tense or world.rng.choices(list(LIKELY), list(LIKELY.values()))[0]
     return clause(world, who, BE, tense, Complement(extra), negation=negation, asked=asked)
 
 
@@ -103,17 +95,12 @@ def job(world: World) -> Part:
     if draw >= 0.6:
         return identity(world, who, person_noun(world, who))
     noun = world.rng.choice(nouns_of("job"))
-    if noun.feminine and who.gender == "f":
-        one, many = noun.feminine
+    forms = (noun.french, noun.french_plural)
+    one, many = noun.feminine if noun.feminine and who.gender == "f" else forms
+    if who.plural:
+        extra = part(noun.english_plural, many, content=True)
     else:
-        one, many = noun.french, noun.french_plural
-    extra = part(
-        noun.english_plural if who.plural else noun.english,
-        many if who.plural else one,
-        content=True,
-    )
-    if not who.plural:
-        extra = part(article(noun.english), "") + extra
+        extra = part(article(noun.english), "") + part(noun.english, one, content=True)
     asked = world.chance(0.12)
     return be(world, who, extra, asked=asked).sentence(asked=asked)
 

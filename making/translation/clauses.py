@@ -6,26 +6,21 @@ from making.translation.adjuncts import clock_time, time_phrase
 from making.translation.being import told
 from making.translation.complements import any_verb, usable
 from making.translation.conjugation import conjugate, past_participle
-from making.translation.nominal import PEOPLE, Np, from_table, name, pronoun_subject
+from making.translation.lexicon import table
+from making.translation.nominal import PEOPLE, Np, from_table, pronoun_subject
 from making.translation.noun_phrases import (
     adjective_for,
     form_for,
     noun_phrase,
     personal,
+    someone,
     subject,
 )
 from making.translation.parts import Part, Word, english, french, part
-from making.translation.statements import (
-    TIMES,
-    short_statement,
-    some_adverb,
-    tense_for,
-    verbal,
-)
+from making.translation.statements import TIMES, short_statement, some_adverb, tense_for, verbal
 from making.translation.verb_phrases import (
     NOT,
     REFLEXIVE,
-    STATES,
     Complement,
     agreeing,
     clause,
@@ -42,17 +37,12 @@ LASTING = "live work wait sleep study play read sing travel cry walk drive swim 
 
 def while_doing(world: World) -> Part:
     """`he was sleeping when I arrived`: il dormait quand je suis arrivé."""
-    first, second = (
-        verbal(
-            world,
-            subject(world, pronouns=0.8),
-            any_verb(world, doing=True),
-            tense=tense,
-            negative=0.03,
-        ).statement()
-        for tense in ("was-ing", "past")
-    )
-    return first + part("when", "quand") + second
+    return _doing(world, "was-ing") + part("when", "quand") + _doing(world, "past")
+
+
+def _doing(world: World, tense: str) -> Part:
+    who, verb = subject(world, pronouns=0.8), any_verb(world, doing=True)
+    return verbal(world, who, verb, tense=tense, negative=0.03).statement()
 
 
 def that_clause(world: World) -> Part:
@@ -80,19 +70,10 @@ def joined(world: World) -> Part:
 def condition(world: World) -> Part:
     """`if it rains, we will stay home`."""
     who, other = pronoun_subject(world), pronoun_subject(world)
-    left, right, tense = world.rng.choice(
-        (
-            ("if", "si", "present"),
-            ("if", "si", "present"),
-            ("when", "quand", "present"),
-            ("when", "quand", "past"),
-            ("if", "si", "present"),
-        )
-    )
+    left, right, tense = world.rng.choice(table("condition"))
     first = verbal(world, who, tense=tense, negative=0.1).statement()
     if world.chance(0.15) and tense == "present":
-        weather = world.rng.choice((("rains", "pleut"), ("snows", "neige")))
-        first = part("it", "il") + part(*weather, content=True)
+        first = part("it", "il") + from_table(world, "weather verb", content=True)
     if tense == "present" and world.chance(0.8):
         tense = "future"
     second = verbal(world, other, tense=tense, negative=0.1).statement()
@@ -111,8 +92,7 @@ def related(world: World) -> Np:
         return Np(who.part + body, who.gender, who.person, who.noun)
     verb = world.rng.choice(usable("np"))
     what = noun_phrase(world, verb.objects, plain=True, determiner="the")
-    person = bool(what.noun and what.noun.classes & set(PEOPLE.split("|")))
-    that = english("who" if person else "that") if world.chance(0.6) else ()
+    that = english("who" if what.person_like else "that") if world.chance(0.6) else ()
     tense = tense_for(world, verb)
     extra = Complement(agreement=what.agreement)
     said = clause(world, pronoun_subject(world), verb, tense, extra).statement()
@@ -153,11 +133,7 @@ def passive(world: World) -> Part:
     ]
     said = what.part + Part(front + main, heard)
     if world.chance(0.75):
-        if world.chance(0.3):
-            agent = name(world)
-        else:
-            agent = noun_phrase(world, PEOPLE + "|animal", subject=True, plain=True)
-        said += part("by", "par") + agent.part
+        said += part("by", "par") + someone(world, 0.3, PEOPLE + "|animal").part
     return said + (time_phrase(world, "past") if past and world.chance(0.15) else Part())
 
 
@@ -205,7 +181,7 @@ def at_time(world: World) -> Part:
     who = subject(world)
     verb = any_verb(world)
     tense = "present"
-    if verb.base not in STATES and not verb.with_be:
+    if not verb.state:
         tense = world.rng.choice(("present", "past", "future", "going", "prog"))
     return verbal(world, who, verb, tense=tense, negative=0.05).statement() + clock_time(world)
 

@@ -1,7 +1,7 @@
 """Comparatives and superlatives."""
 
 from making.translation.being import be, identity, someone_or_something
-from making.translation.lexicon import Noun, nouns_of
+from making.translation.lexicon import Noun, nouns_of, table
 from making.translation.nominal import (
     OBJECTS,
     PEOPLE,
@@ -74,9 +74,7 @@ def _other(world: World, who: Np) -> Part:
         pronoun = object_pronoun(world)
         return part(pronoun, OBJECTS[pronoun][2])
     if world.chance(0.25):
-        yours, male, female = world.rng.choice(
-            (("mine", "le mien", "la mienne"), ("yours", "le tien", "la tienne"))
-        )
+        yours, male, female = world.rng.choice(table("mine"))
         if who.plural:
             return name(world).part
         return part(yours, female if who.gender == "f" else male)

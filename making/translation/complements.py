@@ -3,18 +3,10 @@
 from functools import cache
 
 from making.translation.lexicon import Verb, table, verbs, weighted
-from making.translation.nominal import (
-    OBJECTS,
-    PEOPLE,
-    Np,
-    from_table,
-    name,
-    object_pronoun,
-    of_people,
-)
-from making.translation.noun_phrases import adjective_for, form_for, noun_phrase
+from making.translation.nominal import OBJECTS, Np, from_table, name, object_pronoun, of_people
+from making.translation.noun_phrases import adjective_for, form_for, noun_phrase, someone
 from making.translation.parts import Part, Word, Words, english, french, part, vowel
-from making.translation.verb_phrases import REFLEXIVE, STATES, Complement
+from making.translation.verb_phrases import REFLEXIVE, Complement
 from making.world.lexicon import World
 
 LIKING = ("aimer", "détester", "préférer", "adorer")
@@ -52,7 +44,7 @@ def any_verb(world: World, *, doing: bool = False) -> Verb:
     """Some verb; doing: not that of a state."""
     while True:
         verb = world.rng.choice(body_verbs() if world.chance(0.07) else usable(""))
-        if not doing or not (verb.base in STATES or verb.with_be):
+        if not doing or not verb.state:
             return verb
 
 
@@ -184,10 +176,7 @@ def _gift(world: World, verb: Verb, who: Np, *, negated: bool) -> Complement:
             return Complement(Part(words) + what, [Word(indirect, words)])
         words = english("to") + words
         return Complement(what + Part(words), [Word(indirect, words)])
-    if world.chance(0.35):
-        other = name(world)
-    else:
-        other = noun_phrase(world, PEOPLE, subject=True, plain=True)
+    other = someone(world, 0.35)
     if draw < 0.65:
         thing = world.rng.choice(("it", "it", "them"))
         words = english(thing)
@@ -214,9 +203,7 @@ def infinitive_of(
     world: World, verb: Verb, who: Np, kind: str, possessive: str, *, depth: int = 0
 ) -> Part:
     shape, _, link = kind.partition("-")
-    inner = complement(world, verb, who, depth=depth + 1)
-    if inner.negative:
-        inner = Complement()
+    inner = complement(world, verb, who, depth=depth + 1).affirmed
     to = english("to") if shape == "inf" else ()
     main = english((verb.base if shape == "inf" else verb.ing).replace("one's", possessive))
     head, *tail = verb.french.split(" ")

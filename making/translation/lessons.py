@@ -5,7 +5,7 @@ from making.translation.clauses import related
 from making.translation.complements import usable
 from making.translation.lexicon import nouns_of
 from making.translation.nominal import from_table, name
-from making.translation.noun_phrases import adjectives_of, built, noun_phrase
+from making.translation.noun_phrases import adjectives_of, built, noun_phrase, someone
 from making.translation.parts import Part, part
 from making.translation.verb_phrases import Complement, clause
 from making.world.lexicon import World
@@ -27,10 +27,7 @@ def murderer(world: World) -> Part:
     """`the murderer was Anna`."""
     who = from_table(world, "suspect", content=True)
     was = part("was", "était") if world.chance(0.7) else part("is", "est")
-    if world.chance(0.6):
-        suspect = name(world)
-    else:
-        suspect = noun_phrase(world, "job|person", plain=True, determiner="the")
+    suspect = someone(world, 0.6, "job|person", "the")
     return part("the", "LE") + who + was + suspect.part
 
 

@@ -12,6 +12,10 @@ from typing import Literal, TypeAlias, TypeVar
 Gender: TypeAlias = Literal["m", "f"]
 FOLDER = Path(__file__).parent / "words"
 MUCH_USED = 3
+STATES = frozenset(
+    "have know want need like love hate prefer believe understand remember seem own belong "
+    "contain cost hope wish mean recognize feel deserve matter".split()
+)
 T = TypeVar("T")
 
 
@@ -89,6 +93,11 @@ class Verb:
     def objects(self) -> str:
         """The classes of its direct object."""
         return next((f.removeprefix("np:") for f in self.frames if f.startswith("np:")), "")
+
+    @property
+    def state(self) -> bool:
+        """Whether it has no progressive: know, be hungry."""
+        return self.base in STATES or self.with_be
 
     @property
     def with_be(self) -> bool:

@@ -50,6 +50,11 @@ class Np:
         return self.person > 2
 
     @property
+    def person_like(self) -> bool:
+        """Whether it is a noun of people."""
+        return self.noun is not None and bool(self.noun.classes & set(PEOPLE.split("|")))
+
+    @property
     def agreement(self) -> str:
         """The ending of a participle that agrees with it."""
         return ("e" if self.gender == "f" else "") + ("s" if self.plural else "")

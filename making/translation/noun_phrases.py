@@ -253,6 +253,13 @@ def built(
     return Np(said, noun.gender, 5 if plural else 2, noun, said=5 if many_said else 2)
 
 
+def someone(world: World, named: float, classes: str = PEOPLE, determiner: str = "") -> Np:
+    """A name, with this probability, or a noun without adjectives."""
+    if world.chance(named):
+        return name(world)
+    return noun_phrase(world, classes, subject=True, plain=True, determiner=determiner)
+
+
 def _owner(world: World) -> Np:
     if world.chance(0.6):
         return name(world)

@@ -8,8 +8,8 @@ from making.translation.nominal import PEOPLE, THINGS, Np, pronoun_subject
 from making.translation.noun_phrases import noun_phrase, personal, subject
 from making.translation.parts import Part, Word, Words, english, part
 from making.translation.verb_phrases import (
+    LIKELY,
     NOT,
-    STATES,
     Clause,
     Complement,
     clause,
@@ -18,13 +18,6 @@ from making.translation.verb_phrases import (
 )
 from making.world.lexicon import World
 
-LIKELY = {
-    "present": 34, "past": 26, "future": 9, "going": 7, "prog": 16, "was-ing": 5, "can": 7,
-    "could": 3, "must": 3, "should": 3, "may": 0.4, "might": 0.4, "would": 0.8,
-    "would-like": 4, "have-to": 4, "had-to": 0.8, "want-to": 5, "wanted-to": 1, "perfect": 5,
-    "used-to": 0.6,
-}  # fmt: skip
-"""How often a verb has each tense."""
 TIMES = {"past": "past", "was-ing": "past", "had-to": "past", "future": "future", "going": "future"}
 NEVER_NEGATED = ("used-to", "may", "might", "would", "had-to")
 WITHOUT_NEVER = ("prog", "was-ing", "going", "would-like", "want-to", "wanted-to")
@@ -41,7 +34,7 @@ WORK = Verb("work", "works", "worked", "worked", "working", "fonctionner")
 
 def tense_for(world: World, verb: Verb) -> str:
     """A tense that the verb can have: no knowing, seldom can know."""
-    state = verb.base in STATES or verb.base == "be" or verb.with_be
+    state = verb.state or verb.base == "be"
     while True:
         tense = world.rng.choices(list(LIKELY), list(LIKELY.values()))[0]
         if state and tense in ("prog", "was-ing"):
@@ -114,12 +107,9 @@ def verbal(
     return said
 
 
-Beside = tuple[str, str] | None
-
-
 def _adverbs(
     world: World, verb: Verb, tense: str, extra: Complement, *, negation: str, asked: bool
-) -> tuple[Beside, Beside]:
+) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
     """An adverb beside the verb in both languages, or in French alone."""
     bare = not negation and not extra.negative
     if bare and world.chance(0.09) and tense not in WITHOUT_ADVERB:
@@ -234,11 +224,9 @@ def short_statement(world: World) -> Part:
     who = pronoun_subject(world) if world.chance(0.8) else subject(world)
     extra = Complement()
     if verb.objects and ("0" not in verb.frames or world.chance(0.5)):
-        extra = of_frame(world, verb, f"np:{verb.objects}", who)
+        extra = of_frame(world, verb, f"np:{verb.objects}", who).affirmed
     elif "0" not in verb.frames:
-        extra = complement(world, verb, who)
-    if extra.negative:
-        extra = Complement()
+        extra = complement(world, verb, who).affirmed
     tense = unmistakable(tense_for(world, verb), verb, who)
     return clause(world, who, verb, tense, extra).statement()
 

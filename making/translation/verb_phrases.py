@@ -4,43 +4,17 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from making.translation.conjugation import Tense, conjugate, past_participle
-from making.translation.lexicon import Verb
+from making.translation.lexicon import Verb, table
 from making.translation.nominal import Np
 from making.translation.parts import Part, Word, Words, english, french, part
 from making.world.lexicon import World
 
-# the English auxiliary (and modal) and the form after it; the French modal and the tense
-TENSES: dict[str, tuple[str, str, str, str]] = {
-    "present": ("do", "finite", "", "present"),
-    "past": ("did", "past", "", "perfect"),
-    "future": ("will", "base", "", "future"),
-    "going": ("be going to", "base", "aller", "present"),
-    "prog": ("be", "ing", "", "present"),
-    "was-ing": ("was", "ing", "", "imperfect"),
-    "can": ("can", "base", "pouvoir", "present"),
-    "could": ("could", "base", "pouvoir", "imperfect"),
-    "must": ("must", "base", "devoir", "present"),
-    "should": ("should", "base", "devoir", "conditional"),
-    "may": ("may", "base", "pouvoir", "present"),
-    "might": ("might", "base", "pouvoir", "conditional"),
-    "would": ("would", "base", "", "conditional"),
-    "would-like": ("would like to", "base", "vouloir", "conditional"),
-    "have-to": ("do have to", "base", "devoir", "present"),
-    "had-to": ("did have to", "base", "devoir", "perfect"),
-    "want-to": ("do want to", "base", "vouloir", "present"),
-    "wanted-to": ("did want to", "base", "vouloir", "imperfect"),
-    "perfect": ("have", "participle", "", "perfect"),
-    "used-to": ("did use to", "base", "", "imperfect"),
-}
-STATES = frozenset(
-    "have know want need like love hate prefer believe understand remember seem own belong "
-    "contain cost hope wish mean recognize feel deserve matter".split()
-)
+TENSES = {name: columns for name, *columns in table("tense")}
+"""The English auxiliary (and modal), the form after it, the French modal and tense, a weight."""
+LIKELY = {name: float(columns[-1]) for name, columns in TENSES.items()}
 IMPERFECT = frozenset("have know want need seem hope wish belong cost own feel live be".split())
-NOT = {"do": "don't", "does": "doesn't", "did": "didn't", "will": "won't", "can": "can't",
-       "could": "couldn't", "should": "shouldn't", "would": "wouldn't", "must": "mustn't",
-       "is": "isn't", "are": "aren't", "was": "wasn't", "were": "weren't", "have": "haven't",
-       "has": "hasn't"}  # fmt: skip
+AUXILIARIES = "do does did could should would must is are was were have has".split()
+NOT = {**{word: word + "n't" for word in AUXILIARIES}, "will": "won't", "can": "can't"}
 SHORT = {"am": "'m", "is": "'s", "are": "'re", "will": "'ll", "have": "'ve", "has": "'s",
          "would": "'d"}  # fmt: skip
 THIRD = {"do": "does", "have": "has", "want": "wants"}
@@ -69,6 +43,11 @@ class Complement:
     inner: Words = ()  # between verb and particle: turn IT off
     agreement: str = ""  # of the participle with a pronoun before it
     negative: Word | None = None  # rien, personne
+
+    @property
+    def affirmed(self) -> "Complement":
+        """Itself, or nothing in place of nobody and nothing."""
+        return Complement() if self.negative else self
 
     def english_after(self, verb: Words) -> Words:
         """The verb with its particles, and the complement."""
@@ -147,7 +126,10 @@ def _group(who: Np, verb: Verb, tense: str, *, bare: bool) -> _Group:
     shape = {"ing": verb.ing, "participle": verb.participle}.get(form, verb.base)
     lone = form in ("finite", "past") and verb.base.split()[0] == "be"
     if lone:
-        auxiliary, shape = is_form(who.english_person, past=form == "past"), verb.base[3:]
+        auxiliary, shape = (
+            is_form(who.english_person, past=form == "past"),
+            verb.base.removeprefix("be").strip(),
+        )
     elif bare and auxiliary in ("do", "did"):
         if modal and (third or auxiliary == "did"):
             modal[0] = (PAST if auxiliary == "did" else THIRD)[modal[0]]
@@ -201,11 +183,8 @@ def _french(
         clitics = [Word(REFLEXIVE[who.person], of), *clitics]
     negative = complement.negative
     closing = [word for word in group.closing if not (negative and word.word == "pas")]
-    ne: list[Word] = []
-    if closing or negative or who.impersonal:
-        ne = [
-            Word("ne", closing[0].of if closing else negative.of if negative else who.part.english)
-        ]
+    denied = closing[0].of if closing else negative.of if negative else ()
+    ne, _ = negation_of(who.part.english if who.impersonal and not denied else denied)
     late = [negative] if negative else []
     if negative and negative.word == "rien":
         closing, late = [*closing, negative], []
@@ -232,7 +211,7 @@ def _verb_words(
     who: Np, verb: Verb, tense: str, complement: Complement, group: _Group, *, asked: bool
 ) -> list[Word]:
     """The conjugated verb (or modal), and the participle after it."""
-    modal, time = TENSES[tense][2:]
+    modal, time = TENSES[tense][2:4]
     infinitive, *tail = verb.french.split(" ")
     if tense == "past" and (verb.base in IMPERFECT or verb.with_be):
         time = "imperfect"
