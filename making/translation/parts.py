@@ -186,10 +186,7 @@ def finished(sentence: Part) -> Phrase:
     right = []
     for said in smooth(sentence.french):
         keys = frozenset(at for word in said.of for at in places.get(word, ()))
-        right += [French(piece, keys, said.content) for piece in cut_french(said.word)]
+        # an elided word stands alone, before the word that it leans on
+        pieces = [said.word] if said.word.endswith("'") else cut(said.word)
+        right += [French(piece, keys, said.content) for piece in pieces]
     return Phrase(tuple(left), tuple(right), sentence.reserved)
-
-
-def cut_french(word: str) -> list[str]:
-    """An elided word stands alone here, before the word that it leans on."""
-    return [word] if word.endswith("'") else cut(word)
