@@ -65,13 +65,16 @@ class TranslatorRecipe(Recipe):
     the mean entropy of the cross-attention's rows.
     """
 
-    steps: int = 7_000
+    steps: int = 10_600
     learning_rate: float = 2e-3
-    rates: tuple[tuple[float, float], ...] = ((0, 0.005), (0.02, 1.0), (0.3, 1.0), (1, 0.01))
+    rates: tuple[tuple[float, float], ...] = (
+        *((0, 0.005), (0.013, 1.0), (0.2, 1.0), (0.66, 0.01)),
+        *((0.67, 0.5), (0.8, 0.4), (1, 0.01)),  # it had not learned enough, and went on
+    )
     weight_decay: float = 0.05
     workers: int = 1
     penalty: float = 0.03
-    penalty_from: float = 0.4
+    penalty_from: float = 0.264
 
     def penalised(self, step: int) -> bool:
         return step >= self.penalty_from * self.steps
