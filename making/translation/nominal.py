@@ -1,9 +1,12 @@
 """Words that stand for nouns: names, pronouns, numbers; what a noun phrase is."""
 
+import re
 import string
 from dataclasses import dataclass
+from functools import cache
 
-from making.translation.lexicon import Gender, Noun, names, table
+from attnviz.builtin import words
+from making.translation.lexicon import FOLDER, Gender, Noun, names, table
 from making.translation.parts import Part, part
 from making.world.lexicon import World
 
@@ -92,9 +95,27 @@ def indefinite(world: World) -> Np:
     return Np(part(said, heard), kind="indefinite", impersonal=bool(negative))
 
 
+@cache
+def strangers() -> tuple[str, ...]:
+    """English nouns that no list of the translator has; it can only copy them."""
+    lists = (path.read_text("utf-8") for path in FOLDER.iterdir())
+    known = set(re.findall(r"[^\W\d_]+", " ".join(lists).lower()))
+    english = words.listed("animals") | words.listed("nouns")
+    unknown = (w for w in english if not known & {w[:-3] + "y", *_beginnings(w)})
+    return tuple(sorted(w for w in unknown if w.isalpha() and w.islower() and len(w) > 3))
+
+
+def _beginnings(word: str) -> list[str]:
+    """The word and what is left without an ending of up to four letters."""
+    return [word[: len(word) - n] for n in range(5)]
+
+
 def strange_word(world: World) -> str:
-    """A word that no list has: made up, or letters at random."""
-    if world.chance(0.6):
+    """A word that no list has: made up, English, or letters at random."""
+    kind = world.rng.random()
+    if kind < 0.45:
+        return world.rng.choice(strangers())
+    if kind < 0.8:
         return world.made_up()
     length = world.rng.randint(2, 8)
     return "".join(world.rng.choice(string.ascii_lowercase) for _ in range(length))

@@ -109,9 +109,12 @@ def test_the_heads_are_those_of_a_configured_model(
 
 def test_zsh_and_fish_are_told_what_a_head_is_known_for(shell: Shell) -> None:
     line = {"_TYPER_COMPLETE_ARGS": "attnviz show -H L3H1"}
-    assert '"L3H1":"each token attends to the one before it; nouns attend to their adjectives"' in shell.asks("zsh", **line)
+    assert (
+        '"L3H1":"each token attends to the one before it; nouns attend to their adjectives"'
+        in shell.asks("zsh", **line)
+    )
     fish = shell.asks("fish", _TYPER_COMPLETE_FISH_ACTION="get-args", **line)
-    assert fish.strip() .startswith("L3H1\teach token attends to the one before it; nouns")
+    assert fish.strip().startswith("L3H1\teach token attends to the one before it; nouns")
 
 
 def test_zsh_and_fish_get_the_whole_word_behind_an_equals_sign(shell: Shell) -> None:
