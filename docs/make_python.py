@@ -56,6 +56,7 @@ OF = {
     ("atlas", "folders"): "`atlas(folder)`",
     ("generate", "rows"): "`AttentionAnswer.shares(rows)`",
     ("generate", "check"): "`AttentionAnswer.check()`",
+    ("generate", "check_method"): "`AttentionAnswer.check(method)`",
     ("generate", "view"): "`.figure(…)`, or `.shares(…)`",
     ("generate", "title"): "`.figure(title)`",
     ("generate", "chat"): "`generate(prompt)`, a list of messages",

@@ -457,6 +457,13 @@ CALLS = (
         max_new_tokens=1,
         then=("shares", "page"),
     ),
+    # no such check
+    call(
+        "generate TEXT --max-new-tokens 1 --check-method all",
+        "",
+        max_new_tokens=1,
+        then=("check", "all"),
+    ),
     # nothing is sampled
     call("generate TEXT --seed 3", "seed", seed=3),
     call("generate TEXT --top-p 0.5", "top_p", top_p=0.5),

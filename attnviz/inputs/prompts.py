@@ -139,7 +139,8 @@ class Prompt:
     """The text that a model reads before it answers; every character belongs to a segment.
 
     `template`: of a chat, the name of the template that made it. `notes`: what is to be said of it.
-    `id`: the user's own name of it; `ABSENT` of a plain text.
+    `id`: the user's own name of it; `ABSENT` of a plain text. `asking`: the names of segments that
+    ask for the answer or instruct the model, so that they are no documents.
     """
 
     text: str
@@ -147,6 +148,7 @@ class Prompt:
     template: str | None = None
     notes: tuple[str, ...] = ()
     id: Any = ABSENT
+    asking: frozenset[str] = frozenset()
 
 
 def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
@@ -164,7 +166,8 @@ def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
         text += BETWEEN if text else ""
         segments.append(Segment(name, ((len(text), len(text) + len(part.text)),)))
         text += part.text
-    return Prompt(text, partition(text, segments, blanks=True))
+    asking = frozenset((segments[-1].name,))
+    return Prompt(text, partition(text, segments, blanks=True), asking=asking)
 
 
 def told_apart(names: Sequence[str], taken: Collection[str] = ()) -> Iterator[str]:

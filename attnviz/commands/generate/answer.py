@@ -1,19 +1,18 @@
 """An answer, and the parts that it is made of: tokens, words and sentences."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from attnviz.draw.titles import amount
 from attnviz.inputs.prompts import cut
 from attnviz.records.capture import Capture, FloatArray, IntArray
 from attnviz.records.exhibit import Choice
+from attnviz.records.grounding import Check
 from attnviz.records.heads import Head, listed
 from attnviz.records.positions import groups_of
 from attnviz.records.rows import ABSENT
@@ -177,51 +176,6 @@ def columns_of_prompt(
     return tuple(KeyGroup(name, part, np.fromiter(own, int)) for name, part, own in columns)
 
 
-@dataclass(frozen=True)
-class Deletion:
-    """A segment's share of the attention, and the change in log-probability (nats) without it.
-
-    `changes` (new tokens): the change of each token of the answer; they sum to `change`.
-    """
-
-    segment: str
-    share: float
-    changes: tuple[float, ...]
-
-    @property
-    def change(self) -> float:
-        """The change of the whole answer."""
-        return sum(self.changes)
-
-
-@dataclass(frozen=True)
-class GroupDeletion:
-    """The change without the `size` segments with the most attention, and without random ones."""
-
-    size: int
-    top: float
-    random: float
-
-
-@dataclass(frozen=True)
-class Check:
-    """The log-probability of the whole answer (nats), and its changes by deletions.
-
-    `kept`: the segment that was not deleted, as it asks for the answer, and its share; None where
-    every one was. `sink`: the segment with which the first token was deleted, which takes the
-    attention that must go somewhere; None where a BOS stands before all segments. `correlation`:
-    Spearman's ρ between the shares and the losses of log-probability; it and `group` are None where
-    there are too few segments.
-    """
-
-    log_probability: float
-    effects: tuple[Deletion, ...]
-    correlation: float | None
-    group: GroupDeletion | None
-    kept: tuple[str, float] | None = None
-    sink: str | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class AnswerShares:
     """The shares of the prompt's segments in what each part of an answer attended to.
@@ -238,61 +192,3 @@ class AnswerShares:
     lookback: FloatArray | None = None
     before: int = 0
     check: Check | None = None
-
-
-LEAST = 5
-"""A correlation of ranks needs this many segments."""
-DIGITS = 5
-"""Decimals to compare; later ones differ by the rounding of float32."""
-DRAWS, SEED = 10, 0
-
-
-def check_of(
-    names: Sequence[str],
-    attention: Sequence[float],
-    without: Callable[[Collection[int]], FloatArray],
-) -> Check:
-    """The change of an answer's log-probability without each segment.
-
-    The idea of ContextCite (Cohen-Wang et al. 2024, arXiv 2409.00729), with one segment at a time.
-
-    Args:
-        names: of the s segments.
-        attention: the share of each of the s segments.
-        without: the log-probabilities in nats (new tokens) of the answer without some segments.
-    """
-    whole = np.asarray(without(()), np.float64)
-
-    def change(some: Collection[int]) -> NDArray[np.float64]:
-        return np.asarray(without(some), np.float64) - whole
-
-    effects = tuple(
-        Deletion(segment=name, share=share, changes=tuple(change((i,)).tolist()))
-        for i, (name, share) in enumerate(zip(names, attention, strict=True))
-    )
-    if len(attention) < LEAST:
-        return Check(float(whole.sum()), effects, None, None)
-    lost = -np.array([effect.change for effect in effects])
-    correlation = correlation_of_ranks(np.array(attention), lost)
-    # the segments with the most attention, a fifth of them, against as many random ones
-    size = ceil(len(attention) / 5)
-    top = np.argsort(-np.array(attention), kind="stable")[:size].tolist()
-    draw = np.random.default_rng(SEED)
-    drawn = [draw.choice(len(attention), size, replace=False).tolist() for _ in range(DRAWS)]
-    of_random = float(np.mean([float(change(some).sum()) for some in drawn]))
-    group = GroupDeletion(size, float(change(top).sum()), of_random)
-    return Check(float(whole.sum()), effects, correlation, group)
-
-
-def correlation_of_ranks(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
-    """Spearman's ρ, with mean ranks of ties; None where one of them does not vary.
-
-    Values that differ by rounding alone are ties.
-    """
-    both = np.round(np.stack([a, b]), DIGITS)[:, :, None]  # (2, n, 1)
-    others = both.transpose(0, 2, 1)
-    ranks = (both > others).sum(axis=2) + ((both == others).sum(axis=2) - 1) / 2
-    if not (ranks.std(axis=1) > 0).all():
-        return None
-    one, other = ranks - ranks.mean(axis=1, keepdims=True)
-    return float((one @ other) / np.sqrt((one @ one) * (other @ other)))

@@ -43,6 +43,7 @@ from attnviz.kit.values import (
 )
 from attnviz.kit.write import ROWS, Piece, record_chunks
 from attnviz.records.apply import whole_exhibit
+from attnviz.records.grounding import CheckMethod
 from attnviz.records.rows import ABSENT
 from attnviz.records.tokens import Chat, Sampling
 from attnviz.records.transforms import How
@@ -237,10 +238,24 @@ class AnswerLooks(g.Canvas):
         bool,
         answer_option(
             "--check",
-            help="Also delete one segment after another, and measure how much less probable the "
-            "answer becomes.",
+            help="Also delete one segment after another, then all documents, and measure how much "
+            "less probable the answer becomes.",
         ),
     ] = False
+    check_method: Annotated[
+        CheckMethod | None,
+        answer_option(
+            "--check-method",
+            help="delete: as --check alone. subsets: random subsets of the documents, and a sparse "
+            "linear fit. curve: more and more of their tokens.",
+            show_default="delete",
+        ),
+    ] = None
+
+    @property
+    def checks(self) -> CheckMethod | None:
+        """How the answer is checked; None: it is not."""
+        return self.check_method or ("delete" if self.check else None)
 
 
 ChatFile: TypeAlias = Annotated[
@@ -337,7 +352,7 @@ class _Writer:
         form, looks, first = self.to.format.name, self.looks, not self.strange
         self._check_columns(asked)
         each_head = looks.rows == "head"
-        if form in ROWS and not looks.check and not each_head:
+        if form in ROWS and not looks.checks and not each_head:
             for shares in asked.stream(looks.rows, self.watch):
                 rows = of_shares(shares, line or 1).rows
                 yield from record_chunks(rows, form, "generate", header=first)
@@ -348,7 +363,7 @@ class _Writer:
         if form in WHOLE:
             yield from pieces_of(whole_exhibit(answer.capture), form)
             return answer
-        check = asked.check(answer) if looks.check else None
+        check = asked.check(answer, looks.checks) if looks.checks else None
         result = of_shares(replace(answer.shares(looks.rows), check=check), line or 1, looks.view)
         if form == "txt" and line is not None:
             yield line_heading(line, first=first)
@@ -376,9 +391,9 @@ def _check_looks(session: Session, to: Destination, looks: AnswerLooks) -> None:
         session.refuse("view", wrong=f"does nothing for {form.name}")
     if form.name in WHOLE:
         wrong = f"does nothing for {form.name}, which holds the rows of each token and head"
-        session.refuse("rows", "check", "reduce", wrong=wrong)
+        session.refuse("rows", "check", "check_method", "reduce", wrong=wrong)
     if form.picture:
-        session.refuse("check", wrong="is for tables and rows")
+        session.refuse("check", "check_method", wrong="is for tables and rows")
     else:
         hint = f"leave it out, or add {option('output', 'FILE.png')}"
         session.refuse(g.Canvas, "title", wrong="is for pictures", hint=hint)

@@ -1,17 +1,20 @@
 """What is asked, as the model reads it: a text, a chat, or a question after documents."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from attnviz.errors import IdleOption, ModelError, RefusedChat, UsageError, option
 from attnviz.inputs.chats import Question, chat_of_question
 from attnviz.inputs.prompts import By, Document, Prompt, cut_parts, cut_prompt, with_documents
-from attnviz.records.tokens import TEMPLATE, Chat, partition
+from attnviz.records.tokens import TEMPLATE, Chat, Segment, partition
 
 if TYPE_CHECKING:
     from attnviz.models.chat import ChatTemplate, Rendered
     from attnviz.models.loaded import LoadedModel
+
+INSTRUCTING = ("system", "developer")
+"""Roles whose messages say how to answer."""
 
 
 def prompt_for(
@@ -69,7 +72,30 @@ def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequen
         texts = [each for each in segments if each.name not in objects]
         segments = (*whole, *cut_parts(made.text, texts, by, wanted))
     parts = partition(made.text, segments, TEMPLATE, blanks=True)
-    return Prompt(made.text, parts, template.name, made.notes, chat.id)
+    asking = _asking(chat, made.segments, parts, by)
+    return Prompt(made.text, parts, template.name, made.notes, chat.id, asking)
+
+
+def _asking(
+    chat: Chat, whole: Sequence[Segment], cut: Sequence[Segment], by: By | None
+) -> frozenset[str]:
+    """The segments of the last message and of instructions; where it is cut, its last piece."""
+    messages = chat.content["messages"]
+
+    def begun_in(some: Collection[int]) -> list[str]:
+        own = {
+            part.name
+            for part in chat.parts
+            if part.paths[0][0] == "messages" and part.paths[0][1] in some and not part.around
+        }
+        slices = [slice_ for each in whole if each.name in own for slice_ in each.slices]
+        starts = [(each.name, each.slices[0][0]) for each in cut if each.name != TEMPLATE]
+        found = [name for name, start in starts if any(a <= start < b for a, b in slices)]
+        return found if by else [name for name in found if name in own]
+
+    last = begun_in((len(messages) - 1,))
+    instructs = [i for i, each in enumerate(messages) if each["role"] in INSTRUCTING]
+    return frozenset((*(last[-1:] if by else last), *begun_in(instructs)))
 
 
 def _template(model: "LoadedModel", chat: Chat) -> "ChatTemplate | None":
@@ -91,7 +117,8 @@ def _after_documents(
     note = f"the prompt went through the model's chat template {template.name!r}, {where}; "
     note += f"{option('raw')} leaves the template out"
     segments = partition(made.text, made.segments, TEMPLATE, blanks=True)
-    return Prompt(made.text, segments, template.name, (note, *made.notes[1:]))
+    notes = (note, *made.notes[1:])
+    return Prompt(made.text, segments, template.name, notes, asking=prompt.asking)
 
 
 def _rendered_question(template: "ChatTemplate", prompt: Prompt) -> "tuple[Rendered, str]":

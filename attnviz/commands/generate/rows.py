@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from attnviz.commands.generate.answer import (
     Answer,
+    AnswerPart,
     AnswerShares,
     AnswerView,
-    Check,
     KeyKind,
     RowUnit,
 )
@@ -19,6 +19,7 @@ from attnviz.commands.show.capture import AttentionCapture
 from attnviz.errors import as_argument, spelled
 from attnviz.kit.option import check_value
 from attnviz.kit.result import Form, Result, notes_of
+from attnviz.records.grounding import Check, CheckMethod, Curve
 from attnviz.records.rows import ABSENT, LINE, ColumnArray, Field, Fields, JsonOutput, Row, measured
 from attnviz.records.tokens import Token
 
@@ -39,9 +40,15 @@ class SegmentShare:
     share: float
     layer: Any
     head: Any
-    change: Any
     lookback: Any
     heads: str
+    change: Any = ABSENT
+    needed: Any = ABSENT
+    weight: Any = ABSENT
+    groundedness: Any = ABSENT
+    unrelated: Any = ABSENT
+    supported: Any = ABSENT
+    change_of_all: Any = ABSENT
 
 
 SHARE = Fields[SegmentShare](
@@ -67,22 +74,94 @@ SHARE = Fields[SegmentShare](
             "lookback", float | None, "With --rows head: the head's lookback ratio.", optional=True
         ),
         Field("heads", str, "The heads whose rows were joined, as --head takes them, or all."),
+        Field(
+            "needed",
+            bool | None,
+            "With --check: whether the document is one of a smallest set without which most of "
+            "what all of them give is lost; null: no document.",
+            optional=True,
+        ),
+        Field(
+            "weight",
+            float | None,
+            "With --check-method subsets: what the document adds to the logit of the answer's "
+            "probability; null: no document.",
+            optional=True,
+        ),
+        Field(
+            "change_of_all",
+            float | None,
+            "With --check: the change of this part's log-probability without all documents; null: "
+            "there are none.",
+            optional=True,
+        ),
+        Field(
+            "groundedness",
+            float | None,
+            "With --check: that change as a share of what there was to give, from 0 "
+            "to 1; null: under 0.1 nats a token.",
+            optional=True,
+        ),
+        Field(
+            "unrelated",
+            float | None,
+            "The 95th percentile of the same with unrelated text in the documents' place.",
+            optional=True,
+        ),
+        Field("supported", bool | None, "Whether groundedness is above unrelated.", optional=True),
     ),
 )
-JSON = JsonOutput((SHARE,))
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A row: a point of a curve of an answer."""
+
+    line: int
+    id: Any
+    curve: Curve
+    step: int
+
+
+CURVE_POINT = Fields[CurvePoint](
+    "CurveRow",
+    "With --check-method curve: the answer's log-probability with some tokens of the documents.",
+    (
+        LINE,
+        Field("id", str | int | None, "Of a chat or a question: its own id.", optional=True),
+        Field(
+            "curve",
+            Literal["deletion", "insertion"],
+            "Whether the tokens are deleted from all documents, or inserted into none.",
+            lambda row: row.curve.kind,
+        ),
+        Field("tokens", int, "How many tokens of them.", lambda row: row.curve.tokens[row.step]),
+        Field(
+            "log_probability",
+            float,
+            "Of the answer (nats); documents with the most attention first.",
+            lambda row: row.curve.values[row.step],
+        ),
+        Field(
+            "random_low",
+            float,
+            "The least value in 10 random orders of the documents.",
+            lambda row: row.curve.low[row.step],
+        ),
+        Field("random_high", float, "The greatest.", lambda row: row.curve.high[row.step]),
+    ),
+)
+JSON = JsonOutput((SHARE, CURVE_POINT))
 
 
 def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[SegmentShare]:
     """A row for each part of the answer and each column."""
     check, lookback = shares.check, shares.lookback
-    changes = {each.segment: each.changes for each in check.effects} if check else {}
     names = names_of(shares.answer.choice)
     for n, part in enumerate(shares.parts):
         head = part.head
         for column, share in zip(shares.answer.columns, shares.shares[n], strict=True):
-            change = ABSENT if check is None else None
-            if column.part == "segment" and column.name in changes:
-                change = sum(changes[column.name][part.first : part.after])
+            segment = column.name if column.part == "segment" else ""
             yield SegmentShare(
                 line=line or 1,
                 id=shares.answer.id,
@@ -93,20 +172,48 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
                 share=float(share),
                 layer=head.layer if head else ABSENT,
                 head=head.head if head else ABSENT,
-                change=change,
                 lookback=ABSENT if lookback is None else measured(float(lookback[n])),
                 heads=str(head) if head else names,
+                **_of_check(check, segment, part),
             )
+
+
+def _of_check(check: Check | None, segment: str, part: AnswerPart) -> dict[str, Any]:
+    """What a check says of a segment (empty: what is none) in a part of the answer."""
+    if check is None:
+        return {}
+    found = dict[str, Any]()
+    if check.method == "delete":
+        own = (each.changes for each in check.effects if each.segment == segment)
+        found["change"] = next((sum(each[part.first : part.after]) for each in own), None)
+        needed = check.smallest.segments if check.smallest else ()
+        found["needed"] = segment in needed if segment in check.documents else None
+    if check.subsets is not None:
+        found["weight"] = dict(check.subsets.weights).get(segment)
+    names = ("change_of_all", "groundedness", "unrelated", "supported")
+    found |= dict.fromkeys(names)  # null without documents, as lines of a table have one header
+    if check.grounds is not None:
+        of, changes = check.grounds.of(part.first, part.after), check.grounds.changes
+        values = (sum(changes[part.first : part.after]), of.share, of.unrelated, of.supported)
+        found |= zip(names, values, strict=True)
+    return found
+
+
+def _points(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[CurvePoint]:
+    for curve in shares.check.curves if shares.check else ():
+        for step in range(len(curve.tokens)):
+            yield CurvePoint(line or 1, shares.answer.id, curve, step)
 
 
 def of_shares(
     shares: AnswerShares, line: int = 1, view: AnswerView = "table"
 ) -> Result[AnswerShares]:
     """The shares in an answer; in a terminal, in this view."""
+    curved = shares.check is not None and shares.check.method == "curve"
     form = Form[AnswerShares](
         "generate",
-        SHARE,
-        _share_rows,
+        CURVE_POINT if curved else SHARE,
+        _points if curved else _share_rows,
         lambda shares: shares.answer.about,
         terminal=lambda shares, display: render(shares, display, view),
         picture=draw,
@@ -187,10 +294,16 @@ class AttentionAnswer:
         """
         return self._result(rows).figure(**look)
 
-    def check(self) -> Check:
-        """Delete one segment after another, and measure what it does to the answer (nats).
+    def check(self, method: CheckMethod = "delete") -> Check:
+        """Delete parts of the prompt, and measure what it does to the answer (nats).
+
+        Args:
+            method: "delete", one segment after another; "subsets", random subsets of the
+                documents, and a sparse linear fit; "curve", more and more of their tokens.
 
         Raises:
-            UsageError: there is no segment before the last one.
+            UsageError: another method.
+            InputError: there is no segment before the last one, or no document.
         """
-        return self._asked.check(self._answer)
+        check_value("method", method, CheckMethod)
+        return self._asked.check(self._answer, method)

@@ -7,7 +7,7 @@ a capture, of each head.
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from queue import SimpleQueue
@@ -18,12 +18,11 @@ import numpy as np
 from attnviz.commands.generate.answer import (
     Answer,
     AnswerShares,
-    Check,
     KeyGroup,
     RowUnit,
-    check_of,
     columns_of_prompt,
 )
+from attnviz.commands.generate.check import AnswerRuns, checked
 from attnviz.commands.generate.choice import choice_of, note_on
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.prompts import Prompt
@@ -39,6 +38,7 @@ from attnviz.kit.prepare import (
 )
 from attnviz.records.capture import Capture, FloatArray, LayerPattern, PatternBlock, Wanted
 from attnviz.records.exhibit import Choice
+from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.heads import Head, by_layer
 from attnviz.records.tokens import (
     RESTS,
@@ -317,33 +317,13 @@ class Answering:
         recorded = replace(blank, layers=tuple(layers))
         return Answer(text, recorded, joined, self.choice, self.how, columns, self.prompt.id)
 
-    def check(self, answer: Answer) -> Check:
-        """The change in the answer's probability without each segment.
-
-        The last segment stays, as it asks for the answer.
-        """
+    def check(self, answer: Answer, method: CheckMethod = "delete") -> Check:
+        """What deletions of the prompt's segments change in the answer's probability."""
         self.model.require("generate")
-        ids = [token.id for token in answer.capture.query_tokens]
-        names, of = [each.name for each in self.prompt.segments], self._segments
-        last = None if self._crossed else next(s for s in reversed(of) if s is not None)
-        others = [i for i in range(len(names)) if i != last and i in of]
-        if not others:
-            raise InputError(
-                f"{option('check')} deletes segments before the last one, and there are none",
-                f"cut the prompt with {option('by')} or {option('segments')}",
-            )
-        attention = {c.name: share for c, share in answer.mean_shares() if c.part == "segment"}
-
-        def without(deleted: Collection[int]) -> FloatArray:
-            gone = {others[i] for i in deleted}
-            left = [t.id for t, segment in zip(self.tokens, of, strict=True) if segment not in gone]
-            return self.model.log_probabilities(left, ids)
-
-        check = check_of([names[i] for i in others], [attention[names[i]] for i in others], without)
-        if last is None:
-            return check
-        sink = names[of[0]] if of[0] in others else None
-        return replace(check, sink=sink, kept=(names[last], attention[names[last]]))
+        new = [token.id for token in answer.capture.query_tokens]
+        return checked(
+            AnswerRuns(self.model, self._ids, new), self.prompt, self._segments, answer, method
+        )
 
     def _blank(
         self, queries: tuple[Token, ...], keys: tuple[Token, ...], text: str, written: str = ""

@@ -9,7 +9,8 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.generate.answer import Answer, AnswerShares, AnswerView, Check, KeyGroup
+from attnviz.commands.generate.answer import Answer, AnswerShares, AnswerView, KeyGroup
+from attnviz.commands.generate.checked import checked
 from attnviz.console import Display
 from attnviz.draw.labels import fenced
 from attnviz.draw.picture import heatmap
@@ -122,40 +123,6 @@ def _exact(capture: Capture) -> str:
     return "".join(token.exact for token in capture.query_tokens)
 
 
-MATTERS = 0.1
-"""Nats; a smaller change is called none."""
-
-
-def about_check(check: Check) -> str:
-    """Whether the segments with the most attention are those that matter."""
-    facts = [f"log-probability of the answer: {check.log_probability:.2f} nats"]
-    most = max(check.effects, key=lambda each: each.share)
-    kept = check.kept
-    if kept is not None:
-        facts.append(
-            f"{readable(kept[0])} ({kept[1]:.2f}) was not deleted, as it asks for the answer"
-        )
-    if check.sink is not None:
-        facts.append(
-            f"with {readable(check.sink)} the first token was deleted, the sink, as there is no BOS"
-        )
-    if most.change > -MATTERS and (kept is None or kept[1] < most.share):
-        how = "more" if most.change > MATTERS else "as"
-        name = readable(most.segment)
-        facts.append(f"{name} has the most attention, but the answer is {how} probable without it")
-    if check.correlation is not None:
-        facts.append(
-            f"rank correlation of attention and effect (Spearman's ρ): {check.correlation:.2f}"
-        )
-    if check.group is not None:
-        n, top, random = check.group.size, check.group.top, check.group.random
-        facts.append(
-            f"without the {amount(n, 'segment')} with the most attention {top:+.2f} nats, without "
-            f"{amount(n, 'random one')} {random:+.2f}"
-        )
-    return "; ".join(facts)
-
-
 def quoted(capture: Capture, column: KeyGroup) -> str:
     """The text of a segment's tokens."""
     keys, tokens = column.keys.tolist(), capture.key_tokens
@@ -196,7 +163,7 @@ def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator
     yield from _quotes(shares, display)
     if shares.check is not None:
         yield Text()
-        yield from _checked(shares.check, display)
+        yield from checked(shares.check, display)
 
 
 def _quotes(shares: AnswerShares, display: Display) -> Iterator[Text]:
@@ -213,18 +180,6 @@ def _quotes(shares: AnswerShares, display: Display) -> Iterator[Text]:
         line = f"{readable(name)}  {quote}"
         short = line if len(line) <= LONGEST_QUOTE else line[: LONGEST_QUOTE - 1] + "…"
         yield from folded(Text(fenced(short)), display.width)
-
-
-def _checked(check: Check, display: Display) -> Iterator[Text]:
-    """The change in the answer's log-probability without each segment, beside its attention."""
-    columns = [Column("deleted")]
-    columns += [Column(name, right=True) for name in ("attention", "change (nats)")]
-    rows = [
-        (fenced(readable(each.segment)), f"{each.share:.2f}", f"{each.change:+z.2f}")
-        for each in check.effects
-    ]
-    yield from listing(columns, rows, display.width)
-    yield from folded(Text(about_check(check)), display.width)
 
 
 def _by_share(shares: AnswerShares) -> list[int]:

@@ -1,11 +1,8 @@
-"""The shares of segments sum to 1, and deletions tell which of them matter."""
+"""The shares of segments sum to 1."""
 
-import statistics
-from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,9 +10,7 @@ from attnviz.commands.generate.answer import (
     Answer,
     AnswerPart,
     KeyGroup,
-    check_of,
     columns_of_prompt,
-    correlation_of_ranks,
 )
 from attnviz.records.capture import Capture, FloatArray, LayerPattern
 from attnviz.records.exhibit import Choice
@@ -87,25 +82,6 @@ def test_what_a_learned_sink_takes_is_the_sinks() -> None:
     np.testing.assert_allclose(shares.shares, [[0.7, 0.3, 0.0, 0.0]], atol=1e-6)
 
 
-def test_a_correlation_of_ranks_is_spearmans() -> None:
-    def ranks(values: list[float]) -> list[float]:
-        """Their places in order; equal ones share the mean of theirs."""
-        order = sorted(values)
-        return [order.index(v) + (order.count(v) - 1) / 2 for v in values]
-
-    draw = np.random.default_rng(0)
-    for _ in range(20):
-        a, b = draw.integers(0, 5, 9).astype(float), draw.normal(size=9)
-        expected = statistics.correlation(ranks(a.tolist()), ranks(b.tolist()))
-        assert correlation_of_ranks(a, b) == pytest.approx(expected)
-    assert correlation_of_ranks(np.zeros(5), np.arange(5.0)) is None
-
-
-def test_effects_that_differ_by_rounding_alone_have_no_correlation() -> None:
-    rounding = np.array([0.0, 1e-7, -1e-7, 2e-7, 0.0])
-    assert correlation_of_ranks(np.arange(5.0), rounding) is None
-
-
 def test_a_head_whose_rows_a_sink_takes_has_no_lookback_ratio() -> None:
     blank = answered(3, sinks=True)
     layer = LayerPattern(0, (0,), np.zeros((1, 3, 6), np.float32))
@@ -114,27 +90,3 @@ def test_a_head_whose_rows_a_sink_takes_has_no_lookback_ratio() -> None:
     assert shares.lookback is not None
     assert np.isnan(shares.lookback).all()
     np.testing.assert_allclose(shares.shares[0, 0], 1)
-
-
-def test_deletions_tell_what_matters() -> None:
-    worth = [0.0, 3.0, 0.5, 0.0, 0.0]
-
-    def without(some: Collection[int]) -> FloatArray:
-        lost = np.array([sum(worth[i] for i in some), 0.0], np.float32)
-        return np.array([-1.0, 0.0], np.float32) - lost
-
-    check = check_of(list("abcde"), [0.1, 0.6, 0.2, 0.05, 0.05], without)
-    assert check.log_probability == -1.0
-    assert [effect.change for effect in check.effects] == [0.0, -3.0, -0.5, 0.0, 0.0]
-    assert check.effects[1].changes == (-3.0, 0.0)
-    assert check.correlation is not None
-    assert check.correlation > 0.8
-    assert check.group is not None
-    assert (check.group.size, check.group.top) == (1, -3.0)
-    assert check.group.random > -3.0
-
-
-def test_few_segments_have_no_correlation() -> None:
-    check = check_of(["a", "b"], [0.5, 0.5], lambda some: -np.ones(len(some), np.float32)[:1])
-    assert check.correlation is None
-    assert check.group is None

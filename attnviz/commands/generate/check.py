@@ -1,0 +1,239 @@
+"""Whether an answer rests on its prompt: runs without some of it, each at most once."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from attnviz.commands.generate.answer import Answer
+from attnviz.errors import InputError, option
+from attnviz.inputs.prompts import Prompt
+from attnviz.records.capture import Wanted
+from attnviz.records.grounding import (
+    SEED,
+    Check,
+    CheckMethod,
+    Doubles,
+    Grounds,
+    SmallestSet,
+    Statement,
+    Without,
+    against_random,
+    correlation_of_ranks,
+    curves,
+    single_deletions,
+    smallest_set,
+    subset_fit,
+)
+from attnviz.records.tokens import RESTS, Sampling
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerRuns:
+    """Runs of an answer (`new`) after variants of its prompt (`ids`); each variant is run once."""
+
+    model: "LoadedModel"
+    ids: Sequence[int]
+    new: Sequence[int]
+    made: dict[tuple[int, ...], Doubles] = field(default_factory=dict)
+
+    def after(self, ids: Sequence[int]) -> Doubles:
+        """The log-probability of each token of the answer (m) after these ids."""
+        key = tuple(ids)
+        if key not in self.made:
+            self.made[key] = self.model.log_probabilities(ids, self.new).astype(np.float64)
+        return self.made[key]
+
+    def without(self, tokens: Iterable[int]) -> Doubles:
+        """The same after the prompt without these tokens, given by their places."""
+        gone = set(tokens)
+        return self.after([id_ for i, id_ in enumerate(self.ids) if i not in gone])
+
+
+@dataclass(frozen=True, eq=False)
+class Deletable:
+    """The segments that can be deleted: their names, shares, and tokens; those at `documents`."""
+
+    names: tuple[str, ...]
+    shares: tuple[float, ...]
+    places: tuple[tuple[int, ...], ...]
+    documents: tuple[int, ...]
+
+    def without(self, runs: AnswerRuns, among: Sequence[int]) -> Without:
+        """The runs without some of these segments, which are numbered anew."""
+        return lambda some: runs.without(t for i in some for t in self.places[among[i]])
+
+    def of(self, some: Iterable[int]) -> "tuple[list[str], list[float]]":
+        """The names and the shares of these segments."""
+        chosen = list(some)
+        return [self.names[i] for i in chosen], [self.shares[i] for i in chosen]
+
+
+def checked(
+    runs: AnswerRuns, prompt: Prompt, of: Sequence[int | None], answer: Answer, method: CheckMethod
+) -> Check:
+    """What deletions of segments change in an answer's probability.
+
+    The last segment stays, as it asks for the answer.
+
+    Args:
+        runs: of the answer.
+        prompt: with the segments.
+        of: for each token of the prompt the number of its segment; None for a special token.
+        answer: with the shares of the segments.
+        method: single deletions, random subsets, or curves.
+
+    Raises:
+        InputError: there is nothing to delete.
+    """
+    attention = {c.name: share for c, share in answer.mean_shares() if c.part == "segment"}
+    names = [each.name for each in prompt.segments]
+    crossed = answer.capture.kind == "cross"
+    last = None if crossed else next(s for s in reversed(of) if s is not None)
+    parts = _deletable(names, of, attention, last, prompt.asking, method)
+    documents, shares = parts.of(parts.documents)
+    check = Check(
+        method,
+        float(runs.without(()).sum()),
+        documents=tuple(documents),
+        shares=tuple(shares),
+        kind="document" if prompt.asking else "segment",
+    )
+    if documents:
+        gone = sorted(token for i in parts.documents for token in parts.places[i])
+        grounds = _grounds(runs, gone, written=not crossed)
+        said = tuple(
+            Statement(part.text, part.first, part.after, grounds.of(part.first, part.after))
+            for part in answer.parts("sentence")
+        )
+        check = replace(check, grounds=grounds, statements=said)
+    check = replace(check, **_FINDERS[method](runs, parts), runs=len(runs.made))
+    if last is None:
+        return check
+    sink = names[of[0]] if of[0] is not None and names[of[0]] in parts.names else None
+    return replace(check, sink=sink, kept=(names[last], attention[names[last]]))
+
+
+def _deletable(
+    names: Sequence[str],
+    of: Sequence[int | None],
+    attention: Mapping[str, float],
+    last: int | None,
+    asking: Collection[str],
+    method: CheckMethod,
+) -> Deletable:
+    others = [i for i in range(len(names)) if i != last and i in of]
+    hint = f"cut the prompt with {option('by')} or {option('segments')}"
+    if not others:
+        wrong = f"{option('check')} deletes segments before the last one, and there are none"
+        raise InputError(wrong, hint)
+    documents = [n for n, i in enumerate(others) if names[i] not in (*RESTS, *asking)]
+    if method == "subsets" and not documents:
+        wrong = f"{option('check_method', method)} deletes documents, and there are none"
+        raise InputError(wrong, hint)
+    if method == "curve" and len(documents) < 2:
+        wrong = f"{option('check_method', method)} compares orders of documents"
+        raise InputError(f"{wrong}, and there {'is one' if documents else 'are none'}", hint)
+    own = [names[i] for i in others]
+    places = [tuple(token for token, segment in enumerate(of) if segment == i) for i in others]
+    shares = (attention[name] for name in own)
+    return Deletable(tuple(own), tuple(shares), tuple(places), tuple(documents))
+
+
+def _delete(runs: AnswerRuns, parts: Deletable) -> dict[str, Any]:
+    """Each segment by itself; then a smallest set of documents."""
+    everything = range(len(parts.names))
+    without = parts.without(runs, everything)
+    effects = single_deletions(parts.names, parts.shares, without)
+    lost = -np.array([effect.change for effect in effects])
+    found: dict[str, Any] = {
+        "effects": effects,
+        "correlation": correlation_of_ranks(np.array(parts.shares), lost),
+        "group": against_random(parts.shares, without),
+    }
+    if parts.documents:
+        names, shares = parts.of(parts.documents)
+        without = parts.without(runs, parts.documents)
+        if some := smallest_set(shares, without):
+            change = float(without(some).sum() - without(()).sum())
+            found["smallest"] = SmallestSet(tuple(names[i] for i in some), change)
+    return found
+
+
+def _subsets(runs: AnswerRuns, parts: Deletable) -> dict[str, Any]:
+    names, _ = parts.of(parts.documents)
+    return {"subsets": subset_fit(names, parts.without(runs, parts.documents))}
+
+
+def _curve(runs: AnswerRuns, parts: Deletable) -> dict[str, Any]:
+    most = sorted(parts.documents, key=lambda i: -parts.shares[i])
+    ranked = [parts.places[i] for i in most]
+    return {"curves": curves(ranked, lambda tokens: float(runs.without(tokens).sum()))}
+
+
+_FINDERS: Mapping[CheckMethod, Callable[[AnswerRuns, Deletable], dict[str, Any]]] = (
+    MappingProxyType({"delete": _delete, "subsets": _subsets, "curve": _curve})
+)
+
+# Groundedness: without the documents, and with unrelated text in their place.
+
+UNRELATED = 19
+"""Texts in the place of the documents: of 20 that are alike, one is the greatest by chance 1 in 20
+times, which makes the greatest of 19 the 95th percentile."""
+WINDOW = 64
+"""Unrelated text is made of stretches of this many tokens."""
+LEAST_OWN, MOST_OWN = 128, 512
+"""How many tokens the model writes to draw them from."""
+_WRITTEN: "WeakKeyDictionary[LoadedModel, list[int]]" = WeakKeyDictionary()
+
+
+def _grounds(runs: AnswerRuns, gone: Sequence[int], *, written: bool) -> Grounds:
+    """The answer with and without these tokens, and with unrelated ones in their place.
+
+    `written`: the model writes texts of the language that it reads.
+    """
+    whole, without = runs.without(()), runs.without(gone)
+    own = _own_text(runs.model, len(gone)) if written else []
+    rows = np.zeros((UNRELATED if own else 0, len(whole)))
+    for n in range(len(rows)):
+        ids = list(runs.ids)
+        draw = np.random.default_rng((SEED, n))
+        starts = draw.integers(len(own), size=ceil(len(gone) / WINDOW)).tolist()
+        drawn = (own[(start + i) % len(own)] for start in starts for i in range(WINDOW))
+        for place, id_ in zip(gone, drawn, strict=False):
+            ids[place] = id_
+        rows[n] = runs.after(ids)
+    return Grounds(whole, without, rows)
+
+
+def _own_text(model: "LoadedModel", size: int) -> list[int]:
+    """Text that the model writes after its beginning token, or a line end, at temperature 1.
+
+    It is of the model's world, in whatever language, and knows nothing of the prompt.
+    """
+    wanted = min(max(size, LEAST_OWN), MOST_OWN)
+    text = _WRITTEN.setdefault(model, [])
+    tokenizer = model.tokenizer
+    before = [tokenizer.bos_id] if tokenizer.bos_id is not None else tokenizer.ids("\n")
+    ordinary = set(tokenizer.ordinary_ids())
+    most = min(wanted, tokenizer.context - len(before) - 1)
+    for seed in range(WINDOW):  # a text may end at once
+        if len(text) >= wanted or not before or most < 1:
+            break
+        written = list[int]()
+
+        def go_on(id_: int, written: list[int] = written) -> bool:
+            written.append(id_)
+            return len(written) < most
+
+        sampling = Sampling(most, 1.0, seed=seed)
+        model.generate(before, sampling, Wanted({}), lambda block: None, go_on)
+        text += [id_ for id_ in written if id_ in ordinary]
+    return text

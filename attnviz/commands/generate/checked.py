@@ -1,0 +1,175 @@
+"""A check as people see it: tables of deletions, statements and curves, and what they come to."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.draw.labels import fenced
+from attnviz.draw.terminal.cells import Column, cut, folded, listing
+from attnviz.draw.titles import amount
+from attnviz.errors import readable
+from attnviz.records.grounding import MATTERS, Check, Curve, Statement
+
+NAMED = 6
+"""How many members of a set are named, or one less and the number of the others."""
+LONGEST = 28
+"""Cells of a statement in its table."""
+BARE = "—"
+
+
+def checked(check: Check, display: Display) -> Iterator[Text]:
+    """What the method found, the groundedness of each statement, and a sentence on both."""
+    dash = BARE if display.unicode else "-"
+    if check.method == "curve":
+        yield from _curves(check.curves, display)
+    else:
+        number = "weight" if check.method == "subsets" else "change (nats)"
+        columns = [Column(check.kind if check.method == "subsets" else "deleted")]
+        columns += [Column(each, right=True) for each in ("attention", number)]
+        rows = [
+            (fenced(readable(n)), f"{share:.2f}", f"{x:+z.2f}") for n, share, x in _numbers(check)
+        ]
+        yield from listing(columns, rows, display.width)
+    if check.statements:
+        yield Text()
+        yield from _statements(check.statements, display, dash)
+        yield Text()
+    yield from folded(Text(about_check(check)), display.width)
+
+
+def _numbers(check: Check) -> Iterator[tuple[str, float, float]]:
+    """The name, the share, and the change or the weight of each segment, and of all documents."""
+    if check.subsets is not None:
+        shares = dict(zip(check.documents, check.shares, strict=True))
+        yield from ((each, shares[each], weight) for each, weight in check.subsets.weights)
+        return
+    yield from ((each.segment, each.share, each.change) for each in check.effects)
+    if check.grounds is not None and len(check.documents) > 1:
+        yield _all_of(check), sum(check.shares), check.grounds.change
+
+
+def _all_of(check: Check) -> str:
+    number = len(check.documents)
+    return f"both {check.kind}s" if number == 2 else f"all {number} {check.kind}s"
+
+
+def _statements(statements: Sequence[Statement], display: Display, dash: str) -> Iterator[Text]:
+    columns = [Column("statement")]
+    columns += [Column(each, right=True) for each in ("groundedness", "unrelated text")]
+    columns.append(Column("supported"))
+    most = max(12, min(LONGEST, display.width // 3))
+    rows = [
+        (
+            fenced(cut(readable(each.text), most, unicode=display.unicode)),
+            dash if each.groundedness.share is None else f"{each.groundedness.share:.2f}",
+            dash if each.groundedness.unrelated is None else f"{each.groundedness.unrelated:.2f}",
+            {True: "yes", False: "no", None: dash}[each.groundedness.supported],
+        )
+        for each in statements
+    ]
+    yield from listing(columns, rows, display.width)
+
+
+def _curves(curves: Sequence[Curve], display: Display) -> Iterator[Text]:
+    """The answer's log-probability at each step: most attention first, and in random orders."""
+    columns = [Column("tokens", right=True)]
+    for curve in curves:
+        verb = "deleted" if curve.kind == "deletion" else "inserted"
+        columns += [Column(verb, right=True), Column("random orders", right=True)]
+    steps = range(len(curves[0].tokens))
+    to = "…" if display.unicode else "to"
+    rows = [
+        [str(curves[0].tokens[k])]
+        + [
+            cell
+            for each in curves
+            for cell in (
+                f"{each.values[k]:.2f}",
+                f"{each.low[k]:.2f} {to} {each.high[k]:.2f}",
+            )
+        ]
+        for k in steps
+    ]
+    yield from listing(columns, rows, display.width)
+
+
+def about_check(check: Check) -> str:
+    """Whether the segments with the most attention are those that matter, and what is missing."""
+    facts = [f"log-probability of the answer: {check.log_probability:.2f} nats"]
+    if check.kept is not None:
+        name, share = check.kept
+        facts.append(f"{readable(name)} ({share:.2f}) was not deleted, as it asks for the answer")
+    if check.sink is not None:
+        facts.append(
+            f"with {readable(check.sink)} the first token was deleted, the sink, as there is no BOS"
+        )
+    facts += [*_on_deletions(check), *_on_documents(check), *_on_methods(check)]
+    return "; ".join(facts)
+
+
+def _on_deletions(check: Check) -> Iterator[str]:
+    """Of single deletions: whether attention and effect agree."""
+    most = max(check.effects, key=lambda each: each.share, default=None)
+    kept = check.kept
+    if most and most.change > -MATTERS and (kept is None or kept[1] < most.share):
+        how = "more" if most.change > MATTERS else "as"
+        name = readable(most.segment)
+        yield f"{name} has the most attention, but the answer is {how} probable without it"
+    if check.correlation is not None:
+        rho = f"{check.correlation:.2f}"
+        yield f"rank correlation of attention and effect (Spearman's ρ): {rho}"
+    if check.group is not None:
+        n, top, random = check.group.size, check.group.top, check.group.random
+        yield (
+            f"without the {amount(n, 'segment')} with the most attention {top:+.2f} nats, without "
+            f"{amount(n, 'random one')} {random:+.2f}"
+        )
+
+
+def _on_documents(check: Check) -> Iterator[str]:
+    """What all documents give together, the few that it rests on, and what nothing supports."""
+    if check.grounds is None:
+        return
+    change, several = check.grounds.change, len(check.documents) > 1
+    if several and check.effects == ():
+        yield f"without {_all_of(check)} {change:+.2f} nats"
+    if check.smallest is not None and several:
+        yield (
+            f"most of what the {check.kind}s give is lost {_listed(check)} "
+            f"({check.smallest.change:+.2f} of {change:+.2f} nats)"
+        )
+    said = [each.groundedness.supported for each in check.statements]
+    if no := said.count(False):
+        yield (
+            f"{amount(no, 'statement')} of {len(said)} unsupported: unrelated text of the same "
+            f"length gives as much as the {check.kind}s"
+        )
+
+
+def _listed(check: Check) -> str:
+    """Without which documents: the members of the smallest set, or the first ones of many."""
+    names = [readable(each) for each in check.smallest.segments] if check.smallest else []
+    if len(names) == len(check.documents) > 2:
+        return f"only without {_all_of(check)}"
+    if len(names) > NAMED:
+        names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} others"]
+    return "without " + " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _on_methods(check: Check) -> Iterator[str]:
+    if check.subsets is not None:
+        fit = check.subsets
+        yield (
+            f"a weight is what a {check.kind} adds to the logit of the answer's probability, in a "
+            f"sparse linear fit to {amount(fit.fitted, 'random subset')}"
+        )
+        if fit.r2 is None:
+            yield "there are too few subsets to hold some out"
+        else:
+            yield f"R² on {amount(fit.held_out, 'held-out subset')}: {fit.r2:.2f}"
+    for curve in check.curves:
+        yield (
+            f"mean of the {curve.kind} curve {curve.area:.2f} nats, in random orders "
+            f"{curve.random:.2f}"
+        )

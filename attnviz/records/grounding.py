@@ -1,0 +1,400 @@
+"""What deletions of a prompt's segments say about an answer: pure numbers, runs come from outside.
+
+Log-probabilities are in nats. Documents are the segments that an answer may rest on: all but those
+that ask for it or instruct the model.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Doubles: TypeAlias = NDArray[np.float64]
+Without: TypeAlias = Callable[[Collection[int]], Doubles]
+"""The log-probabilities of an answer's tokens without some segments."""
+CheckMethod: TypeAlias = Literal["delete", "subsets", "curve"]
+MATTERS = 0.1
+"""Nats; a smaller change is called none."""
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """A segment's share of the attention, and the change in log-probability (nats) without it.
+
+    `changes` (new tokens): the change of each token of the answer; they sum to `change`.
+    """
+
+    segment: str
+    share: float
+    changes: tuple[float, ...]
+
+    @property
+    def change(self) -> float:
+        """The change of the whole answer."""
+        return sum(self.changes)
+
+
+@dataclass(frozen=True)
+class GroupDeletion:
+    """The change without the `size` segments with the most attention, and without random ones."""
+
+    size: int
+    top: float
+    random: float
+
+
+@dataclass(frozen=True)
+class SmallestSet:
+    """Documents without which most of what all of them give is lost; `change`: without these."""
+
+    segments: tuple[str, ...]
+    change: float
+
+
+@dataclass(frozen=True)
+class Groundedness:
+    """What documents give to a part of an answer, as a share of what there was to give.
+
+    `share` is None where the part is almost certain without them. `unrelated`: the 95th percentile
+    of the same with unrelated text in their place; None where there is none.
+    """
+
+    share: float | None
+    unrelated: float | None
+
+    @property
+    def supported(self) -> bool | None:
+        """Whether the documents give more than unrelated text does; None: it cannot be said.
+
+        What is shown as 0.00 supports nothing.
+        """
+        if self.share is None or self.unrelated is None:
+            return None
+        return self.share > max(self.unrelated, LEAST_SHARE)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A sentence of an answer: its tokens from `first` up to, and without, `after`."""
+
+    text: str
+    first: int
+    after: int
+    groundedness: Groundedness
+
+
+@dataclass(frozen=True, eq=False)
+class Grounds:
+    """The log-probabilities of an answer's tokens (m): as it stands, and without documents.
+
+    `unrelated` (draws, m): with unrelated text in their place; no rows where there is none.
+    """
+
+    whole: Doubles
+    without: Doubles
+    unrelated: Doubles
+
+    @property
+    def changes(self) -> list[float]:
+        """The change of each token without all documents."""
+        return [*map(float, self.without - self.whole)]
+
+    @property
+    def change(self) -> float:
+        """The change of the whole answer without all documents."""
+        return sum(self.changes)
+
+    def of(self, first: int, after: int) -> Groundedness:
+        """The groundedness of these tokens."""
+        part = slice(first, after)
+        without = float(self.without[part].sum())
+        share = groundedness(float(self.whole[part].sum()), without, after - first)
+        if share is None or not len(self.unrelated):
+            return Groundedness(share, None)
+        sums = self.unrelated[:, part].sum(axis=1)
+        shares = np.clip((sums - without) / -without, 0, 1)
+        return Groundedness(share, float(np.quantile(shares, PERCENTILE, method="higher")))
+
+
+LEAST_SHARE, PERCENTILE = 0.005, 0.95
+CERTAIN = 0.1
+"""Nats a token; documents have nothing to give to what is more probable without them."""
+
+
+def groundedness(whole: float, without: float, tokens: int) -> float | None:
+    """(ln p(s | documents) − ln p(s | none)) / −ln p(s | none), from 0 to 1; None: nothing to give.
+
+    Args:
+        whole: ln p of a statement with the documents.
+        without: the same without them.
+        tokens: the number of its tokens.
+    """
+    if -without < CERTAIN * tokens:
+        return None
+    return min(1.0, max(0.0, (whole - without) / -without))
+
+
+@dataclass(frozen=True)
+class SubsetFit:
+    """A sparse linear fit to an answer's logit-scaled probability on subsets of the documents.
+
+    `weights`: by document, how much its presence adds. `r2`: the share of the variance that the
+    fit explains on the `held_out` subsets, which it was not made of; None: too few, or none varies.
+    """
+
+    weights: tuple[tuple[str, float], ...]
+    r2: float | None
+    fitted: int
+    held_out: int
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The answer's log-probability when more and more tokens of documents are deleted, or inserted.
+
+    `tokens` (k): how many. `values` (k): documents with the most attention first. `low`, `high`
+    (k): the least and the greatest of random orders. `area`, `random`: the means of both.
+    """
+
+    kind: Literal["deletion", "insertion"]
+    tokens: tuple[int, ...]
+    values: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    area: float
+    random: float
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """The log-probability of the whole answer (nats), and what deletions change in it.
+
+    `runs`: of the model. `documents`: the names of the segments that were deleted together, with
+    their `shares`; `kind`: the word for them. `grounds`: token by token, with and without them;
+    None where there are no documents. `statements`: the sentences of the answer. The rest is empty
+    or None where the method has none: `effects` by single deletions; `smallest`; `subsets`;
+    `curves`.
+
+    `kept`: the segment that was not deleted, as it asks for the answer, and its share; None where
+    every one was. `sink`: the segment with which the first token was deleted, which takes the
+    attention that must go somewhere; None where a BOS stands before all segments. `correlation`:
+    Spearman's ρ between the shares and the losses of log-probability; it and `group` are None where
+    there are too few segments.
+    """
+
+    method: CheckMethod
+    log_probability: float
+    runs: int = 0
+    documents: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()
+    kind: Literal["document", "segment"] = "document"
+    grounds: Grounds | None = None
+    statements: tuple[Statement, ...] = ()
+    effects: tuple[Deletion, ...] = ()
+    correlation: float | None = None
+    group: GroupDeletion | None = None
+    smallest: SmallestSet | None = None
+    subsets: SubsetFit | None = None
+    curves: tuple[Curve, ...] = ()
+    kept: tuple[str, float] | None = None
+    sink: str | None = None
+
+
+# One segment after another, and the smallest set of them.
+
+LEAST = 5
+"""A correlation of ranks, and an R² on subsets, need this many segments."""
+DIGITS = 5
+"""Decimals to compare; later ones differ by the rounding of float32."""
+DRAWS, SEED = 10, 0
+
+
+def single_deletions(
+    names: Sequence[str], attention: Sequence[float], without: Without
+) -> tuple[Deletion, ...]:
+    """The change of an answer's log-probability without each of the segments."""
+    whole = without(())
+    return tuple(
+        Deletion(segment=name, share=share, changes=tuple((without((i,)) - whole).tolist()))
+        for i, (name, share) in enumerate(zip(names, attention, strict=True))
+    )
+
+
+def against_random(attention: Sequence[float], without: Without) -> GroupDeletion | None:
+    """The segments with the most attention, a fifth of them, against as many random ones."""
+    if len(attention) < LEAST:
+        return None
+    whole, size = without(()).sum(), ceil(len(attention) / 5)
+    top = np.argsort(-np.array(attention), kind="stable")[:size].tolist()
+    draw = np.random.default_rng(SEED)
+    drawn = [draw.choice(len(attention), size, replace=False).tolist() for _ in range(DRAWS)]
+    of_random = np.mean([without(some).sum() - whole for some in drawn])
+    return GroupDeletion(size, float(without(top).sum() - whole), float(of_random))
+
+
+def correlation_of_ranks(a: Doubles, b: Doubles) -> float | None:
+    """Spearman's ρ, with mean ranks of ties; None where one of them does not vary.
+
+    Values that differ by rounding alone are ties.
+    """
+    if len(a) < LEAST:
+        return None
+    both = np.round(np.stack([a, b]), DIGITS)[:, :, None]  # (2, n, 1)
+    others = both.transpose(0, 2, 1)
+    ranks = (both > others).sum(axis=2) + ((both == others).sum(axis=2) - 1) / 2
+    if not (ranks.std(axis=1) > 0).all():
+        return None
+    one, other = ranks - ranks.mean(axis=1, keepdims=True)
+    return float((one @ other) / np.sqrt((one @ one) * (other @ other)))
+
+
+MOST = 0.8
+"""The share of the change without all documents that a smallest set explains."""
+TRIED = 100
+"""How many sets of two documents and more are tried to let a set grow."""
+
+
+def smallest_set(attention: Sequence[float], without: Without) -> tuple[int, ...]:
+    """A smallest set whose deletion costs most of what that of all costs; () where that is nothing.
+
+    The set grows by the document that costs most (of equals, to 0.1 nats, the one with the most
+    attention), and then loses each that is not needed. After `TRIED` sets it grows by all that
+    are left. Greedy: no set that was tried is smaller, but not every one is tried.
+    """
+    whole, everything = without(()).sum(), range(len(attention))
+
+    def loss(some: Collection[int]) -> float:
+        return float(whole - without(some).sum())
+
+    target = MOST * loss(everything)
+    if target < MOST * MATTERS:
+        return ()
+    rest = sorted(everything, key=lambda i: -attention[i])
+    chosen, tried = list[int](), 0
+    while loss(chosen) < target:
+        tried += len(rest) if chosen else 0  # those of one document are known
+        if tried > TRIED:
+            chosen += rest
+            break
+        costs = [loss([*chosen, i]) // MATTERS for i in rest]
+        chosen.append(rest.pop(int(np.argmax(costs))))
+    for i in sorted(chosen, key=lambda i: attention[i]):
+        fewer = [other for other in chosen if other != i]
+        if loss(fewer) >= target:
+            chosen = fewer
+    return tuple(sorted(chosen))
+
+
+# Random subsets, as ContextCite has them.
+
+FITTED, HELD_OUT, ALPHA = 64, 32, 0.01
+
+
+def subset_fit(names: Sequence[str], without: Without) -> SubsetFit:
+    """The weight of each document in a sparse linear fit, over random subsets of them.
+
+    ContextCite: Cohen-Wang et al. 2024, arXiv 2409.00729, sections 3 and 4: Lasso on the
+    logit-scaled probability ln(p / (1 − p)) of the answer, divided by its number of tokens, over
+    subsets that hold each document with a probability of ½; 64 of them, α = 0.01. Up to 15
+    documents, no subset is drawn twice.
+    """
+    n, draw = len(names), np.random.default_rng(SEED)
+    if n < 16:
+        codes = draw.permutation(2**n)[: FITTED + HELD_OUT]
+        masks = (codes[:, None] >> np.arange(n)) & 1 == 1  # (subsets, n): which are there
+    else:
+        masks = draw.random((FITTED + HELD_OUT, n)) < 0.5
+    tokens = [without(np.flatnonzero(~mask).tolist()) for mask in masks]
+    m, values = len(tokens[0]), np.array([logit(float(each.sum())) for each in tokens])
+    fitted = min(FITTED, 2 * len(masks) // 3) if n >= LEAST else len(masks)
+    weights, bias = lasso(masks[:fitted].astype(float), values[:fitted] / m, ALPHA)
+    held = values[fitted:] / m
+    error = held - bias - masks[fitted:] @ weights
+    r2 = None
+    if len(held) and held.std() > 10**-DIGITS:
+        r2 = float(1 - (error @ error) / ((held - held.mean()) @ (held - held.mean())))
+    return SubsetFit(tuple(zip(names, (m * weights).tolist(), strict=True)), r2, fitted, len(held))
+
+
+def logit(log_probability: float) -> float:
+    """ln(p / (1 − p)); what float32 calls certain is as near to 1 as float32 goes."""
+    sure = min(log_probability, -float(np.finfo(np.float32).epsneg))
+    return float(sure - np.log(-np.expm1(sure)))
+
+
+def lasso(design: Doubles, values: Doubles, alpha: float) -> tuple[Doubles, float]:
+    """The weights (d) and the intercept that minimise ‖y − b − Xw‖² / 2n + α‖w·σ‖₁.
+
+    Coordinate descent on columns that are scaled to mean 0 and deviation 1 (their own is σ).
+
+    Args:
+        design: (n, d).
+        values: (n).
+        alpha: the strength of the penalty.
+    """
+    mean, scale = design.mean(axis=0), design.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    columns, left = (design - mean) / scale, values - values.mean()
+    weights = np.zeros(design.shape[1])
+    for _ in range(10_000):
+        before = weights.copy()
+        for j, column in enumerate(columns.T):
+            left = left + column * weights[j]
+            slope = column @ left / len(left)
+            weights[j] = np.sign(slope) * max(abs(slope) - alpha, 0.0)
+            left = left - column * weights[j]
+        if np.abs(weights - before).max(initial=0.0) < 1e-10:
+            break
+    weights = weights / scale
+    return weights, float(values.mean() - mean @ weights)
+
+
+# Curves over tokens.
+
+STEPS = 10
+
+
+def steps_of(tokens: int) -> tuple[int, ...]:
+    """From none to all of the tokens, in about ten equal steps, which are the same backwards."""
+    half = np.linspace(0, tokens / 2, STEPS // 2 + 1)
+    half = half[: len(half) - tokens % 2].round().astype(int)  # 3.5 has no step of its own
+    return tuple(np.unique([*half, *(tokens - half)]).tolist())
+
+
+def curves(
+    ranked: Sequence[Sequence[int]], without: Callable[[Collection[int]], float]
+) -> tuple[Curve, Curve]:
+    """How an answer fares when tokens of documents are deleted from all, and inserted into none.
+
+    A document's tokens go in the order of the text; one may be cut by the end of a step, so that
+    each step has as many tokens in every order. A random order read backwards inserts what it read
+    forwards leaves, so that the same runs serve both bands.
+
+    Args:
+        ranked: the tokens of each document, those of the one with the most attention first.
+        without: the log-probability of the answer without some tokens.
+    """
+    order = [token for tokens in ranked for token in tokens]
+    steps, draw = steps_of(len(order)), np.random.default_rng(SEED)
+
+    def deleted(tokens: Sequence[int]) -> Doubles:
+        return np.array([without(tokens[:k]) for k in steps])
+
+    inserted = np.array([without(order[k:]) for k in steps])
+    shuffled = [draw.permutation(len(ranked)) for _ in range(DRAWS)]
+    random = np.stack([deleted([t for i in each for t in ranked[i]]) for each in shuffled])
+    return (
+        _curve("deletion", steps, deleted(order), random),
+        _curve("insertion", steps, inserted, random[:, ::-1]),
+    )
+
+
+def _curve(
+    kind: Literal["deletion", "insertion"], steps: tuple[int, ...], values: Doubles, random: Doubles
+) -> Curve:
+    low, high = random.min(axis=0).tolist(), random.max(axis=0).tolist()
+    areas = [float(np.trapezoid(each, steps) / steps[-1]) for each in (values, random.mean(axis=0))]
+    return Curve(kind, steps, tuple(values.tolist()), tuple(low), tuple(high), *areas)
