@@ -18,6 +18,7 @@ from attnviz.commands.heads.retrieval import (
     Needles,
     RetrievalScore,
     keep,
+    known,
     measure_retrieval,
     of_retrieval,
 )
@@ -213,6 +214,7 @@ def heads(
     options = model._text_options(bos, special, truncate, target)
     if retrieval:
         scored = measure_retrieval(model._loaded, Needles(), options, retrieval_score)
+        keep(model._loaded, scored)
         return of_retrieval(scored, top)
     if circuits:
         return of_circuits(circuits_of(model._loaded), top)
@@ -270,7 +272,7 @@ def command_line(
         if call["labels"] is None
         else _score_lines(session, call, ready)
     )
-    if call["retrieval"] and keep(ready._loaded, result.record) is None:
+    if call["retrieval"] and known(ready._loaded) != result.record:
         session.note("the scores are not remembered, as the cache folder cannot be written")
     if texts:
         note_texts(session, [result.record.capture])

@@ -40,6 +40,18 @@ def test_without_a_profile_all_heads_are_joined_and_the_line_that_measures_is_pr
     assert "retrieval" not in said
 
 
+def test_heads_that_python_measures_are_those_that_answers_are_then_shown_by(
+    run: Run, tmp_path: Path
+) -> None:
+    name = saved(tmp_path / "model", planted())
+    measured = attnviz.heads(model=name, retrieval=True).record.heads
+    assert list(map(str, measured)) == ["L1H0"]
+    assert first_row(run, name) == ("L1H0", "")
+    answer = attnviz.generate("abcdab", name, max_new_tokens=1)
+    assert answer.shares()[0]["heads"] == "L1H0"
+    assert answer.notes == ()
+
+
 def test_a_model_that_was_measured_and_has_none_is_not_measured_again(
     run: Run, tmp_path: Path
 ) -> None:
