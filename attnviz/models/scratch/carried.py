@@ -70,7 +70,7 @@ def in_half(model: LoadedModel) -> LoadedModel:
 
 OF_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 """The pieces of a text in GPT-2, which a byte-level step cuts where no other cuts before it."""
-UNDERSTOOD = re.compile(r"(?:\\p\{[LMN]\}|\\[nrtbsS]|\(\?[:!=]|[^\\()]|\((?!\?)|\))*")
+UNDERSTOOD = re.compile(r"(?:\\p\{[LMN]\}|\\[nrtbsS]|\(\?(?:[:!=]|<[!=])|[^\\()]|\((?!\?)|\))*")
 """Regular expressions that mean the same in a browser, but for the classes that are written out."""
 
 

@@ -71,7 +71,8 @@ def test_a_model_that_train_made_runs_in_the_page(lesson: Lesson, tmp_path: Path
 def test_the_translator_writes_and_attends_in_the_page_as_in_python(
     lesson: Lesson, kind: str
 ) -> None:
-    texts = ("the cat sees a small bird .", "I do n't know", "2 l'été 👍 unbelievable", "", "a")
+    texts = ("the cat sees a small bird .", "I don't know it", "2 l'été 👍 unbelievable", "", "a")
+    texts += ("Where are the toilets?", "mother-in-law", "donne-le-moi")  # -le-moi are pronouns
     model = attnviz.load_model("translator", kind=kind)
     agree(compared(model._loaded, lesson("translator", texts[0], kind=kind), texts))
 

@@ -86,8 +86,8 @@ class PairRuns {
   }
 }
 
-// spaces as a person writes them: l'arbre, une créature bleue
-const spaced = (text) => text.trim().replace(/\s+([.,?!;:])/g, "$1").replace(/(?<=['’])\s+/g, "");
+// spaces as a person writes French: l'arbre, où est-il ?
+const spaced = (text) => text.trim().replace(/\s+([.,]|-[\p{L}\p{N}_])/gu, "$1").replace(/(?<=['’])\s+/g, "");
 
 // Runs that Python made, by text.
 class MadeRuns {
