@@ -34,7 +34,6 @@ from making.tokenizer import WordEncoder, word_tokenizer
 from making.translation.data import IGNORED, PairBatch, batches
 from making.translation.evaluate import alignment, best_head, exact_match, held_out
 from making.translation.grammar import CUTS, pairs
-from making.translation.nominal import strangers
 
 VOCABULARY, PIECES = 15_360, 900
 SAMPLED, OFTEN = 250_000, 3
@@ -127,10 +126,10 @@ def build_tokenizer() -> Tokenizer:
 
 
 def english_words() -> frozenset[str]:
-    """The words that the translator learns to translate; made-up names hardly ever come again."""
-    phrases = itertools.islice(pairs("vocabulary"), SAMPLED)
-    counts = Counter(word for phrase in phrases for word in phrase.english)
-    return frozenset(word for word in counts if counts[word] >= OFTEN) - frozenset(strangers())
+    """The words that the translator learns to translate; with a capital, what is no other's."""
+    phrases = itertools.islice(pairs("vocabulary", invents=False), SAMPLED)
+    words = {word for phrase in phrases for word in phrase.english}
+    return frozenset(word for word in words if (word[0].lower() + word[1:]) not in words - {word})
 
 
 def train(model: Seq2Seq, encoder: WordEncoder, recipe: TranslatorRecipe, path: Path) -> float:

@@ -44,13 +44,13 @@ TEMPLATES: dict[Callable[[World], Part], float] = {
 """The kinds of sentences, and how often each is drawn."""
 
 
-def pairs(seed: int | str, *, held_out: bool = False) -> Iterator[Phrase]:
-    """Sentence pairs without end, a pure function of the seed.
+def pairs(seed: int | str, *, held_out: bool = False, invents: bool = True) -> Iterator[Phrase]:
+    """Sentence pairs without end, a pure function of the seed; `invents`: also with new words.
 
     A held-out sentence has adjectives only on nouns that training never puts them on; a sentence
     that is not `reserved` has no adjective on a noun.
     """
-    world = World(random.Random(f"translation {seed} {held_out}"), held_out)
+    world = World(random.Random(f"translation {seed} {held_out}"), held_out, invents)
     templates, weights = list(TEMPLATES), list(TEMPLATES.values())
     while True:
         (template,) = world.rng.choices(templates, weights)

@@ -122,7 +122,7 @@ def strange_word(world: World) -> str:
 
 
 def name(world: World) -> Np:
-    if world.chance(0.2):
+    if world.invents and world.chance(0.2):
         said = strange_word(world).capitalize()
         return Np(part(said, said, content=True), kind="name")
     who = world.rng.choice(names())

@@ -152,7 +152,7 @@ def noun_phrase(
     known noun without adjectives.
     """
     rng = world.rng
-    strange = not plain and world.chance(0.06)
+    strange = world.invents and not plain and world.chance(0.06)
     noun = made_up_noun(world) if strange else rng.choice(nouns_of(classes) or nouns_of(THINGS))
     if noun.classes & {"city", "country"} or noun.named_time:
         return proper(noun)

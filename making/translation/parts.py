@@ -142,6 +142,8 @@ def _without_doubled(words: Sequence[Word]) -> list[Word]:
             left.pop()
             left[-1] = replace(left[-1], of=(*left[-1].of, *word.of))
             continue
+        if word.word == "des" and before[-1:] == ["de"]:
+            continue
         left.append(word)
     return left
 

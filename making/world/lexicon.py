@@ -217,10 +217,14 @@ def _doubles(base: str) -> bool:
 
 @dataclass(frozen=True)
 class World:
-    """Draws words; with `held_out`, only combinations that training never sees."""
+    """Draws words; with `held_out`, only combinations that training never sees.
+
+    `invents`: whether a translation may have words that no list has.
+    """
 
     rng: random.Random
     held_out: bool = False
+    invents: bool = True
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability

@@ -73,10 +73,16 @@ class NativeTranslator(LoadedModel):
 
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
         written = self.model.translate(torch.tensor(list(ids)), self.end, self.end)
-        text = self.tokenizer.decoded(written)
-        # spaces as a person writes French: l'arbre, où est-il ?
-        text = re.sub(r"(?<=['’])\s+", "", re.sub(r"\s+([.,]|-\w)", r"\1", text.strip()))
-        return text, self.read_target(text)
+        while True:
+            # spaces as a person writes French: l'arbre, où est-il ?
+            text = re.sub(r"\s+([.,]|-\w)", r"\1", self.tokenizer.decoded(written).strip())
+            text = re.sub(r"(?<=['’])\s+", "", text)
+            read = self.read_target(text)
+            excess = len(read) - self.model.config.n_positions
+            if excess <= 0:
+                return text, read
+            # a text without meaning can be read as more tokens than were written
+            written = written[:-excess]
 
     def generate(
         self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn

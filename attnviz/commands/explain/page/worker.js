@@ -75,7 +75,7 @@ class PairRuns {
       const { encoded, ...run } = model.encode(ids, removed);
       return { text, target: "", queries: source, keys: source, logits: null, ...run };
     }
-    target ??= spaced(tokenizer.decode(model.write(ids, end)));
+    target ??= this.translated(model.write(ids, end));
     const written = tokenizer.cut(target), begin = { id: -1, start: 0, end: 0, special: true };
     if (!written.length) throw new TextError("The model writes nothing for this text: type another one.");
     if (written.length > tokenizer.context) throw tokenizer.tooLong("is answered by a longer one");
@@ -83,6 +83,12 @@ class PairRuns {
     const queries = tokenizer.labelled(written, target);
     const keys = kind === "cross" ? source : tokenizer.labelled([begin, ...written.slice(0, -1)], target);
     return { text, target, queries, keys, ...model.decode(read, model.encode(ids).encoded, kind, removed) };
+  }
+
+  // a text without meaning can be read as more tokens than were written
+  translated(ids) {
+    const text = spaced(this.tokenizer.decode(ids)), excess = this.tokenizer.cut(text).length - this.tokenizer.context;
+    return excess > 0 ? this.translated(ids.slice(0, -excess)) : text;
   }
 }
 
