@@ -65,11 +65,12 @@ def _rounded(text: str) -> str:
     return re.sub(r"\d\.\d{5,}(e-\d+)?", lambda found: f"{float(found[0]):.5f}", text)
 
 
-@pytest.mark.parametrize("heads", ["all", "L1H0", "L0H0,L1H2"])
+@pytest.mark.parametrize("heads", ["all", "L1H0", "L2H1,L1H2"])
 @pytest.mark.parametrize("orient", ["query-rows", "key-rows"])
 def test_pictures_are_the_same(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, heads: str, orient: str
 ) -> None:
+    """Of heads without a sink: its share is said where the whole matrix is at hand."""
     arguments = ["show", TEXT, "--head", heads, "--dpi", "40", "--orient", orient, "-o"]
     assert run(*arguments, str(tmp_path / "whole.png")).status is ExitStatus.OK
     monkeypatch.setattr(preparing, "SMALL", 0)

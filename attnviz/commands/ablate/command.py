@@ -116,7 +116,7 @@ def ablate(
     """Ablate parts of a model one at a time, or several at once, and measure the effect.
 
     >>> text = "a fluffy blue creature roamed the forest . the creature was"
-    >>> attnviz.ablate(text, answer="blue", top=1).rows[0]["head"]
+    >>> attnviz.ablate(text, answer="fluffy", top=1).rows[0]["head"]
     0
 
     Of several texts, each is measured, and then their mean; the answer and the versus are one for

@@ -13,7 +13,7 @@ from attnviz.errors import ExitStatus
 from tests.conftest import Run
 from tests.reading import on_one_line
 
-TEXT, FRENCH = "a blue creature roamed the forest", "une créature bleue parcourait la forêt"
+TEXT, FRENCH = "a blue creature roamed the forest", "une créature bleue a parcouru la forêt"
 READ = ("BOS", *TEXT.split())
 
 
@@ -38,16 +38,16 @@ def test_a_decoder_is_told_with_the_inputs_of_its_positions_and_its_mask(run: Ru
     shown = explained(run, "--kind", "decoder", "--head", "L0H1", "--query", "bleue")
     for said in (
         "L0H1 of the decoder computes what “bleue” takes from what was written before it",
-        "inputs: 0:BOS 1:une 2:créature 3:bleue 4:parcourait 5:la",
-        "written: 0:une 1:créature 2:bleue 3:parcourait 4:la 5:forêt",
+        "inputs: 0:BOS 1:une 2:créature 3:bleue 4:a 5:parcouru 6:la",
+        "written: 0:une 1:créature 2:bleue 3:a 4:parcouru 5:la 6:forêt",
         "The position that writes “bleue” has “créature” as its input.",
         "embedding(créat… [",
         "Sum of the row: 1.0000.",
-        "cross x + cross-attention(LayerNorm(x), m) (6, 128)",
+        "cross x + cross-attention(LayerNorm(x), m) (7, 128)",
         "+ cross [",
     ):
         assert said in shown, said
-    assert re.search(r" parcourait -?[\d.]+ -?[\d.]+ −∞ 0\.0000", shown)
+    assert re.search(r" parcouru -?[\d.]+ -?[\d.]+ −∞ 0\.0000", shown)
     assert re.search(r" créature -?[\d.]+ (-?[\d.]+) \1 ", shown)
 
 
@@ -87,7 +87,7 @@ def test_json_and_npz_hold_both_texts_and_every_array(run: Run, tmp_path: Path) 
     run(*arguments, "-o", str(tmp_path / "e.npz"))
     with np.load(tmp_path / "e.npz", allow_pickle=False) as saved:
         assert set(saved.files) == {"meta", *said["arrays"]}
-        assert saved["products"].shape == (6, 7)
+        assert saved["products"].shape == (7, 7)
 
 
 def test_the_object_of_one_text_has_one_list_of_tokens(run: Run) -> None:
@@ -108,8 +108,8 @@ def test_the_look_up_asks_in_french_and_is_answered_in_english(run: Run) -> None
 def test_columns_and_another_similarity_keep_the_two_sides_apart(run: Run) -> None:
     shown = explained(run, "--columns", "--only", "2,3", "--similarity", "general")
     assert "kᵀ = W_Kᵀ·mᵀ + b_Kᵀ (32, 128)·(128, 7) = (32, 7)" in shown
-    assert "qᵀ = W_Qᵀ·x̂ᵀ + b_Qᵀ (32, 128)·(128, 6) = (32, 6)" in shown
-    assert "scoresᵀ = k·qᵀ / √32 (7, 32)·(32, 6) = (7, 6)" in shown
+    assert "qᵀ = W_Qᵀ·x̂ᵀ + b_Qᵀ (32, 128)·(128, 7) = (32, 7)" in shown
+    assert "scoresᵀ = k·qᵀ / √32 (7, 32)·(32, 7) = (7, 7)" in shown
     assert "softmax(x̂·(W_Q·W_Kᵀ)·mᵀ)" in shown
 
 
@@ -122,6 +122,8 @@ def test_no_line_is_wider_than_the_terminal(run: Run, kind: str, width: int) -> 
 
 
 def test_a_piece_of_a_letter_in_the_translation_is_called_one(run: Run) -> None:
-    ended = run("explain", TEXT, "-m", "translator", "--target", "楚", "--only", "3")
+    ended = run(
+        "explain", TEXT, "-m", "translator", "--target", "楚", "--query", "1", "--only", "3"
+    )
     assert "is a part of the character 楚" in ended.err
     assert ended.err.count("is a part") == 1

@@ -710,7 +710,7 @@ def test_what_was_written_stands_above_what_was_read() -> None:
             "BOS a fluffy blue creature",
         ]
         await there.press("slash", *"duveteuse", "enter")
-        assert there.subtitle("pattern") == "duveteuse → fluffy 1.00"
+        assert there.subtitle("pattern") == "duveteuse → fluffy 0.99"
         await there.press("left", "left")
         assert there.subtitle("pattern").startswith("bleue → blue")
         await there.press("a")
