@@ -101,6 +101,12 @@ CALLS = (
     call("show TEXT --scores --drop-sink", "drop_sink", scores=True, drop_sink=True),
     # scores are no weights that could be multiplied by a norm
     call("show TEXT --scores --weighted", "weighted", scores=True, weighted=True),
+    # what is dropped has a sign, and the rest does not sum to 1
+    call("show TEXT --contribution --drop-sink", "drop_sink", contribution=True, drop_sink=True),
+    # the largest of values with a sign is no share
+    call("show TEXT --contribution --reduce max", "reduce", contribution=True, reduce="max"),
+    # contributions have the norms in them
+    call("show TEXT --contribution --weighted", "weighted", contribution=True, weighted=True),
     # a table shows weights
     call("show TEXT --scores --view table", "view", scores=True, view="table"),
     # keys of a table have their place

@@ -5,6 +5,7 @@ from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.exhibit import Exhibit, Map
 from attnviz.records.questions import asks_for_knowledge
 from attnviz.records.transforms import (
+    Contributions,
     Difference,
     KeysDropped,
     Merged,
@@ -22,6 +23,9 @@ def transform_title(transform: Transform) -> str:
     match transform:
         case Scores():
             return "scores before mask and softmax: scaled dot products of queries and keys"
+        case Contributions():
+            each = "each key's share of what the head writes, along its direction"
+            return f"contribution weights: {each}; below 0 it works against it; rows sum to 1"
         case Difference():
             return "the first pattern minus the second"
         case NormBased():

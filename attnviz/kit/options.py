@@ -135,6 +135,14 @@ Weighted: TypeAlias = Annotated[
         "contributes.",
     ),
 ]
+Contribution: TypeAlias = Annotated[
+    bool,
+    heads_option(
+        "--contribution",
+        help="Contribution weights: the share of what the head writes that each key adds in its "
+        "direction. They have a sign, and rows sum to 1.",
+    ),
+]
 Chars: TypeAlias = Annotated[
     bool | None,
     tokens_option(

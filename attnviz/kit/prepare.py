@@ -29,7 +29,7 @@ from attnviz.records.heads import Head, by_layer, every_head
 from attnviz.records.predict import LogitRows, log_softmax
 from attnviz.records.rows import versions_now
 from attnviz.records.tokens import Token, current_call, numbered
-from attnviz.records.transforms import Scores
+from attnviz.records.transforms import Contributions, Scores
 
 if TYPE_CHECKING:
     from attnviz.models.frozen.run import FrozenRun
@@ -163,35 +163,45 @@ class Prepared:
         queries: tuple[int, ...] | None = None,
         *,
         scores: bool = False,
+        contributions: bool = False,
     ) -> None:
         """Run the model; of these heads hand the query rows that are wanted to the consumer."""
-        wanted = Wanted(by_layer(heads), queries, scores)
-        checked = Checked(consume, self.blank(scores=scores))
+        if contributions:
+            self.model.check_contributions()
+        wanted = Wanted(by_layer(heads), queries, scores, contributions)
+        checked = Checked(consume, self.blank(scores=scores, contributions=contributions))
         self.model.run(self.ids, wanted, checked, [t.id for t in self.target])
         checked.finish(wanted)
 
     def record(
-        self, heads: Sequence[Head], queries: tuple[int, ...] | None = None, *, scores: bool = False
+        self,
+        heads: Sequence[Head],
+        queries: tuple[int, ...] | None = None,
+        *,
+        scores: bool = False,
+        contributions: bool = False,
     ) -> Capture:
         """The whole patterns of these heads; of other than these queries, rows of zeros.
 
-        `scores`: in their place, what they are made of.
+        `scores`: in their place, what they are made of; `contributions`: the share of what the
+        heads write that each key adds.
         """
         rows = self.shape[0] if queries is None else len(queries)
         self.budget.check_patterns(heads, 4 * len(heads) * rows * self.shape[1])
         keep = KeepEverything(self.shape)  # memory is taken only by rows that are written
-        self.run(heads, keep, queries, scores=scores)
-        return replace(self.blank(scores=scores), layers=keep.layers())
+        self.run(heads, keep, queries, scores=scores, contributions=contributions)
+        blank = self.blank(scores=scores, contributions=contributions)
+        return replace(blank, layers=keep.layers())
 
     def trace(self, head: Head, query: int) -> "HeadTrace":
         """All that one head computes, and what becomes of it at one query."""
         target = [token.id for token in self.target]
         return self.model.trace(self.empty, self.ids, head, query, target)
 
-    def blank(self, *, scores: bool) -> Capture:
-        """The capture to be, without any pattern; or of scores."""
-        done = self.empty.transforms
-        return replace(self.empty, transforms=(*done, Scores())) if scores else self.empty
+    def blank(self, *, scores: bool, contributions: bool = False) -> Capture:
+        """The capture to be, without any pattern; or of scores or contributions."""
+        what = (Scores(),) if scores else (Contributions(),) if contributions else ()
+        return replace(self.empty, transforms=(*self.empty.transforms, *what))
 
     def with_norms(self, captured: Capture) -> Capture:
         """A capture of this text, with how long the values of all keys are beside it."""

@@ -96,14 +96,14 @@ def write_tokens(
     next_logits: Callable[[Sequence[int]], Tensor],
     sampling: Sampling,
     ends: Collection[int],
-    handover: Handover,
+    take: Callable[[int, Tensor, Tensor], None],
     go_on: GoOn,
 ) -> None:
     """Write tokens as `LoadedModel.generate` does.
 
     `points`: the hook points of the wanted patterns (1, h, n_q, n_k), each with its layer.
     `next_logits`: runs the model on what it has not read yet, and gives the logits (V) behind the
-    new tokens so far.
+    new tokens so far. `take`: as that of a `Handover`.
     """
 
     def last_row(pattern: Tensor) -> Tensor:  # (h, 1, n_k), without the whole block
@@ -117,7 +117,7 @@ def write_tokens(
             if id_ in ends:
                 return
             for point, layer in points.items():
-                handover.take(layer, torch.tensor([len(new)]), rows[point])
+                take(layer, torch.tensor([len(new)]), rows[point])
             new.append(id_)
             if not go_on(id_):
                 return

@@ -231,6 +231,15 @@ class LoadedModel(ABC):
         """
         raise self._refusal("value_norms")
 
+    def check_contributions(self) -> None:
+        """See that what each head writes can be told apart by keys.
+
+        Raises:
+            UsageError: this engine does not tell it.
+            ModelError: this model keeps it to itself.
+        """
+        raise self._refusal("contributions")
+
     def trace(
         self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
     ) -> HeadTrace:
@@ -282,7 +291,7 @@ class LoadedModel(ABC):
         self.require("write")
         return self.tokenizer.encode(text, bos=False, special=False)
 
-    def _refusal(self, ability: Ability) -> UsageError:
+    def _refusal(self, ability: Ability | Literal["contributions"]) -> UsageError:
         name = self.identity.name
         match ability:
             case "predict" | "fill":
@@ -290,9 +299,10 @@ class LoadedModel(ABC):
                 hint = "use a model that does, such as builtin or gpt2"
             case "generate":
                 wrong, hint = f"{name} does not write text", "use a model that does, such as gpt2"
-            case "value_norms":
+            case "value_norms" | "contributions":
                 models = "models of one text with projections"
-                wrong = f"{option('weighted')} is for {models}, which {name} is not"
+                asked = option("weighted" if ability == "value_norms" else "contribution")
+                wrong = f"{asked} is for {models}, which {name} is not"
                 hint = "leave it out, or use another model"
             case "record":
                 wrong, hint = "this has no queries, keys and values", "choose another model"

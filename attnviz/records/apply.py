@@ -22,6 +22,7 @@ from attnviz.records.positions import find_positions, groups_of, last_word, one_
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import (
     PLAIN,
+    Contributions,
     How,
     KeysDropped,
     Merged,
@@ -197,6 +198,28 @@ def weighted(capture: Capture) -> Capture:
 EVERYTHING = Filters()
 
 
+def check_signed(transforms: Transforms, *, contributions: bool, signed: bool) -> None:
+    """See that values with a sign are not taken for weights.
+
+    Contributions add up, so that they may be summed over pieces of words, and averaged over heads.
+
+    Raises:
+        UsageError: a transform that has no meaning for them.
+    """
+    if contributions:
+        changed = replace(transforms, contribution=False, words=False, chars=None, over=None)
+        changed = replace(changed, reduce=None) if changed.reduce == "mean" else changed
+    else:
+        changed = replace(transforms, scores=False)
+    if signed and changed.any:
+        what = (
+            "contributions have a sign, and are only summed"
+            if contributions
+            else ("scores are shown unchanged")
+        )
+        raise UsageError(what, "leave out every option that changes them")
+
+
 def _maps_of(capture: Capture) -> tuple[HeadMap, ...]:
     return tuple(
         HeadMap(layer.layer, head, weights=weights)
@@ -227,8 +250,11 @@ def exhibit_of(
     """
     if transforms.scores and not captured.signed:
         raise UsageError("a saved capture holds weights, not scores", "give the text again")
-    if captured.signed and replace(transforms, scores=False).any:
-        raise UsageError("scores are shown unchanged", "leave out every option that changes them")
+    contributions = captured.transformed_by(Contributions)
+    if transforms.contribution and not contributions:
+        wrong = "a saved capture holds weights, not contributions"
+        raise UsageError(wrong, "give the text again")
+    check_signed(transforms, contributions=contributions, signed=captured.signed)
     captured = weighted(captured) if transforms.weighted else captured
     captured = merged(captured, transforms.merge, between) if transforms.merge else captured
     exhibit = Exhibit(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from attnviz.errors import ModelError, option
 from attnviz.records.heads import Head, NamedHead
 from attnviz.records.tokens import CallOptions, Segment, Token
-from attnviz.records.transforms import Difference, Scores, Transform
+from attnviz.records.transforms import Contributions, Difference, Scores, Transform
 
 # Blocks of query rows, as a model hands them over, and the consumers that every run has.
 
@@ -54,12 +54,13 @@ class Wanted:
 
     `heads`: layer to heads; a layer that is not named is not recorded. `queries`: positions
     in rising order; None for all of them. `scores`: not the weights, but what they are made
-    of: q·k / √d_k, before mask and softmax.
+    of: q·k / √d_k, before mask and softmax. `contributions`: the shares of what the heads write.
     """
 
     heads: Mapping[int, tuple[int, ...]]
     queries: tuple[int, ...] | None = None
     scores: bool = False
+    contributions: bool = False
 
     @property
     def last_layer(self) -> int:
@@ -311,8 +312,10 @@ class Capture:
 
     @property
     def signed(self) -> bool:
-        """Whether its numbers may lie below zero: they are scores or differences, no weights."""
-        return self.transformed_by(Scores) or self.transformed_by(Difference)
+        """Whether its numbers may lie below zero: scores, contributions or differences."""
+        return any(
+            isinstance(each, Scores | Contributions | Difference) for each in self.transforms
+        )
 
     def transformed_by(self, kind: type[Transform]) -> bool:
         return any(isinstance(transform, kind) for transform in self.transforms)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import Capture, FloatArray, IntArray, PatternBlock
 from attnviz.records.heads import Finding, FoundLink, Head, NamedHead
+from attnviz.records.transforms import Contributions
 
 ROWS = 512  # sorted at a time, as sorting takes many times what it keeps
 Reduction: TypeAlias = Literal["mean", "max", "rollout"]
@@ -218,6 +219,8 @@ class Exhibit:
     @property
     def value_name(self) -> str:
         """The name of the column of values."""
+        if self.capture.transformed_by(Contributions):
+            return "contribution"
         return "score" if self.capture.signed else "weight"
 
     @property

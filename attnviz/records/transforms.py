@@ -20,12 +20,14 @@ Over: TypeAlias = Literal["heads", "layers", "all"]
 class SavedTransforms:
     """The transforms whose result a capture can hold.
 
-    `scores` puts scores in the place of weights. `weighted` multiplies each weight by the norm
-    of its key's value. `words` or `chars` merge the pieces of a word or of a character; with None
-    for `chars`, what shows the result to people may merge them.
+    `scores` puts scores in the place of weights, `contribution` the share of what the head writes.
+    `weighted` multiplies each weight by the norm of its key's value. `words` or `chars` merge the
+    pieces of a word or of a character; with None for `chars`, what shows the result to people may
+    merge them.
     """
 
     scores: bool = False
+    contribution: bool = False
     weighted: bool = False
     words: bool = False
     chars: bool | None = None
@@ -71,6 +73,11 @@ PLAIN = Transforms()
 @dataclass(frozen=True)
 class Scores:
     """Scores stand in the place of weights: q·k / √d_k, before mask and softmax."""
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """Contribution weights stand in the place of weights; they have a sign, and rows sum to 1."""
 
 
 @dataclass(frozen=True)
@@ -123,11 +130,20 @@ class Reduced:
 
 
 Transform: TypeAlias = (
-    Scores | Difference | NormBased | Merged | RolledOut | KeysDropped | SpecialDropped | Reduced
+    Scores
+    | Contributions
+    | Difference
+    | NormBased
+    | Merged
+    | RolledOut
+    | KeysDropped
+    | SpecialDropped
+    | Reduced
 )
 
 KINDS: Mapping[str, type[Transform]] = {
     "scores": Scores,
+    "contributions": Contributions,
     "difference": Difference,
     "norm-based": NormBased,
     "merged": Merged,

@@ -185,6 +185,7 @@ def capture(
     layers: g.LayersNamed = None,
     scores: bool = False,
     weighted: bool = False,
+    contribution: bool = False,
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -200,12 +201,13 @@ def capture(
         model: a name as for `load_model`, or a loaded model.
         scores: record scores, before mask and softmax, in place of weights.
         weighted: also record the norms of values, so that `show(weighted=True)` works later.
+        contribution: record contribution weights in place of weights.
     """
     model = loaded(model)
     inner, which = model._loaded, which_heads(layers, heads, everything=True)
     plan = plan_heads(inner.identity, inner.card.heads, which)
     prepared = prepare(inner, text, model._text_options(bos, special, truncate, target))
-    recorded = prepared.record(plan.recorded, scores=scores)
+    recorded = prepared.record(plan.recorded, scores=scores, contributions=contribution)
     return AttentionCapture(prepared.with_norms(recorded) if weighted else recorded)
 
 

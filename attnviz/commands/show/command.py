@@ -51,7 +51,8 @@ class ShowOptions(TypedDict, total=False):
     no_self, no_previous: leave out links to the token itself, to the token before.
     chars, words: merge the pieces of a character, of a word; those of a character are merged
         unless `chars` is False.
-    weighted, scores: norm-based attention; scores in place of weights.
+    weighted, contribution, scores: norm-based attention; contribution weights, or scores, in place
+        of weights.
     drop_sink, drop_key: take the first token, or these keys, out and scale rows to sum to 1.
     reduce, over: join heads ("mean", "max") over "heads", "layers" or "all".
     rollout: the product of the attention of all layers.
@@ -70,6 +71,7 @@ class ShowOptions(TypedDict, total=False):
     chars: g.Chars
     words: g.Words
     weighted: g.Weighted
+    contribution: g.Contribution
     scores: g.ShowScores
     drop_sink: g.DropSink
     drop_key: g.DropKey
@@ -91,7 +93,7 @@ def viewed_as(view: str | None, options: ShowOptions, *, signed: bool = False) -
     for name, value in options.items():
         if name not in ShowOptions.__annotations__:
             raise TypeError(f"show() has no option {name!r}")
-        if name == "least" and (signed or options.get("scores")):
+        if name == "least" and (signed or options.get("scores") or options.get("contribution")):
             check_number(name, value, 0)
         else:
             check_value(name, value, ShowOptions.__annotations__[name])
@@ -159,8 +161,8 @@ SHORT_HELP = "file lines model heads query view top drop_sink words format outpu
 @command_of(
     show,
     "text lines truncate bos special model run verify target kind causal layers heads reduce over "
-    "rollout scores weighted chars words drop_sink drop_key query key top least no_self "
-    "no_previous view orient cmap dpi color_scale title",
+    "rollout scores weighted contribution chars words drop_sink drop_key query key top least "
+    "no_self no_previous view orient cmap dpi color_scale title",
 )
 def command_line(
     session: Session,

@@ -234,6 +234,7 @@ _NO_CHOICE = (
     _NO_VIEW
     | _refuse("a page shows whole patterns", *_names(Filters, "queries", "least"))
     | _refuse(f"a page is of weights; {option('view', 'heatmap')} shows scores", "scores")
+    | _refuse(f"a page is of weights; {option('view', 'heatmap')} shows these", "contribution")
 )
 
 
@@ -302,7 +303,8 @@ def choose_output(request: OutputRequest, *, signed: bool = False) -> Output:
     Raises:
         UsageError: there is no such output, or an option does nothing for it.
     """
-    view, format, scores = request.look.view, request.format, request.transforms.scores
+    view, format, asked = request.look.view, request.format, request.transforms
+    measured = "contribution" if asked.contribution else "scores" if asked.scores else None
     rows = [row for row in OUTPUTS if format in row.formats]
     row = rows[0]
     if view is not None and row.view is not None:
@@ -313,11 +315,12 @@ def choose_output(request: OutputRequest, *, signed: bool = False) -> Output:
                 f"use {' or '.join(option('view', row.view) for row in rows)}",
             )
         row = named[0]
-    if (scores or signed) and not row.shows_signed:
+    if (measured or signed) and not row.shows_signed:
         if view is not None:
+            these = "contributions" if measured == "contribution" else "scores"
             raise IdleOption(
-                f"{option('view', view)} shows weights, and these are scores",
-                f"leave it or {option('scores')} out" if scores else "leave it out",
+                f"{option('view', view)} shows weights, and these are {these}",
+                f"leave it or {option(measured)} out" if measured else "leave it out",
             )
         row = next(row for row in rows if row.shows_signed)
     _check(row, request)
@@ -344,6 +347,10 @@ def _check(row: Output, request: OutputRequest) -> None:
     for name in changed:
         if transforms.scores and name not in SHOWN_OF_SCORES:
             raise IdleOption("scores are shown unchanged", f"leave {option(name)} out")
+        changes = name in FOR_WEIGHTS or (name == "reduce" and transforms.reduce == "max")
+        if transforms.contribution and changes:
+            wrong = f"contributions have a sign, which {option(name)} does not keep"
+            raise IdleOption(wrong, f"leave it or {option('contribution')} out")
         if name in row.refuses:
             where = option("view", view) if view and row.view else request.format
             raise IdleOption(f"{option(name)} does nothing for {where}", row.refuses[name])
@@ -351,6 +358,9 @@ def _check(row: Output, request: OutputRequest) -> None:
 
 SHOWN_OF_SCORES = ("scores", *_names(Filters, "least"), *_names(Look, "color_scale"))
 """The options that scores take: any other would take them for shares of attention."""
+
+FOR_WEIGHTS = ("weighted", "rollout", "drop_sink", "drop_keys")
+"""The options that take no contributions: they are for weights, which sum to 1 without a sign."""
 
 
 def saved(exhibit: Exhibit, _: OutputRequest) -> Iterable[Piece]:

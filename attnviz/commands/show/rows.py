@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 #
 # Every row has the same columns, those of `LINKS`. Where a map is a reduction, the column that was
 # reduced holds the reduction's name (`"head": "mean"`). Scores have the column `score` instead of
-# `weight`.
+# `weight`, contributions `contribution`.
 
 
 def _pair(value: Field[Any]) -> tuple[Field[Any], ...]:
@@ -80,6 +80,16 @@ SCORES = Fields[Any](
         Field("layer", int, LAYER),
         Field("head", int, HEAD),
         *_pair(Field("score", float, "Before mask and softmax.")),
+    ),
+)
+CONTRIBUTIONS = Fields[Any](
+    "ContributionRow",
+    "How much a query attends to a key, with --contribution: the share of what the head writes.",
+    (
+        LINE,
+        Field("layer", int | str, f"{LAYER[:-1]}; the name of a reduction over layers."),
+        Field("head", int | str, "The head in its layer; the name of a reduction over heads."),
+        *_pair(Field("contribution", float, "Below 0: against what the head writes in all.")),
     ),
 )
 _NAMES = tuple(field.name for field in LINKS.all)
@@ -310,7 +320,7 @@ SHOW = Fields[ShownAs](
         *SHOWN.within(attrgetter("exhibit")),
     ),
 )
-JSON = JsonOutput((LINKS, SCORES), (SHOW,), rows_as_json=False)
+JSON = JsonOutput((LINKS, SCORES, CONTRIBUTIONS), (SHOW,), rows_as_json=False)
 
 
 def json_chunks(exhibit: Exhibit, request: "OutputRequest") -> Iterator[str]:

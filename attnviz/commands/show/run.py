@@ -63,10 +63,18 @@ def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show)
         return _show_heads(prepared, plan.choice, show)
     captured = prepared.record(plan.recorded)
     choice = plan.pick(captured)
-    if show.transforms.scores:
-        captured = prepared.record(choice.heads, scores=True)
+    if show.transforms.scores or show.transforms.contribution:
+        captured = _recorded(prepared, choice.heads, show)
     captured = captured.only(choice.heads)
     return _exhibit(_with_norms(prepared, captured, show), choice, show)
+
+
+def _recorded(
+    prepared: Prepared, heads: Sequence[Head], show: Show, rows: tuple[int, ...] | None = None
+) -> Capture:
+    """The weights of these heads, or what is to be shown in their place."""
+    asked = show.transforms
+    return prepared.record(heads, rows, scores=asked.scores, contributions=asked.contribution)
 
 
 def _legible(show: Show, captured: Capture) -> Show:
@@ -92,7 +100,7 @@ def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
     heads, keep = choice.heads, _reducing(prepared, choice.heads, show)
     rows = _rows(prepared, show)
     if keep is None:
-        captured = prepared.record(heads, rows, scores=show.transforms.scores)
+        captured = _recorded(prepared, heads, show, rows)
         return _exhibit(_with_norms(prepared, captured, show), choice, show)
     links = prepared.shape[0] * (show.needs.links or 0) * LINK_BYTES
     prepared.budget.check_patterns(heads, len(heads) * (links or PICTURE_BYTES))

@@ -169,7 +169,8 @@ def scale_of(exhibit: Exhibit, options: PictureOptions, matrices: list[FloatArra
     if exhibit.capture.signed:
         cmap = DIVERGING if options.cmap == PictureOptions.cmap else options.cmap
         several = len(exhibit.maps) > 1
-        return signed_scale(cmap, matrices, "score ÷ the head's largest" if several else "score")
+        what = exhibit.value_name
+        return signed_scale(cmap, matrices, f"{what} ÷ the head's largest" if several else what)
     return scale_for(options.cmap, options.color_scale, matrices, exhibit.capture)
 
 

@@ -28,7 +28,8 @@ def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: 
         return (through or model)(**inputs)
     except Exception as error:
         below = walk_tb(error.__traceback__ and error.__traceback__.tb_next)
-        if any(str(frame.f_globals.get("__name__")).startswith("attnviz.") for frame, _ in below):
+        ours = (f for f, _ in below if f.f_code.co_name != "__torch_function__")  # passes all on
+        if any(str(frame.f_globals.get("__name__")).startswith("attnviz.") for frame in ours):
             raise  # from attnviz, or passed through it
         import transformers
 

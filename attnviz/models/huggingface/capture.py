@@ -18,10 +18,12 @@ import torch
 from torch import Tensor
 
 from attnviz.errors import ModelError, option
+from attnviz.models.contributing import Writing
 from attnviz.models.engine import Handover, rows_at_a_time
 from attnviz.models.huggingface.attention import forward, recording, watching
 from attnviz.models.huggingface.call import AttentionCall, Room
 from attnviz.models.huggingface.layers import Layers
+from attnviz.models.huggingface.writing import Writings
 from attnviz.models.loaded import HeadRows, RowReduction, SomeHeadRows
 from attnviz.records.capture import Consumer, Kind, Wanted
 
@@ -254,6 +256,8 @@ def run_and_capture(
     every row is proven, and each layer's largest error is put here. Returns the output of the body;
     None where it was not run to its end.
     """
+    if wanted.contributions:
+        return _capture_written(model, inputs, Handover(wanted, consume), kind)
     handover, proven, layers = Handover(wanted, consume), ProvenRows(errors), Layers(model, kind)
 
     def at_layer(module: Any, hand_over: Callable[[int], None]) -> None:
@@ -279,12 +283,34 @@ def run_and_capture(
     return None
 
 
-def _hand_over(call: AttentionCall, layer: int, handover: Handover, proven: ProvenRows) -> None:
+def _capture_written(model: Any, inputs: Mapping[str, Any], handover: Handover, kind: Kind) -> None:
+    """Hand over contribution weights, as soon as what a layer's heads write is known."""
+    proven = ProvenRows()
+
+    def written(layer: int, call: AttentionCall, writing: Writing) -> None:
+        _hand_over(call, layer, handover, proven, writing)
+        if layer == handover.wanted.last_layer:
+            raise _LastLayerSeen
+
+    writings = Writings(model, handover.wanted.heads, kind, written)
+    with torch.inference_mode(), writings.watched(), suppress(_LastLayerSeen):
+        forward(model.base_model, **inputs)
+
+
+def _hand_over(
+    call: AttentionCall,
+    layer: int,
+    handover: Handover,
+    proven: ProvenRows,
+    writing: Writing | None = None,
+) -> None:
     wanted, n = handover.wanted, call.q.size(1)
     queries = torch.arange(n) if wanted.queries is None else torch.tensor(wanted.queries)
     rows = proven.of(call.dense, layer, wanted.heads[layer], queries, scores=wanted.scores)
     for block in torch.split(queries, rows_at_a_time(call.k.size(1), call.q.size(0))):
         weights = rows(block)[0]  # proven, where scores are wanted, too
+        if writing is not None:
+            weights = writing.contributions(weights, block)
         handover.take(layer, block, call.scores(block) if wanted.scores else weights)
 
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError, UsageError, option
+from attnviz.models.contributing import Writing
 from attnviz.models.engine import (
     LOGIT_ROWS,
     Handover,
@@ -42,6 +43,7 @@ from attnviz.models.huggingface.layers import (
     matrix_of,
     parts_of,
 )
+from attnviz.models.huggingface.writing import Writings
 from attnviz.models.loaded import LoadedModel, RowReduction
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, Wanted
@@ -186,7 +188,17 @@ class HuggingFaceModel(LoadedModel):
             if layer is not None and layer in wanted.heads:
                 rows[layer] = pattern[:, -1:].clone()
 
+        def written(layer: int, call: AttentionCall, writing: Writing) -> None:
+            last = torch.tensor([call.q.size(1) - 1])
+            weights = proven.of(call, layer, wanted.heads[layer], last)(last)[0]
+            rows[layer] = writing.contributions(weights, last)
+
         beginning = self.model.register_forward_pre_hook(begin)
+        if wanted.contributions:
+            writings = Writings(self.model, wanted.heads, self.kind, written)
+            with hooked([beginning]), writings.watched():
+                yield rows
+            return
         with hooked([beginning]), watching(self.model, on_call, on_output):
             yield rows
 
@@ -245,6 +257,9 @@ class OneSequence(OneStack):
             reduce_windows(self.model, sent(ids, self.model.device), wanted, reduction)
         else:
             super().reduce(ids, wanted, reduction)
+
+    def check_contributions(self) -> None:
+        check_recordable(self.model)
 
     @torch.inference_mode()
     def value_norms(self, ids: Sequence[int]) -> FloatArray:

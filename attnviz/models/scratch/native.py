@@ -22,6 +22,7 @@ from attnviz.models.attention import (
     causal_rows,
     kept,
 )
+from attnviz.models.contributing import Writing
 from attnviz.models.engine import (
     LOGIT_ROWS,
     Handover,
@@ -90,6 +91,12 @@ class NativeModel(LoadedModel):
         handover = Handover(wanted, consume)
         point = "scores" if wanted.scores else "pattern"
         hooks = {f"h.{layer}.attn.{point}": handover.hook(layer) for layer in wanted.heads}
+        if wanted.contributions:
+            hooks = {}
+            for layer in wanted.heads:
+                written = _Written(self.model.h[layer].attn, handover.hook(layer))
+                hooks[f"h.{layer}.attn.v"] = written.v
+                hooks[f"h.{layer}.attn.pattern"] = written.pattern
         with attached(self.model, hooks):
             return self._hidden(self._ids(ids), layers)
 
@@ -144,6 +151,9 @@ class NativeModel(LoadedModel):
     def output_vectors(self) -> Tensor:
         return self.model.wte.weight
 
+    def check_contributions(self) -> None:
+        """It has projections, and none of its parts is hidden."""
+
     def value_norms(self, ids: Sequence[int]) -> FloatArray:
         norms: list[Tensor] = []
 
@@ -183,9 +193,19 @@ class NativeModel(LoadedModel):
                 stream = self._hidden(self._ids(ids))  # (1, n, d)
             return self.model.logits(self.model.ln_f(stream[0, -1]))
 
+        written = {
+            layer: _Written(self.model.h[layer].attn)
+            for layer in (wanted.heads if wanted.contributions else ())
+        }
+
+        def take(layer: int, queries: Tensor, row: Tensor) -> None:
+            handover.take(layer, queries, written[layer].of(row) if written else row)
+
         handover = Handover(wanted, consume)
-        with attached(self.model, {point: _cache(len(ids) + sampling.most) for point in every}):
-            write_tokens(self.model, points, next_logits, sampling, self.ends, handover, go_on)
+        values: dict[str, Hook] = {f"h.{layer}.attn.v": each.v for layer, each in written.items()}
+        caches = {point: _cache(len(ids) + sampling.most) for point in every}
+        with attached(self.model, caches), attached(self.model, values):  # of all tokens so far
+            write_tokens(self.model, points, next_logits, sampling, self.ends, take, go_on)
 
     def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
         with torch.inference_mode():
@@ -200,6 +220,26 @@ class NativeModel(LoadedModel):
         self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
     ) -> Sequence[RecordedHead]:
         return gpt_record(self.model, self._ids(ids)[0], heads, query)
+
+
+@dataclass
+class _Written:
+    """Gives the contribution weights of an attention's patterns (1, h, rows, n) to a hook."""
+
+    attention: Any
+    give: Hook = lambda _: None
+    _values: Tensor = field(init=False)
+
+    def v(self, v: Tensor) -> None:  # (1, h, n, d_v)
+        self._values = v[0]
+
+    def pattern(self, pattern: Tensor) -> None:
+        self.give(self.of(pattern[0])[None])
+
+    def of(self, weights: Tensor) -> Tensor:
+        """(h, rows, n)."""
+        w_o: Tensor = self.attention.w_o.weight.view(len(weights), self._values.size(2), -1)
+        return Writing(self._values, w_o).contributions(weights, torch.arange(weights.size(1)))
 
 
 LAYER_POINTS = ("q", "k", "pattern", "z")

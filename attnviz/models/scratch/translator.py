@@ -99,7 +99,7 @@ class NativeTranslator(LoadedModel):
             return self.model.logits(self.model.decode(read, encoded)[0, -1])
 
         handover = Handover(wanted, consume)
-        write_tokens(self.model, points, next_logits, sampling, {self.end}, handover, go_on)
+        write_tokens(self.model, points, next_logits, sampling, {self.end}, handover.take, go_on)
 
     def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
         with torch.inference_mode():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import attnviz
 from attnviz.errors import ExitStatus
 from attnviz.inputs.captures import npz_chunks
 from attnviz.kit.prepare import Budget
@@ -310,3 +311,35 @@ def test_a_text_without_such_parts_is_shown_as_it_is(run: Run) -> None:
 def test_off_is_no_change_to_what_cannot_be_changed(run: Run) -> None:
     assert run("show", TEXT, "--scores", "--no-chars").status is ExitStatus.OK
     assert run("show", TEXT, "--scores", "--chars").status is ExitStatus.USAGE
+
+
+def test_contributions_have_a_sign_and_their_rows_sum_to_1(run: Run, tmp_path: Path) -> None:
+    arguments = ("show", TEXT, "--contribution", "--head", "L2H3")
+    found = rows_in(run(*arguments, "-f", "jsonl").out)
+    sums = defaultdict[int, float](float)
+    for link in found:
+        sums[link["query"]] += link["contribution"]
+    assert list(sums.values()) == pytest.approx([1.0] * len(sums), abs=1e-5)
+    assert min(link["contribution"] for link in found) < 0
+    merged = rows_in(run(*arguments, "--words", "--reduce", "mean", "-f", "jsonl").out)
+    assert {link["head"] for link in merged} == {"mean"}
+    shown = run(*arguments, "--width", "80").out
+    assert "contribution weights" in shown
+    saved = str(tmp_path / "c.npz")
+    assert run(*arguments, "-o", saved).status is ExitStatus.OK
+    assert run("show", saved, "--contribution", "--width", "80").out == shown
+    assert run(*arguments, "-o", str(tmp_path / "c.png")).status is ExitStatus.OK
+    run("show", TEXT, "-o", saved)
+    assert "holds weights, not contributions" in run("show", saved, "--contribution").err
+    captured = attnviz.capture(TEXT, heads="L2H3", contribution=True)
+    columns = captured.show(contribution=True).to_columns()
+    assert columns["contribution"].tolist() == pytest.approx([r["contribution"] for r in found])
+
+
+@pytest.mark.parametrize("option", ["--drop-sink", "--rollout", "--scores"])
+def test_saved_contributions_are_taken_for_no_weights(
+    run: Run, tmp_path: Path, option: str
+) -> None:
+    saved = str(tmp_path / "c.npz")
+    run("show", TEXT, "--contribution", "--head", "all", "-o", saved)
+    assert "contributions have a sign" in run("show", saved, option).err
