@@ -10,12 +10,15 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor
+from transformers.models import gptj
 
 from attnviz.models.huggingface.model import CausalLM, HuggingFaceModel
 from attnviz.records.capture import Kind, ModelIdentity
 from attnviz.records.heads import ModelCard
 from tests.conftest import bytes_tokenizer
 
+BEFORE_5_24 = not hasattr(gptj.modeling_gptj, "eager_attention_forward")
+"""Whether GPT-J and CodeGen keep their attention to themselves, as they did until then."""
 N = 11
 SIZES: Mapping[str, Any] = {
     "vocab_size": 61,
@@ -267,7 +270,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         image=True,
     ),
     Architecture(
-        "gptj", "its modules return it", _sized("GPTJ", GPT_SIZES, **ROTARY), fallback=True
+        "gptj", "its modules return it", _sized("GPTJ", GPT_SIZES, **ROTARY), fallback=BEFORE_5_24
     ),
     Architecture(
         "gpt_neo",
@@ -286,7 +289,10 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture("falcon", "its modules return it when asked", _sized("Falcon"), fallback=True),
     Architecture(
-        "codegen", "its modules return it", _sized("CodeGen", GPT_SIZES, **ROTARY), fallback=True
+        "codegen",
+        "its modules return it",
+        _sized("CodeGen", GPT_SIZES, **ROTARY),
+        fallback=BEFORE_5_24,
     ),
     Architecture(
         "xglm",

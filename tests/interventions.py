@@ -23,7 +23,7 @@ from attnviz.records.predict import (
     SiteKind,
     SourceRun,
 )
-from tests.architectures import engine_of
+from tests.architectures import BEFORE_5_24, engine_of
 
 IDS = [5, 6, 7, 8, 9, 5, 6]
 SOURCE = SourceRun([15, 6, 17, 8, 5, 9, 11, 3], [0, 1, 3, 4, 4, 6, 7])
@@ -110,7 +110,10 @@ ARCHITECTURES = {
         *("model.decoder.layers", "self_attn.out_proj", "fc2"),
     ),
     "gpt-j": Architecture(
-        "GPTJ", GPT | {"rotary_dim": 4}, "transformer.h", "attn.out_proj", "mlp", switches=False
+        "GPTJ",
+        GPT | {"rotary_dim": 4},
+        *("transformer.h", "attn.out_proj", "mlp"),
+        switches=not BEFORE_5_24,
     ),
     "falcon, which adds in place": Architecture(
         "Falcon", LLAMA, "transformer.h", "self_attention.dense", "mlp", switches=False

@@ -181,7 +181,7 @@ def test_where_norms_stand_over_the_sums_the_parts_are_not_told_apart(name: str)
     assert found.kinds.mlp == 40
 
 
-@pytest.mark.parametrize("name", ["gptj", "bloom"])
+@pytest.mark.parametrize("name", ["gpt_neo", "bloom"])
 def test_an_architecture_that_hides_its_queries_is_refused(name: str) -> None:
     model = architecture(name).model("eager").requires_grad_(False)
     with pytest.raises(ModelError, match="keeps its queries, keys and values to itself"):

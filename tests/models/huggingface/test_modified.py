@@ -327,6 +327,7 @@ SOFT = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.past_key_values. is deprecated")
 @pytest.mark.parametrize("name", SOFT)
 def test_what_peft_adds_outside_of_the_model_is_refused(name: str) -> None:
     with pytest.raises(ModelError, match="stands outside of it"):
