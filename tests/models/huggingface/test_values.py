@@ -10,9 +10,9 @@ from transformers import AutoModelForCausalLM as Causal
 from transformers import (
     BertConfig,
     BertModel,
+    BloomConfig,
     Gemma2Config,
     GPT2LMHeadModel,
-    GPTJConfig,
     LlamaConfig,
 )
 
@@ -108,7 +108,7 @@ def test_scores_of_other_architectures_lead_to_their_weights(build: Any) -> None
 
 
 def test_a_model_that_keeps_its_scores_to_itself_says_so() -> None:
-    config = GPTJConfig(vocab_size=61, n_embd=24, n_layer=2, n_head=4, rotary_dim=4)
+    config = BloomConfig(vocab_size=61, hidden_size=24, n_layer=2, n_head=4)
     model = Causal.from_config(config, attn_implementation="eager").eval()
     inputs = {"input_ids": torch.tensor([[5, 6]])}
     with pytest.raises(ModelError, match="but not its scores"):
