@@ -143,6 +143,14 @@ def amount(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def duration(seconds: float) -> str:
+    """`40 seconds`, `12 minutes`, `7 hours`, `3 days`."""
+    for unit, size, most in (("second", 1, 120), ("minute", 60, 120), ("hour", 3600, 48)):
+        if seconds < most * size:
+            return amount(max(1, round(seconds / size)), unit)
+    return amount(round(seconds / 86400), "day")
+
+
 def percent(part: int, whole: int) -> str:
     """`17%`, rounded to the nearest; 100% of nothing but the whole, and of nothing less than 1%."""
     share = 100 if part == whole else min(99, round(100 * part / whole))

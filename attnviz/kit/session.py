@@ -317,8 +317,8 @@ class Session:
             self._say(f"note: {spelled(message, as_flag)}")
 
     def logged(self, message: str) -> None:
-        """One line on how far a long run is, where stderr is a file, in which no bar can move."""
-        if not (self.quiet or self.environment.stderr.isatty()):
+        """One line on stderr on how far a long run is; in a terminal it stands above the bar."""
+        if not self.quiet:
             self._say(message)
 
     def wrote(self, path: Path) -> None:

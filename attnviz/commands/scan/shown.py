@@ -8,7 +8,7 @@ from attnviz.commands.scan.corpus import LONGEST
 from attnviz.commands.scan.estimate import Estimated
 from attnviz.commands.scan.plan import Done, Task
 from attnviz.commands.scan.run import Watcher
-from attnviz.draw.titles import amount, percent
+from attnviz.draw.titles import amount, duration, percent
 from attnviz.kit.session import Session
 from attnviz.models.placement import written
 
@@ -96,14 +96,6 @@ class Phase:
         minutes, rest = divmod(int(seconds), 60)
         hours, minutes = divmod(minutes, 60)
         return [*parts, f"{self.done:,} of {self.tasks:,}", f"{hours}:{minutes:02}:{rest:02}"]
-
-
-def duration(seconds: float) -> str:
-    """`40 seconds`, `12 minutes`, `7 hours`, `3 days`."""
-    for unit, size, most in (("second", 1, 120), ("minute", 60, 120), ("hour", 3600, 48)):
-        if seconds < most * size:
-            return amount(max(1, round(seconds / size)), unit)
-    return amount(round(seconds / 86400), "day")
 
 
 LEAST_BAR = 8

@@ -1,6 +1,9 @@
 """`attnviz train`: a model from the user's own text."""
 
+import shlex
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
@@ -8,13 +11,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from attnviz.commands.train.plan import FormedHead, Plan, Point, TrainingOutcome, outlook
-from attnviz.draw.titles import amount
-from attnviz.errors import readable, spelled
+from attnviz.commands.train.plan import (
+    BROAD,
+    FormedHead,
+    Plan,
+    Point,
+    TrainingOutcome,
+    best_of,
+    formed_at,
+    last_losses,
+)
+from attnviz.draw.titles import amount, duration
+from attnviz.errors import readable
 from attnviz.inputs.text import read_file
 from attnviz.kit.option import command
-from attnviz.kit.session import Session, as_flag
+from attnviz.kit.session import Session
 from attnviz.kit.write import write_bytes
+from attnviz.records.metrics import METRICS, ROLES
 
 if TYPE_CHECKING:
     from attnviz.commands.train.folder import OwnTraining
@@ -23,6 +36,7 @@ EXAMPLES = """
 attnviz train book.txt -o my-model
 attnviz train notes/*.txt -o my-model --n-layer 2 --max-steps 500
 attnviz train book.txt -o my-model --resume
+attnviz train book.txt -o my-model --resume --max-steps 4000
 attnviz train book.txt -o my-model --keep-every 100
 attnviz show --model ./my-model "a sentence of the book"
 """
@@ -41,14 +55,18 @@ def train(
         Path, typer.Option("--output", "-o", metavar="DIR", help="The model's folder.")
     ],
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted training on the same files.")
+        bool,
+        typer.Option(
+            "--resume", help="Go on with a training on the same files, or take it further."
+        ),
     ] = False,
     plan: Plan,
 ) -> None:
     """Train a from-scratch model on your own text, on this computer.
 
     The result is a model folder, with a card and a loss curve, that show and explain take with
-    --model. Ctrl-C keeps the best weights so far; --resume continues.
+    --model. Ctrl-C keeps the best weights so far; --resume continues, and with more --max-steps
+    also takes a finished training further.
     """
     from attnviz.commands.train import folder as train_folder
     from attnviz.commands.train import own
@@ -56,10 +74,12 @@ def train(
 
     train_folder.check_folder(output, resume=resume)
     if resume:
-        session.refuse(Plan, wrong="was set when this training began")
+        settled = (each.name for each in fields(Plan) if each.name != "max_steps")
+        session.refuse(*settled, wrong="was set when this training began")
+    steps = plan.max_steps if session.given("max_steps") else None
     text = "\n".join(read_file(path) for path in files)
     check_plan(plan)
-    training = own.begin(text, plan, output, resume=resume)
+    training = own.begin(text, plan, output, resume=resume, steps=steps)
     names = [path.name for path in files]
     outcome = _train(session, training, names)
     title = readable(f"{output.name}, trained from scratch on {', '.join(names)}")
@@ -67,44 +87,48 @@ def train(
     formed = own.formed_heads(training)
     training.finish(outcome, names, formed)
     session.wrote(output)
-    session.show(_found(output, outcome, formed, training.plan.n_layer * training.plan.n_head))
+    further = ["attnviz", "train", *map(str, files), "-o", str(output)]
+    further += ["--resume", "--max-steps", str(2 * training.plan.max_steps)]
+    heads = training.plan.n_layer * training.plan.n_head
+    session.show(_found(output, outcome, heads_told(formed, heads, outcome.points), further))
 
 
 def _found(
-    output: Path, outcome: TrainingOutcome, formed: Sequence[FormedHead], heads: int
+    output: Path, outcome: TrainingOutcome, heads: str, further: Sequence[str]
 ) -> Iterator[Text]:
-    """The loss, whether going on would pay, and the heads that formed."""
+    """The losses, the heads that formed, and the line that goes on where the loss did not rise."""
     yield Text(f"{output}: held-out loss {outcome.held_out:.3f} bits per byte", style="bold")
     yield Text(f"an interpolated trigram model over the same tokens: {outcome.trigram:.3f}")
-    if told := outlook(outcome.points):
-        yield Text(spelled(told, as_flag))
-    yield Text(heads_told(formed, heads))
+    yield Text(last_losses(outcome.points))
+    yield Text(heads)
+    if best_of(outcome.points) is outcome.points[-1]:
+        yield Text("a head can form late, while the loss hardly changes; to go on:")
+        yield Text(f"  {readable(shlex.join(further))}")
     yield Text(f"to show it: attnviz show --model {output}; its loss curve: {output}/loss.png")
 
 
 def _train(session: Session, training: "OwnTraining", files: Sequence[str]) -> TrainingOutcome:
-    """Behind a progress bar on stderr; an interruption is told with what it leaves."""
+    """With a line for each held-out loss; an interruption is told with what it leaves."""
     from attnviz.commands.train import own
     from attnviz.commands.train.loop import STEPS
 
-    reached = 0
+    total, reached = training.plan.max_steps, 0
+    pace = Pace(total)
+
     try:
         with session.bar(STEPS, stays=session.environment.stderr.isatty()) as bar:
-            total = training.plan.max_steps
             task = bar.add_task("starting", total=total)
 
             def stepped(step: int) -> None:
                 nonlocal reached
-                if not reached:
-                    bar.update(task, description="no held-out loss yet")
                 reached = step
                 bar.update(task, completed=step)
+                if pace.reach(step):  # long before the next loss
+                    session.logged(f"step {step:,} of {total:,}{pace.left()}")
 
             def report(point: Point) -> None:
-                said = f"held-out loss {point.held_out:.3f} bits per byte"
-                bar.update(task, description=said)
-                now = point.progress
-                session.logged(f"step {now.step:,} of {total:,}: {said}, {now.seconds:.0f} s")
+                bar.update(task, description=f"held-out loss {point.held_out:.3f} bits per byte")
+                session.logged(f"{loss_told(point, total)}{pace.left()}")
 
             return own.train_model(training, report, stepped)
     except KeyboardInterrupt:
@@ -112,16 +136,61 @@ def _train(session: Session, training: "OwnTraining", files: Sequence[str]) -> T
         raise
 
 
-def heads_told(formed: Sequence[FormedHead], heads: int) -> str:
-    """The heads that have a role on the held-out text, by role, with what it follows from.
+class Pace:
+    """How fast the steps of a training come, by the clock."""
 
-    A head that attends to everything alike, as one without training does, is only counted.
+    SURE = 2.0  # seconds after which it is known
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._times = list[tuple[int, float]]()
+        self._known = False
+
+    def reach(self, step: int) -> bool:
+        """Note the time of a step; whether the pace is known from this step on."""
+        self._times[1:] = [(step, time.monotonic())]
+        was, self._known = self._known, self._times[-1][1] - self._times[0][1] >= self.SURE
+        return self._known and not was
+
+    def left(self) -> str:
+        """`, about 9 minutes left`; empty at the end, and where it is not known yet."""
+        if len(self._times) < 2 or self._times[1][0] >= self._total:
+            return ""
+        (first, began), (step, now) = self._times
+        seconds = (self._total - step) * (now - began) / (step - first)
+        return f", about {duration(seconds)} left"
+
+
+def loss_told(point: Point, total: int) -> str:
+    """`step 50 of 2,000: held-out loss 1.921 bits per byte, 13 s`."""
+    now = point.progress
+    untrained = "" if now.step else " (untrained)"
+    loss = f"held-out loss {point.held_out:.3f} bits per byte{untrained}"
+    return f"step {now.step:,} of {total:,}: {loss}, {now.seconds:.0f} s"
+
+
+def heads_told(formed: Sequence[FormedHead], heads: int, points: Sequence[Point]) -> str:
+    """The heads that have a role on the held-out text, by role, with its metric and its first step.
+
+    A head that attends to everything alike, as one without training does, is only counted; where
+    there is no other, the head nearest to a role is named.
     """
     by_role: dict[str, list[str]] = {}
+    broad = sum(each.role == BROAD for each in formed)
+    others = heads - sum(each.formed for each in formed)
+    none = "none"
     for each in formed:
-        by_role.setdefault(each.role, []).append(f"{each.head} {each.value:.2f}")
-    broad, others = len(by_role.pop("broad", ())), heads - len(formed)
-    told = [f"{role}: {', '.join(some)}" for role, some in by_role.items()] or ["none"]
+        if not each.formed:
+            role = next(role for role in ROLES if role.name == each.role)
+            none = (
+                f"none; nearest to one is {each.head}: mean {METRICS[role.metric].meaning} "
+                f"{each.value:.2f} ({each.role}: from {role.least:.2f})"
+            )
+        elif each.role != BROAD:
+            step = formed_at(points, each)
+            since = "" if step is None else f" (from step {step:,})"
+            by_role.setdefault(each.role, []).append(f"{each.head} {each.value:.2f}{since}")
+    told = [f"{role}: {', '.join(some)}" for role, some in by_role.items()] or [none]
     told += [f"{amount(broad, 'head')} broad"] if broad else []
     told += [f"{amount(others, 'head')} without a role"] if others else []
     return f"heads that formed, measured on the held-out text: {'; '.join(told)}"

@@ -11,7 +11,7 @@ import pickle
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -130,14 +130,13 @@ STATE, ABOUT, CARD, CURVE = "training.pt", "training.json", "card.json", "loss.p
 
 
 def check_folder(folder: Path, *, resume: bool) -> None:
-    """Check that the folder is new or empty, or to resume, that it has an unfinished training."""
+    """Check that the folder is new or empty, or to resume, that it has a training to go on."""
     write.check_folder(folder)
     begun, shown = (folder / ABOUT).is_file(), repr(str(folder))
     another = f"choose another folder with {option('output')}"
-    # An interrupted training has a card, too, but also its state.
     if begun and (folder / CARD).is_file() and not (folder / STATE).is_file():
         raise UsageError(
-            f"the training in {shown} is finished, and cannot be taken further", another
+            f"the training in {shown} has lost its {STATE}, and cannot be taken further", another
         )
     if resume and not begun:
         hint = f"leave {option('resume')} out to begin one"
@@ -147,12 +146,12 @@ def check_folder(folder: Path, *, resume: bool) -> None:
         raise UsageError(f"{shown} is not an empty folder", f"{another}{more}")
 
 
-def resumed_plan(folder: Path, digest: str) -> Plan:
-    """The plan of an unfinished training on the text with this digest."""
+def resumed_plan(folder: Path, digest: str, steps: int | None = None) -> Plan:
+    """The plan of a training on the text with this digest, to go on with, to `steps` if given."""
     try:
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
         plan, trained_on = Plan(**about["plan"]), about["text"]
-        points_of(folder)
+        points = points_of(folder)
         read_state(folder / STATE, recipe_of(plan))
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, pickle.UnpicklingError):
         raise UsageError(f"the training in {str(folder)!r} is damaged", "begin anew") from None
@@ -160,15 +159,25 @@ def resumed_plan(folder: Path, digest: str) -> Plan:
         raise UsageError(
             f"the training in {str(folder)!r} had another text", "give the same files again"
         )
+    plan = plan if steps is None else replace(plan, max_steps=steps)
+    done = points[-1].progress.step if points else 0
+    if plan.max_steps <= done:
+        hint = f"to go on, give more, such as {option('max_steps', 2 * done)}"
+        raise UsageError(f"the training in {str(folder)!r} has done its {done:,} steps", hint)
     return plan
 
 
 def points_of(folder: Path) -> list[Point]:
-    """The loss curve of an unfinished training up to its last saved state."""
+    """The loss curve of a training up to its last saved state."""
     if not (folder / STATE).is_file():
         return []  # interrupted before the first state was saved
     about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-    return [Point(TrainingProgress(**p["progress"]), p["held_out"]) for p in about["points"]]
+    return [
+        Point(
+            TrainingProgress(**p["progress"]), p["held_out"], tuple(map(tuple, p.get("roles", ())))
+        )
+        for p in about["points"]
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +208,7 @@ class OwnTraining:
         about = {
             "plan": asdict(self.plan),
             "text": self.text.digest,
-            "points": [{"progress": asdict(p.progress), "held_out": p.held_out} for p in points],
+            "points": [asdict(point) for point in points],
         }
         with partial_file(self.folder / ABOUT) as partial:
             partial.write_text(json.dumps(about) + "\n", encoding="utf-8")
@@ -225,11 +234,10 @@ class OwnTraining:
     def finish(
         self, outcome: TrainingOutcome, files: Sequence[str], formed: Sequence[FormedHead] = ()
     ) -> None:
-        """Write the model's card; the training can then no longer be resumed."""
+        """Write the model's card; the state stays, with which the training can go on."""
         about = f"Trained from scratch with attnviz train on {', '.join(files)}."
         with self.writing():
             self._write_card(self.folder, about, outcome.held_out, outcome.trigram, formed)
-            (self.folder / STATE).unlink(missing_ok=True)
 
     def interrupted(self, step: int, files: Sequence[str]) -> str:
         """A sentence about what an interruption at this step leaves; writes the model's card."""
@@ -275,6 +283,7 @@ class OwnTraining:
                 each.rows,
             )
             for each in formed
+            if each.formed
             for metric in (next(role.metric for role in ROLES if role.name == each.role),)
         )
         about = ModelCard(folder.name, description, bos=False, figures=figures)

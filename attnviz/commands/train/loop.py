@@ -308,12 +308,12 @@ def read_state(path: Path | None, recipe: Recipe) -> dict[str, Any] | None:
     """The state to resume from, if there is one.
 
     Raises:
-        ValueError: it was made by another recipe.
+        ValueError: it was made by another recipe, but for the number of steps.
     """
     if path is None or not path.exists():
         return None
     state: dict[str, Any] = torch.load(path, weights_only=True)
-    if state["recipe"] != asdict(recipe):
+    if {**state["recipe"], "steps": recipe.steps} != asdict(recipe):
         raise ValueError(f"{path} was made by another recipe: {state['recipe']}")
     return state
 

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +25,14 @@ from attnviz.commands.train.folder import (
 )
 from attnviz.commands.train.loop import fresh_model, next_token_loss, train
 from attnviz.commands.train.plan import (
+    BROAD,
     UNTRAINED,
     FormedHead,
     Plan,
     Point,
     TrainingOutcome,
     TrainingProgress,
+    best_of,
     recipe_of,
     sizes,
 )
@@ -44,13 +47,15 @@ from attnviz.records.heads import by_layer, every_head
 from attnviz.records.metrics import ROLES, MeasureHeads, estimates, marks_of_tokens, role_of
 
 
-def begin(text: str, plan: Plan, folder: Path, *, resume: bool) -> OwnTraining:
-    """A training on this text; to resume, with the folder's tokenizer and plan."""
+def begin(
+    text: str, plan: Plan, folder: Path, *, resume: bool, steps: int | None = None
+) -> OwnTraining:
+    """A training on this text; to resume, with the folder's tokenizer and plan, to `steps`."""
     if not resume:
         prepared = prepare(text, plan)
         make_folder(folder)
         return OwnTraining(folder, prepared, plan)
-    plan = resumed_plan(folder, digest_of(text))
+    plan = resumed_plan(folder, digest_of(text), steps)
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
     return OwnTraining(folder, prepare(text, plan, tokenizer), plan)
 
@@ -62,7 +67,8 @@ def train_model(
 ) -> TrainingOutcome:
     """Train, from the beginning or from the folder's state; the folder then holds the model.
 
-    `report` gets every held-out loss, `stepped` the number of every step. The models of single
+    `report` gets every held-out loss, first the one to begin with; `stepped` the number of every
+    step. Where a loss is the lowest, the roles of the heads are measured, too. The models of single
     steps that the plan keeps are saved before the step is reported.
     """
     torch.set_num_threads(1)  # as in every worker: sums are made in the same order everywhere
@@ -73,17 +79,18 @@ def train_model(
         if not points:
             points = [Point(UNTRAINED, _finite_loss(model, text))]
             training.keep(model, points)
+    report(points[-1])
 
     def measure(progress: TrainingProgress) -> None:
-        best = min(point.held_out for point in points)
-        point = Point(progress, _finite_loss(model, text))
-        points.append(point)
+        best = best_of(points).held_out
+        points.append(Point(progress, _finite_loss(model, text)))
         with training.writing():
-            if point.held_out < best:
+            if points[-1].held_out < best:
                 training.keep(model, points)
-            else:
-                training.note(points)
-        report(point)
+                roles = tuple((str(each.head), each.role) for each in formed_heads(training))
+                points[-1] = replace(points[-1], roles=roles)
+            training.note(points)
+        report(points[-1])
 
     def reached(step: int) -> None:
         _keep_reached(training, model, step)
@@ -116,7 +123,10 @@ MEASURED = 64
 
 
 def formed_heads(training: OwnTraining) -> tuple[FormedHead, ...]:
-    """The heads of the folder's model that have a role on the held-out text, by role."""
+    """The heads of the folder's model that have a role on the held-out text, by role.
+
+    Where none does anything but attend to all alike, also the one nearest to a role.
+    """
     model, size = load(Source(str(training.folder))), training.plan.context
     heads = every_head(model.identity.heads_per_layer)
     held_out = training.text.held_out
@@ -125,11 +135,18 @@ def formed_heads(training: OwnTraining) -> tuple[FormedHead, ...]:
     for window in (held_out[start : start + size].tolist() for start in starts):
         score.marks = marks_of_tokens(window)
         model.run(window, Wanted(by_layer(heads)), score)
-    rows, formed = score.rows(), list[FormedHead]()
+    rows, formed, others = score.rows(), list[FormedHead](), list[tuple[float, FormedHead]]()
     for head, metrics in score.metrics().items():
         role = role_of(estimates([metrics]), rows)
         if role is not None:
             formed.append(FormedHead(role.name, head, metrics[role.metric], rows[role.metric]))
+        for each in ROLES:
+            value, over = metrics[each.metric], rows[each.metric]
+            if over >= each.rows and each.name != BROAD:
+                near = FormedHead(each.name, head, value, over, formed=False)
+                others.append((value / each.least, near))
+    if others and all(each.role == BROAD for each in formed):
+        formed.append(max(others, key=lambda each: each[0])[1])
     order = [role.name for role in ROLES]
     return tuple(sorted(formed, key=lambda each: (order.index(each.role), -each.value)))
 

@@ -94,10 +94,14 @@ UNTRAINED = TrainingProgress(step=0, tokens=0, seconds=0.0, loss=0.0, entropy=0.
 
 @dataclass(frozen=True)
 class Point:
-    """A point of the loss curve, the first that of `UNTRAINED`; `held_out` in bits per byte."""
+    """A point of the loss curve, the first that of `UNTRAINED`; `held_out` in bits per byte.
+
+    `roles`: each head with its role, where the weights of this point were kept.
+    """
 
     progress: TrainingProgress
     held_out: float
+    roles: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,38 +120,56 @@ class TrainingOutcome:
 
 @dataclass(frozen=True)
 class FormedHead:
-    """A head with a role on the held-out text: the metric that it follows from, over `rows`."""
+    """A head with a role on the held-out text: the metric that it follows from, over `rows`.
+
+    `formed` is False where the value is short of the role.
+    """
 
     role: str
     head: Head
     value: float
     rows: int
+    formed: bool = True
 
 
-LEVEL = 0.01
-"""The share of the loss by which it has to fall over the last quarter of the steps, to say so."""
+BROAD = "broad"
+"""The role of a head that attends to everything alike, as one without training does."""
+LAST = 3
+"""How many of the last losses to tell."""
 
 
-def outlook(points: Sequence[Point]) -> str:
-    """A sentence on whether more steps would pay, by the held-out losses of a whole training."""
-    best, last = min(points, key=lambda point: point.held_out), points[-1]
-    steps = last.progress.step
-    before = [point for point in points if point.progress.step <= 0.75 * steps]
-    if steps == best.progress.step and len(before) > 1:
-        fall = before[-1].held_out - last.held_out
-        twice = option("max_steps", 2 * steps)
-        if fall >= LEVEL * last.held_out:
-            return (
-                f"the held-out loss still fell by {fall:.3f} over the last quarter of the steps: "
-                f"going on longer would probably pay ({twice})"
-            )
-    rise = last.held_out - best.held_out
-    if rise >= LEVEL * best.held_out:
-        return (
-            f"the held-out loss was lowest at step {best.progress.step:,}, and then rose by "
-            f"{rise:.3f}: more steps would not pay, more text would"
+def best_of(points: Sequence[Point]) -> Point:
+    """The point of the lowest held-out loss, whose weights are kept."""
+    return min(points, key=lambda point: point.held_out)
+
+
+def last_losses(points: Sequence[Point]) -> str:
+    """A sentence with the last held-out losses, and their change over the last quarter."""
+    *earlier, last = points
+    steps, best = last.progress.step, best_of(points)
+    before = [point for point in earlier if 0 < point.progress.step <= 0.75 * steps]
+    each = ", ".join(
+        f"{point.held_out:.3f} (step {point.progress.step:,})" for point in points[-LAST:]
+    )
+    told = [f"held-out loss at the last checkpoints: {each}"]
+    if before:
+        since = before[-1]
+        told.append(f"{last.held_out - since.held_out:+.3f} since step {since.progress.step:,}")
+    if best is not last:
+        told.append(
+            f"lowest at step {best.progress.step:,}: {best.held_out:.3f}, which the folder keeps"
         )
-    return "the held-out loss is nearly level: more steps would change little" if before[1:] else ""
+    return "; ".join(told)
+
+
+def formed_at(points: Sequence[Point], head: FormedHead) -> int | None:
+    """The step of the first kept weights from which on a head had its role; None: not noted."""
+    kept, step = points[: points.index(best_of(points)) + 1], None
+    for point in reversed([each for each in kept if each.roles]):
+        if (str(head.head), head.role) not in point.roles:
+            break
+        step = point.progress.step
+    return step
 
 
 SHARD, WORKERS = 50, 2

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,8 +26,6 @@ from attnviz.errors import (
     InputError,
     OutputError,
     UsageError,
-    as_argument,
-    spelled,
 )
 from attnviz.models.catalog import Source, load
 from attnviz.models.scratch.gpt import GPT
@@ -210,7 +209,7 @@ def test_every_step_is_told_and_each_loss_once_a_shard(tmp_path: Path) -> None:
     steps: list[int] = []
     points: list[int] = []
     own.train_model(training, lambda p: points.append(p.progress.step), steps.append)
-    assert (steps, points) == ([*range(1, 13)], [4, 8, 12])
+    assert (steps, points) == ([*range(1, 13)], [0, 4, 8, 12])
 
 
 def points_of(*losses: float) -> list[Point]:
@@ -222,28 +221,45 @@ def points_of(*losses: float) -> list[Point]:
 @pytest.mark.parametrize(
     ("losses", "says"),
     [
-        ((5.0, 4.0, 3.5, 3.2, 3.0), "still fell by 0.200 over the last quarter .*max_steps=400"),
-        ((5.0, 3.0, 2.6, 2.502, 2.5), "nearly level: more steps would change little"),
-        ((5.0, 3.0, 2.5, 2.6, 2.8), r"lowest at step 100, and then rose by 0\.300: more steps"),
-        ((5.0, 3.0, 2.5, 2.501, 2.51), "nearly level"),
-        ((5.0, 4.0), "^$"),  # too few to tell
+        (
+            (5.0, 4.0, 3.5, 3.2, 3.0),
+            r": 3.500 \(step 100\), 3.200 \(step 150\), 3.000 \(step 200\); -0.200 since step 150$",
+        ),
+        ((5.0, 3.0, 2.5, 2.6, 2.8), r"; \+0.200 since step 150; lowest at step 100: 2.500, which"),
+        ((5.0, 4.0), r": 5.000 \(step 0\), 4.000 \(step 50\)$"),  # no earlier quarter
     ],
 )
-def test_whether_going_on_would_pay_is_read_off_the_held_out_losses(
+def test_the_last_losses_are_told_with_their_change_and_no_forecast(
     losses: tuple[float, ...], says: str
 ) -> None:
-    told = spelled(train_plan.outlook(points_of(*losses)), as_argument)
+    told = train_plan.last_losses(points_of(*losses))
     assert re.search(says, told), told
 
 
-def test_a_log_gets_a_line_for_each_loss_and_a_terminal_or_a_quiet_run_none(
+def test_a_head_formed_at_the_first_kept_weights_from_which_on_it_had_its_role() -> None:
+    head = train_plan.FormedHead("induction", Head(1, 0), 0.5, 40)
+    has, lacks = (("L1H0", "induction"),), (("L1H0", "self"),)
+    losses = (5.0, 4.0, 3.0, 2.0, 1.0, 1.5)
+    roles = ((), has, lacks, has, has, ())
+    points = [replace(p, roles=r) for p, r in zip(points_of(*losses), roles, strict=True)]
+    assert train_plan.formed_at(points, head) == 150
+    assert train_plan.formed_at(points, replace(head, role="sink")) is None
+
+
+def test_each_loss_has_a_line_with_the_time_left_and_a_quiet_run_none(
     run: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "text.txt").write_text(TEXT)
     asked = ("train", str(tmp_path / "text.txt"), *SMALL)
     told = run(*asked, "-o", str(tmp_path / "a")).err.splitlines()
-    assert [line.split(":")[0] for line in told] == ["step 4 of 8", "step 8 of 8"]
-    assert all(re.search(r"held-out loss \d+\.\d{3} bits per byte, \d+ s$", line) for line in told)
+    loss = r"held-out loss \d\.\d{3} bits per byte"
+    patterns = (
+        rf"step 0 of 8: {loss} \(untrained\), 0 s",
+        rf"step 4 of 8: {loss}, \d+ s, about \d+ seconds? left",
+        rf"step 8 of 8: {loss}, \d+ s",
+    )
+    assert all(map(re.fullmatch, patterns, told)), told
+    assert len(told) == 3
     assert run(*asked, "-o", str(tmp_path / "b"), "-q").err == ""
 
 
@@ -272,7 +288,8 @@ def test_heads_that_formed_are_named_by_the_metrics_of_the_held_out_text(tmp_pat
     assert formed  # a small model attends to much alike: its heads are broad
     training.finish(outcome, ["text.txt"], formed)
     card = json.loads((tmp_path / "card.json").read_text())
-    assert {each.role for each in formed} <= {figure["behaviour"] for figure in card["figures"]}
+    told = {figure["behaviour"] for figure in card["figures"]} - {"language"}
+    assert told == {each.role for each in formed if each.formed}
 
 
 def test_what_formed_is_told_by_role_and_what_did_not_is_counted() -> None:
@@ -282,12 +299,18 @@ def test_what_formed_is_told_by_role_and_what_did_not_is_counted() -> None:
         train_plan.FormedHead("previous token", Head(0, 2), 0.45, 60),
         train_plan.FormedHead("broad", Head(0, 0), 0.9, 60),
     ]
-    told = train_command.heads_told(formed, 6)
+    points = points_of(5.0, 4.0)
+    points[-1] = replace(points[-1], roles=(("L0H1", "previous token"),))
+    told = train_command.heads_told(formed, 6, points)
     assert told.endswith(
-        "induction: L1H0 0.51; previous token: L0H1 0.81, L0H2 0.45; 1 head broad; "
+        "induction: L1H0 0.51; previous token: L0H1 0.81 (from step 50), L0H2 0.45; 1 head broad; "
         "2 heads without a role"
     )
-    assert train_command.heads_told(formed[3:], 1).endswith(": none; 1 head broad")
+    nearest = train_plan.FormedHead("induction", Head(1, 1), 0.21, 40, formed=False)
+    assert train_command.heads_told([*formed[3:], nearest], 1, points).endswith(
+        ": none; nearest to one is L1H1: mean weight on the tokens that followed earlier "
+        "occurrences of the query's token 0.21 (induction: from 0.40); 1 head broad"
+    )
 
 
 # ---- the models of single steps ----
@@ -377,7 +400,7 @@ def test_the_command_makes_a_folder_that_show_takes(run: Run, tmp_path: Path) ->
     assert "interpolated trigram model" in ended.out
     assert {path.name for path in folder.iterdir()} == {
         *("config.json", "model.safetensors", "tokenizer.json"),
-        *("card.json", "loss.png", "training.json"),
+        *("card.json", "loss.png", "training.json", "training.pt"),
     }
     assert (folder / "loss.png").read_bytes().startswith(b"\x89PNG")
     shown = run("show", "the creature was blue", "-m", str(folder), "-f", "json")
@@ -495,16 +518,31 @@ def test_an_interrupted_training_has_a_card_and_can_still_go_on(
     assert "as of step" not in run("models", str(tmp_path / "m")).out
 
 
-@pytest.mark.parametrize("more", [["--resume", "--max-steps", "100"], ["--resume"], []])
-def test_a_finished_training_says_that_it_is_finished(
-    run: Run, tmp_path: Path, more: list[str]
+def test_a_finished_training_goes_on_by_the_line_that_it_ends_with(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my text.txt").write_text(TEXT)
+    first = run("train", "my text.txt", "-o", "m", *SMALL)
+    (line,) = re.findall(r"to go on:\n  attnviz (.*)", first.out)
+    assert line == "train 'my text.txt' -o m --resume --max-steps 16"
+    further = run(*shlex.split(line))
+    assert further.status is ExitStatus.OK, further.err
+    steps = re.findall(r"^step (\d+) of 16: held-out", further.err, re.MULTILINE)
+    assert steps == ["8", "12", "16"]
+    for more in ([], ["--max-steps", "16"]):
+        done = run("train", "my text.txt", "-o", "m", "--resume", *more)
+        assert "has done its 16 steps; to go on, give more, such as --max-steps 32" in done.err
+
+
+@pytest.mark.parametrize("more", [["--resume", "--max-steps", "100"], ["--resume"], []])
+def test_a_training_without_its_state_says_so(run: Run, tmp_path: Path, more: list[str]) -> None:
     for name in (train_folder.ABOUT, train_folder.CARD):
         (tmp_path / name).write_text("{}")
     (tmp_path / "t.txt").write_text(TEXT)
     ended = run("train", str(tmp_path / "t.txt"), "-o", str(tmp_path), *more)
     assert ended.status is ExitStatus.USAGE
-    assert "is finished, and cannot be taken further; choose another folder" in ended.err
+    assert "has lost its training.pt, and cannot be taken further; choose another" in ended.err
 
 
 def test_what_was_settled_cannot_be_changed_on_the_way(run: Run, tmp_path: Path) -> None:
