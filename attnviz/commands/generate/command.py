@@ -131,6 +131,14 @@ def _segments_once(call: Arguments) -> None:
         )
 
 
+def _signs_kept(call: Arguments) -> None:
+    if call["contribution"] and call["reduce"] == "max":
+        raise IdleOption(
+            f"contributions have a sign, which {option('reduce', 'max')} does not keep",
+            f"leave it or {option('contribution')} out",
+        )
+
+
 def _when_written(written: Answering, options: Mapping[str, Any]) -> AttentionAnswer:
     """The whole answer, with the rows of each head; the command line shows it as it is written."""
     written = replace(written, each_head=True)
@@ -144,6 +152,7 @@ def _when_written(written: Answering, options: Mapping[str, Any]) -> AttentionAn
         "does nothing for an answer that is given",
     ),
     _segments_once,
+    _signs_kept,
 )
 @finished_by(_when_written)
 def generate(
@@ -163,6 +172,7 @@ def generate(
     heads: g.HeadsNamed = None,
     layers: g.LayersNamed = None,
     reduce: JoinedBy = "mean",
+    contribution: g.Contribution = False,
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -194,7 +204,10 @@ def generate(
         Sampling(max_new_tokens, temperature, top_p, seed), words("stop", stop), target
     )
     which = which_heads(layers, heads)
-    return answering(model._loaded, read, options, writing, which, reduce, model._source)
+    if contribution:
+        model._loaded.check_contributions()
+    ready = answering(model._loaded, read, options, writing, which, reduce, model._source)
+    return replace(ready, contribution=contribution)
 
 
 EXAMPLES = """
@@ -272,7 +285,7 @@ ChatFile: TypeAlias = Annotated[
 @command_of(
     generate,
     "text lines docs chat segments by raw truncate bos special model run target max_new_tokens "
-    "temperature top_p seed stop layers heads looks reduce",
+    "temperature top_p seed stop layers heads looks reduce contribution",
 )
 def command_line(
     session: Session,
@@ -290,7 +303,7 @@ def command_line(
 ) -> None:
     """Let a model answer, and show what each part of the answer attended to."""
     to = destination_of(session, output)
-    _check_looks(session, to, looks)
+    _check_looks(session, to, looks, signed=call["contribution"])
     lines = lines or (chat is not None and chat.suffix.lower() == ".jsonl")
     check_lines(to, alone=to.format.binary or to.format.name == "html", lines=lines)
     documents = _documents(session, text, call["docs"] or [])
@@ -384,9 +397,18 @@ class _Writer:
         self.with_id.append(has)
 
 
-def _check_looks(session: Session, to: Destination, looks: AnswerLooks) -> None:
-    """See that every option of how the answer is shown has a meaning there."""
+def _check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signed: bool) -> None:
+    """See that every option of how the answer is shown has a meaning there.
+
+    `signed`: what is shown may lie below zero.
+    """
     form = to.format
+    if signed and (looks.view == "text" or form.name == "html"):
+        where = option("view", "text") if looks.view == "text" else "a page"
+        raise UsageError(
+            f"{where} shows weights, and contributions have a sign",
+            f"leave it or {option('contribution')} out",
+        )
     if form.name != "txt":
         session.refuse("view", wrong=f"does nothing for {form.name}")
     if form.name in WHOLE:

@@ -47,7 +47,7 @@ from attnviz.records.tokens import (
     numbered,
     segment_of,
 )
-from attnviz.records.transforms import How
+from attnviz.records.transforms import Contributions, How
 
 if TYPE_CHECKING:
     from attnviz.models.catalog import Source
@@ -156,7 +156,7 @@ class Answering:
     `target`: the ids of an answer that is given. `choice`: the heads; `how`: the way in which their
     rows are joined. `room`: how many new tokens fit into the model's context, where fewer than
     asked for do. `each_head`: the rows of each head are also kept apart. `source`: where the model
-    came from; None: it was in memory.
+    came from; None: it was in memory. `contribution`: its rows are contribution weights.
     """
 
     model: "LoadedModel"
@@ -171,6 +171,7 @@ class Answering:
     room: int | None
     each_head: bool = False
     source: "Source | None" = None
+    contribution: bool = False
 
     @property
     def model_notes(self) -> tuple[str, ...]:
@@ -243,7 +244,8 @@ class Answering:
             ids, new = self._ids, list(self.target)
             read, target = (ids, new) if self._crossed else ([*ids, *new[:-1]], [])
             queries = None if self._crossed else tuple(range(first, first + len(new)))
-            self.model.run(read, Wanted(by_layer(heads), queries), keep, target)
+            wanted = Wanted(by_layer(heads), queries, contributions=self.contribution)
+            self.model.run(read, wanted, keep, target)
             for id_, row in zip(new, keep.rows, strict=True):
                 tell(NewToken(id_, row))
             return
@@ -257,7 +259,7 @@ class Answering:
             so_far = self.model.tokenizer.decoded(written) if stops else ""
             return not any(stop in so_far for stop in stops)
 
-        wanted = Wanted(by_layer(heads), None)
+        wanted = Wanted(by_layer(heads), contributions=self.contribution)
         self.model.generate(self._ids, self.writing.sampling, wanted, keep, go_on)
 
     def tokens_with_rows(self, watch: Callable[[], object] = int) -> list[NewToken]:
@@ -335,6 +337,7 @@ class Answering:
             causal=not self._crossed,
             kind="cross" if self._crossed else "answer",
             segments=self.prompt.segments,
+            transforms=(Contributions(),) if self.contribution else (),
         )
 
 

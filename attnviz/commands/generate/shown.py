@@ -25,6 +25,7 @@ from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, HeadMap, PictureLook, Sides
 from attnviz.records.heads import listed
 from attnviz.records.tokens import Token
+from attnviz.records.transforms import Contributions
 
 SIDES = Sides("part of the answer", "parts of the answer", "segment", "segments")
 OF_HEADS = Sides("head", "heads", "segment", "segments")
@@ -33,7 +34,9 @@ OF_HEADS = Sides("head", "heads", "segment", "segments")
 def about_answer(shares: AnswerShares) -> str:
     """`builtin, the mean of all 20 heads: 74 prompt tokens, 2 new`."""
     capture = shares.answer.capture
-    return f"{readable(capture.model.name)}, {about_heads(shares)}: {size_of_answer(capture)}"
+    what = ", contribution weights" if capture.transformed_by(Contributions) else ""
+    size = size_of_answer(capture)
+    return f"{readable(capture.model.name)}, {about_heads(shares)}{what}: {size}"
 
 
 def about_heads(shares: AnswerShares) -> str:
@@ -201,9 +204,9 @@ def _table(shares: AnswerShares, display: Display) -> Iterator[Text]:
     order, values = _by_share(shares), shares.shares
     kept = sorted(_fitting(order, names, room))
     left = [i for i in order if i not in kept]
-    columns = [(names[i], [f"{share:.2f}" for share in values[:, i]]) for i in kept]
+    columns = [(names[i], [f"{share:z.2f}" for share in values[:, i]]) for i in kept]
     if left:
-        columns.append((f"{len(left)} others", [f"{row[left].sum():.2f}" for row in values]))
+        columns.append((f"{len(left)} others", [f"{row[left].sum():z.2f}" for row in values]))
     if shares.lookback is not None:
         ratios = ["" if np.isnan(ratio) else f"{ratio:.2f}" for ratio in shares.lookback]
         columns.append(("lookback", ratios))

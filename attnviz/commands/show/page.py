@@ -243,7 +243,7 @@ def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
     captured = exhibit.capture
     if captured.signed:
         raise UsageError(
-            "a page shows weights, and this capture holds scores",
+            f"a page shows weights, and this capture holds {exhibit.value_name}s",
             f"use {option('view', 'heatmap')}, or capture the text again",
         )
     check_page(captured, len(exhibit.maps))
