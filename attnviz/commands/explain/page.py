@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from attnviz.commands.explain.made import departures, error_of_half, made_run
-from attnviz.commands.explain.readings import carried_readouts
+from attnviz.commands.explain.readings import carried_readouts, words_of_links
 from attnviz.commands.explain.record import Subject, Traced, picked
 from attnviz.draw import page as document
 from attnviz.draw.glossary import definitions
@@ -115,9 +115,10 @@ def _data(
         "headline": head_title(traced.choice, traced.finding, capture),
         "facts": facts(capture),
         "named": [
-            {"layer": each.head.layer, "head": each.head.head, "title": each.title}
+            {**each.head._asdict(), "title": each.title, "behaviour": each.behaviour}
             for each in capture.named_heads
         ],
+        "links": words_of_links(model, (each.behaviour for each in capture.named_heads)),
         "about": {
             "model": readable(trace.model.name),
             "layers": len(heads),

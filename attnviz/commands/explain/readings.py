@@ -1,12 +1,26 @@
-"""The read-outs of a model as its lesson page carries them, which reads typed texts with them."""
+"""What a lesson page knows of words and of their vectors: read-outs, and for which words heads are.
 
-from collections.abc import Mapping, Sequence
+The page uses it on texts that are typed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnviz.builtin.evidence import AGREES
-from attnviz.builtin.words import listed
+from attnviz.builtin.words import (
+    has_senses,
+    is_adjective,
+    is_among,
+    is_first_name,
+    is_function,
+    is_noun,
+    listed,
+    may_be_adjective,
+    may_be_noun,
+)
 from attnviz.draw.page import packed_numbers
 from attnviz.models.folder.readouts import read_maps
 from attnviz.records.heads import ReadOut
@@ -57,3 +71,42 @@ def _queries(behaviour: str) -> Sequence[str]:
     if behaviour == "senses":
         return sorted(listed("senses"))
     return list(AGREES) if behaviour == "pronouns" else []
+
+
+def _noun(word: str) -> bool:
+    if is_function(word) or is_adjective(word):
+        return False
+    return is_first_name(word) or is_noun(word) or may_be_noun(word)
+
+
+_KINDS: Mapping[str, tuple[Callable[[str], bool], Callable[[str], bool]]] = MappingProxyType(
+    {
+        "adjectives": (_noun, may_be_adjective),
+        "pronouns": (AGREES.__contains__, _noun),
+        "senses": (has_senses, lambda word: not is_function(word)),
+        "mystery": (
+            lambda word: word in ("was", "is", "be"),
+            lambda word: is_first_name(word) or is_among(word, "people"),
+        ),
+    }
+)
+
+
+def words_of_links(model: "LoadedModel", behaviours: Iterable[str]) -> Mapping[str, str]:
+    """Which tokens may be in each behaviour's links, by their words.
+
+    A digit for each id: 1 as the query, 2 as the key, 3 as both, 0 as neither.
+    """
+    told = _KINDS.keys() & {*behaviours}
+    if not told:
+        return {}
+    ordinary = {*model.tokenizer.ordinary_ids()}
+    words = [
+        model.tokenizer.label(id_).lower() if id_ in ordinary else ""
+        for id_ in range(max(ordinary) + 1)
+    ]
+    return {
+        name: "".join(str(queries(word) + 2 * keys(word)) if word else "0" for word in words)
+        for name, (queries, keys) in _KINDS.items()
+        if name in told
+    }

@@ -71,6 +71,10 @@ def test_the_page_opens_with_the_claim_and_the_row_of_explain(opened: Open, less
     assert page.inner_text("#steps-title") == str(attnviz.explain(TEXT)).split("\n")[0]
 
 
+def share(value: float) -> str:
+    return f"{value:.2f}".removeprefix("0")
+
+
 def told(page: "Page") -> str:
     return page.inner_text("#told")
 
@@ -174,14 +178,46 @@ def test_a_head_that_is_switched_off_moves_the_bars_as_ablate_tells(
     page.click('[data-switch="L2H0"]')
     until(page, "before !== null")
     report = attnviz.ablate(COLOUR, answer="fluffy", heads="L2H0").record
-    (bar,) = (text for text in texts(page, "#likeliest button") if text.startswith("fluffy"))
-    was, change = re.findall(r"before ([\d.]+) · ([−+][\d.]+) nats", bar)[0]
+    labels = page.eval_on_selector_all("#likeliest button", "all => all.map((b) => b.ariaLabel)")
+    (bar,) = (label for label in labels if label.startswith("fluffy"))
+    was, change = re.findall(r"was ([\d.]+), ([−+][\d.]+) nats", bar)[0]
     (effect,) = report.effects
     assert float(change.replace("−", "-")) == pytest.approx(effect.change, abs=0.0051)
     assert float(was) == pytest.approx(np.exp(report.baseline), abs=SHOWN)
     page.click("#all-on")
     until(page, "before === null")
-    assert page.is_hidden("#compared")
+    assert page.locator("#likeliest.compared").count() == 0
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_a_switch_stays_where_it_is_and_its_effect_is_beside_it(
+    opened: Open, lesson: Path, width: int
+) -> None:
+    page = opened(lesson)
+    page.set_viewport_size({"width": width, "height": 850})
+    write(page, COLOUR)
+    first = page.inner_text("#effect")
+    for switch in ("L3H2", "L4H0", "L4H3"):
+        page.locator(f'[data-switch="{switch}"]').scroll_into_view_if_needed()
+        places = [page.locator(f'[data-switch="{switch}"]').bounding_box()]
+        page.click(f'[data-switch="{switch}"]')
+        until(page, f"document.querySelector('#off').textContent.includes('{switch}') && before")
+        until(page, "document.querySelector('#effect').textContent.includes('→')")
+        places.append(page.locator(f'[data-switch="{switch}"]').bounding_box())
+        assert places[0] == places[1]
+        beside = page.locator("#effect").bounding_box()
+        assert beside
+        assert 0 < beside["y"] < 850 - beside["height"]
+    values = page.evaluate(
+        "[...document.querySelectorAll('#likeliest b:not(.word)')].map(b => +b.innerText)"
+    )
+    assert values == sorted(values, reverse=True)
+    page.click("#all-on")
+    until(page, "before === null")
+    assert page.inner_text("#effect") == first
+    best = attnviz.predict(COLOUR, top=1).rows[-1]
+    assert best["token"] in first
+    assert f"{best['probability']:.3f}" in first
 
 
 def test_temperature_evens_the_odds_and_a_bar_writes_its_token(opened: Open, lesson: Path) -> None:
@@ -277,14 +313,63 @@ def test_what_is_read_out_of_a_typed_text_is_what_explain_reads(
     page.click(f'#written button >> text="{word}"')
     readings = attnviz.explain(text, head="L3H2", query=word).record.meaning.readings
     expected = [
-        [read.found[0] if read.found[1] >= 0.5 else "unsure" for read in reading.reads]
+        [
+            f"cannot be told ({right}, chance {share(reading.readout.chance)})"
+            if read.found is None
+            else f"{read.found[0] if read.found[1] >= 0.5 else 'unsure'} ({right})"
+            for read in reading.reads
+            for right in [f"right {share(read.accuracy)}"]
+        ]
         for reading in readings
     ]
     assert expected
-    rows = [re.findall(r"([\w ]+) \(\.\d\d\)", row) for row in texts(page, "#step-5 tbody tr")]
-    assert [[cell.strip() for cell in row[-3:]] for row in rows] == expected
+    rows = page.eval_on_selector_all(
+        "#step-5 tbody tr",
+        "rows => rows.map((row) => [...row.cells].map((cell) => cell.innerText))",
+    )
+    assert [row[-3:] for row in rows] == expected
     page.click('#grid [data-layer="0"][data-head="0"]')  # a head for which no map was made
     assert page.locator("#step-5 table").count() == 0
+    assert "None was trained for what L0H0 adds" in page.inner_text("#step-5")
+
+
+def test_the_read_outs_say_where_they_do_not_apply_or_were_right_before(
+    opened: Open, lesson: Path
+) -> None:
+    page = opened(lesson, "#h=L3H2")
+    write(page, "the furry red dog slept")
+    page.click('#written button >> text="slept"')
+    assert "None applies to “slept” on this text." in page.inner_text("#step-5")
+    page.click('#written button >> text="dog"')
+    page.click('#grid [data-layer="4"][data-head="0"]')  # behind the head that adds it
+    assert "texture: “furry” was already readable before this head." in page.inner_text("#step-5")
+    page.click('#grid [data-layer="3"][data-head="2"]')
+    page.click('[data-switch="L3H2"]')
+    until(page, "before !== null")
+    assert page.inner_text("#step-5").endswith(
+        "This head is removed: nothing of it reaches the stream."
+    )
+
+
+def test_what_a_head_is_known_for_is_told_with_whether_the_row_shows_it(
+    opened: Open, lesson: Path
+) -> None:
+    page = opened(lesson, "#h=L3H2&q=8")
+    assert page.inner_text("#claim").endswith("known for: nouns attend to their adjectives")
+    page.click('#written button >> text="roamed"')
+    assert page.inner_text("#claim").endswith("(not on this row)")
+    write(page, "Anna met Tom , and he smiled")
+    page.click('#written button >> text="he"')
+    assert page.inner_text("#claim").endswith("known for: pronouns attend to what they stand for")
+
+
+def test_a_word_that_falls_into_pieces_is_told_with_them(opened: Open, lesson: Path) -> None:
+    page, text = opened(lesson), "the flurblewug can't sleep"
+    write(page, text)
+    tokens = attnviz.explain(text).record.trace.capture.query_tokens
+    pieces = ", ".join(t.label for t in tokens if 4 <= t.start < 14 and not t.special)
+    told = f"Not in the vocabulary, so read in pieces: “flurblewug” ({pieces})."
+    assert page.inner_text("#count") == f"{len(tokens)} tokens. {told}"
 
 
 def test_all_numbers_are_shown_to_the_digits_that_are_asked_for(opened: Open, lesson: Path) -> None:

@@ -41,8 +41,8 @@ function markHeads() {
     cell.tabIndex = here ? 0 : -1;
     if (off) [off.checked, off.tabIndex] = [!removed, here ? 0 : -1];
   }
-  byId("all-on").hidden = !state.removed.length;
-  byId("off").textContent = state.removed.length ? `Removed: ${state.removed.map(nameOf).join(", ")}.` : "";
+  byId("all-on").style.visibility = state.removed.length ? "" : "hidden"; // it keeps its room
+  byId("off").textContent = `Removed: ${state.removed.map(nameOf).join(", ") || "none"}.`;
 }
 
 function choose(layer, head) {

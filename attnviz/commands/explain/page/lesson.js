@@ -124,6 +124,7 @@ function listen() {
     if (run && view.fitted) fit();
     if (run) drawMap();
   });
+  new ResizeObserver(() => document.body.style.setProperty("--tokens", `${byId("tokens").offsetHeight}px`)).observe(byId("tokens")); // what stays in sight has its place below them
   for (const form of document.forms) form.addEventListener("submit", (event) => event.preventDefault());
   for (const listenTo of [listenToTerms, listenToStrips, listenToInput, listenToTokens, listenToMap, listenToKeys, listenToHeads, listenToNext, listenToProduct, listenToMerged]) listenTo();
 }

@@ -1,6 +1,6 @@
 // What comes next: the likeliest tokens as bars, with every head and without those that are removed.
 
-const MOST_NEXT = 8, MOST_COMPARED = 6;
+const MOST_NEXT = 8, KEPT = 3; // bars, and how many of the likeliest with every head are always among them
 
 // whether a token that comes next can be written behind the text
 const writes = () => engine.typed && isSelf();
@@ -14,18 +14,18 @@ function probabilityAt(of, temperature) {
   return (id) => probabilities[id] ** (1 / temperature) / sum;
 }
 
-// the likeliest, and where heads are removed also those that were likeliest with them
-function likeliest() {
+// the likeliest now, and where heads are removed also those that were likeliest with them
+function likeliest(now) {
   const found = run.next.top(state.temperature, MOST_NEXT);
   if (!before) return found;
-  const first = before.next.top(state.temperature, MOST_COMPARED / 2), more = found.filter(({ id }) => !first.some((one) => one.id === id));
-  return [...first, ...more.slice(0, MOST_COMPARED - first.length)];
+  const gone = before.next.top(state.temperature, KEPT).filter(({ id }) => !found.some((one) => one.id === id));
+  return [...found.slice(0, MOST_NEXT - gone.length), ...gone].sort((a, b) => now(b.id) - now(a.id));
 }
 
 function drawNext() {
   byId("next").hidden = !run.next;
   if (!run.next) return;
-  const tokens = likeliest(), now = probabilityAt(run, state.temperature), then = before && probabilityAt(before, state.temperature);
+  const now = probabilityAt(run, state.temperature), tokens = likeliest(now), then = before && probabilityAt(before, state.temperature);
   byId("temperature-value").textContent = state.temperature.toFixed(1);
   const last = word(run.queries.at(-1).label);
   byId("next-of").replaceChildren(...(isSelf() ? sentence`The token after ${last}, with probability:` : sentence`Predicted where ${last} is written, with probability:`).childNodes);
@@ -37,18 +37,30 @@ function drawNext() {
   byId("writing").hidden = !writes();
   byId("write-next").replaceChildren("write ", word(top.label));
   byId("write-next").disabled = !top.text; // the end of the text
-  byId("compared").hidden = !before;
+  lines.classList.toggle("compared", Boolean(before));
+  byId("compared").textContent = before ? "The mark on a bar is its value with every head." : engine.typed ? "Switch heads off, and the bars move." : "";
+  tellEffect();
 }
 
+// beside the switches: the likeliest token with every head and without the removed ones, as ablate tells it
+function tellEffect() {
+  const now = run.next, then = (before || run).next, tokens = new Map([then, now].flatMap((next) => next.top(1, 1)).map((token) => [token.id, token.label]));
+  const change = (id) => before ? ` ${number(then.probabilities[id])} → ${number(now.probabilities[id])} (${inNats(now.probabilities[id], then.probabilities[id])})` : ` ${number(now.probabilities[id])}`;
+  byId("effect").replaceChildren(made("p", {}, before ? "Likeliest next, before → now:" : "Likeliest next:"), ...[...tokens].map(([id, label]) => made("p", {}, bare(label), change(id))));
+}
+
+const inNats = (now, then) => `${now < then ? "−" : "+"}${Math.abs(Math.log(now / then)).toFixed(2)} nats`;
+
 function drawBar(button, token, now, then) {
-  const [bar, ghost] = [made("i"), made("i", { class: "before" })];
-  bar.style.setProperty("--share", now);
-  if (then !== null) ghost.style.setProperty("--share", then);
-  const change = then === null ? "" : `${now < then ? "−" : "+"}${Math.abs(Math.log(now / then)).toFixed(2)} nats`;
-  button.replaceChildren(bare(token.label), made("span", { class: "bars" }, ...(then === null ? [] : [ghost]), bar), made("b", {}, number(now)), ...(then === null ? [] : [made("small", {}, `before ${number(then)} · ${change}`)]));
+  const bars = made("span", { class: "bars" }, made("i")), was = then === null ? "" : `was ${number(then)}`;
+  bars.style.setProperty("--share", now);
+  if (was) bars.append(made("i", { class: "before" }));
+  bars.style.setProperty("--before-share", then);
+  button.replaceChildren(bare(token.label), bars, made("b", {}, number(now)), made("small", {}, was));
   button.dataset.id = token.id;
   button.disabled = !writes() || !token.text;
-  button.setAttribute("aria-label", `${token.label}, probability ${number(now)}${then === null ? "" : `, before ${number(then)}, ${change}`}${button.disabled ? "" : "; write it"}`);
+  button.title = was && inNats(now, then);
+  button.setAttribute("aria-label", `${token.label}, probability ${number(now)}${was && `, ${was}, ${inNats(now, then)}`}${button.disabled ? "" : "; write it"}`);
 }
 
 // the text with a token behind it

@@ -18,7 +18,19 @@ function patternOf(layer, head) {
 
 // the texts of the page, each with the head and the query that explain picks for it, and its first line
 const examples = [{ ...opening, headline: data.headline }, ...(data.examples || [])];
-const knownFor = (layer, head) => data.named.filter((each) => each.layer === layer && each.head === head).map(({ title }) => title).join("; ");
+const namedOf = (layer, head) => data.named.filter((each) => each.layer === layer && each.head === head);
+const knownFor = (layer, head) => namedOf(layer, head).map(({ title }) => title).join("; ");
+
+const MUCH = 0.4; // of a row's weight, as explain asks of what it tells
+
+// whether much of the chosen row is on keys of the kind that the head is named for, by their words
+function isShown({ behaviour }) {
+  const query = state.query, bare = (at) => run.keys[at].label.replace(/#\d+$/, "");
+  const fits = (at, as) => run.keys[at].of > 1 ? /\p{L}/u.test(bare(at)) : data.links[behaviour][run.keys[at].id] & as; // a piece of a word may be any
+  const kinds = { "previous token": (key) => key === query - 1, induction: (key) => key > 0 && bare(key - 1) === bare(query) };
+  const isMeant = kinds[behaviour] || (!data.links[behaviour] ? () => true : fits(query, 1) ? (key) => fits(key, 2) : () => false);
+  return strongest(query).reduce((sum, { key, value }) => sum + (key < query && isMeant(key) ? value : 0), 0) >= MUCH || !isSelf();
+}
 
 // the claim: explain's own where it made it, else what the row says, and what the head is known for
 function claim() {
@@ -26,8 +38,8 @@ function claim() {
   if (said && !before) return said.headline;
   const found = strongest(state.query).filter(({ value }) => value >= TELLING).slice(0, 3);
   const keys = found.map(({ key, value }) => `${key === state.query && isSelf() ? "itself" : keyLabel(key)} ${share(value)}`).join(", ");
-  const known = knownFor(state.layer, state.head);
-  return `${headName()}${keys ? `: ${run.queries[state.query].label} → ${keys}` : ""}${known ? ` · known for: ${known}` : ""}`;
+  const named = namedOf(state.layer, state.head), here = named.filter(isShown), known = (here.length ? here : named).map(({ title }) => title).join("; ");
+  return `${headName()}${keys ? `: ${run.queries[state.query].label} → ${keys}` : ""}${known && ` · known for: ${known}${here.length ? "" : " (not on this row)"}`}`;
 }
 
 function drawPattern({ keepView = false } = {}) {

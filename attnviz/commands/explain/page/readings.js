@@ -32,30 +32,46 @@ function isFor({ name, queries, classes }, query) {
   const bare = (token) => token.label.replace(/#\d+$/, ""), word = bare(run.queries[query]), earlier = run.queries.slice(0, query).map(bare);
   if (name === "sense") return queries.includes(word.toLowerCase());
   if (queries.length) return queries.includes(word.toLowerCase()) && earlier.some((label) => classes.includes(label));
-  if (!/^\p{L}{2,}$/u.test(word) || classes.includes(word)) return false;
+  if (classes.includes(word) || !(data.links.adjectives?.[run.queries[query].id] & 1)) return false; // no noun
   const near = earlier.slice(-BETWEEN).reverse(), end = near.findIndex((label) => BREAKS.test(label));
   return near.slice(0, end < 0 ? BETWEEN : end).some((label) => classes.includes(label));
 }
 
 function readings(x, added) {
-  const rows = data.readouts.filter((readout) => isFor(readout, spot.query)).flatMap((readout) => {
-    const here = readout.heads.find(({ layer, head }) => layer === state.layer && head === state.head);
-    return here ? [readingOf(readout, here, [x, added, plus(x, added)])] : [];
-  });
-  if (!rows.length) return [];
-  const heads = ["", "in the token alone", `before ${headName()}`, `${headName()} adds`, `after ${headName()}`];
+  const { readouts } = data, title = made("h4", {}, "What ", term("read-out", "read-outs"), " find in these vectors");
+  if (!readouts.length) return [title, aside("This model has no read-outs, so nothing says here what its vectors mean.")];
+  const here = readouts.flatMap((readout) => readout.heads.filter(({ layer, head }) => layer === state.layer && head === state.head).map((at) => ({ readout, at })));
+  if (!here.length) return [title, aside(`None was trained for what ${headName()} adds: it carries too little of what this model’s read-outs are for (${readouts.map(({ name }) => name).join(", ")}).`)];
+  const found = here.filter(({ readout }) => isFor(readout, spot.query));
+  if (!found.length) return [title, made("p", { class: "hint" }, "None applies to ", word(queryLabel()), ` on this text. Those of ${headName()} read ${here.map(({ readout }) => purpose(readout)).join("; ")}.`)];
+  const rows = found.map(({ readout, at }) => readingOf(readout, at, [x, added, plus(x, added)]));
+  const heads = ["", "in the token alone", `before ${headName()}`, `in what ${headName()} adds`, `after ${headName()}`];
   return [
-    made("h4", {}, "What can be read out of these vectors"),
-    made("table", {}, made("thead", {}, made("tr", {}, ...heads.map((head) => made("th", { scope: "col" }, head)))), made("tbody", {}, ...rows)),
-    aside(`Linear maps, made for words such as this one; in brackets, how often each is right on ${data.readouts[0].n} held-out words.`),
+    title,
+    ...rows.map(({ said }) => said),
+    made("table", {}, made("thead", {}, made("tr", {}, ...heads.map((head) => made("th", { scope: "col" }, head)))), made("tbody", {}, ...rows.map(({ cells }) => cells))),
+    made("p", { class: "hint" }, `right: the share of ${readouts[0].n} held-out words on which the read-out is right; `, term("chance"), ": the share that guessing reaches; unsure: no answer has half of the probability."),
   ];
 }
 
+// what a read-out is for: `the colour of a noun that follows one such as “black”`
+function purpose({ name, queries, classes }) {
+  const [word] = queries.filter((each) => ["he", "bank"].includes(each)).concat(queries);
+  return `the ${name} of ${word ? `a word such as “${word}”` : `a noun that follows one such as “${classes[0]}”`}`;
+}
+
+// the row of a read-out, and its result in a sentence
 function readingOf({ name, classes, chance, token }, { maps, right }, vectors) {
-  const cell = (said, often) => made("td", {}, bare(said), ` (${share(often)})`), nothing = (often) => often <= chance + NEAR_CHANCE;
-  const cells = vectors.map((vector, moment) => {
-    const { said, probability } = readOut(maps, moment, vector, classes), told = said === "none" ? `no ${name}` : said;
-    return cell(nothing(right[moment]) ? "nothing" : probability < SURE ? "unsure" : told, right[moment]);
-  });
-  return made("tr", {}, made("th", { scope: "row" }, `${name} (chance ${share(chance)})`), cell(nothing(token) ? "nothing" : "", token), ...cells);
+  const nothing = (often) => often <= chance + NEAR_CHANCE, said = (read) => read.said === "none" ? `no ${name}` : read.said;
+  const cell = (told, often) => made("td", {}, ...nothing(often) ? [`cannot be told (right ${share(often)}, chance ${share(chance)})`] : [bare(told), ` (right ${share(often)})`]);
+  const reads = vectors.map((vector, moment) => readOut(maps, moment, vector, classes));
+  const [before, adds, after] = reads.map((read, moment) => nothing(right[moment]) || read.probability < SURE ? null : said(read));
+  const quoted = (told) => told === `no ${name}` ? "none" : word(told), early = before === null ? "" : [" Before it, ", quoted(before), " was."];
+  const result = after === null ? [adds === null ? "it is not readable after this head." : [`${headName()} adds `, quoted(adds), ", but this is not yet readable after it."]]
+    : before === after ? [quoted(after), " was already readable before this head."]
+    : [quoted(after), adds === after ? ` becomes readable with what ${headName()} adds.` : " is readable after this head.", early];
+  return {
+    cells: made("tr", {}, made("th", { scope: "row" }, name), cell("", token), ...reads.map((read, moment) => cell(read.probability < SURE ? "unsure" : said(read), right[moment]))),
+    said: sentence`${made("b", {}, name)}: ${result.flat()}`,
+  };
 }

@@ -68,12 +68,19 @@ function drawProduct() {
     made("h4", {}, word(queryLabel()), " asks ", word(keyLabel(key))),
     made("div", { class: "lanes", tabindex: 0, role: "group", "aria-label": "q, k and their products: arrow keys move from number to number" },
       ...lane(["q"], strip(q, largest(q), `q(${queryLabel()})`)), ...lane(["k"], strip(k, largest(k), `k(${keyLabel(key)})`)), ...lane(["q×k"], productBars(products))),
-    made("p", { id: "factor", class: "hint", role: "status" }, "Each bar is one number of q times the one of k below it."),
+    made("p", { id: "factor", class: "hint", role: "status" }, "Each bar is one number of q times the number of k below it."),
     sentence`${up.length} products are above zero (${number(sum(up))}) and ${down.length} below (${number(sum(down))}). Their sum is q·k:`,
     made("p", { class: "chain" },
       link("sum", number(product)), divided() === "unscaled" ? "" : link(divided(), number(scaled)), masked ? link("mask", "−∞") : Math.abs(scaled - score) > 1e-3 ? link("+ bias", number(score)) : "", link("softmax", number(weight), weight)),
-    aside(masked ? "This key stands later in the text: the mask hides it." : `Softmax: e^${number(score, 2)} divided by the sum of this over all keys.`),
+    aside(masked ? "This key stands later in the text: the mask hides it." : softmaxSaid(score)),
   );
+}
+
+// e to the score and the sum of these, unless one is too large to be a number
+function softmaxSaid(score) {
+  const power = Math.exp(score), total = scoresOf(spot.query).reduce((sum, each) => sum + Math.exp(each), 0), few = (value) => value.toPrecision(4);
+  const [one, all] = Number.isFinite(total) && total > 0 ? [` = ${few(power)}`, `${few(total)}, `] : ["", ""];
+  return `Softmax: e^${number(score, 3)}${one}, divided by ${all}the sum of this over all keys.`;
 }
 
 function link(name, value, weight = null) {

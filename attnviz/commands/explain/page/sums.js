@@ -28,17 +28,19 @@ function addedStep() {
   const x = vectorOf(layerNow().x, spot.query, run.queries.length);
   return [
     "What the head adds to the residual stream",
-    sentence`W_O turns z back into ${added.length} numbers, ΔE: what ${headName()} adds to the vector of ${word(queryLabel())}. Each key has its part in it.`,
+    sentence`The ${term("output projection")} W_O turns z back into ${added.length} numbers, ${term("ΔE")}: what ${headName()} adds to the vector of ${word(queryLabel())}. Each key has its part in it.`,
     formula(`ΔE = z·W_O ${shape(added.length)}`),
     keyList("parts of what is added", ...keys.map((key, i) => vectorRow("from ", keyLabel(key), parts[i], most, key))),
     keysLeft(left),
     vectorRow("ΔE, their sum", null, added, most),
     scaleOf(most),
-    aside(`Its norm is ${number(norm(added))}; the norm of the x that it is added to is ${number(norm(x))}.`),
-    ...readings(x, added),
-    isRemoved(state.layer, state.head) ? sentence`This head is removed: nothing of it reaches the stream.` : null,
+    made("p", { class: "hint" }, "Its ", term("length"), ` is ${number(norm(added))}; that of the x to which it is added is ${number(norm(x))}.`),
+    ...streamRows(["x", x], ["x + ΔE", plus(x, added)]),
+    ...(isRemoved(state.layer, state.head) ? [sentence`This head is removed: nothing of it reaches the stream.`] : readings(x, added)),
   ];
 }
+
+const streamRows = (...rows) => rows.map(([name, vector]) => vectorRow(name, null, vector, largest(...rows.map(([, each]) => each))));
 
 function mergedStep() {
   const heads = Array.from({ length: engine.about.heads }, (_, head) => engine.added(run, state.layer, head, spot.query));
@@ -53,12 +55,12 @@ function mergedStep() {
   });
   return [
     "Split and merge: all heads of the layer",
-    sentence`Layer ${state.layer} has ${heads.length} heads, each with a pattern of its own; what they add to ${word(queryLabel())} is summed${bias ? ", with a bias" : ""}. Click one to follow it.`,
+    sentence`Layer ${state.layer} has ${heads.length} heads, each with a pattern of its own; what they add to ${word(queryLabel())} is summed${bias ? [", with a ", term("bias")] : ""}. Click one to follow it.`,
     ...rows,
     bias ? vectorRow("b_O", null, bias, most) : null,
     vectorRow("the layer’s output", null, out, most),
     scaleOf(most),
-    aside(`norms: ${heads.map((vector, head) => `L${state.layer}H${head} ${number(norm(vector))}`).join(", ")}`),
+    aside(`lengths: ${heads.map((vector, head) => `L${state.layer}H${head} ${number(norm(vector))}`).join(", ")}`),
   ];
 }
 
@@ -70,7 +72,7 @@ function restStep() {
   return [
     "What follows: residual, MLP, next layer, prediction",
     sentence`What attention found is added to the vector of ${word(queryLabel())}, not put in its place: the ${term("residual stream")} goes on. Then an ${term("MLP")} works on each token alone. ${ends}`,
-    ...rows.map(([name, vector]) => vectorRow(name, null, vector, most)),
+    ...streamRows(...rows),
     scaleOf(most),
     top ? sentence`In the end the vector of the last token, ${word(run.queries.at(-1).label)}, is compared with every token of the vocabulary (its ${term("logit", "logits")}). The likeliest to follow: ${listed(top.map(({ label, probability }) => [word(label), ` (${percent(probability)})`]))}.` : null,
   ];

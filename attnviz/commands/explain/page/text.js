@@ -32,7 +32,18 @@ function drawTokens() {
   byId("read").hidden = isSelf();
   byId("written").replaceChildren(...chips("q"));
   byId("read").replaceChildren(...(isSelf() ? [] : chips("k")));
-  byId("count").textContent = isSelf() ? amount(run.queries.length, "token") : "";
+  byId("count").textContent = [isSelf() ? amount(run.queries.length, "token") : "", unknownWords()].filter(Boolean).join(". ");
+}
+
+// Not in the vocabulary, so read in pieces: “flurble” (fl, ur, ble).
+function unknownWords() {
+  const words = new Map();
+  for (let at = 0; at < run.keys.length; at += run.keys[at].of || 1) {
+    const pieces = run.keys.slice(at, at + (run.keys[at].of || 1)), text = pieces.map((piece) => piece.text).join("").trim();
+    if (pieces.length > 1 && /\p{L}/u.test(text)) words.set(text, `“${text}” (${pieces.map(({ label }) => label.replace(/#\d+$/, "")).join(", ")})`);
+  }
+  const told = [...words.values()].slice(0, 3), more = words.size - told.length;
+  return told.length ? `Not in the vocabulary, so read in pieces: ${told.join(", ")}${more ? ` and ${amount(more, "more word")}` : ""}.` : "";
 }
 
 function chips(side) {

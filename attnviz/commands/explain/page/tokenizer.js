@@ -46,14 +46,14 @@ class Tokenizer {
     return new TextError(`The text ${has}, but the model takes at most ${this.context.toLocaleString("en")} tokens: shorten it.`);
   }
 
-  // the tokens of a text, none of them special: id, start, end
+  // the tokens of a text, none of them special: id, start, end; `of`: how many its piece of the text has
   cut(text) {
     const tokens = [];
     for (const { 0: piece, index } of text.matchAll(this.pieces)) {
       const own = this.tokensOf(piece, index), end = tokens.at(-1)?.end ?? 0;
       // a space that was put in front, and is a token alone, has the place of the one that is in the text
       if (own[0].end === index && index > end && text[index - 1] === " ") own[0].start--;
-      tokens.push(...own);
+      tokens.push(...own.map((token) => ({ ...token, of: own.length })));
     }
     return tokens;
   }
