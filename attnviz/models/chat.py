@@ -14,6 +14,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, groupby, zip_longest
 from operator import itemgetter
 from pathlib import Path
@@ -27,6 +28,7 @@ from attnviz.models.folder.tokenizer import tokenizer_settings, transformers_tok
 from attnviz.records.tokens import Chat, ChatPart, Segment, Slice
 
 FILE, OTHERS = "chat_template.jinja", "additional_chat_templates"
+SETTINGS = "tokenizer_config.json", "special_tokens_map.json", "tokenizer.json"
 LARGEST = 1 << 20
 """The most bytes of a template; those of real models have 20,000."""
 PATIENCE = 30
@@ -69,10 +71,9 @@ def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
                 f"the chat template {str(path)!r} cannot be read ({cut(error)})",
                 "download it again",
             ) from None
-    with foreign(folder):
-        names = [str(path.relative_to(folder)) for path in files]
-        tokenizer = transformers_tokenizer(folder, names)
-    templates = tokenizer.chat_template
+    held = (*files, *(folder / name for name in SETTINGS))
+    stamps = tuple((str(path), path.stat().st_mtime_ns) for path in held if path.is_file())
+    templates, special = _templates_of(folder, tuple(files), stamps)
     every = templates if isinstance(templates, dict) else {"default": templates}
     named = {name: source for name, source in every.items() if isinstance(source, str)}
     # as `get_chat_template` chooses
@@ -85,7 +86,18 @@ def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
             f"the model has no chat template {name!r}, but {', '.join(map(repr, named))}",
             "name one of them as the chat's chat_template",
         )
-    return ChatTemplate(named[name], name, tokenizer.special_tokens_map)
+    return ChatTemplate(named[name], name, special)
+
+
+@lru_cache(4)
+def _templates_of(
+    folder: Path, files: tuple[Path, ...], stamps: tuple[tuple[str, int], ...]
+) -> tuple[Any, Mapping[str, str]]:
+    """What transformers reads in a folder, once for all chats; `stamps`: when it was written."""
+    with foreign(folder):
+        names = [str(path.relative_to(folder)) for path in files]
+        tokenizer = transformers_tokenizer(folder, names)
+    return tokenizer.chat_template, tokenizer.special_tokens_map
 
 
 def rendered(template: ChatTemplate, chat: Chat) -> Rendered:

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.generate.answer import Answer, AnswerView, RowUnit
-from attnviz.commands.generate.prompt import prompt_for
+from attnviz.commands.generate.prompt import documents_given, prompt_for, prompt_given
 from attnviz.commands.generate.rows import AttentionAnswer, of_shares
 from attnviz.commands.generate.run import Answering, Writing, answering
 from attnviz.commands.show.run import pieces_of
 from attnviz.draw.terminal.around import line_heading
 from attnviz.draw.titles import amount, run_notes
 from attnviz.errors import IdleOption, InputError, UsageError, option
-from attnviz.inputs.chats import Question, chat_of_line, question_or_text, read_chat
-from attnviz.inputs.prompts import By, Document
-from attnviz.inputs.text import STDIN, read_file, read_lines
+from attnviz.inputs.chats import Question, chat_of_line, question_or_text
+from attnviz.inputs.prompts import By
+from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, check_lines, deliver, destination_of
-from attnviz.kit.lines import each_line, note_strange, say, text_alone
+from attnviz.kit.lines import each_line, note_strange, say
 from attnviz.kit.option import (
     Arguments,
     Call,
@@ -196,7 +196,12 @@ def generate(
     model = loaded(model)
     options = model._text_options(bos, special, truncate)
     read = prompt_for(model._loaded, asked, documents, by, parts, raw=raw)
-    if read.template is not None:  # which writes special tokens itself
+    if read.template is not None:
+        if bos is not None:
+            raise IdleOption(
+                f"{option('bos')} does nothing beside a chat template, which begins the prompt",
+                "leave it out",
+            )
         options = replace(options, special=True, bos=False)
     if not isinstance(asked, str) and asked.target is not None:
         target = asked.target
@@ -306,8 +311,8 @@ def command_line(
     _check_looks(session, to, looks, signed=call["contribution"])
     lines = lines or (chat is not None and chat.suffix.lower() == ".jsonl")
     check_lines(to, alone=to.format.binary or to.format.name == "html", lines=lines)
-    documents = _documents(session, text, call["docs"] or [])
-    prompt = _prompt(session, call, text, chat, lines=lines)
+    documents = documents_given(session, text, call["docs"] or [])
+    prompt = prompt_given(session, call, text, chat, lines=lines)
     ready = model_of(session, model, run)
     with session.counting("token") as watch:
         writer = _Writer(session, to, looks, watch)
@@ -426,30 +431,3 @@ def _check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signe
                 f"{option('view', 'text')} shows what parts of the answer attended to",
                 f"leave it or {option('rows', 'head')} out",
             )
-
-
-def _prompt(
-    session: Session, call: Call[Answering], text: g.TextIn, chat: Path | None, *, lines: bool
-) -> str | Chat:
-    """The one prompt: a text, or a chat, which the model's template makes one of."""
-    if chat is None:
-        return "" if lines else text_alone(session, text, "a saved capture has no prompt to answer")
-    if text.text or text.file or call["docs"]:
-        raise UsageError(
-            f"{option('chat')} is the whole prompt", "leave the text and its documents out"
-        )
-    return "" if lines else read_chat(chat, session.stdin)
-
-
-def _documents(session: Session, text: g.TextIn, paths: Sequence[Path]) -> list[Document]:
-    """The documents before the question; one of them may be standard input."""
-    question = text.text if text.file is None else str(text.file)
-    named = [*map(str, paths), STDIN if question is None else question]
-    if STDIN in named[:-1] and named.count(STDIN) > 1:
-        raise UsageError(
-            f"standard input is one text, and {option('docs', STDIN)} is not all that reads it",
-            "give the question in quotes, and other documents as files",
-        )
-    names = ["standard input" if str(path) == STDIN else path.stem for path in paths]
-    texts = [read_file(path, session.stdin) for path in paths]
-    return [Document(*each) for each in zip(names, texts, strict=True)]

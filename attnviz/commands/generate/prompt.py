@@ -2,11 +2,17 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import IdleOption, ModelError, RefusedChat, UsageError, option
-from attnviz.inputs.chats import Question, chat_of_question
+from attnviz.inputs.chats import Question, chat_of_question, read_chat
 from attnviz.inputs.prompts import By, Document, Prompt, cut_parts, cut_prompt, with_documents
+from attnviz.inputs.text import STDIN, read_file
+from attnviz.kit import options as g
+from attnviz.kit.lines import text_alone
+from attnviz.kit.option import Call
+from attnviz.kit.session import Session
 from attnviz.records.tokens import TEMPLATE, Chat, Segment, partition
 
 if TYPE_CHECKING:
@@ -137,3 +143,33 @@ def _rendered_question(template: "ChatTemplate", prompt: Prompt) -> "tuple[Rende
     chat = chat_of_question(prompt, apart=False)
     where = "with the documents before the question" if len(chat.parts) > 1 else "as one message"
     return rendered(template, chat), where
+
+
+# What the command line gives.
+
+
+def prompt_given(
+    session: Session, call: Call[Any], text: g.TextIn, chat: Path | None, *, lines: bool
+) -> str | Chat:
+    """The one prompt: a text, or a chat, which the model's template makes one of."""
+    if chat is None:
+        return "" if lines else text_alone(session, text, "a saved capture has no prompt to answer")
+    if text.text or text.file or call["docs"]:
+        raise UsageError(
+            f"{option('chat')} is the whole prompt", "leave the text and its documents out"
+        )
+    return "" if lines else read_chat(chat, session.stdin)
+
+
+def documents_given(session: Session, text: g.TextIn, paths: Sequence[Path]) -> list[Document]:
+    """The documents before the question; one of them may be standard input."""
+    question = text.text if text.file is None else str(text.file)
+    named = [*map(str, paths), STDIN if question is None else question]
+    if STDIN in named[:-1] and named.count(STDIN) > 1:
+        raise UsageError(
+            f"standard input is one text, and {option('docs', STDIN)} is not all that reads it",
+            "give the question in quotes, and other documents as files",
+        )
+    names = ["standard input" if str(path) == STDIN else path.stem for path in paths]
+    texts = [read_file(path, session.stdin) for path in paths]
+    return [Document(*each) for each in zip(names, texts, strict=True)]

@@ -171,6 +171,8 @@ def test_raw_documents_are_read_without_the_template(folder: Path) -> None:
     assert prompt_of(answer) == "Leo did it.\n\nTom slept.\n\nwho did it?"
     with pytest.raises(IdleOption, match="a chat needs its template"):
         attnviz.generate(SAID, str(folder), raw=True, target=" Leo")
+    with pytest.raises(IdleOption, match="bos does nothing beside a chat template"):
+        attnviz.generate("who?", str(folder), docs=DOCS, bos=True, target=" Leo")
 
 
 def test_a_line_may_be_a_question_with_documents(run: Run, tmp_path: Path) -> None:
