@@ -204,8 +204,8 @@ def tell_meaning(sheet: HeadSheet, *, nothing: bool) -> None:
     meaning = sheet.meaning
     if meaning.readings:
         sheet.say(
-            f"What linear maps read out of the vectors at “{sheet.query}”; in brackets, how often "
-            f"each is right on {meaning.readings[0].readout.n} held-out words:"
+            f"What linear maps read out of the vectors at “{sheet.query}” (unsure: no class has a "
+            f"probability of {SURE}):"
         )
     for each in meaning.readings:
         _read_out(sheet, each)
@@ -217,23 +217,36 @@ def tell_meaning(sheet: HeadSheet, *, nothing: bool) -> None:
 def _read_out(sheet: HeadSheet, reading: Reading) -> None:
     """The class that each linear map reads out around the head, and how often it is right."""
     readout, head = reading.readout, sheet.head
-    before, added, after = (_said_by(read, readout.name) for read in reading.reads)
-    alone = "nothing " if readout.nothing(readout.token) else ""
-    sheet.line(
-        f"{readout.name}: {alone}({readout.token:.2f}) in the token alone → {before} before {head} "
-        f"→ {after} after it; {head} adds {added}"
-    )
-    others = [each for each in readout.heads if each.head != reading.head]
+    before, added, after = (said_by(reading, read) for read in reading.reads)
+    sheet.line(f"{readout.name}: before {head} {before} → after it {after}")
+    sheet.say(addition(reading, added, taken_up=added == after, known=added == before))
+    right = [("token alone", readout.token), *((r.moment, r.accuracy) for r in reading.reads)]
+    each = ", ".join(f"{name} {share:.2f}" for name, share in right)
+    sheet.say(f"Right of {readout.n} held-out texts: {each}; chance {readout.chance:.2f}.")
+    others = [r for r in readout.heads if r.head != reading.head and not readout.nothing(r.added)]
     others.sort(key=lambda each: -each.added)
-    also = ", ".join(f"{each.head} ({each.added:.2f})" for each in others)
-    sheet.say(f"Chance: {readout.chance:.2f}.{also and f' Other heads that add it: {also}.'}")
+    if others:
+        also = ", ".join(f"{each.head} {each.added:.2f}" for each in others)
+        sheet.say(f"Right of them by what other heads add: {also}.")
 
 
-def _said_by(read: Read, name: str) -> str:
-    """`blue (0.87)`: what is read out, and how often that is right."""
-    said, probability = read.found or ("nothing", 1.0)
-    said = f"no {name}" if said == NONE else said
-    return f"{said if probability >= SURE else 'unsure'} ({read.accuracy:.2f})"
+def addition(reading: Reading, said: str, *, taken_up: bool, known: bool) -> str:
+    """What is read out of the addition alone, and whether the stream says so before and after."""
+    added, head = reading.reads[MOMENTS.index("added")], reading.head
+    if added.found is None or added.found[1] < SURE:
+        return f"From what {head} adds alone: {said}."
+    if not taken_up:
+        return f"What {head} adds reads as {said}; after it, the stream does not."
+    return f"{head} adds {said}{', which could be read before it, too' if known else ''}."
+
+
+def said_by(reading: Reading, read: Read) -> str:
+    """`blue`; `unsure`; `cannot be told (right 0.07, chance 0.09)`."""
+    if read.found is None:
+        return f"cannot be told (right {read.accuracy:.2f}, chance {reading.readout.chance:.2f})"
+    said, probability = read.found
+    said = f"no {reading.readout.name}" if said == NONE else said
+    return said if probability >= SURE else "unsure"
 
 
 def _closest_tokens(sheet: HeadSheet, *, nothing: bool) -> None:
@@ -243,12 +256,14 @@ def _closest_tokens(sheet: HeadSheet, *, nothing: bool) -> None:
         why = "as it is 0" if nothing else "whose vectors have another width"
         sheet.say(f"It cannot be compared with the tokens of the vocabulary, {why}.")
         return
-    reach = f"the {chance:.2f} that the best token reaches by chance"
     if near:
         tokens = ", ".join(f"{name_of(p.label)} {p.score:.2f}" for p in near)
-        sheet.line(f"Closest tokens of the vocabulary, by cosine: {tokens}; above {reach}.")
+        sheet.line(f"Closest tokens of the vocabulary, by cosine: {tokens} (chance {chance:.2f}).")
     else:
-        sheet.line(f"No token of the vocabulary is closer than {reach}, by cosine.")
+        sheet.line(
+            "It is like no token of the vocabulary: to the closest one, its cosine is no higher "
+            f"than that of a random vector ({chance:.2f})."
+        )
     if sheet.trace.capture.kind == "self":
         writes = sheet.display.speller("writes", None)
         sheet.say(f"attnviz why with {writes} tells what it does to the prediction.")

@@ -11,6 +11,7 @@ from attnviz.draw.labels import name_of
 from attnviz.draw.titles import amount
 from attnviz.errors import readable
 from attnviz.records.meaning import Meaning
+from attnviz.records.positions import groups_of
 from attnviz.records.tokens import SPECIAL_LABEL
 from attnviz.records.trace import HeadTrace, OtherRow, Projection
 
@@ -23,6 +24,10 @@ WHERE = {
     "cross": " of the cross-attention",
 }
 """The attention of an encoder-decoder that a head belongs to."""
+KEY_SIDE = "read", "inputs"
+"""The lists of tokens that are keys alone."""
+MOST_WORDS = 3
+"""The most words whose pieces a list of tokens names."""
 FROM = {"decoder": "what was written before it", "cross": "the text that is read"}
 """The keys to which queries attend that stand for words to be written."""
 
@@ -94,6 +99,13 @@ def _two_texts(sheet: HeadSheet) -> None:
 def _numbered(sheet: HeadSheet, name: str, labels: tuple[str, ...]) -> None:
     """`read: 0:BOS 1:the 2:cat`."""
     sheet.line(f"{name}: {' '.join(f'{i}:{label}' for i, label in enumerate(labels))}")
+    side = name in KEY_SIDE
+    capture = sheet.trace.capture
+    text, tokens = capture.texts[side], (capture.query_tokens, capture.key_tokens)[side]
+    for word in [word for word in groups_of(capture, "words")[side] if len(word) > 1][:MOST_WORDS]:
+        whole = readable(text[tokens[word[0]].start : tokens[word[-1]].end].strip())
+        pieces = " ".join(labels[i] for i in word)
+        sheet.say(f"“{whole}” is no token of the vocabulary; it falls into {pieces}.")
 
 
 def _listed(sheet: HeadSheet) -> None:

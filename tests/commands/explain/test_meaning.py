@@ -1,6 +1,7 @@
 """What a head's addition means: nothing is told that chance reaches, too."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,13 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import attnviz
-from attnviz.commands.explain.meaning import KEPT, chance_of
+from attnviz.commands.explain.meaning import KEPT, addition, chance_of, said_by
 from attnviz.errors import ExitStatus, ModelError
 from attnviz.kit.cache import kept_in
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.readouts import READOUTS, read_maps
 from attnviz.records.heads import Head, ReadHead, ReadOut
-from attnviz.records.meaning import MOMENTS, neighbours, reading
+from attnviz.records.meaning import MOMENTS, Read, Reading, neighbours, reading
 from attnviz.records.tokens import Token
 from tests.conftest import Run
 from tests.reading import on_one_line
@@ -37,7 +38,7 @@ def test_no_token_is_told_that_is_no_nearer_than_chance(run: Run, head: str) -> 
     assert 0.2 < said["nearest_chance"] < 0.6
     assert all(token["cosine"] > said["nearest_chance"] for token in said["nearest"])
     shown = on_one_line(run("explain", TEXT, "--head", head, "--only", "5").out)
-    assert f"the {said['nearest_chance']:.2f} that the best token reaches by chance" in shown
+    assert re.search(rf"\((chance )?{said['nearest_chance']:.2f}\)\.", shown)
 
 
 def test_a_token_that_is_nearer_is_told_beside_chance(
@@ -48,7 +49,7 @@ def test_a_token_that_is_nearer_is_told_beside_chance(
     assert len(said["nearest"]) == 5
     shown = on_one_line(run("explain", TEXT, "-m", str(gpt2_copy), "--head", "L0H1").out)
     assert f"{said['nearest'][0]['cosine']:.2f}" in shown
-    assert "above the 0.01 that the best token reaches by chance" in shown
+    assert "(chance 0.01)." in shown
 
 
 def test_chance_is_measured_once_and_remembered_for_these_weights(
@@ -113,8 +114,51 @@ def test_the_built_in_model_reads_out_what_the_text_says(run: Run) -> None:
         assert each["token"] == pytest.approx(each["chance"], abs=0.05), name
         assert added[name]["accuracy"] >= 0.9, name
     shown = on_one_line(run("explain", TEXT, "--only", "5").out)
-    assert "colour: nothing (" in shown
-    assert "in the token alone" in shown
+    assert re.search(
+        r"Right of 600 held-out texts: token alone 0\.0\d, before .* chance 0.09", shown
+    )
+    assert "(0." not in shown.split("colour:")[1].split("Right of")[0]  # a share is no confidence
+
+
+@pytest.mark.parametrize(
+    ("before", "added", "after", "says"),
+    [
+        (0.1, 0.9, 0.9, "L1H0 adds red."),
+        (0.9, 0.9, 0.9, "L1H0 adds red, which could be read before it, too."),
+        (0.1, 0.9, 0.4, "What L1H0 adds reads as red; after it, the stream does not."),
+        (0.1, 0.4, 0.9, "From what L1H0 adds alone: unsure."),
+        (0.1, None, 0.9, "From what L1H0 adds alone: cannot be told (right 0.34, chance 0.33)."),
+    ],
+)
+def test_an_addition_is_said_to_add_only_what_is_taken_up(
+    before: float, added: float | None, after: float, says: str
+) -> None:
+    odds = dict(zip(MOMENTS, (before, added, after), strict=True))
+    reads = tuple(
+        Read(moment, 0.34 if sure is None else 0.9, None if sure is None else ("red", sure))
+        for moment, sure in odds.items()
+    )
+    each = Reading(readout(), HERE, reads)
+    said = [said_by(each, read) for read in reads]
+    told = addition(each, said[1], taken_up=said[1] == said[2], known=said[1] == said[0])
+    assert told == says
+
+
+def test_other_heads_are_named_only_where_what_they_add_is_right_above_chance(run: Run) -> None:
+    sense = next(each for each in load(Source("builtin")).card.readouts if each.name == "sense")
+    shown = on_one_line(
+        run("explain", "She sat on the river bank", "--head", "L3H0", "--query", "bank").out
+    )
+    (named,) = re.findall(r"by what other heads add: ([^.]*\.[\d., LH]*)", shown)
+    for each in sense.heads:
+        above = each.added > sense.chance + 0.05 and each.head != Head(3, 0)
+        assert (str(each.head) in named) == above
+
+
+def test_a_word_that_falls_into_pieces_is_told(run: Run) -> None:
+    shown = on_one_line(run("explain", "the creature was zorbly", "--only", "1").out)
+    assert "“zorbly” is no token of the vocabulary; it falls into ␣ z or b ly." in shown
+    assert "“creature” is no token" not in shown
 
 
 def test_a_word_that_no_read_out_is_for_has_none(run: Run) -> None:
