@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.why.titles import asked_why, found_why
+from attnviz.commands.why.titles import asked_why, found_why, in_marks
 from attnviz.console import Display
 from attnviz.draw.effects import part_name, strongest_parts
 from attnviz.draw.labels import DIVERGING, fenced, names_of
@@ -37,25 +37,35 @@ ACCOUNTING = (
 )
 
 
-def identity(why: Why, names: Sequence[str]) -> str:
-    """The contrast as an equation, and its check against the weights."""
+def difference(why: Why, names: Sequence[str]) -> str:
+    """The contrast as the difference of two numbers, which the parts add up to."""
     row, key = why.row, why.key
     beside = f" {why.added:+.3f} ({_beside(why)})" if abs(why.added) >= 5e-4 else ""
     if why.versus is None:
         expected = float(row.scores[key]) - why.full
-        log = float(np.log(row.weights[key]))
         return (
             f"score {row.scores[key]:.3f} - {expected:.3f} = {why.contrast:+.3f}{beside}, where "
             f"{expected:.3f} is the mean of the row's scores, each counted by its weight; the "
-            f"weights say the same: ln A + H = {log:.3f} + {row.entropy:.3f} = "
-            f"{log + row.entropy:+.3f}, with the key's weight A and the row's entropy H"
+            f"parts on each side add up to {why.contrast:+.3f}"
         )
-    other = why.versus
-    ratio = float(np.log(row.weights[key] / row.weights[other]))
     return (
-        f"scores {row.scores[key]:.3f} - {row.scores[other]:.3f} = {why.contrast:+.3f}{beside}; "
-        f"the weights say the same: ln of their ratio = {ratio:+.3f}"
+        f"scores {row.scores[key]:.3f} - {row.scores[why.versus]:.3f} = {why.contrast:+.3f}"
+        f"{beside}; the parts on each side add up to {why.contrast:+.3f}"
     )
+
+
+def identity(why: Why) -> str:
+    """The same difference by the weights alone, which checks it."""
+    row = why.row
+    if why.versus is None:
+        log = float(np.log(row.weights[why.key]))
+        return (
+            f"the weights say the same as the scores: ln A + H = {log:.3f} + {row.entropy:.3f} = "
+            f"{log + row.entropy:+.3f}, with the key's weight A and the row's entropy H, as a "
+            "score less the mean of its row is the logarithm of its weight plus the entropy"
+        )
+    ratio = float(np.log(row.weights[why.key] / row.weights[why.versus]))
+    return f"the weights say the same as the scores: the logarithm of their ratio is {ratio:+.3f}"
 
 
 def _beside(why: Why) -> str:
@@ -101,10 +111,18 @@ def removed(why: Why, removal: Removal, names: Sequence[str]) -> str:
 
 
 def about_write(write: Write, names: Sequence[str]) -> str:
-    """`L3H1 at was: what it writes · builtin, 9 tokens`."""
-    size = amount(len(write.tokens), "token")
-    where = f"{write.head}: what it writes at {names[write.query]}"
-    return f"{where} · {readable(write.model.name)}, {size}: “{beginning(write.text)}”"
+    """`L3H1 writes at “was”, and most of it comes from “Ann” (weight 0.62). …`."""
+    size, source = amount(len(write.tokens), "token"), int(write.lengths.argmax())
+    told = (
+        f"{write.head} writes at {in_marks(names[write.query])}, and most of it comes from "
+        f"{in_marks(names[source])} (weight {write.weights[source]:.2f})."
+    )
+    if write.moved:
+        label, most = max(write.moved, key=lambda moved: abs(moved[1].effect))
+        does = "raises" if most.effect > 0 else "lowers"
+        moved = f"{does} {in_marks(readable(label))} most ({most.effect:+.2f})"
+        told += f" Of the next tokens, it {moved}"
+    return f"{told} · {readable(write.model.name)}, {size}: “{beginning(write.text)}”"
 
 
 # In a terminal.
@@ -122,7 +140,7 @@ def render(why: Why, display: Display, top: int) -> Iterator[RenderableType]:
 
     names = [fenced(name) for name in names_of(why.tokens, unicode=display.unicode)]
     yield from bold(_letters(found_why(why, names), display))
-    yield from folded(Text(identity(why, names), "dim"), display.width)
+    yield from folded(Text(difference(why, names), "dim"), display.width)
     sides: tuple[tuple[Side, Shares], ...] = (("query", why.query_shares), ("key", why.key_shares))
     for side, shares in sides:
         yield Text()
@@ -150,7 +168,8 @@ def render(why: Why, display: Display, top: int) -> Iterator[RenderableType]:
         yield from folded(Text(KEPT, "dim"), display.width)
     yield Text()
     closing = f"{ACCOUNTING}; error of the sums: {why.error:.0e} of their terms' sizes"
-    yield from folded(Text(closing, "dim"), display.width)
+    for sentence in (identity(why), closing):
+        yield from folded(Text(sentence, "dim"), display.width)
 
 
 def _letters(sentence: str, display: Display) -> str:
@@ -176,9 +195,14 @@ def _tree(
 def render_write(write: Write, display: Display) -> Iterator[RenderableType]:
     """What a head takes from each token, the tokens that it raises and lowers, and its readers."""
     names = [fenced(name) for name in names_of(write.tokens, unicode=display.unicode)]
-    yield from folded(Text(_letters(about_write(write, names), display)), display.width)
+    about = _letters(about_write(write, names), display)
+    yield from folded(Text(about, "bold"), display.width)
     yield Text()
-    columns = [Column("from"), Column("weight", right=True), Column("length", right=True)]
+    columns = [
+        Column("token it reads"),
+        Column("weight on it", right=True),
+        Column("length it adds", right=True),
+    ]
     order = np.argsort(-write.lengths, kind="stable")[:SOURCES]
     rows = [
         (names[i], f"{write.weights[i]:.2f}", f"{write.lengths[i]:.2f}")
@@ -204,7 +228,11 @@ def render_write(write: Write, display: Display) -> Iterator[RenderableType]:
 
 
 def _moved(write: Write, names: Sequence[str], display: Display) -> Iterator[Text]:
-    columns = [Column("token"), Column("logit", right=True), Column("most of it from")]
+    columns = [
+        Column("next token"),
+        Column("change of its logit", right=True),
+        Column("most of it from"),
+    ]
     rows = []
     for label, moved in write.moved:
         sign = 1 if moved.effect > 0 else -1
@@ -217,11 +245,11 @@ def _moved(write: Write, names: Sequence[str], display: Display) -> Iterator[Tex
 def _readers(readers: Sequence[Reader], names: Sequence[str], display: Display) -> Iterator[Text]:
     by_value = readers[0].through == "value"
     columns = [
-        Column("head"),
-        Column("its row"),
+        Column("later head"),
+        Column("its query"),
         Column("its key"),
-        Column("length" if by_value else "value", right=True),
-        Column("of a length of" if by_value else "of a contrast of", right=True),
+        Column("length" if by_value else "adds", right=True),
+        Column("of a value of" if by_value else "to a contrast of", right=True),
     ]
     strongest = sorted(readers, key=lambda reader: -abs(reader.value))[:READERS]
     sign = "" if by_value else "+"

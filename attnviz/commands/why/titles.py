@@ -36,24 +36,26 @@ MOSTLY, FIRST = 0.5, 0.2
 
 
 def found_why(why: Why, names: Sequence[str]) -> str:
-    """One sentence of the finding: the part that adds most at the keys, and at the query."""
+    """Two sentences of the finding: the scores, and the part that adds most on each side."""
     query, key = in_marks(names[why.query]), in_marks(names[why.key])
     others = "the other keys" if why.versus is None else in_marks(names[why.versus])
     at_keys = _made(why.key_lead.part, names, f"{key} and {others}", "the keys")
     at_query = _made(why.query_lead.part, names, query, query)
+    above = "above" if why.full >= 0 else "below"
+    mean = "the mean of its row" if why.versus is None else f"that of {others}"
     told = (
-        f"{why.head}: {_attends(why, names)}{_rather(why, names)}, "
-        f"{_led(why.key_lead, why, 'through', at_keys)}; it asks "
-        f"{_led(why.query_lead, why, 'with', at_query)}"
+        f"{why.head}: {_attends(why, names)}{_rather(why, names)}, as the score of {key} is "
+        f"{abs(why.full):.2f} {above} {mean}. This comes at the keys "
+        f"{_led(why.key_lead, why, at_keys)}, and at the query "
+        f"{_led(why.query_lead, why, at_query)}"
     )
     return f"{told} · {readable(why.model.name)}, {amount(len(why.tokens), 'token')}"
 
 
-def _led(lead: Lead, why: Why, by: str, made: str) -> str:
-    """`mostly through what L3H1 took from “Peter” (+0.27, the rest +0.12)`."""
-    many = f"{by} many parts, the largest of them"
-    first = f"first of all {by}" if lead.share >= FIRST else many
-    degree = f"mostly {by}" if lead.share >= MOSTLY else first
+def _led(lead: Lead, why: Why, made: str) -> str:
+    """`mostly from what L3H1 took from “Peter” (+0.27, the rest +0.12)`."""
+    first = "first of all from" if lead.share >= FIRST else "from many parts, the largest of them"
+    degree = "mostly from" if lead.share >= MOSTLY else first
     return f"{degree} {made} ({lead.value:+.2f}, the rest {why.contrast - lead.value:+z.2f})"
 
 

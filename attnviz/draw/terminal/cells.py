@@ -251,7 +251,7 @@ def footnotes(notes: Sequence[str], width: int) -> Iterator[Text]:
 
 
 def named_bars(rows: Sequence[tuple[str, float]], display: Display) -> Iterator[Text]:
-    """Names with signed numbers; bars where there is room."""
+    """Names with signed numbers; bars where there is room, those of negative ones in outline."""
     most = max((abs(value) for _, value in rows), default=0.0) or 1.0
     longest = max(len(name) for name, _ in rows)
     wide = longest + len("-00.000") + BAR + 6 <= display.width
@@ -259,6 +259,7 @@ def named_bars(rows: Sequence[tuple[str, float]], display: Display) -> Iterator[
     lines = []
     for name, value in rows:
         bar = bar_of(abs(value) / most, BAR, display.unicode)
+        bar = "░-"[not display.unicode] * len(bar) if value < 0 else bar
         lines.append([f"  {name}", f"{value:+z.3f}", *([bar] if wide else [])])
     yield from listing(columns, lines, display.width, header=False)
 

@@ -20,15 +20,22 @@ ASKED = (TEXT, "--head", "L4H0", "--query", "was", "--key", "fluffy")
 
 
 def test_the_first_lines_state_the_contrast_and_that_it_is_what_the_weights_say(run: Run) -> None:
-    first, second = on_one_line(run("why", *ASKED).out.split("what the query")[0]).split(" score ")
+    out = run("why", *ASKED).out
+    first, second = map(on_one_line, out.split("what the query")[0].split("\nscore "))
+    last = on_one_line(out.split("the weights say")[1])
     weight = attnviz.capture(TEXT, heads="L4H0").pattern(4, 0)[9]
     assert first.startswith(f"L4H0: “was” attends to “fluffy” ({weight[2]:.2f}), ")
     said = np.log(weight[2]) - (weight[weight > 0] * np.log(weight[weight > 0])).sum()
     assert f"= {said:+.3f}, where " in second
-    assert second.endswith(f"= {said:+.3f}, with the key's weight A and the row's entropy H")
+    assert "ln A" not in second  # it stands where it is explained
+    assert f"= {said:+.3f}, with the key's weight A and the row's entropy H, as a score" in last
 
 
-DEGREES = ((0.5, "mostly {}"), (0.2, "first of all {}"), (0, "{} many parts, the largest of them"))
+DEGREES = (
+    (0.5, "mostly from"),
+    (0.2, "first of all from"),
+    (0, "from many parts, the largest of them"),
+)
 
 
 @pytest.mark.parametrize(
@@ -45,18 +52,19 @@ def test_the_first_sentence_names_the_part_that_adds_most_on_each_side(
     run: Run, asked: tuple[str, ...]
 ) -> None:
     """The parts are summed up here from every part of the JSON object."""
-    sentence = on_one_line(run("why", *asked).out.split("score")[0])
+    sentence = on_one_line(run("why", *asked).out.split("\nscore")[0])
     found = json.loads(run("why", *asked, "--group", "part", "-f", "json").out)
     sign = 1 if found["contrast"] > 0 else -1
-    assert ("less than" in sentence) == (sign < 0)
-    for side, by in (("key", "through"), ("query", "with")):
+    assert ("less than" in sentence) == (" below " in sentence) == (sign < 0)
+    assert f" {abs(found['contrast']):.2f} " in sentence
+    for side in ("key", "query"):
         sums: dict[tuple[object, ...], float] = {}
         for part in found[f"{side}_parts"]:
             name = part["kind"], part["layer"], part["head"]
             sums[name] = sums.get(name, 0.0) + sign * part["value"]
         (kind, layer, head), most = max(sums.items(), key=lambda item: item[1])
         share = most / sum(value for value in sums.values() if value > 0)
-        degree = next(told for least, told in DEGREES if share >= least).format(by)
+        degree = next(told for least, told in DEGREES if share >= least)
         made = {
             "head": f"what L{layer}H{head} ",
             "mlp": f"what the MLP of layer {layer} made of ",
@@ -98,7 +106,7 @@ def test_versus_contrasts_two_keys(run: Run) -> None:
     out = on_one_line(run("why", *ASKED, "--versus", "blue").out)
     weight = attnviz.capture(TEXT, heads="L4H0").pattern(4, 0)[9]
     assert f"rather than to “blue” ({weight[3]:.2f})" in out
-    assert f"ln of their ratio = {np.log(weight[2] / weight[3]):+.3f}" in out
+    assert f"the logarithm of their ratio is {np.log(weight[2] / weight[3]):+.3f}" in out
     assert "the parts at fluffy and blue" in out
 
 
@@ -143,7 +151,7 @@ def test_rows_are_the_terms_of_the_table(run: Run) -> None:
 def test_what_a_head_writes_is_told_by_source_and_by_reader(run: Run) -> None:
     asked = (TEXT, "--head", "L2H1", "--query", "creature#2", "--writes")
     out = run("why", *asked).out
-    assert out.startswith("L2H1: what it writes at creature#2")
+    assert out.startswith("L2H1 writes at “creature#2”, and most of it comes from “the” (weight 0.")
     for said in ("direct effect on the logits", "its query", "its keys", "its values"):
         assert said in out
     found = json.loads(run("why", *asked, "-f", "json").out)
