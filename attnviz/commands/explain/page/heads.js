@@ -8,7 +8,7 @@ function makeHeads() {
     made("div", { role: "row" }, names("", "columnheader"), ...Array.from({ length: heads }, (_, head) => names(`H${head}`, "columnheader"))),
     ...Array.from({ length: layers }, (_, layer) => made("div", { role: "row" }, names(`L${layer}`, "rowheader"), ...Array.from({ length: heads }, (_, head) => headOf(layer, head)))));
   byId("grid").style.setProperty("--heads", heads);
-  byId("removing").hidden = !engine.typed;
+  byId("removing").hidden = byId("switching").hidden = !engine.typed;
   byId("known").replaceChildren(...data.named.map(({ layer, head, title }) =>
     made("li", {}, made("button", { type: "button", "data-layer": layer, "data-head": head }, nameOf([layer, head])), ` ${title}`)));
   byId("known-for").hidden = !data.named.length;

@@ -80,13 +80,13 @@ function mergeHeads(z, n, h) {
 }
 
 // softmax(q·k / √d_k)·v of each head: q (h, n_q, d_k), k and v (h, n_k, d_k) give scores (h, n_q, n_k), −∞
-// under the mask, their softmax pattern, and z (h, n_q, d_k)
+// under the mask, their softmax pattern, and z (h, n_q, d_k); causal: the queries are the last of the keys
 function attend(q, k, v, h, d_k, causal) {
   const n_q = q.length / h / d_k, n_k = k.length / h / d_k;
   const scores = new Float32Array(h * n_q * n_k).fill(-Infinity), pattern = new Float32Array(scores.length);
   const z = new Float32Array(q.length), scale = 1 / Math.sqrt(d_k);
   for (let row = 0; row < h * n_q; row++) {
-    const head = Math.floor(row / n_q), seen = causal ? row % n_q + 1 : n_k, at = row * n_k;
+    const head = Math.floor(row / n_q), seen = causal ? n_k - n_q + row % n_q + 1 : n_k, at = row * n_k;
     let most = -Infinity, total = 0;
     for (let key = 0; key < seen; key++) {
       scores[at + key] = dot(q, row * d_k, k, (head * n_k + key) * d_k, d_k) * scale;
@@ -113,20 +113,29 @@ function writtenValues(v, n_k, h, { weight }) {
   return written;
 }
 
+// what is read (n, d) by W_K and W_V; `kept` has what was made before: all of a source, or what stands in front
+function projected(read, matrices, d, isSource, kept) {
+  if (isSource && kept?.made) return kept.made;
+  const made = matrices.map((each) => affine(read, read.length / d, each)), before = kept?.made;
+  const all = before ? made.map((each, i) => Float32Array.of(...before[i], ...each)) : made;
+  if (kept) kept.made = all;
+  return all;
+}
+
 // Attention behind its norm: from the stream x (n_q, d) to itself, or to a source (n_k, d). A head that is
-// removed has an output of 0, as with `attnviz ablate`.
-function attention(x, norm, weights, { h, epsilon, causal = false, source = null, removed = [] }) {
+// removed has an output of 0, as with `attnviz ablate`. `kept` has k and v of the positions before x.
+function attention(x, norm, weights, { h, epsilon, causal = false, source = null, removed = [], kept = null }) {
   const d = norm.weight.length, d_k = d / h, n_q = x.length / d;
-  const normed = layerNorm(x, norm, epsilon), read = source ?? normed, n_k = read.length / d; // (n_k, d)
+  const normed = layerNorm(x, norm, epsilon), read = source ?? normed;
+  const [keys, values] = projected(read, [weights.w_k, weights.w_v], d, source !== null, kept), n_k = keys.length / d; // (n_k, d)
   const q = splitHeads(affine(normed, n_q, weights.w_q), n_q, h); // (h, n_q, d_k)
-  const k = splitHeads(affine(read, n_k, weights.w_k), n_k, h); // (h, n_k, d_k)
-  const v = splitHeads(affine(read, n_k, weights.w_v), n_k, h); // (h, n_k, d_k)
+  const [k, v] = [keys, values].map((each) => splitHeads(each, n_k, h)); // (h, n_k, d_k)
   const { scores, pattern, z } = attend(q, k, v, h, d_k, causal);
   for (const head of removed) z.fill(0, head * n_q * d_k, (head + 1) * n_q * d_k);
   return {
     x, normed, source, q, k, v, scores, pattern, z,
     attention: affine(mergeHeads(z, n_q, h), n_q, weights.w_o), // (n_q, d)
-    written: writtenValues(v, n_k, h, weights.w_o), // (h, n_k, d)
+    written: kept ? null : writtenValues(v, n_k, h, weights.w_o), // (h, n_k, d)
     bias: weights.w_o.bias.slice(), // (d)
   };
 }
@@ -144,11 +153,11 @@ function block(x, weights, options) {
 }
 
 // a layer of a decoder that reads a source (n_s, d): `kind` says which of its two attentions is told
-function decoderBlock(x, weights, source, kind, { removed, ...options }) {
-  const without = (of) => kind === of ? removed : [];
-  const own = attention(x, weights.ln_1, weights.attn, { ...options, causal: true, removed: without("decoder") });
+function decoderBlock(x, weights, source, kind, { removed, kept, ...options }) {
+  const without = (of) => ({ removed: kind === of ? removed : [], kept: kept && (kept[of] ??= {}) });
+  const own = attention(x, weights.ln_1, weights.attn, { ...options, causal: true, ...without("decoder") });
   const between = sum(x, own.attention);
-  const crossed = attention(between, weights.ln_cross, weights.cross, { ...options, source, removed: without("cross") });
+  const crossed = attention(between, weights.ln_cross, weights.cross, { ...options, source, ...without("cross") });
   const layer = withMlp(sum(between, crossed.attention), weights, options);
   return kind === "cross" ? { ...crossed, ...layer } : { ...own, crossed: crossed.attention, ...layer };
 }
@@ -164,9 +173,9 @@ function through(x, layers, layer) {
 
 const removedIn = (removed, layer) => removed.filter(([l]) => l === layer).map(([, head]) => head);
 
-// the rows of token embeddings (V, d) and those of positions, from 0 on; and what arrives, their sum
-function embedded(ids, wte, wpe, d) {
-  const embedding = new Float32Array(ids.length * d), position = wpe.weight.slice(0, ids.length * d);
+// the rows of token embeddings (V, d) and those of positions, from the first on; and what arrives, their sum
+function embedded(ids, wte, wpe, d, first = 0) {
+  const embedding = new Float32Array(ids.length * d), position = wpe.weight.slice(first * d, (first + ids.length) * d);
   ids.forEach((id, i) => embedding.set(wte.weight.subarray(id * d, (id + 1) * d), i * d));
   return { embedding, position, x: sum(embedding, position) };
 }
@@ -200,21 +209,22 @@ class Translator {
     return { ...parts, layers, encoded: layerNorm(layers.at(-1).after, ln_encoder, this.options.epsilon) };
   }
 
-  // what is read of the target so far (n_t), from its beginning token on
-  decode(read, encoded, kind, removed = []) {
+  // what is read of the target so far (n_t), from its beginning token on; with `kept`, of each layer, only
+  // what is new is read
+  decode(read, encoded, kind, removed = [], kept = null) {
     const { wte, wpe_target, decoder, ln_f } = this.weights, d = this.sizes.n_embd;
-    const { x, ...parts } = embedded(read, wte, wpe_target, d);
+    const { x, ...parts } = embedded(kept ? read.slice(-1) : read, wte, wpe_target, d, kept ? read.length - 1 : 0);
     const layers = through(x, decoder, (x, weights, layer) =>
-      decoderBlock(x, weights, encoded, kind, { ...this.options, removed: removedIn(removed, layer) }));
+      decoderBlock(x, weights, encoded, kind, { ...this.options, removed: removedIn(removed, layer), kept: kept && (kept[layer] ??= {}) }));
     const last = layerNorm(layers.at(-1).after.subarray(-d), ln_f, this.options.epsilon); // (1, d)
     return { ...(kind === "cross" ? {} : parts), layers, logits: timesRows(last, wte.weight, d) };
   }
 
   // the likeliest target tokens, one after the other
   write(ids, begin) {
-    const { encoded } = this.encode(ids), read = [begin];
+    const { encoded } = this.encode(ids), read = [begin], kept = [];
     while (read.length < this.sizes.n_positions) {
-      const { logits } = this.decode(read, encoded, "cross"), next = logits.indexOf(Math.max(...logits));
+      const { logits } = this.decode(read, encoded, "cross", [], kept), next = logits.indexOf(Math.max(...logits));
       if (next === begin) break;
       read.push(next);
     }

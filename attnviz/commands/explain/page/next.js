@@ -28,7 +28,7 @@ function drawNext() {
   const now = probabilityAt(run, state.temperature), tokens = likeliest(now), then = before && probabilityAt(before, state.temperature);
   byId("temperature-value").textContent = state.temperature.toFixed(1);
   const last = word(run.queries.at(-1).label);
-  byId("next-of").replaceChildren(...(isSelf() ? sentence`The token after ${last}, with probability:` : sentence`Predicted where ${last} is written, with probability:`).childNodes);
+  byId("next-of").replaceChildren(...(isSelf() ? sentence`The token after ${last}:` : sentence`Predicted where ${last} is written:`).childNodes);
   const lines = byId("likeliest");
   while (lines.children.length < tokens.length) lines.append(made("li", {}, made("button", { type: "button" })));
   while (lines.children.length > tokens.length) lines.lastChild.remove();
@@ -46,7 +46,7 @@ function drawNext() {
 function tellEffect() {
   const now = run.next, then = (before || run).next, tokens = new Map([then, now].flatMap((next) => next.top(1, 1)).map((token) => [token.id, token.label]));
   const change = (id) => before ? ` ${number(then.probabilities[id])} → ${number(now.probabilities[id])} (${inNats(now.probabilities[id], then.probabilities[id])})` : ` ${number(now.probabilities[id])}`;
-  byId("effect").replaceChildren(made("p", {}, before ? "Likeliest next, before → now:" : "Likeliest next:"), ...[...tokens].map(([id, label]) => made("p", {}, bare(label), change(id))));
+  byId("effect").replaceChildren(made("p", {}, before ? "Likeliest next, before → now:" : "Likeliest next:"), ...[...tokens].map(([id, label]) => made("p", {}, word(label), change(id))));
 }
 
 const inNats = (now, then) => `${now < then ? "−" : "+"}${Math.abs(Math.log(now / then)).toFixed(2)} nats`;

@@ -58,7 +58,7 @@ function mergedStep() {
     sentence`Layer ${state.layer} has ${heads.length} heads, each with a pattern of its own; what they add to ${word(queryLabel())} is summed${bias ? [", with a ", term("bias")] : ""}. Click one to follow it.`,
     ...rows,
     bias ? vectorRow("b_O", null, bias, most) : null,
-    vectorRow("the layer’s output", null, out, most),
+    vectorRow("layer’s output", null, out, most),
     scaleOf(most),
     aside(`lengths: ${heads.map((vector, head) => `L${state.layer}H${head} ${number(norm(vector))}`).join(", ")}`),
   ];
