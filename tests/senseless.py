@@ -25,6 +25,7 @@ FLAGS = {
     "least": "--min",
     "mlps": "--mlp",
     "replacement": "--with",
+    "sections": "--section",
     "segments": "--segment",
     "whole_layers": "--whole-layer",
 }
@@ -191,6 +192,9 @@ CALLS = (
     # two measurements
     call("heads --retrieval --circuits", "circuits", retrieval=True, circuits=True),
     call("heads --probe --circuits", "probe", probe=True, circuits=True),
+    # receivers are sentences of a text
+    call("heads --receiver", "receiver", receiver=True),
+    call("heads TEXT --receiver --words", "words", receiver=True, words=True),
     call("heads --circuits --labels links.jsonl", "labels", circuits=True, labels="links.jsonl"),
     # a text has its own length
     call("heads TEXT --length 50", "length", length=50),
@@ -433,6 +437,31 @@ CALLS = (
     call("generate TEXT --doc words.txt --by line", "by", docs={"words": "the cat"}, by="line"),
     # a text goes through no template
     call("generate TEXT --raw", "raw", raw=True),
+    # a section has a name and an expression
+    call(
+        "generate TEXT --target blue --rows section --section blue",
+        "sections",
+        target="blue",
+        sections="blue",
+        then=("shares", "section"),
+    ),
+    # no share is carried back less than no time
+    call("generate TEXT --hops -1", "hops", hops=-1),
+    # each head has rows of its own, which are not joined
+    call(
+        "generate TEXT --target blue --rows head --hops 1",
+        "hops",
+        target="blue",
+        hops=1,
+        then=("shares", "head"),
+    ),
+    # the translator's words look at the source alone
+    call(
+        "generate TEXT --model translator --hops 1",
+        "hops",
+        loads={"name": "translator"},
+        hops=1,
+    ),
     # nothing is sampled
     call(
         "generate TEXT --target blue --temperature 1", "temperature", target="blue", temperature=1

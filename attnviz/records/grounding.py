@@ -12,12 +12,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.records.reasoning import MATTERS, Chain
+
 Doubles: TypeAlias = NDArray[np.float64]
 Without: TypeAlias = Callable[[Collection[int]], Doubles]
 """The log-probabilities of an answer's tokens without some segments."""
 CheckMethod: TypeAlias = Literal["delete", "subsets", "curve"]
-MATTERS = 0.1
-"""Nats; a smaller change is called none."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Check:
     their `shares`; `kind`: the word for them. `grounds`: token by token, with and without them;
     None where there are no documents. `statements`: the sentences of the answer. The rest is empty
     or None where the method has none: `effects` by single deletions; `smallest`; `subsets`;
-    `curves`.
+    `curves`; with hops, `chain`: the links back to the prompt.
 
     `kept`: the segment that was not deleted, as it asks for the answer, and its share; None where
     every one was. `sink`: the segment with which the first token was deleted, which takes the
@@ -201,6 +201,7 @@ class Check:
     curves: tuple[Curve, ...] = ()
     kept: tuple[str, float] | None = None
     sink: str | None = None
+    chain: Chain | None = None
 
 
 # One segment after another, and the smallest set of them.
@@ -236,10 +237,7 @@ def against_random(attention: Sequence[float], without: Without) -> GroupDeletio
 
 
 def correlation_of_ranks(a: Doubles, b: Doubles) -> float | None:
-    """Spearman's ρ, with mean ranks of ties; None where one of them does not vary.
-
-    Values that differ by rounding alone are ties.
-    """
+    """Spearman's ρ, ranks of ties (to rounding) being their mean; None where one does not vary."""
     if len(a) < LEAST:
         return None
     both = np.round(np.stack([a, b]), DIGITS)[:, :, None]  # (2, n, 1)

@@ -88,12 +88,13 @@ class Interventions:
     """Runs of a text, each with an intervention.
 
     `whole`: the log-probabilities of all tokens that followed are wanted, too. `source`: the run
-    that edits take vectors from.
+    that edits take vectors from. `rows`: the positions after which all logits are wanted.
     """
 
     each: Sequence[Intervention]
     whole: bool = False
     source: SourceRun | None = None
+    rows: range | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +103,14 @@ class ChangedRun:
 
     `index`: the number of the intervention among those of the run. `followed` (n - 1): the
     log-probability, in nats, of the token that follows each position but the last; empty where
-    it was not wanted. `last` (V): the logits after the last position.
+    it was not wanted. `last` (V): the logits after the last position. `rows` (rows, V): those after
+    the positions that were wanted.
     """
 
     index: int
     followed: FloatArray
     last: FloatArray
+    rows: FloatArray | None = None
 
 
 RunConsumer: TypeAlias = Callable[[ChangedRun], None]

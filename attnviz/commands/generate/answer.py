@@ -2,26 +2,30 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from attnviz.draw.titles import amount
+from attnviz.errors import UsageError, option
 from attnviz.inputs.prompts import cut
 from attnviz.records.capture import Capture, FloatArray, IntArray
 from attnviz.records.exhibit import Choice
 from attnviz.records.grounding import Check
 from attnviz.records.heads import Head, listed
 from attnviz.records.positions import groups_of
+from attnviz.records.reasoning import carried
 from attnviz.records.rows import ABSENT
+from attnviz.records.sections import BEGINS, Section, sections_of
 from attnviz.records.tokens import Segment, Token
 from attnviz.records.transforms import How
 
 KeyKind: TypeAlias = Literal["sink", "segment", "special", "answer"]
 """The first token, or a learned sink; a segment; special tokens within the prompt; the answer."""
-RowUnit: TypeAlias = Literal["token", "word", "sentence", "head"]
+RowUnit: TypeAlias = Literal["token", "word", "sentence", "section", "head"]
 """The unit of a row of shares: a part of the answer, or the whole answer in one head."""
 AnswerView: TypeAlias = Literal["table", "heatmap", "text"]
 
@@ -39,13 +43,15 @@ class KeyGroup:
 class AnswerPart:
     """A part of the answer: its text, and its tokens from `first` up to, and without, `after`.
 
-    `head`: the row is of the whole answer in this head, whose name is `text`.
+    `head`: the row is of the whole answer in this head, whose name is `text`. `section`: the name
+    of the section that it is.
     """
 
     text: str
     first: int
     after: int
     head: Head | None = None
+    section: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +60,8 @@ class Answer:
 
     `capture`: the run, with the rows of each head where they are kept. `weights` (new tokens,
     keys): the rows joined. `choice` and `how`: the heads whose rows were joined, and how.
-    `columns`: the groups of keys. `id`: as of its prompt.
+    `columns`: the groups of keys. `id`: as of its prompt. `hops`: how many times the weights on the
+    answer were carried back. `named`: the sections that the user names.
     """
 
     text: str
@@ -64,6 +71,46 @@ class Answer:
     how: How
     columns: tuple[KeyGroup, ...]
     id: Any = ABSENT
+    hops: int = 0
+    named: tuple[str, ...] = ()
+
+    @cached_property
+    def carried(self) -> FloatArray:
+        """The rows, their weights on written tokens carried back to what these attended to."""
+        if not self.hops:
+            return self.weights
+        return carried(self.weights, self.hops).astype(np.float32)
+
+    @property
+    def read(self) -> int:
+        """How many keys are tokens of the prompt."""
+        keys, new = len(self.capture.key_tokens), len(self.capture.query_tokens)
+        return keys if self.capture.kind == "cross" else keys + 1 - new
+
+    @cached_property
+    def sections(self) -> list[Section]:
+        """Its thinking, tool calls and tool results, as far as it has any, and the answer."""
+        capture = self.capture
+        prompt = self.before.rstrip()
+        tokens = capture.query_tokens
+        begin = len(capture.texts[0]) - len(self.text)
+        moved = [replace(t, start=t.start - begin, end=t.end - begin) for t in tokens]
+        return sections_of(self.text, moved, self.named, begun=prompt.endswith(BEGINS))
+
+    @property
+    def before(self) -> str:
+        """The prompt."""
+        capture = self.capture
+        return capture.text[: None if capture.kind == "cross" else capture.query_tokens[0].start]
+
+    @property
+    def by_section(self) -> "Answer":
+        """The same answer; its own column is cut into its sections."""
+        *others, own = self.columns
+        if own.part != "answer" or len(self.sections) < 2:
+            return self
+        groups = [KeyGroup(s.name, "answer", own.keys[s.first : s.after]) for s in self.sections]
+        return replace(self, columns=(*others, *groups))
 
     @property
     def about(self) -> str:
@@ -73,14 +120,22 @@ class Answer:
 
     def mean_shares(self) -> list[tuple[KeyGroup, float]]:
         """The share of each column in the whole answer."""
-        return list(zip(self.columns, self._mean(self.weights).tolist(), strict=True))
+        return list(zip(self.columns, self._mean(self.carried).tolist(), strict=True))
 
     def shares(self, unit: RowUnit, some: slice = slice(None)) -> "AnswerShares":
         """The shares of the segments in each token, word or sentence, or in each head.
 
         `some`: which of the parts of the answer; of heads, all.
         """
+        if unit == "section" and len(self.sections) > 1:
+            cut = self.by_section
+            return cut.shares_of(cut.parts(unit))
         if unit == "head":
+            if self.hops:
+                raise UsageError(
+                    f"{option('hops')} carries the joined rows back, and each head has its own",
+                    "leave one of them out",
+                )
             if not self.capture.layers:  # a mistake of the program
                 raise TypeError("the rows of each head were not kept")
             return self._shares_of_heads()
@@ -88,7 +143,7 @@ class Answer:
 
     def shares_of(self, parts: Sequence[AnswerPart], before: int = 0) -> "AnswerShares":
         """The shares of the segments in these parts; `before`: how many there are before them."""
-        means = [self._mean(self.weights[part.first : part.after]) for part in parts]
+        means = [self._mean(self.carried[part.first : part.after]) for part in parts]
         shares = np.array(means, np.float32).reshape(len(parts), len(self.columns))
         return AnswerShares(self, tuple(parts), shares, before=before)
 
@@ -120,13 +175,18 @@ class Answer:
         return AnswerShares(self, parts, shares, np.array(ratios, np.float32))
 
     def parts(self, unit: RowUnit) -> list[AnswerPart]:
-        """The parts of the answer, each with its tokens: its tokens, words or sentences."""
+        """The parts of the answer, each with its tokens: tokens, words, sentences or sections."""
         tokens, text = self.capture.query_tokens, self.capture.texts[0]
         if unit == "token":
             return [AnswerPart(token.label, i, i + 1) for i, token in enumerate(tokens)]
         if unit == "word":
             groups = groups_of(self.capture, "words")[0]
             return [_part(tokens, text, group.start, group.stop) for group in groups]
+        if unit == "section":
+            return [
+                replace(_part(tokens, text, s.first, s.after), section=s.name)
+                for s in self.sections
+            ]
         begin = len(text) - len(self.text)
         ends = [begin + end for _, end in cut(self.text, "sentence")]
         firsts = [0]
@@ -134,7 +194,8 @@ class Answer:
             later = range(firsts[-1], len(tokens))
             starts = (i for i in later if tokens[i].start >= end and not tokens[i].special)
             firsts.append(next(starts, len(tokens)))
-        return [_part(tokens, text, a, b) for a, b in pairwise([*firsts, len(tokens)]) if a < b]
+        bounds = sorted({*firsts, *(s.first for s in self.sections), len(tokens)})
+        return [_part(tokens, text, a, b) for a, b in pairwise(bounds)]
 
 
 def _part(tokens: Sequence[Token], text: str, first: int, after: int) -> AnswerPart:

@@ -6,10 +6,11 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.draw.labels import fenced
-from attnviz.draw.terminal.cells import Column, cut, folded, listing
+from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing
 from attnviz.draw.titles import amount
 from attnviz.errors import readable
-from attnviz.records.grounding import MATTERS, Check, Curve, Statement
+from attnviz.records.grounding import Check, Curve, Statement
+from attnviz.records.reasoning import MATTERS, Chain
 
 NAMED = 6
 """How many members of a set are named, or one less and the number of the others."""
@@ -36,6 +37,9 @@ def checked(check: Check, display: Display) -> Iterator[Text]:
         yield from _statements(check.statements, display, dash)
         yield Text()
     yield from folded(Text(about_check(check)), display.width)
+    if check.chain is not None:
+        yield Text()
+        yield from _chained(check.chain, display, dash)
 
 
 def _numbers(check: Check) -> Iterator[tuple[str, float, float]]:
@@ -92,6 +96,31 @@ def _curves(curves: Sequence[Curve], display: Display) -> Iterator[Text]:
         for k in steps
     ]
     yield from listing(columns, rows, display.width)
+
+
+def _chained(chain: Chain, display: Display, dash: str) -> Iterator[Text]:
+    """Each link with its cut beside the costliest other one, and whether the chain holds."""
+    room = max(12, (display.width - 4 * GAP - len("share cut (nats) another")) // 2)
+
+    def name(text: str) -> str:
+        return fenced(cut(readable(text), room, unicode=display.unicode))
+
+    def nats(change: float | None) -> str:
+        return dash if change is None else f"{change:+z.2f}"
+
+    columns = [Column("part"), Column("attends most to")]
+    columns += [Column(title, right=True) for title in ("share", "cut (nats)", "another")]
+    rows = [
+        (name(e.part), name(e.source), f"{e.share:.2f}", nats(e.change), nats(e.other))
+        for e in chain.links
+    ]
+    yield from listing(columns, rows, display.width)
+    last, holds = chain.links[-1], "holds" if chain.holds else "does not hold"
+    said = f"the chain {holds}: each link is to cost more than any other when it is cut"
+    if chain.deleted is not None:
+        said += f"; without {readable(last.source)} its last part changes by {nats(chain.deleted)}"
+        said += f" nats, without another segment by {nats(chain.other)} at worst"
+    yield from folded(Text(said), display.width)
 
 
 def about_check(check: Check) -> str:

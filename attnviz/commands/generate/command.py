@@ -10,6 +10,7 @@ from attnviz.commands.generate.answer import Answer, AnswerView, RowUnit
 from attnviz.commands.generate.prompt import documents_given, prompt_for, prompt_given
 from attnviz.commands.generate.rows import AttentionAnswer, of_shares
 from attnviz.commands.generate.run import Answering, Writing, answering
+from attnviz.commands.generate.square import of_square, square_of
 from attnviz.commands.show.run import pieces_of
 from attnviz.draw.terminal.around import line_heading
 from attnviz.draw.titles import amount, run_notes
@@ -30,6 +31,8 @@ from attnviz.kit.option import (
     only,
     panel_option,
 )
+from attnviz.kit.prepare import TextOptions
+from attnviz.kit.result import Result
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
     AnyModel,
@@ -120,6 +123,26 @@ Stop: TypeAlias = Annotated[
         show_default="what the model's card says",
     ),
 ]
+NamedSections: TypeAlias = Annotated[
+    Sequence[str],
+    Cli(list[str] | None),
+    answer_option(
+        "--section",
+        metavar="NAME=/REGEX/",
+        help="A named section of the answer, for rows of sections. Repeatable.",
+    ),
+]
+Hops: TypeAlias = Annotated[
+    int,
+    answer_option(
+        "--hops",
+        metavar="N",
+        min=0,
+        max=1000,
+        help="Carry the shares of written tokens, such as a chain of thought, N times back to what "
+        "these attended to.",
+    ),
+]
 JoinedBy: TypeAlias = Annotated[How, g.heads_option("--reduce", help="How the heads are joined.")]
 
 
@@ -137,6 +160,16 @@ def _signs_kept(call: Arguments) -> None:
             f"contributions have a sign, which {option('reduce', 'max')} does not keep",
             f"leave it or {option('contribution')} out",
         )
+
+
+def _begun_by_template(options: TextOptions) -> TextOptions:
+    """The options for a prompt whose chat template writes special tokens itself."""
+    if options.bos is not None:
+        raise IdleOption(
+            f"{option('bos')} does nothing beside a chat template, which begins the prompt",
+            "leave it out",
+        )
+    return replace(options, special=True, bos=False)
 
 
 def _when_written(written: Answering, options: Mapping[str, Any]) -> AttentionAnswer:
@@ -169,6 +202,8 @@ def generate(
     top_p: TopP = Sampling.top_p,
     seed: SamplingSeed = Sampling.seed,
     stop: Stop = (),
+    sections: NamedSections = (),
+    hops: Hops = 0,
     heads: g.HeadsNamed = None,
     layers: g.LayersNamed = None,
     reduce: JoinedBy = "mean",
@@ -192,27 +227,21 @@ def generate(
         model: a name as for `load_model`, or a loaded model.
     """
     documents, parts = documents_of(docs), words("segments", segments)
-    asked = prompt_of(prompt)
-    model = loaded(model)
+    asked, model = prompt_of(prompt), loaded(model)
     options = model._text_options(bos, special, truncate)
     read = prompt_for(model._loaded, asked, documents, by, parts, raw=raw)
     if read.template is not None:
-        if bos is not None:
-            raise IdleOption(
-                f"{option('bos')} does nothing beside a chat template, which begins the prompt",
-                "leave it out",
-            )
-        options = replace(options, special=True, bos=False)
+        options = _begun_by_template(options)
     if not isinstance(asked, str) and asked.target is not None:
         target = asked.target
-    writing = Writing(
-        Sampling(max_new_tokens, temperature, top_p, seed), words("stop", stop), target
-    )
+    sampling = Sampling(max_new_tokens, temperature, top_p, seed)
+    writing = Writing(sampling, words("stop", stop), target)
     which = which_heads(layers, heads)
     if contribution:
         model._loaded.check_contributions()
     ready = answering(model._loaded, read, options, writing, which, reduce, model._source)
-    return replace(ready, contribution=contribution)
+    named = words("sections", sections)
+    return replace(ready, contribution=contribution, sections=named, hops=hops)
 
 
 EXAMPLES = """
@@ -232,7 +261,9 @@ class AnswerLooks(g.Canvas):
     rows: Annotated[
         RowUnit,
         g.look_option(
-            "--rows", help="What a row is: a part of the answer, or the whole answer in one head."
+            "--rows",
+            help="What a row is: a part of the answer (sections are thinking, tool calls and "
+            "results, and the answer), or the whole answer in one head.",
         ),
     ] = "sentence"
     view: Annotated[
@@ -252,6 +283,14 @@ class AnswerLooks(g.Canvas):
             show_default="model and heads",
         ),
     ] = None
+    square: Annotated[
+        bool,
+        g.look_option(
+            "--square",
+            help="What each sentence of the answer attended to of its earlier sentences; with "
+            "--check also what the later ones become without it.",
+        ),
+    ] = False
     check: Annotated[
         bool,
         answer_option(
@@ -290,7 +329,7 @@ ChatFile: TypeAlias = Annotated[
 @command_of(
     generate,
     "text lines docs chat segments by raw truncate bos special model run target max_new_tokens "
-    "temperature top_p seed stop layers heads looks reduce contribution",
+    "temperature top_p seed stop sections hops layers heads looks reduce contribution",
 )
 def command_line(
     session: Session,
@@ -370,7 +409,8 @@ class _Writer:
         form, looks, first = self.to.format.name, self.looks, not self.strange
         self._check_columns(asked)
         each_head = looks.rows == "head"
-        if form in ROWS and not looks.checks and not each_head:
+        parts_may_change = looks.square or looks.rows == "section" or asked.sections or asked.hops
+        if form in ROWS and not (looks.checks or each_head or parts_may_change):
             for shares in asked.stream(looks.rows, self.watch):
                 rows = of_shares(shares, line or 1).rows
                 yield from record_chunks(rows, form, "generate", header=first)
@@ -381,8 +421,7 @@ class _Writer:
         if form in WHOLE:
             yield from pieces_of(whole_exhibit(answer.capture), form)
             return answer
-        check = asked.check(answer, looks.checks) if looks.checks else None
-        result = of_shares(replace(answer.shares(looks.rows), check=check), line or 1, looks.view)
+        result = _result(asked, answer, looks, line or 1)
         if form == "txt" and line is not None:
             yield line_heading(line, first=first)
         if form in ROWS:
@@ -402,6 +441,15 @@ class _Writer:
         self.with_id.append(has)
 
 
+def _result(asked: Answering, answer: Answer, looks: AnswerLooks, line: int) -> Result[Any]:
+    """What is shown of an answer: its shares, or its sentences among each other."""
+    if looks.square:
+        square = square_of(answer)
+        return of_square(asked.suppressed(square) if looks.checks else square, line)
+    check = asked.check(answer, looks.checks) if looks.checks else None
+    return of_shares(replace(answer.shares(looks.rows), check=check), line, looks.view)
+
+
 def _check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signed: bool) -> None:
     """See that every option of how the answer is shown has a meaning there.
 
@@ -414,18 +462,31 @@ def _check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signe
             f"{where} shows weights, and contributions have a sign",
             f"leave it or {option('contribution')} out",
         )
+    if looks.square:
+        session.refuse(
+            "rows",
+            "view",
+            "hops",
+            "sections",
+            "check_method",
+            wrong=f"does nothing for {option('square')}",
+        )
     if form.name != "txt":
         session.refuse("view", wrong=f"does nothing for {form.name}")
     if form.name in WHOLE:
         wrong = f"does nothing for {form.name}, which holds the rows of each token and head"
-        session.refuse("rows", "check", "check_method", "reduce", wrong=wrong)
+        session.refuse(
+            "square", "rows", "check", "check_method", "reduce", "hops", "sections", wrong=wrong
+        )
     if form.picture:
         session.refuse("check", "check_method", wrong="is for tables and rows")
     else:
         hint = f"leave it out, or add {option('output', 'FILE.png')}"
         session.refuse(g.Canvas, "title", wrong="is for pictures", hint=hint)
+    if looks.rows != "section" and not session.given("hops"):
+        session.refuse("sections", wrong="is for sections", hint=f"add {option('rows', 'section')}")
     if looks.rows == "head":
-        session.refuse("reduce", wrong="joins heads, and each has a row of its own")
+        session.refuse("reduce", "hops", wrong="joins heads, and each has a row of its own")
         if looks.view == "text":
             raise UsageError(
                 f"{option('view', 'text')} shows what parts of the answer attended to",

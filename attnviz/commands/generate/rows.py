@@ -15,6 +15,7 @@ from attnviz.commands.generate.answer import (
 from attnviz.commands.generate.choice import names_of
 from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import draw, render
+from attnviz.commands.generate.square import SQUARE, Square, of_square, square_of
 from attnviz.commands.show.capture import AttentionCapture
 from attnviz.errors import as_argument, spelled
 from attnviz.kit.option import check_value
@@ -49,6 +50,8 @@ class SegmentShare:
     unrelated: Any = ABSENT
     supported: Any = ABSENT
     change_of_all: Any = ABSENT
+    section: Any = ABSENT
+    hops: Any = ABSENT
 
 
 SHARE = Fields[SegmentShare](
@@ -109,6 +112,8 @@ SHARE = Fields[SegmentShare](
             optional=True,
         ),
         Field("supported", bool | None, "Whether groundedness is above unrelated.", optional=True),
+        Field("section", str, "With --rows section: the name of the section.", optional=True),
+        Field("hops", int, "With --hops: how often shares were carried back.", optional=True),
     ),
 )
 
@@ -151,7 +156,7 @@ CURVE_POINT = Fields[CurvePoint](
         Field("random_high", float, "The greatest.", lambda row: row.curve.high[row.step]),
     ),
 )
-JSON = JsonOutput((SHARE, CURVE_POINT))
+JSON = JsonOutput((SHARE, CURVE_POINT, SQUARE))
 
 
 def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[SegmentShare]:
@@ -175,6 +180,8 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
                 lookback=ABSENT if lookback is None else measured(float(lookback[n])),
                 heads=str(head) if head else names,
                 **_of_check(check, segment, part),
+                section=ABSENT if part.section is None else part.section,
+                hops=shares.answer.hops or ABSENT,
             )
 
 
@@ -271,7 +278,8 @@ class AttentionAnswer:
         """A row for each part of the answer and each segment, as `-f jsonl` writes them.
 
         Args:
-            rows: a part is a "sentence", a "word" or a "token"; or the whole answer in a "head".
+            rows: a part is a "section" (thinking, tool call, tool result, answer), a "sentence", a
+                "word" or a "token"; or the whole answer in a "head".
 
         Raises:
             UsageError: another kind of row.
@@ -293,6 +301,19 @@ class AttentionAnswer:
             UsageError: another kind of row, or no such colour map.
         """
         return self._result(rows).figure(**look)
+
+    def square(self, *, check: bool = False) -> Result[Square]:
+        """What each sentence of the answer attended to of the earlier ones.
+
+        Args:
+            check: also hide one sentence after another from all later ones, and measure the KL
+                divergence (nats a token) of what these are predicted as.
+
+        Raises:
+            InputError: the answer has one sentence.
+        """
+        square = square_of(self._answer)
+        return of_square(self._asked.suppressed(square) if check else square)
 
     def check(self, method: CheckMethod = "delete") -> Check:
         """Delete parts of the prompt, and measure what it does to the answer (nats).

@@ -22,9 +22,11 @@ from attnviz.commands.generate.answer import (
     RowUnit,
     columns_of_prompt,
 )
+from attnviz.commands.generate.chain import chain_of
 from attnviz.commands.generate.check import AnswerRuns, checked
 from attnviz.commands.generate.choice import choice_of, note_on
-from attnviz.errors import InputError, ModelError, UsageError, option
+from attnviz.commands.generate.square import Square, with_suppression
+from attnviz.errors import IdleOption, InputError, ModelError, UsageError, option
 from attnviz.inputs.prompts import Prompt
 from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.kit.prepare import (
@@ -157,6 +159,7 @@ class Answering:
     rows are joined. `room`: how many new tokens fit into the model's context, where fewer than
     asked for do. `each_head`: the rows of each head are also kept apart. `source`: where the model
     came from; None: it was in memory. `contribution`: its rows are contribution weights.
+    `sections`, `hops`: as `Answer` has them.
     """
 
     model: "LoadedModel"
@@ -172,6 +175,13 @@ class Answering:
     each_head: bool = False
     source: "Source | None" = None
     contribution: bool = False
+    sections: tuple[str, ...] = ()
+    hops: int = 0
+
+    def __post_init__(self) -> None:
+        if self.hops and self._crossed:
+            wrong = "goes back through the answer, which attends to its source alone"
+            raise IdleOption(f"{option('hops')} {wrong}", "leave it out")
 
     @property
     def model_notes(self) -> tuple[str, ...]:
@@ -317,15 +327,31 @@ class Answering:
         if self.how == "max":  # the largest weights of several heads sum to more than 1
             joined /= joined.sum(axis=1, keepdims=True)
         recorded = replace(blank, layers=tuple(layers))
-        return Answer(text, recorded, joined, self.choice, self.how, columns, self.prompt.id)
+        return Answer(
+            text,
+            recorded,
+            joined,
+            self.choice,
+            self.how,
+            columns,
+            self.prompt.id,
+            named=self.sections,
+            hops=self.hops,
+        )
 
     def check(self, answer: Answer, method: CheckMethod = "delete") -> Check:
         """What deletions of the prompt's segments change in the answer's probability."""
         self.model.require("generate")
         new = [token.id for token in answer.capture.query_tokens]
-        return checked(
-            AnswerRuns(self.model, self._ids, new), self.prompt, self._segments, answer, method
-        )
+        runs = AnswerRuns(self.model, self._ids, new)
+        check = checked(runs, self.prompt, self._segments, answer, method)
+        if not self.hops or method != "delete":
+            return check
+        return replace(check, chain=chain_of(self.model, answer, check))
+
+    def suppressed(self, square: Square) -> Square:
+        """The same with what each sentence does to the later ones."""
+        return with_suppression(self.model, square)
 
     def _blank(
         self, queries: tuple[Token, ...], keys: tuple[Token, ...], text: str, written: str = ""
@@ -374,22 +400,12 @@ def answering(
     choice = choice_of(model, heads)
     if how == "max" and len(choice.heads) == 1:
         raise UsageError(f"{option('reduce', how)} joins heads, and there is one", "leave it out")
-    target = None if writing.target is None else _ids_of(model, writing.target)
+    target = None if writing.target is None else _ids_of(model, writing.target, options)
     short = room if target is None and most > room else None
     writing = replace(writing, sampling=replace(writing.sampling, most=min(most, room)))
     budget = Budget(model, (n, n + min(most, room)), options.max_memory)
     prepared = Answering(
-        model,
-        prompt,
-        tokens,
-        left_out,
-        writing,
-        target,
-        choice,
-        how,
-        budget,
-        short,
-        source=source,
+        model, prompt, tokens, left_out, writing, target, choice, how, budget, short, source=source
     )
     if left_out == (0, 0) and prompt.template is None:
         for note in prepared.empty_notes:
@@ -403,8 +419,9 @@ def answering(
     return prepared
 
 
-def _ids_of(model: "LoadedModel", target: str) -> list[int]:
+def _ids_of(model: "LoadedModel", target: str, options: TextOptions) -> list[int]:
     """The ids of a given answer."""
     check_not_blank(target, "the target")
     check_encodable(target)
-    return [token.id for token in model.tokenizer.encode(target, bos=False, special=False)]
+    tokens = model.tokenizer.encode(target, bos=False, special=options.special)
+    return [token.id for token in tokens]

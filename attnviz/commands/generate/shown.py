@@ -35,8 +35,9 @@ def about_answer(shares: AnswerShares) -> str:
     """`builtin, the mean of all 20 heads: 74 prompt tokens, 2 new`."""
     capture = shares.answer.capture
     what = ", contribution weights" if capture.transformed_by(Contributions) else ""
-    size = size_of_answer(capture)
-    return f"{readable(capture.model.name)}, {about_heads(shares)}{what}: {size}"
+    size, hops = size_of_answer(capture), shares.answer.hops
+    back = f", {amount(hops, 'hop')} back" if hops else ""
+    return f"{readable(capture.model.name)}, {about_heads(shares)}{what}: {size}{back}"
 
 
 def about_heads(shares: AnswerShares) -> str:
@@ -63,11 +64,11 @@ def by_segment(shares: AnswerShares, *, begun: bool = False) -> Exhibit:
     exhibit = _exhibit(
         answer,
         replace(answer.capture, key_tokens=columns),
-        [part.text for part in shares.parts],
+        [part.section or part.text for part in shares.parts],
         shares.shares,
     )
     about = f"{readable(answer.capture.model.name)}, {size_of_answer(answer.capture)}"
-    prompt = beginning(_prompt(answer.capture))
+    prompt = beginning(answer.before)
     return replace(
         exhibit,
         caption=f"what the answer attended to ({about_heads(shares)})",
@@ -90,16 +91,23 @@ def by_word(shares: AnswerShares) -> Iterator[Exhibit]:
     """For each part of the answer, the prompt and how much this part attended to each token."""
     answer, n = shares.answer, prompt_size(shares.answer.capture)
     capture = answer.capture
-    prompt = replace(capture, text=_prompt(capture), key_tokens=capture.key_tokens[:n])
+    prompt = replace(capture, text=answer.before, key_tokens=capture.key_tokens[:n])
     own = [i for i, column in enumerate(answer.columns) if column.part == "answer"]
     for part, of_part in zip(shares.parts, shares.shares, strict=True):
-        weights = answer.weights[part.first : part.after, :n].mean(axis=0, keepdims=True)
-        itself = "".join(f", {of_part[i]:.2f} on the answer itself" for i in own)
+        weights = answer.carried[part.first : part.after, :n].mean(axis=0, keepdims=True)
+        itself = f", {of_part[own].sum():.2f} on the answer itself" if own else ""
         yield replace(
-            _exhibit(answer, prompt, [part.text], weights),
-            caption=f"“{beginning(part.text)}”",
+            _exhibit(answer, prompt, [part.section or part.text], weights),
+            caption=part.section or f"“{beginning(part.text)}”",
             subtitle=f"{about_answer(shares)}{itself}",
         )
+
+
+def exhibit_of(
+    answer: Answer, rows: Iterable[str], columns: Iterable[str], weights: FloatArray
+) -> Exhibit:
+    """An exhibit of weights (rows, columns) that are parts of an answer, or of its prompt."""
+    return _exhibit(answer, replace(answer.capture, key_tokens=_labelled(columns)), rows, weights)
 
 
 def _exhibit(answer: Answer, capture: Capture, rows: Iterable[str], weights: FloatArray) -> Exhibit:
@@ -114,11 +122,6 @@ def _exhibit(answer: Answer, capture: Capture, rows: Iterable[str], weights: Flo
 def _labelled(labels: Iterable[str]) -> tuple[Token, ...]:
     """Tokens with these labels; they are slices of no text."""
     return tuple(Token(i, -1, label, 0, 0) for i, label in enumerate(labels))
-
-
-def _prompt(capture: Capture) -> str:
-    """The text that was answered."""
-    return capture.text[: None if capture.kind == "cross" else capture.query_tokens[0].start]
 
 
 def _exact(capture: Capture) -> str:
@@ -194,7 +197,8 @@ def _by_share(shares: AnswerShares) -> list[int]:
 def _table(shares: AnswerShares, display: Display) -> Iterator[Text]:
     """As many segments as fit, in the order of the prompt; one column for all others."""
     most = max(SHORTEST_ROW, min(LONGEST_ROW, display.width // 3))
-    labels = [cut(readable(part.text), most, unicode=display.unicode) for part in shares.parts]
+    texts = [part.section or part.text for part in shares.parts]
+    labels = [cut(readable(text), most, unicode=display.unicode) for text in texts]
     names = [
         cut(readable(each.name), LONGEST_NAME, unicode=display.unicode)
         for each in shares.answer.columns

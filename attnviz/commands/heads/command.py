@@ -14,6 +14,7 @@ from attnviz.commands.heads.labels import (
     run_labelled,
     score_labels,
 )
+from attnviz.commands.heads.receiver import of_receivers, receivers
 from attnviz.commands.heads.retrieval import (
     Needles,
     RetrievalScore,
@@ -72,6 +73,14 @@ ScoredBy: TypeAlias = Annotated[
         "from where it stands (LOCOS).",
     ),
 ]
+OfReceivers: TypeAlias = Annotated[
+    bool,
+    probe_option(
+        "--receiver",
+        help="Of a text, such as a chain of thought: which heads' later sentences attend to few "
+        "earlier ones.",
+    ),
+]
 OfCircuits: TypeAlias = Annotated[
     bool,
     probe_option(
@@ -124,6 +133,12 @@ TRANSFORMS = "weighted chars words drop_sink drop_key"
 def _measured_alone(call: Arguments) -> None:
     """Refuse options that do nothing for retrieval, circuits or labelled links."""
     useless = f"file probe sort role {DRAWN} {TRANSFORMS}"
+    if call["receiver"]:
+        useless = f"probe retrieval circuits labels sort role {DRAWN} {TRANSFORMS} target layers"
+        call.refuse(f"{useless} heads kind cmap dpi", f"does nothing for {option('receiver')}")
+        if call["text"] is None and "file" not in call.chosen:
+            raise UsageError(f"{option('receiver')} is of a text", "give one")
+        return
     if call["retrieval"]:
         wrong = "does nothing for the measurement of retrieval"
         useless += " circuits labels special truncate target kind layers heads cmap dpi"
@@ -141,7 +156,7 @@ def _measured_alone(call: Arguments) -> None:
 
 def _probe_or_text(call: Arguments) -> None:
     """Refuse options that do nothing for the probe, or for a text."""
-    if call["retrieval"] or call["circuits"] or call["labels"] is not None:
+    if call.any_of("receiver retrieval circuits") or call["labels"] is not None:
         return
     if not call["probe"] and (call["text"] is not None or "file" in call.chosen):
         call.refuse(DRAWN, "is for the probe", "leave it out, or leave the text out")
@@ -165,6 +180,7 @@ def heads(
     probe: OnProbe = False,
     retrieval: OfRetrieval = False,
     retrieval_score: ScoredBy = "attention",
+    receiver: OfReceivers = False,
     circuits: OfCircuits = False,
     labels: Labels = None,
     convention: ProbeConvention = "second",
@@ -202,16 +218,22 @@ def heads(
         model: a name as for `load_model`, or a loaded model.
 
     Returns:
-        a result whose record is a `HeadReport`, `Retrieval`, `Circuits` or `LabelReport`.
+        a result whose record is a `HeadReport`, `Retrieval`, `Receivers`, `Circuits` or
+        `LabelReport`.
     """
     which, captured = which_heads(layers, heads), getattr(text, "record", text)
     done = transforms(
         weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
     )
+    if receiver and not isinstance(captured, str):
+        raise UsageError(f"{option('receiver')} runs a text", "give the text, not its capture")
     if isinstance(captured, Capture):
         return of_report(narrow(score_capture(captured, which, done), sort, role, top))
     model = loaded(model)
     options = model._text_options(bos, special, truncate, target)
+    if receiver:
+        check_text(text)
+        return of_receivers(receivers(model._loaded, str(text), options), top)
     if retrieval:
         scored = measure_retrieval(model._loaded, Needles(), options, retrieval_score)
         keep(model._loaded, scored)
@@ -240,9 +262,9 @@ SHORT_HELP = "file probe labels model heads sort top role format output quiet"
 
 @command_of(
     heads,
-    "text probe retrieval retrieval_score circuits labels convention length samples seed truncate "
-    "bos special model run target kind layers heads weighted chars words drop_sink drop_key sort "
-    "top role",
+    "text probe retrieval retrieval_score receiver circuits labels convention length samples seed "
+    "truncate bos special model run target kind layers heads weighted chars words drop_sink "
+    "drop_key sort top role",
 )
 def command_line(
     session: Session,

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from attnviz.commands.heads.circuits import CIRCUIT_ROW
 from attnviz.commands.heads.labels import LABEL_ROW
+from attnviz.commands.heads.receiver import RECEIVER
 from attnviz.commands.heads.retrieval import RETRIEVAL_ROW
 from attnviz.console import Display
 from attnviz.draw.labels import SEQUENTIAL
@@ -78,7 +79,7 @@ HEAD_ROW = Fields[OfReport](
         ),
     ),
 )
-JSON = JsonOutput((HEAD_ROW, RETRIEVAL_ROW, CIRCUIT_ROW, LABEL_ROW))
+JSON = JsonOutput((HEAD_ROW, RETRIEVAL_ROW, RECEIVER, CIRCUIT_ROW, LABEL_ROW))
 
 
 def of_report(report: HeadReport) -> Result[HeadReport]:

@@ -188,7 +188,9 @@ def changed_runs(
             logits = forward(model, input_ids=ids.expand(len(indices), -1), use_cache=False).logits
         for i, rows in zip(indices, logits, strict=True):  # (n, V)
             followed = log_probability(rows[:-1], ids[0, 1:]) if whole else rows.new_empty(0)
-            yield ChangedRun(i, numbers(followed), numbers(rows[-1]))
+            at = interventions.rows
+            some = None if at is None else numbers(rows[at.start : at.stop])
+            yield ChangedRun(i, numbers(followed), numbers(rows[-1]), some)
 
 
 def _vectors_of(

@@ -273,7 +273,7 @@ def intervene_native(
     taken = taken_vectors(partial(_taken, model), ids[0].tolist(), interventions)
 
     def hand_over(index: int, stream: Tensor) -> None:
-        consume(_result(model, ids[0], index, model.ln_f(stream), whole=interventions.whole))
+        consume(_result(model, ids[0], index, model.ln_f(stream), interventions))
 
     first = [min((change.layer for change in each), default=None) for each in every]
     stream = model.embed(ids)  # (1, n, d)
@@ -350,8 +350,12 @@ def _taken(model: GPT, source: SourceRun, sites: set[Site], mean: bool) -> dict[
     return vectors
 
 
-def _result(model: GPT, ids: Tensor, index: int, normed: Tensor, *, whole: bool) -> ChangedRun:
+def _result(
+    model: GPT, ids: Tensor, index: int, normed: Tensor, wanted: Interventions
+) -> ChangedRun:
     """A run, from the output of the last norm (n, d); logits are computed in blocks."""
-    parts = torch.split(torch.arange(len(ids) - 1 if whole else 0), LOGIT_ROWS)
+    parts = torch.split(torch.arange(len(ids) - 1 if wanted.whole else 0), LOGIT_ROWS)
     followed = [log_probability(model.logits(normed[part]), ids[part + 1]) for part in parts]
-    return ChangedRun(index, numbers(torch.cat(followed)), numbers(model.logits(normed[-1])))
+    at = wanted.rows
+    rows = None if at is None else numbers(model.logits(normed[at.start : at.stop]))
+    return ChangedRun(index, numbers(torch.cat(followed)), numbers(model.logits(normed[-1])), rows)

@@ -1,0 +1,136 @@
+"""The chain from an answer through its own sentences to the prompt, and whether it holds.
+
+answer ─► the sentence that it attended to most ─► … ─► the segment that this one attended to most
+
+Each link is cut in every head, and the last source is deleted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from attnviz.commands.generate.answer import Answer, AnswerPart
+from attnviz.errors import UsageError, option
+from attnviz.records.grounding import Check
+from attnviz.records.heads import every_head
+from attnviz.records.predict import ChangedRun, CutLink, Intervention, Interventions
+from attnviz.records.reasoning import Chain, ChainLink
+from attnviz.records.tokens import TEMPLATE
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+OTHERS = 5
+"""How many other sources are cut for comparison: those with the most attention."""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A sentence of the answer, or a segment of the prompt (`part` is None), and its keys."""
+
+    name: str
+    keys: tuple[int, ...]
+    part: AnswerPart | None = None
+
+
+_Step: TypeAlias = tuple[AnswerPart, list[tuple[_Source, float]]]
+"""A part of the answer, and its sources, the one with the most attention first."""
+
+
+def chain_of(model: "LoadedModel", answer: Answer, check: Check) -> Chain | None:
+    """Follow the strongest source, through at most `answer.hops` sentences, and cut each link.
+
+    A link is cut by hiding its keys from the softmax of every head and layer, for the positions
+    that write the part. None where the last section attended to no segment.
+    """
+    model.require("predict")
+    n, capture = answer.read, answer.capture
+    steps = _steps(answer)
+    if not steps:
+        return None
+    ids = [token.id for token in (*capture.key_tokens[:n], *capture.query_tokens)]
+    cuts: list[Intervention] = [()]
+    for part, sources in steps:
+        queries = range(n + part.first - 1, n + part.after - 1)
+        cuts += [hidden(model, queries, source.keys) for source, _ in sources]
+    followed: dict[int, list[float]] = {}
+
+    def keep(run: ChangedRun) -> None:
+        followed[run.index] = run.followed[n - 1 :].tolist()
+
+    model.intervene(ids, Interventions(cuts, whole=True), keep)
+    links, run = list[ChainLink](), 0
+    for part, sources in steps:
+        whole = sum(followed[0][part.first : part.after])
+        runs = range(run + 1, run + 1 + len(sources))
+        changes = [sum(followed[i][part.first : part.after]) - whole for i in runs]
+        (source, share), run = sources[0], run + len(sources)
+        text = part.section or part.text
+        links.append(
+            ChainLink(text, source.name, share, changes[0], min(changes[1:], default=None))
+        )
+    return Chain(tuple(links), *_deleted(check, links[-1].source, steps[-1][0]))
+
+
+def _deleted(check: Check, source: str, part: AnswerPart) -> tuple[float | None, float | None]:
+    """The change of a part without its source, and the largest loss without another segment."""
+    of = {each.segment: sum(each.changes[part.first : part.after]) for each in check.effects}
+    own = of.pop(source, None)
+    return own, min(of.values(), default=None)
+
+
+def _steps(answer: Answer) -> list[_Step]:
+    """From the last section, or sentence, to the segment that it comes from."""
+    sentences = answer.parts("sentence")
+    sections = answer.parts("section")
+    part = (sections if len(sections) > 1 else sentences)[-1]
+    steps = list[_Step]()
+    for left in range(answer.hops, -1, -1):
+        earlier = [each for each in sentences if each.after <= part.first] if left else []
+        sources = _sources(answer, part, earlier)
+        if not sources:
+            return []
+        steps.append((part, sources))
+        strongest = sources[0][0].part
+        if strongest is None:
+            break
+        part = strongest
+    return steps
+
+
+def _sources(
+    answer: Answer, part: AnswerPart, earlier: Sequence[AnswerPart]
+) -> list[tuple[_Source, float]]:
+    """The sources of a part, those with the most attention; segments alone if it is the last."""
+    row = answer.weights[part.first : part.after].mean(axis=0, dtype=float)
+    n = answer.read
+    segments = [c for c in answer.columns if c.part == "segment" and c.name != TEMPLATE]
+    found = [_Source(each.name, tuple(each.keys.tolist())) for each in segments]
+    found += [_Source(e.text, tuple(range(n + e.first, n + e.after)), e) for e in earlier]
+    shares = [(each, float(row[list(each.keys)].sum())) for each in found]
+    return sorted(shares, key=lambda each: -each[1])[: OTHERS + 1]
+
+
+MOST_LINKS = 2_000_000
+
+
+def hidden(model: "LoadedModel", queries: range, keys: Sequence[int]) -> Intervention:
+    """All links from some positions to some keys cut in every head; the others sum to 1 again.
+
+    Raises:
+        UsageError: there are too many.
+    """
+    heads = every_head(model.identity.heads_per_layer)
+    count = len(heads) * len(queries) * len(keys)
+    if count > MOST_LINKS:
+        raise UsageError(
+            f"{count:,} links are to be cut, and {MOST_LINKS:,} at most can be",
+            f"give a shorter answer, or leave {option('check')} out",
+        )
+    return tuple(
+        CutLink(head, query, key, renormalise=True)
+        for head in heads
+        for query in queries
+        for key in keys
+        if key <= query
+    )

@@ -1,0 +1,110 @@
+"""Attribution through an answer's own words: shares carried back, and sentence by sentence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+NEAR = 4
+"""Sentences nearer than this do not count as receiving (Bogdan et al. 2025)."""
+LEAST = 4
+"""A kurtosis needs this many sentences that can receive."""
+MATTERS = 0.1
+"""Nats; a smaller change is called none."""
+
+
+def carried(rows: NDArray[np.floating], hops: int) -> NDArray[np.float64]:
+    """Rows of new tokens whose weights on the answer are carried back, so many times.
+
+    With rows A (m, n + m - 1), whose last m - 1 keys are the new tokens but the last:
+
+        W⁰ = A,   Wᵏ = [Wᵏ⁻¹ on the n keys of the prompt, 0] + Wᵏ⁻¹ on the answer · A
+
+    Each hop replaces a weight on a written token by that token's own row, so that every row keeps
+    its sum. The recursion of FlashTrace (Pan et al. 2026, arXiv 2602.01914, section on recursive
+    attribution) with attention rows in place of its token contributions.
+
+    Args:
+        rows: (m, n + m - 1), a row for each new token: of the position that wrote it.
+        hops: how many times; 0 leaves the rows as they are.
+    """
+    start = np.asarray(rows, np.float64)
+    of_prompt = start.shape[1] - (len(start) - 1)
+    done = start.copy()
+    for _ in range(hops):
+        of_answer = done[:, of_prompt:].copy()
+        if not of_answer.any():
+            break
+        done[:, of_prompt:] = 0.0
+        done += of_answer @ start[:-1]
+    return done
+
+
+def by_span(
+    weights: NDArray[np.floating], queries: Sequence[slice], keys: Sequence[slice]
+) -> NDArray[np.float64]:
+    """The mean weight of a link from each span of queries (s) to each span of keys (t), (s, t)."""
+    of_keys = np.stack([weights[:, span].mean(axis=1, dtype=np.float64) for span in keys], axis=1)
+    return np.stack([of_keys[span].mean(axis=0) for span in queries])
+
+
+def received(square: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The vertical score of each sentence: the mean of its column, from `NEAR` sentences below on.
+
+    Bogdan et al. 2025, "Thought Anchors", arXiv 2506.19143, section on receiver heads.
+
+    Args:
+        square: (s, s), the mean weight of a link from each sentence to each.
+
+    Returns:
+        (s - NEAR); the last sentences have no later one that counts.
+    """
+    means = [square[k + NEAR :, k].mean() for k in range(len(square) - NEAR)]
+    return np.array(means, np.float64)
+
+
+def kurtosis(values: NDArray[np.float64]) -> float:
+    """The excess kurtosis m₄ / m₂² - 3 of some values; NaN where they do not vary or are few."""
+    if len(values) < LEAST:
+        return float("nan")
+    away = values - values.mean()
+    variance = float((away**2).mean())
+    if variance <= 1e-12 * float((values**2).mean()):
+        return float("nan")
+    return float((away**4).mean()) / variance**2 - 3
+
+
+@dataclass(frozen=True)
+class ChainLink:
+    """A part of an answer, what it attended to most, and the change (nats) when that is cut.
+
+    `source`: an earlier sentence of the answer, or the name of a segment. `share`: its share of the
+    attention. `other`: the largest loss where the links to another source are cut.
+    """
+
+    part: str
+    source: str
+    share: float
+    change: float
+    other: float | None
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The links from an answer through its own sentences to a segment of the prompt.
+
+    `deleted`: the change (nats) of the last link's part without that segment; None where it stays,
+    as it asks. `other`: the largest loss without another segment.
+    """
+
+    links: tuple[ChainLink, ...]
+    deleted: float | None
+    other: float | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether each cut, and the deletion, costs something, and more than any other."""
+        pairs = [(link.change, link.other) for link in self.links]
+        pairs += [] if self.deleted is None else [(self.deleted, self.other)]
+        return all(a < -MATTERS and (b is None or a < b) for a, b in pairs)
