@@ -43,7 +43,11 @@ TRY = {
         "the American shrew mole dug a tunnel",
         "Anna robbed Ben . Anna robbed",
     ),
-    "translator": ("a blue creature roamed the forest", "the old man found a red apple"),
+    "translator": (
+        "a blue creature roamed the forest",
+        "the old man found a red apple",
+        "I don't know your name.",
+    ),
 }
 """Texts to try, by the name of a bundled model."""
 MOST_WEIGHTS = 20_000_000

@@ -69,7 +69,7 @@ function drawProduct() {
     made("div", { class: "lanes", tabindex: 0, role: "group", "aria-label": "q, k and their products: arrow keys move from number to number" },
       ...lane(["q"], strip(q, largest(q), `q(${queryLabel()})`)), ...lane(["k"], strip(k, largest(k), `k(${keyLabel(key)})`)), ...lane(["q×k"], productBars(products))),
     made("p", { id: "factor", class: "hint", role: "status" }, "Each bar is one number of q times the number of k below it."),
-    sentence`${up.length} products are above zero (${number(sum(up))}) and ${down.length} below (${number(sum(down))}). Their sum is q·k:`,
+    sentence`${up.length} products are above zero (${number(sum(up))}) and ${down.length} below (${number(sum(down))}). Their sum is the ${term("dot product")} q·k:`,
     made("p", { class: "chain" },
       link("sum", number(product)), divided() === "unscaled" ? "" : link(divided(), number(scaled)), masked ? link("mask", "−∞") : Math.abs(scaled - score) > 1e-3 ? link("+ bias", number(score)) : "", link("softmax", number(weight), weight)),
     aside(masked ? "This key stands later in the text: the mask hides it." : softmaxSaid(score)),

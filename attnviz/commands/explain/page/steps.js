@@ -48,7 +48,7 @@ function tokensStep() {
     scaleOf(most),
     ...(normName() ? [
       formula(`x̂ = ${normName()}(x) ${shape(...[run.queries.length, normed.length])}`),
-      sentence`Before attention, each vector is normalised, so that none is louder than another: x̂.`,
+      sentence`Before attention, each vector is ${term("LayerNorm", "normalised")}, so that all have numbers of the same size: x̂.`,
       vectorRow("x̂", queryLabel(), normed, largest(normed)),
     ] : [sentence`This model has no norm before attention: it reads x as it is.`]),
     isCross() ? sentence`The keys and values are made of m, the output of the ${term("encoder")}, one vector for each token that is read.` : null,
@@ -61,7 +61,7 @@ function queriesStep() {
   const most = largest(q), mostOfKeys = largest(...vectors);
   return [
     "The query asks, the keys answer",
-    sentence`${asks} turns its vector into a ${term("query")}, what it looks for in other tokens. Every token that it may attend to offers a ${term("key")}, what it can be found by.`,
+    sentence`${asks} turns its vector into a ${term("query")}, what it looks for in other tokens. Every token that it may attend to offers a ${term("key")}, what it can be found by. Two ${term("projection", "projections")}, W_Q and W_K, make them.`,
     formula(`q = ${input()}·W_Q${biased("q")} ${shape(q.length)}`),
     vectorRow("q", queryLabel(), q, most),
     formula(`k = ${source()}·W_K${biased("k")} ${shape(q.length)}`),

@@ -11,7 +11,7 @@ function valuesStep() {
   const told = strongest(spot.query).slice(0, 2).map(({ key, value }) => [`${percent(value)} of the value of `, word(keyLabel(key))]);
   return [
     "The weighted sum of the values",
-    sentence`${word(queryLabel())} takes ${listed(told)}${strongest(spot.query).length > 2 ? ", and so on" : ""}: each ${term("value")}, what a token passes on, times its weight.`,
+    sentence`${word(queryLabel())} takes ${listed(told)}${strongest(spot.query).length > 2 ? ", and so on" : ""}: each ${term("value")}, what a token passes on, times its weight. Their sum is z.`,
     formula(`v = ${source()}·W_V${biased("v")} ${shape(z.length)}`),
     made("div", { class: "pairs" },
       made("div", {}, made("h4", {}, "the values"), keyList("values", ...keys.map((key, i) => vectorRow("v", keyLabel(key), values[i], most, key))), scaleOf(most)),

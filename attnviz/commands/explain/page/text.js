@@ -35,14 +35,21 @@ function drawTokens() {
   byId("count").textContent = [isSelf() ? amount(run.queries.length, "token") : "", unknownWords()].filter(Boolean).join(". ");
 }
 
+const MOST_LETTERS = 24, MOST_PIECES = 8; // of a word that is told
+
+const keysText = () => engine.about.kind === "decoder" ? run.target : run.text;
+
 // Not in the vocabulary, so read in pieces: “flurble” (fl, ur, ble).
 function unknownWords() {
   const words = new Map();
   for (let at = 0; at < run.keys.length; at += run.keys[at].of || 1) {
-    const pieces = run.keys.slice(at, at + (run.keys[at].of || 1)), text = pieces.map((piece) => piece.text).join("").trim();
-    if (pieces.length > 1 && /\p{L}/u.test(text)) words.set(text, `“${text}” (${pieces.map(({ label }) => label.replace(/#\d+$/, "")).join(", ")})`);
+    const pieces = run.keys.slice(at, at + (run.keys[at].of || 1)), text = keysText().slice(pieces[0].start, pieces.at(-1).end).trim();
+    if (pieces.length < 2 || !/\p{L}/u.test(text)) continue;
+    const labels = pieces.map(({ label }) => label.replace(/#\d+$/, "")), short = [...text].slice(0, MOST_LETTERS).join("");
+    const few = labels.length <= MOST_PIECES && !labels.some((label) => / \d\/\d$/.test(label)); // no parts of a letter
+    words.set(text, `“${short}${short === text ? "" : "…"}” (${few ? labels.join(", ") : amount(labels.length, "piece")})`);
   }
-  const told = [...words.values()].slice(0, 3), more = words.size - told.length;
+  const told = [...words.values()].slice(0, 2), more = words.size - told.length;
   return told.length ? `Not in the vocabulary, so read in pieces: ${told.join(", ")}${more ? ` and ${amount(more, "more word")}` : ""}.` : "";
 }
 
