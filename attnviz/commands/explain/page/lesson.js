@@ -103,6 +103,7 @@ function pin(at, other) {
 
 function redraw() {
   showTheme(state.theme);
+  document.body.style.setProperty("--digits", state.digits);
   if (run) drawRun();
 }
 

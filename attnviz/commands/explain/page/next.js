@@ -56,10 +56,10 @@ function drawBar(button, token, now, then) {
   bars.style.setProperty("--share", now);
   if (was) bars.append(made("i", { class: "before" }));
   bars.style.setProperty("--before-share", then);
-  button.replaceChildren(bare(token.label), bars, made("b", {}, number(now)), made("small", {}, was));
+  button.replaceChildren(bare(token.label), bars, made("b", {}, number(now)), made("small", {}, was && `was ${number(then, Math.min(3, state.digits))}`));
   button.dataset.id = token.id;
   button.disabled = !writes() || !token.text;
-  button.title = was && inNats(now, then);
+  button.title = was && `${was}, ${inNats(now, then)}`;
   button.setAttribute("aria-label", `${token.label}, probability ${number(now)}${was && `, ${was}, ${inNats(now, then)}`}${button.disabled ? "" : "; write it"}`);
 }
 
