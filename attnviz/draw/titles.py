@@ -1,5 +1,7 @@
 """Sentences that several media show: what records, choices and transforms are called."""
 
+import re
+
 from attnviz.errors import option, readable
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.exhibit import Exhibit, Map
@@ -123,7 +125,18 @@ def written(capture: Capture, *, row: str = "row") -> str:
     if capture.model.engine == "array":  # nothing is known of how its rows were made
         return f"queries: “{readable(capture.target)}”"
     rows = f"each {row} is the word that a position predicts; its input is the previous word"
-    return f"written: “{readable(capture.target)}” ({rows})"
+    return f"written: “{readable(elided(capture.target))}” ({rows})"
+
+
+ELIDED = re.compile(r"\b([cdjlmnst]|qu)' (?=\w)", re.IGNORECASE)
+
+
+def elided(text: str) -> str:
+    """What a translator wrote, with the apostrophes of French joined: `je t' aime` as `je t'aime`.
+
+    Only what is printed: a token such as `t'` stays one.
+    """
+    return ELIDED.sub(r"\1'", text)
 
 
 def pane_titles(exhibit: Exhibit, head_map: Map, before: str = " ") -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from rich.text import Text
 from attnviz.commands.explain.meaning import tell_meaning
 from attnviz.commands.explain.sheet import FORMULAS, MOST_KEYS, HeadSheet, Sheet, shape
 from attnviz.draw.labels import name_of
-from attnviz.draw.titles import amount
+from attnviz.draw.titles import amount, elided
 from attnviz.errors import readable
 from attnviz.records.meaning import Meaning
 from attnviz.records.positions import groups_of
@@ -49,7 +49,7 @@ def render(
     paper.title(
         f"How {paper.head}{where} computes what “{paper.query}” takes from {source}",
         about,
-        f"written: “{readable(target)}” ({naming})" if kind in FROM else "",
+        f"written: “{readable(elided(target))}” ({naming})" if kind in FROM else "",
     )
     for number in only or range(1, len(STEPS) + 1):
         STEPS[number - 1](paper)
@@ -105,7 +105,8 @@ def _numbered(sheet: HeadSheet, name: str, labels: tuple[str, ...]) -> None:
     for word in [word for word in groups_of(capture, "words")[side] if len(word) > 1][:MOST_WORDS]:
         whole = readable(text[tokens[word[0]].start : tokens[word[-1]].end].strip())
         pieces = " ".join(labels[i] for i in word)
-        sheet.say(f"“{whole}” is no token of the vocabulary; it falls into {pieces}.")
+        if "'" not in whole:  # as in n't or l'homme, which are two words
+            sheet.say(f"“{whole}” is no token of the vocabulary; it falls into {pieces}.")
 
 
 def _listed(sheet: HeadSheet) -> None:

@@ -27,7 +27,7 @@ KeyKind: TypeAlias = Literal["sink", "segment", "special", "answer"]
 """The first token, or a learned sink; a segment; special tokens within the prompt; the answer."""
 RowUnit: TypeAlias = Literal["token", "word", "sentence", "section", "head"]
 """The unit of a row of shares: a part of the answer, or the whole answer in one head."""
-AnswerView: TypeAlias = Literal["table", "heatmap", "text"]
+AnswerView: TypeAlias = Literal["table", "links", "heatmap", "text"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +213,17 @@ def _lookback(capture: Capture, weights: FloatArray) -> float:
         if prompt + answer > 0:  # a learned sink may take all of a row
             ratios.append(prompt / (prompt + answer))
     return float(np.mean(ratios)) if ratios else float("nan")
+
+
+def repeats(ids: Sequence[int]) -> bool:
+    """Whether some tokens come twice in a row and begin a third time, four or more tokens later."""
+    for period in range(1, (len(ids) + 1) // 2):
+        same = 0
+        for now, before in zip(ids[period:], ids, strict=False):
+            same = same + 1 if now == before else 0
+            if same > max(period, 3):
+                return True
+    return False
 
 
 def columns_of_prompt(

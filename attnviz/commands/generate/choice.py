@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
 
 def choice_of(model: "LoadedModel", heads: HeadOptions) -> Choice:
-    """The heads that the user names, else those known to retrieve, else all."""
+    """The heads that the user names, else those known to retrieve, else all.
+
+    Of a translator: the head that its card names, as `show` takes it.
+    """
+    if model.kind == "cross" and len(model.card.heads) == 1 and not heads.named:
+        (named,) = model.card.heads
+        return Choice((named.head,), "card", named)
     retrieving = () if heads.named else heads_for_answers(model)
     if retrieving:
         return Choice(tuple(sorted(retrieving)), "retrieval")

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from attnviz.commands.generate.answer import Answer, AnswerView, RowUnit
+from attnviz.commands.generate.answer import Answer, AnswerView, RowUnit, repeats
 from attnviz.commands.generate.prompt import documents_given, prompt_for, prompt_given
 from attnviz.commands.generate.rows import AttentionAnswer, of_shares
 from attnviz.commands.generate.run import Answering, Writing, answering
@@ -259,21 +259,24 @@ class AnswerLooks(g.Canvas):
     """How the answer is shown."""
 
     rows: Annotated[
-        RowUnit,
+        RowUnit | None,
         g.look_option(
             "--rows",
             help="What a row is: a part of the answer (sections are thinking, tool calls and "
             "results, and the answer), or the whole answer in one head.",
+            show_default="sentence; of links, token",
         ),
-    ] = "sentence"
+    ] = None
     view: Annotated[
-        AnswerView,
+        AnswerView | None,
         g.look_option(
             "--view",
-            help="table: the share of each segment. heatmap: the same in colours. text: the "
-            "prompt, shaded by what each row attended to.",
+            help="table: the share of each segment. links: the tokens that each row attends to "
+            "most. heatmap: the shares in colours. text: the prompt, shaded by what each row "
+            "attended to.",
+            show_default="table; of a translation, links",
         ),
-    ] = "table"
+    ] = None
     title: Annotated[
         str | None,
         g.look_option(
@@ -308,6 +311,10 @@ class AnswerLooks(g.Canvas):
             show_default="delete",
         ),
     ] = None
+
+    def unit(self, view: AnswerView) -> RowUnit:
+        """The unit of a row in this view."""
+        return self.rows or ("token" if view == "links" else "sentence")
 
     @property
     def checks(self) -> CheckMethod | None:
@@ -398,6 +405,9 @@ class _Writer:
         new = len(answer.weights)
         full = f"the answer ends after {amount(new, 'token')}, as the model's context is full"
         say(self.session, [full] if new == asked.room else (), where)
+        again = repeats([token.id for token in answer.capture.query_tokens])
+        looping = f"the answer repeats itself; {option('temperature', 0.7)} draws other tokens"
+        say(self.session, [looping] if again and asked.target is None else (), where)
         self.strange.append(read.strange)
 
     def _pieces(self, asked: Answering, line: int | None) -> Generator[Piece, None, Answer]:
@@ -409,9 +419,10 @@ class _Writer:
         form, looks, first = self.to.format.name, self.looks, not self.strange
         self._check_columns(asked)
         each_head = looks.rows == "head"
+        view = self._view(asked) if form == "txt" else "table"
         parts_may_change = looks.square or looks.rows == "section" or asked.sections or asked.hops
         if form in ROWS and not (looks.checks or each_head or parts_may_change):
-            for shares in asked.stream(looks.rows, self.watch):
+            for shares in asked.stream(looks.unit(view), self.watch):
                 rows = of_shares(shares, line or 1).rows
                 yield from record_chunks(rows, form, "generate", header=first)
                 first = False
@@ -421,7 +432,7 @@ class _Writer:
         if form in WHOLE:
             yield from pieces_of(whole_exhibit(answer.capture), form)
             return answer
-        result = _result(asked, answer, looks, line or 1)
+        result = _result(asked, answer, looks, view, line or 1)
         if form == "txt" and line is not None:
             yield line_heading(line, first=first)
         if form in ROWS:
@@ -430,6 +441,14 @@ class _Writer:
             look = {"cmap": looks.cmap, "dpi": looks.dpi, "title": looks.title}
             yield from result.pieces(form, self.to.display(self.session), **look)
         return answer
+
+    def _view(self, asked: Answering) -> AnswerView:
+        """The view that is asked for; else of a translation its links, unless it is cut."""
+        if self.looks.view is not None:
+            return self.looks.view
+        cut = self.session.given("by", "segments", "docs", "rows", "hops", "sections")
+        plain = asked.model.kind == "cross" and not (cut or self.looks.checks)
+        return "links" if plain else "table"
 
     def _check_columns(self, asked: Answering) -> None:
         """See that a prompt has an id where those before it had one, as rows of a table do."""
@@ -441,13 +460,15 @@ class _Writer:
         self.with_id.append(has)
 
 
-def _result(asked: Answering, answer: Answer, looks: AnswerLooks, line: int) -> Result[Any]:
+def _result(
+    asked: Answering, answer: Answer, looks: AnswerLooks, view: AnswerView, line: int
+) -> Result[Any]:
     """What is shown of an answer: its shares, or its sentences among each other."""
     if looks.square:
         square = square_of(answer)
         return of_square(asked.suppressed(square) if looks.checks else square, line)
     check = asked.check(answer, looks.checks) if looks.checks else None
-    return of_shares(replace(answer.shares(looks.rows), check=check), line, looks.view)
+    return of_shares(replace(answer.shares(looks.unit(view)), check=check), line, view)
 
 
 def _check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signed: bool) -> None:
@@ -485,10 +506,13 @@ def _check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signe
         session.refuse(g.Canvas, "title", wrong="is for pictures", hint=hint)
     if looks.rows != "section" and not session.given("hops"):
         session.refuse("sections", wrong="is for sections", hint=f"add {option('rows', 'section')}")
+    if looks.view == "links":
+        wrong = f"is for segments, and not for {option('view', 'links')}"
+        session.refuse("hops", "sections", "by", "segments", wrong=wrong)
     if looks.rows == "head":
         session.refuse("reduce", "hops", wrong="joins heads, and each has a row of its own")
-        if looks.view == "text":
+        if looks.view in ("text", "links"):
             raise UsageError(
-                f"{option('view', 'text')} shows what parts of the answer attended to",
+                f"{option('view', looks.view)} shows what parts of the answer attended to",
                 f"leave it or {option('rows', 'head')} out",
             )

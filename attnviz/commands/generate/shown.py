@@ -12,14 +12,15 @@ from rich.text import Text
 from attnviz.commands.generate.answer import Answer, AnswerShares, AnswerView, KeyGroup
 from attnviz.commands.generate.checked import checked
 from attnviz.console import Display
-from attnviz.draw.labels import fenced
+from attnviz.draw.labels import fenced, name_of
 from attnviz.draw.picture import heatmap
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.paint import options_of
 from attnviz.draw.terminal import heatmap as terminal_heatmap
+from attnviz.draw.terminal import table as terminal_table
 from attnviz.draw.terminal import text as terminal_text
 from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing, widest
-from attnviz.draw.titles import amount, beginning, prompt_size, size_of_answer
+from attnviz.draw.titles import amount, beginning, elided, prompt_size, size_of_answer
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, HeadMap, PictureLook, Sides
@@ -47,6 +48,8 @@ def about_heads(shares: AnswerShares) -> str:
         return f"each of {amount(len(choice.heads), 'head')}"
     if len(choice.heads) == 1:
         known = "retrieval head " if choice.why == "retrieval" else ""
+        if choice.named is not None:
+            return f"{choice.heads[0]}, known for: {readable(choice.named.title)}"
         return f"{known}{choice.heads[0]}"
     if choice.why == "all":
         return f"the {how} of all {len(choice.heads)} heads"
@@ -110,6 +113,17 @@ def exhibit_of(
     return _exhibit(answer, replace(answer.capture, key_tokens=_labelled(columns)), rows, weights)
 
 
+def by_link(shares: AnswerShares) -> Exhibit:
+    """Each part of the answer, and how much it attended to each token before it."""
+    answer = shares.answer
+    weights = [answer.weights[each.first : each.after].mean(axis=0) for each in shares.parts]
+    exhibit = _exhibit(
+        answer, answer.capture, [each.text for each in shares.parts], np.stack(weights)
+    )
+    written = f"“{readable(_exact(answer.capture).strip())}”"
+    return replace(exhibit, caption=written, subtitle=about_answer(shares))
+
+
 def _exhibit(answer: Answer, capture: Capture, rows: Iterable[str], weights: FloatArray) -> Exhibit:
     """An exhibit of weights (rows, keys); its rows have names of their own."""
     heads = answer.choice.heads
@@ -125,8 +139,9 @@ def _labelled(labels: Iterable[str]) -> tuple[Token, ...]:
 
 
 def _exact(capture: Capture) -> str:
-    """The answer, token by token."""
-    return "".join(token.exact for token in capture.query_tokens)
+    """The answer, token by token; the apostrophes of a translation are joined."""
+    text = "".join(token.exact for token in capture.query_tokens)
+    return elided(text) if capture.kind == "cross" else text
 
 
 def quoted(capture: Capture, column: KeyGroup) -> str:
@@ -156,6 +171,8 @@ def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator
     """The answer in this view, the segments with the most attention, and changes by deletions."""
     if view == "heatmap":
         yield from terminal_heatmap.render(by_segment(shares), display)
+    elif view == "links":
+        yield from terminal_table.render(by_link(shares), display)
     elif view == "text":  # the prompt, once for each part of the answer
         for n, exhibit in enumerate(by_word(shares)):
             yield from [Text()] if n else []
@@ -166,7 +183,7 @@ def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator
         yield from folded(Text(fenced(f"“{answer}”")), display.width)
         yield Text()
         yield from _table(shares, display)
-    yield from _quotes(shares, display)
+    yield from _quotes(shares, display) if view != "links" else ()
     if shares.check is not None:
         yield Text()
         yield from checked(shares.check, display)
@@ -186,6 +203,16 @@ def _quotes(shares: AnswerShares, display: Display) -> Iterator[Text]:
         line = f"{readable(name)}  {quote}"
         short = line if len(line) <= LONGEST_QUOTE else line[: LONGEST_QUOTE - 1] + "…"
         yield from folded(Text(fenced(short)), display.width)
+    for column in shares.answer.columns:
+        if column.part == "sink":
+            yield from folded(Text(fenced(_sink(shares.answer, column)), "dim"), display.width)
+
+
+def _sink(answer: Answer, column: KeyGroup) -> str:
+    """Which token the sink is, and what it is for."""
+    own = [name_of(answer.capture.key_tokens[key].label) for key in column.keys.tolist()]
+    named = " and ".join([*own, *(["a learned sink"] if answer.capture.sinks else [])])
+    return f"sink  {named}, the first token: it takes the attention that no other key is given"
 
 
 def _by_share(shares: AnswerShares) -> list[int]:

@@ -9,6 +9,7 @@ import pytest
 from tokenizers import Tokenizer, normalizers
 
 import attnviz
+from attnviz.commands.generate.answer import repeats
 from attnviz.commands.generate.run import Writing, answering
 from attnviz.draw.titles import beginning
 from attnviz.errors import ExitStatus
@@ -65,6 +66,44 @@ def test_the_translators_words_look_at_the_source(run: Run) -> None:
     )
     assert {row["segment"] for row in found} == {"1", "special"}
     assert [row["text"] for row in found if row["segment"] == "1"] == ["un", "chat", "bleu"]
+
+
+def test_a_translation_shows_which_english_token_each_french_one_attends_to(run: Run) -> None:
+    shown = run("generate", "-m", "translator", "I love you").out
+    assert "“Je t'aime”" in shown  # the tokens stay apart
+    strongest = dict(re.findall(r"^ *(\S+) → (\S+)", shown, re.MULTILINE))
+    assert strongest == {"Je": "I", "t'": "you", "aime": "love"}
+    assert "retrieval" not in shown
+    for more in (("--rows", "token"), ("--view", "table"), ("--by", "line")):
+        assert "special" in run("generate", "-m", "translator", "I love you", *more).out
+    links = run("generate", PROMPT, *STOP, "--view", "links").out
+    assert " → " in links
+    refused = run("generate", PROMPT, "--view", "links", "--rows", "head")
+    assert refused.status is ExitStatus.USAGE
+
+
+@pytest.mark.parametrize(
+    ("ids", "does"),
+    [
+        ([1, 2, 3, 1, 2, 3, 1], True),
+        ([9, 1, 2, 3, 4, 1, 2, 3, 4, 1, 5], True),
+        ([1, 2, 3, 1, 2, 3], False),  # once is no loop
+        ([7, 7, 7, 7, 7], True),
+        ([7, 7, 7], False),
+        ([], False),
+    ],
+)
+def test_an_answer_repeats_itself_where_tokens_begin_a_third_time(
+    ids: list[int], does: bool
+) -> None:
+    assert repeats(ids) == does
+
+
+def test_an_answer_that_repeats_itself_has_a_note_and_its_sink_a_name(run: Run) -> None:
+    looping = run("generate", "Hello")
+    assert "the answer repeats itself; --temperature 0.7 draws other tokens" in looping.err
+    assert "sink BOS, the first token" in on_one_line(looping.out)
+    assert "repeats" not in run("generate", PROMPT, *STOP).err
 
 
 @pytest.mark.parametrize(
