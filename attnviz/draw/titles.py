@@ -2,6 +2,9 @@
 
 import re
 
+import numpy as np
+
+from attnviz.draw.labels import distinct_labels
 from attnviz.errors import option, readable
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.exhibit import Exhibit, Map
@@ -62,6 +65,36 @@ def left_out(exhibit: Exhibit) -> str:
     reasons += [NEAR[distance] for distance in exhibit.skip]
     return " or ".join(reasons)
 
+
+CLOSED = 0.05
+"""A gate that lets less of what a head writes through lets nothing through."""
+
+
+def gate_sentences(exhibit: Exhibit) -> list[str]:
+    """What the gates behind the softmax let through in the rows that are shown; often nothing."""
+    gates = exhibit.gates
+    if gates is None or not gates.size:
+        return []
+    mean, share = float(gates[0].mean()), float(gates[1].mean())
+    every = distinct_labels(exhibit.capture.query_tokens)
+    labels = [every[query] for query in exhibit.queries]
+    several = len(exhibit.maps) > 1
+    closed = [
+        f"{exhibit.maps[n].label} at {labels[i]}" if several else labels[i]
+        for n, i in np.argwhere(gates[1] < CLOSED).tolist()
+    ]
+    told = [
+        f"behind the softmax a gate multiplies what {'these heads' if several else 'the head'} "
+        f"read, by {mean:.2f} in the mean; {share:.2f} of the length of what is written passes"
+    ]
+    if closed:
+        more = f" and {len(closed) - MOST_CLOSED} more" if len(closed) > MOST_CLOSED else ""
+        named = ", ".join(closed[:MOST_CLOSED]) + more
+        told.append(f"gated to nothing (under {CLOSED}), so that its weights add nothing: {named}")
+    return told
+
+
+MOST_CLOSED = 4
 
 NEAR = {0: "to itself", 1: "to the token before it"}
 """Links of a distance (query minus key) that may be left out."""

@@ -16,6 +16,7 @@ from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN, Placement, check_room, model_bytes
 from attnviz.records.capture import (
+    GATES,
     VALUE_NORMS,
     Capture,
     Checked,
@@ -202,6 +203,17 @@ class Prepared:
         """The capture to be, without any pattern; or of scores or contributions."""
         what = (Scores(),) if scores else (Contributions(),) if contributions else ()
         return replace(self.empty, transforms=(*self.empty.transforms, *what))
+
+    def with_gates(self) -> "Prepared":
+        """The same text; beside its patterns will stand what gates behind the softmax let through.
+
+        It takes a run where the model has gates.
+        """
+        gates = self.model.gates(self.ids)
+        if gates is None:
+            return self
+        extras = {**self.empty.extras, GATES: gates}
+        return replace(self, empty=replace(self.empty, extras=extras))
 
     def with_norms(self, captured: Capture) -> Capture:
         """A capture of this text, with how long the values of all keys are beside it."""

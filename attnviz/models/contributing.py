@@ -47,6 +47,16 @@ class Writing:
         shares = weights * (direction @ v.transpose(1, 2)) / size
         return shares.masked_fill(~written, 0)
 
+    def passed(self, z: Tensor) -> Tensor:
+        """What the gate lets through of the heads' outputs z (n_q, h, d_v): (2, h, n_q).
+
+        Its mean, and ‖(g ∘ z) W_O‖ / ‖z W_O‖; its mean, too, where nothing is to be written.
+        """
+        gate, z = self._gate(torch.arange(z.size(0))), z.float().transpose(0, 1)  # (h, n_q, d_v)
+        written, whole = ((x @ self.w_o.float()).norm(dim=-1) for x in (gate * z, z))
+        mean = gate.mean(dim=-1).expand_as(whole)
+        return torch.stack([mean, torch.where(whole > 0, written / whole, mean)])
+
     def _values(self, n: int) -> Tensor:
         return self.v[:, :n].float().repeat_interleave(self.w_o.size(0) // self.v.size(0), dim=0)
 

@@ -231,6 +231,10 @@ class LoadedModel(ABC):
         """
         raise self._refusal("value_norms")
 
+    def gates(self, ids: Sequence[int]) -> FloatArray | None:
+        """What gates behind the softmax let through, as `GATES` holds it; None without a gate."""
+        return None
+
     def check_contributions(self) -> None:
         """See that what each head writes can be told apart by keys.
 

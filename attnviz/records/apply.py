@@ -5,7 +5,7 @@
 Each is recorded in the capture, so that nobody takes its result for a raw pattern.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import inf
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option
-from attnviz.records.capture import VALUE_NORMS, Capture, FloatArray
+from attnviz.records.capture import GATES, VALUE_NORMS, Capture, FloatArray
 from attnviz.records.exhibit import Choice, Exhibit, Filters, HeadMap
 from attnviz.records.heads import choose_heads, every_head
 from attnviz.records.positions import find_positions, groups_of, last_word, one_position
@@ -108,6 +108,7 @@ def merged(capture: Capture, unit: Unit, between: Between = go_on) -> Capture:
         ),
         query_tokens=_joined(capture.query_tokens, queries, of_queries),
         key_tokens=_joined(capture.key_tokens, keys, of_keys),
+        extras=_of_queries(capture.extras, queries),
         transforms=(*capture.transforms, Merged(unit)),
     )
 
@@ -118,6 +119,17 @@ def _pooled(weights: FloatArray, queries: Sequence[range], keys: Sequence[range]
     total = np.add.reduceat(summed, [group.start for group in queries], axis=1)
     sizes = np.array([len(group) for group in queries], dtype=np.float32)
     return np.asarray(total / sizes[None, :, None], dtype=np.float32)
+
+
+def _of_queries(
+    extras: Mapping[str, FloatArray], queries: Sequence[range]
+) -> Mapping[str, FloatArray]:
+    """The extras of merged queries: means over their pieces."""
+    if GATES not in extras:
+        return extras
+    sizes, starts = [len(group) for group in queries], [group.start for group in queries]
+    means = np.add.reduceat(extras[GATES], starts, axis=-1) / np.array(sizes, np.float32)
+    return {**extras, GATES: np.asarray(means, np.float32)}
 
 
 def _joined(tokens: Sequence[Token], groups: Sequence[range], text: str) -> tuple[Token, ...]:

@@ -190,6 +190,11 @@ PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
 VALUE_NORMS = "value_norms"
 """The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN where there is no such head."""
 
+GATES = "gates"
+"""The extra that holds what a gate behind the softmax lets through, (2, layers, heads, n_queries):
+its mean, and the share that passes of the length of what the head writes; NaN where there is none.
+"""
+
 
 MadeBy: TypeAlias = Literal["native", "transformers", "array", "none"]
 """The code that ran a model; "array" where another program computed the weights, "none" where no

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option
-from attnviz.records.capture import Capture, FloatArray, IntArray, PatternBlock
+from attnviz.records.capture import GATES, Capture, FloatArray, IntArray, PatternBlock
 from attnviz.records.heads import Finding, FoundLink, Head, NamedHead
 from attnviz.records.transforms import Contributions
 
@@ -222,6 +222,20 @@ class Exhibit:
         if self.capture.transformed_by(Contributions):
             return "contribution"
         return "score" if self.capture.signed else "weight"
+
+    @property
+    def gates(self) -> "FloatArray | None":
+        """What gates let through (2, maps, queries shown), its mean and the share of the length.
+
+        None where a map has no gate, or is of several heads.
+        """
+        held = self.capture.extras.get(GATES)
+        places = [each.place for each in self.maps]
+        if held is None or not places or any(isinstance(n, str) for each in places for n in each):
+            return None
+        layers, heads = zip(*places, strict=True)
+        shown: FloatArray = held[:, list(layers), list(heads)][..., list(self.queries)]
+        return None if np.isnan(shown[0]).any() else shown
 
     @property
     def by_row(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
 
 from attnviz.errors import readable
 from attnviz.records.capture import (
+    GATES,
     VALUE_NORMS,
     Capture,
     FloatArray,
@@ -265,6 +266,12 @@ def with_arrays(
         _check(norms.shape == expected, f"the shape of {VALUE_NORMS}")
         # NaN stands where a layer has no such head
         _check(not ((norms < 0) | (norms > LARGEST)).any(), VALUE_NORMS)
+    gates = extras.get(GATES)
+    if gates is not None:
+        per_layer = capture.model.heads_per_layer
+        sizes = (2, len(per_layer), max(per_layer), len(capture.query_tokens))
+        _check(gates.shape == sizes, f"the shape of {GATES}")
+        _check(not ((gates < 0) | (gates > LARGEST)).any() and not (gates[0] > 1).any(), GATES)
     return capture
 
 

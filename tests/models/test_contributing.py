@@ -32,15 +32,16 @@ def by_hand(pattern: Any, values: Any, w_o: Any) -> NDArray[np.float64]:
     return shares
 
 
-def measured(model: Any, ids: list[int], layers: int, heads: int) -> NDArray[np.float32]:
-    """(layers, heads, n, n)."""
-    found = np.zeros((layers, heads, len(ids), len(ids)), np.float32)
+def measured(model: Any, ids: list[int], heads: dict[int, int]) -> NDArray[np.float32]:
+    """(layers, heads, n, n), of so many heads of each of these layers."""
+    sizes = max(heads) + 1, max(heads.values()), len(ids), len(ids)
+    found = np.zeros(sizes, np.float32)
 
     def consume(block: PatternBlock) -> None:
         n = block.weights.shape[2]
         found[block.layer][:, block.queries, :n] = block.weights
 
-    every = {layer: tuple(range(heads)) for layer in range(layers)}
+    every = {layer: tuple(range(number)) for layer, number in heads.items()}
     model.run(ids, Wanted(every, contributions=True), consume)
     return found
 
@@ -51,7 +52,7 @@ def test_a_contribution_is_the_share_of_what_the_head_writes_in_its_direction(
 ) -> None:
     model = load(Source(str(gpt2_folder), engine=engine))
     ids = [token.id for token in prepare(model, TEXT, TextOptions()).source]
-    found = measured(model, ids, 2, 3)
+    found = measured(model, ids, {0: 3, 1: 3})
     theirs = GPT2LMHeadModel.from_pretrained(gpt2_folder, attn_implementation="eager").double()
     with torch.no_grad():
         run = theirs.eval()(torch.tensor([ids]), output_hidden_states=True, output_attentions=True)
@@ -79,7 +80,7 @@ def llama() -> Any:
 
 def test_values_that_heads_share_go_through_each_heads_own_projection() -> None:
     model = llama()
-    found = measured(engine_of(model), IDS, 2, 4)
+    found = measured(engine_of(model), IDS, {0: 4, 1: 4})
     assert found.min() < -0.1
     model.set_attn_implementation("eager")
     model = model.double()
@@ -96,7 +97,7 @@ def test_values_that_heads_share_go_through_each_heads_own_projection() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_rows_sum_to_1_in_half_precision_too(dtype: Any) -> None:
-    found = measured(engine_of(llama().to(dtype)), IDS, 2, 4)
+    found = measured(engine_of(llama().to(dtype)), IDS, {0: 4, 1: 4})
     np.testing.assert_allclose(found.sum(axis=-1), 1, atol=1e-4)
 
 
@@ -104,7 +105,7 @@ def test_a_head_that_writes_nothing_has_no_contributions() -> None:
     model = llama()
     with torch.no_grad():
         model.model.layers[1].self_attn.o_proj.weight[:, 6:12] = 0
-    found = measured(engine_of(model), IDS, 2, 4)
+    found = measured(engine_of(model), IDS, {0: 4, 1: 4})
     assert (found[1, 1] == 0).all()
     np.testing.assert_allclose(found[1, [0, 2, 3]].sum(axis=-1), 1, atol=1e-5)
 
@@ -124,7 +125,7 @@ def test_rows_of_tokens_that_are_written_are_those_of_the_text_read_at_once(
     model.generate(
         IDS, Sampling(most=3), wanted, lambda block: rows.append(block.weights[:, 0]), go_on
     )
-    whole = measured(model, [*IDS, *written[:-1]], 2, 3)
+    whole = measured(model, [*IDS, *written[:-1]], {0: 3, 1: 3})
     for step in range(len(written)):
         first, second = rows[2 * step : 2 * step + 2]
         query = len(IDS) - 1 + step

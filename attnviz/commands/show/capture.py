@@ -206,7 +206,8 @@ def capture(
     model = loaded(model)
     inner, which = model._loaded, which_heads(layers, heads, everything=True)
     plan = plan_heads(inner.identity, inner.card.heads, which)
-    prepared = prepare(inner, text, model._text_options(bos, special, truncate, target))
+    options = model._text_options(bos, special, truncate, target)
+    prepared = prepare(inner, text, options).with_gates()
     recorded = prepared.record(plan.recorded, scores=scores, contributions=contribution)
     return AttentionCapture(prepared.with_norms(recorded) if weighted else recorded)
 

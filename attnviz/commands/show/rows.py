@@ -1,6 +1,6 @@
 """Links as rows, as columns, and as one JSON object."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -49,6 +49,12 @@ if TYPE_CHECKING:
 # `weight`, contributions `contribution`.
 
 
+GATED: tuple[Field[Any], ...] = (
+    Field("gate", float, "What a gate behind the softmax lets through there.", optional=True),
+    Field("passed", float, "The share of the length of what is written.", optional=True),
+)
+
+
 def _pair(value: Field[Any]) -> tuple[Field[Any], ...]:
     """The fields of both tokens around that of their weight."""
     return (
@@ -57,6 +63,7 @@ def _pair(value: Field[Any]) -> tuple[Field[Any], ...]:
         Field("key", int, "The position of the key."),
         Field("key_token", str),
         value,
+        *GATED,
         Field("query_exact", str, EXACT_TEXT),
         Field("key_exact", str, EXACT_TEXT),
     )
@@ -92,7 +99,7 @@ CONTRIBUTIONS = Fields[Any](
         *_pair(Field("contribution", float, "Below 0: against what the head writes in all.")),
     ),
 )
-_NAMES = tuple(field.name for field in LINKS.all)
+_NAMES = tuple(field.name for field in LINKS.all if field not in GATED)
 COLUMNS, EXACT = _NAMES[:-2], _NAMES[-2:]
 CHUNK = 32_768  # links in one chunk: a few megabytes at most
 
@@ -102,24 +109,34 @@ def row_chunks(exhibit: Exhibit, request: "OutputRequest") -> Iterator[str]:
 
     The exhibit's filters decide which links there are; a single text is line 1.
     """
-    names, form, line = (*COLUMNS[:-1], exhibit.value_name, *EXACT), request.format, request.line
+    gates = exhibit.gates
+    gated = () if gates is None else tuple(field.name for field in GATED)
+    names = (*COLUMNS[:-1], exhibit.value_name, *gated, *EXACT)
+    form, line = request.format, request.line
     if form in SEPARATORS and request.first:
         yield SEPARATORS[form].join(names) + "\n"
-    for head_map in exhibit.maps:
+    for n, head_map in enumerate(exhibit.maps):
         links = links_of(exhibit, head_map)
+        beside = {} if gates is None else dict(zip(exhibit.queries, gates[:, n].T, strict=True))
         for start in range(0, len(links), CHUNK):
             part = slice(start, start + CHUNK)
             chunk = Links(links.query[part], links.key[part], links.weight[part])
-            yield _rows_of(exhibit, head_map, chunk, line or 1, form, names)
+            yield _rows_of(exhibit, head_map, chunk, line or 1, form, names, beside)
 
 
 def _rows_of(
-    exhibit: Exhibit, head_map: Map, links: Links, line: int, form: str, names: Sequence[str]
+    exhibit: Exhibit,
+    head_map: Map,
+    links: Links,
+    line: int,
+    form: str,
+    names: Sequence[str],
+    beside: Mapping[int, Sequence[float]],
 ) -> str:
     """One row per link: where it is, its query, its key, its weight, and the tokens' exact texts.
 
     What stands beside a weight is made once for each token and not for each link, so that a
-    million rows take about a second.
+    million rows take about a second. `beside`: what stands beside the weights of a query.
     """
     json = form == "jsonl"
     gap = ", " if json else SEPARATORS[form]
@@ -137,10 +154,12 @@ def _rows_of(
     tokens = exhibit.capture.query_tokens
     places = np.unique(links.query).tolist()
     queries = {i: start + columns(3, i, label(tokens[i].label)) for i in places}
-    after_query = {i: gap + columns(8, exact(tokens[i].exact)) for i in places}
+    after_query = {
+        i: gap + columns(8, *map(str, beside.get(i, ())), exact(tokens[i].exact)) for i in places
+    }
     tokens, places = exhibit.capture.key_tokens, np.unique(links.key).tolist()
     keys = {i: columns(5, i, label(tokens[i].label)) + named[7] for i in places}
-    after_key = {i: f"{named[9]}{exact(tokens[i].exact)}{end}" for i in places}
+    after_key = {i: f"{named[-1]}{exact(tokens[i].exact)}{end}" for i in places}
     rows = zip(links.query.tolist(), links.key.tolist(), map(str, links.weight), strict=True)
     return "".join(
         [f"{queries[q]}{keys[k]}{weight}{after_query[q]}{after_key[k]}" for q, k, weight in rows]
@@ -165,8 +184,23 @@ def link_columns(exhibit: Exhibit) -> dict[str, NDArray[Any]]:
         "key": key,
         "key_token": np.array([token.label for token in keys], object)[key],
         exhibit.value_name: weight,
+        **_gate_columns(exhibit, links),
         "query_exact": np.array([token.exact for token in queries], object)[query],
         "key_exact": np.array([token.exact for token in keys], object)[key],
+    }
+
+
+def _gate_columns(exhibit: Exhibit, links: Sequence[Links]) -> dict[str, NDArray[Any]]:
+    """What gates let through beside each link; nothing without a gate."""
+    gates = exhibit.gates
+    if gates is None:
+        return {}
+    place = np.zeros(len(exhibit.capture.query_tokens), np.int64)
+    place[list(exhibit.queries)] = np.arange(len(exhibit.queries))
+    places = [place[each.query] for each in links]
+    return {
+        field.name: np.concatenate([of[n, at] for n, at in enumerate(places)])
+        for field, of in zip(GATED, gates, strict=True)
     }
 
 
@@ -296,6 +330,14 @@ SHOWN = Fields[Exhibit](
         Field("top", int | None),
         Field("min", float | None, "", lambda shown: None if shown.least == -inf else shown.least),
         Field("skip_distances", list[int], "", lambda shown: shown.skip or ABSENT, optional=True),
+        Field(
+            "gates",
+            list[list[list[float]]],
+            "gates[0][h][i]: what a gate behind the softmax lets through at queries[i]; gates[1]: "
+            "the share of the length of what is written that passes.",
+            lambda shown: ABSENT if shown.gates is None else shown.gates.tolist(),
+            optional=True,
+        ),
         Field(
             "patterns",
             list[list[list[float | None]]],

@@ -54,7 +54,7 @@ def show_capture(captured: Capture, show: Show) -> Exhibit:
 
 def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show) -> Exhibit:
     """Run a text, and put its heads on show: whole, or as much as is needed of them."""
-    prepared = prepare(model, text, options)
+    prepared = prepare(model, text, options).with_gates()
     plan = plan_heads(model.identity, model.card.heads, show.heads)
     plan = _pick_before(prepared, plan)
     if prepared.budget.holds_whole(plan.choice.heads if plan.choice else plan.recorded):
@@ -189,11 +189,12 @@ def make(exhibit: Exhibit, request: OutputRequest) -> tuple[Iterable[Piece], Seq
     output = choose_output(request, signed=captured.signed)
     maker = output.load()
     if output.medium == "terminal":
-        from attnviz.draw.terminal.around import line_heading
+        from attnviz.draw.terminal.around import gate_lines, line_heading
 
         turned = {"orient": look.orient or "query-rows"} if output.turns else {}
         above = [] if request.line is None else [line_heading(request.line, first=request.first)]
-        return chain(above, maker(exhibit, request.display, **turned)), ()
+        below = gate_lines(exhibit, request.display)
+        return chain(above, maker(exhibit, request.display, **turned), below), ()
     if output.medium == "picture":
         from attnviz.draw.picture.canvas import figure_bytes
 

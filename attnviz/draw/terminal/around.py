@@ -9,7 +9,7 @@ from attnviz.console import PLAIN, Display
 from attnviz.draw.headlines import about, map_titles
 from attnviz.draw.labels import ascii_only, fenced
 from attnviz.draw.terminal.cells import SHADES, cell_style, cut, folded, shade_of, signed_style
-from attnviz.draw.titles import NEAR, facts, left_out, written
+from attnviz.draw.titles import NEAR, facts, gate_sentences, left_out, written
 from attnviz.errors import readable
 from attnviz.records.exhibit import Exhibit, Map, Orient
 
@@ -109,6 +109,14 @@ def _listed(heads: Sequence[str]) -> str:
 
 def _every_key(exhibit: Exhibit) -> bool:
     return len(exhibit.keys) == len(exhibit.capture.key_tokens)
+
+
+def gate_lines(exhibit: Exhibit, display: Display) -> list[Text]:
+    """The lines below a view of a model with gates: what they let through."""
+    told = [readable(sentence) for sentence in gate_sentences(exhibit)]
+    plain = map(fenced if display.unicode else ascii_only, told)
+    lines = [line for each in plain for line in folded(Text(each, style="dim"), display.width)]
+    return [Text(), *lines] if lines else []
 
 
 # The legend: what colours, shades and empty cells stand for.

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
-from inspect import signature
+from inspect import signature, unwrap
 from traceback import walk_tb
 from typing import Any, TypeAlias
 
@@ -200,6 +200,14 @@ def attention_modules(model: nn.Module) -> list[nn.Module]:
     """The innermost modules with attention in the name of their class."""
     named = [m for m in model.modules() if "Attention" in type(m).__name__]
     return [m for m in named if not any(part in named for part in list(m.modules())[1:])]
+
+
+def gated(model: nn.Module) -> bool:
+    """Whether an attention of the model takes a sigmoid, as one with a gate behind it does."""
+    forwards = {unwrap(type(module).forward) for module in attention_modules(model)}
+    return any(
+        "sigmoid" in each.__code__.co_names for each in forwards if hasattr(each, "__code__")
+    )
 
 
 def watching(model: Any, on_call: Listener, on_output: Heard) -> AbstractContextManager[None]:

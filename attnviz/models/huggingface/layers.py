@@ -14,7 +14,7 @@ from transformers.pytorch_utils import Conv1D
 
 from attnviz.errors import ModelError
 from attnviz.models.folder.params import ROLES
-from attnviz.models.huggingface.attention import attention_modules, forward, recording
+from attnviz.models.huggingface.attention import attention_modules, forward, gated, recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.records.capture import Kind
 
@@ -239,6 +239,8 @@ def check_outputs(
     rounding = max(NEAR, 4 * torch.finfo(output.dtype).eps)
     if not agrees(expected, output.reshape(expected.shape), rounding):
         name = type(attention).__name__
+        if gated(attention):
+            raise unknown(f"{name} puts a gate on its heads' outputs, which is not followed here")
         raise unknown(f"{name} changes its heads' outputs before or behind their projection")
 
 

@@ -7,7 +7,7 @@ and a criterion that is asked after every token whether to go on.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -28,7 +28,14 @@ from attnviz.models.engine import (
     sent,
 )
 from attnviz.models.frozen.run import FrozenRun
-from attnviz.models.huggingface.attention import corrected, foreign, forward, hooked, watching
+from attnviz.models.huggingface.attention import (
+    corrected,
+    foreign,
+    forward,
+    gated,
+    hooked,
+    watching,
+)
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import ProvenRows, reduce_windows, run_and_capture
 from attnviz.models.huggingface.dissecting import dissected, output_vectors
@@ -260,6 +267,24 @@ class OneSequence(OneStack):
 
     def check_contributions(self) -> None:
         check_recordable(self.model)
+
+    @torch.inference_mode()
+    def gates(self, ids: Sequence[int]) -> FloatArray | None:
+        if not gated(self.model):
+            return None
+        per_layer = self.identity.heads_per_layer
+        passed = torch.full((2, len(per_layer), max(per_layer), len(ids)), torch.nan)
+
+        def written(layer: int, call: AttentionCall, writing: Writing) -> None:
+            if writing.gate is not None:
+                passed[:, layer, : per_layer[layer]] = writing.passed(call.output).cpu()
+
+        attending = [layer for layer, heads in enumerate(per_layer) if heads]
+        with suppress(ModelError):  # its patterns can be shown all the same
+            with Writings(self.model, attending, "self", written).watched():
+                forward(self.model.base_model, **self.inputs(ids))
+            return numbers(passed)
+        return None
 
     @torch.inference_mode()
     def value_norms(self, ids: Sequence[int]) -> FloatArray:

@@ -8,7 +8,6 @@ is what makes the input of the output projection of what the attention function 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from inspect import unwrap
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attnviz.models.contributing import Writing
-from attnviz.models.huggingface.attention import attention_modules, hooked, recording
+from attnviz.models.huggingface.attention import gated, hooked, recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.layers import (
     Layers,
@@ -93,14 +92,6 @@ def _near(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors are the same up to rounding, as a share of the largest number."""
     rounding = max(NEAR, 4 * torch.finfo(b.dtype).eps)
     return bool((a - b).abs().max() <= rounding * b.abs().max())
-
-
-def gated(model: nn.Module) -> bool:
-    """Whether an attention of the model takes a sigmoid, as one with a gate behind it does."""
-    forwards = {unwrap(type(module).forward) for module in attention_modules(model)}
-    return any(
-        "sigmoid" in each.__code__.co_names for each in forwards if hasattr(each, "__code__")
-    )
 
 
 class _Sigmoids(TorchFunctionMode):
