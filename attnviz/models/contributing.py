@@ -10,10 +10,13 @@ Each row sums to 1, as ⟨o_i, o_i⟩ = ‖o_i‖². A key whose vector points a
 writes in all is below 0. g_i is the gate behind the softmax, 1 where there is none.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from attnviz.models.attention import Hook
 
 NOTHING = 1e-6
 """A head whose output is this small beside what it is summed from writes nothing."""
@@ -65,3 +68,26 @@ class Writing:
         if self.gate is None:
             return torch.ones((1, 1, 1), device=self.v.device)
         return self.gate[queries].float().transpose(0, 1)
+
+
+@dataclass
+class HeadsWriting:
+    """Hooks on a `MultiHeadAttention`.
+
+    They give the contribution weights of an attention's patterns (1, h, rows, n) to another hook.
+    """
+
+    attention: Any
+    give: Hook = lambda _: None
+    _values: Tensor = field(init=False)
+
+    def v(self, v: Tensor) -> None:  # (1, h, n, d_v)
+        self._values = v[0]
+
+    def pattern(self, pattern: Tensor) -> None:
+        self.give(self.of(pattern[0])[None])
+
+    def of(self, weights: Tensor) -> Tensor:
+        """(h, rows, n)."""
+        w_o: Tensor = self.attention.w_o.weight.view(len(weights), self._values.size(2), -1)
+        return Writing(self._values, w_o).contributions(weights, torch.arange(weights.size(1)))

@@ -18,10 +18,10 @@ from attnviz.commands.heads.receiver import of_receivers, receivers
 from attnviz.commands.heads.retrieval import (
     Needles,
     RetrievalScore,
-    keep,
     known,
     measure_retrieval,
     of_retrieval,
+    remembered,
 )
 from attnviz.commands.heads.rows import of_report
 from attnviz.errors import IdleOption, UsageError, option
@@ -236,8 +236,7 @@ def heads(
         return of_receivers(receivers(model._loaded, str(text), options), top)
     if retrieval:
         scored = measure_retrieval(model._loaded, Needles(), options, retrieval_score)
-        keep(model._loaded, scored)
-        return of_retrieval(scored, top)
+        return of_retrieval(remembered(model._loaded, scored), top)
     if circuits:
         return of_circuits(circuits_of(model._loaded), top)
     if labels is not None:

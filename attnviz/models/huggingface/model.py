@@ -50,7 +50,7 @@ from attnviz.models.huggingface.layers import (
     matrix_of,
     parts_of,
 )
-from attnviz.models.huggingface.writing import Writings
+from attnviz.models.huggingface.writing import Writings, passed
 from attnviz.models.loaded import LoadedModel, RowReduction
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, Wanted
@@ -272,18 +272,8 @@ class OneSequence(OneStack):
     def gates(self, ids: Sequence[int]) -> FloatArray | None:
         if not gated(self.model):
             return None
-        per_layer = self.identity.heads_per_layer
-        passed = torch.full((2, len(per_layer), max(per_layer), len(ids)), torch.nan)
-
-        def written(layer: int, call: AttentionCall, writing: Writing) -> None:
-            if writing.gate is not None:
-                passed[:, layer, : per_layer[layer]] = writing.passed(call.output).cpu()
-
-        attending = [layer for layer, heads in enumerate(per_layer) if heads]
         with suppress(ModelError):  # its patterns can be shown all the same
-            with Writings(self.model, attending, "self", written).watched():
-                forward(self.model.base_model, **self.inputs(ids))
-            return numbers(passed)
+            return numbers(passed(self.model, self.inputs(ids), self.identity.heads_per_layer))
         return None
 
     @torch.inference_mode()

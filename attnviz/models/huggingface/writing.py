@@ -6,7 +6,7 @@ is what makes the input of the output projection of what the attention function 
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attnviz.models.contributing import Writing
-from attnviz.models.huggingface.attention import gated, hooked, recording
+from attnviz.models.huggingface.attention import forward, gated, hooked, recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.layers import (
     Layers,
@@ -83,6 +83,27 @@ class Writings:
                 return by_head
         name = type(self._parts[layer].attention).__name__
         raise unknown(f"{name} changes its heads' outputs before their projection")
+
+
+def passed(model: Any, inputs: Mapping[str, Any], heads_per_layer: Sequence[int]) -> Tensor:
+    """What gates let through in a run, (2, layers, heads, n), NaN where there is none.
+
+    Their mean, and the share of the length of what is written.
+
+    Raises:
+        ModelError: heads' outputs are changed in another way.
+    """
+    n = inputs["input_ids"].size(1)
+    found = torch.full((2, len(heads_per_layer), max(heads_per_layer), n), torch.nan)
+
+    def written(layer: int, call: AttentionCall, writing: Writing) -> None:
+        if writing.gate is not None:
+            found[:, layer, : heads_per_layer[layer]] = writing.passed(call.output).cpu()
+
+    attending = [layer for layer, heads in enumerate(heads_per_layer) if heads]
+    with Writings(model, attending, "self", written).watched():
+        forward(model.base_model, **inputs)
+    return found
 
 
 NEAR = 1e-5

@@ -22,7 +22,7 @@ from attnviz.models.attention import (
     causal_rows,
     kept,
 )
-from attnviz.models.contributing import Writing
+from attnviz.models.contributing import HeadsWriting
 from attnviz.models.engine import (
     LOGIT_ROWS,
     Handover,
@@ -94,7 +94,7 @@ class NativeModel(LoadedModel):
         if wanted.contributions:
             hooks = {}
             for layer in wanted.heads:
-                written = _Written(self.model.h[layer].attn, handover.hook(layer))
+                written = HeadsWriting(self.model.h[layer].attn, handover.hook(layer))
                 hooks[f"h.{layer}.attn.v"] = written.v
                 hooks[f"h.{layer}.attn.pattern"] = written.pattern
         with attached(self.model, hooks):
@@ -194,7 +194,7 @@ class NativeModel(LoadedModel):
             return self.model.logits(self.model.ln_f(stream[0, -1]))
 
         written = {
-            layer: _Written(self.model.h[layer].attn)
+            layer: HeadsWriting(self.model.h[layer].attn)
             for layer in (wanted.heads if wanted.contributions else ())
         }
 
@@ -220,26 +220,6 @@ class NativeModel(LoadedModel):
         self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
     ) -> Sequence[RecordedHead]:
         return gpt_record(self.model, self._ids(ids)[0], heads, query)
-
-
-@dataclass
-class _Written:
-    """Gives the contribution weights of an attention's patterns (1, h, rows, n) to a hook."""
-
-    attention: Any
-    give: Hook = lambda _: None
-    _values: Tensor = field(init=False)
-
-    def v(self, v: Tensor) -> None:  # (1, h, n, d_v)
-        self._values = v[0]
-
-    def pattern(self, pattern: Tensor) -> None:
-        self.give(self.of(pattern[0])[None])
-
-    def of(self, weights: Tensor) -> Tensor:
-        """(h, rows, n)."""
-        w_o: Tensor = self.attention.w_o.weight.view(len(weights), self._values.size(2), -1)
-        return Writing(self._values, w_o).contributions(weights, torch.arange(weights.size(1)))
 
 
 LAYER_POINTS = ("q", "k", "pattern", "z")
