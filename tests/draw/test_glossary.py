@@ -2,6 +2,7 @@
 
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,29 @@ def test_a_term_is_found_in_any_case_in_the_plural_and_by_a_synonym(
     found = find_term(written)
     assert found is not None
     assert found.name == name
+
+
+PRINTED = {  # the terms in what a command prints
+    "explain": "head, query, key, value, score, mask, softmax, token, weight, LayerNorm, ΔE, "
+    "value up, value map, residual stream, chance, cosine, vocabulary, known for, BOS, "
+    "generic score, held-out",
+    "why": "score, weight, entropy, head, MLP, biases, query, key, norm, attention, contrast, "
+    "length, logit, part",
+    "train": "held-out, trigram, bits per byte, head, broad, loss, checkpoint",
+    "heads": "head, role, entropy, induction, retrieval head, probe, previous token, sink, broad",
+    "generate": "prompt, token, head, sink, retrieval head, known for, groundedness",
+}
+EXPECTED = Path(__file__).parents[1] / "golden" / "expected"
+
+
+@pytest.mark.parametrize(
+    ("command", "term"),
+    [(c, t) for c, said in PRINTED.items() for t in said.split(", ")],
+)
+def test_each_term_that_a_command_prints_is_in_the_glossary(command: str, term: str) -> None:
+    printed = " ".join(path.read_text() for path in (EXPECTED / command).glob("*.txt"))
+    assert term.casefold() in " ".join(printed.split()).casefold()
+    assert find_term(term) is not None
 
 
 @pytest.mark.parametrize("written", ["", "s", "qwerty", "[key]"])
