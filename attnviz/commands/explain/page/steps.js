@@ -24,8 +24,6 @@ function drawSteps() {
     section.querySelector("h3 span").textContent = title;
     section.querySelector(".body").replaceChildren(...body.filter(Boolean));
   });
-  drawProduct();
-  markKeys();
 }
 
 // the lists of keys that a step shows, and how many weaker ones it leaves out
