@@ -46,7 +46,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "scan": "Measure every head over a corpus, and keep examples of what it attends to.",
         "atlas": "Show what a scan found: every head's scores, the means over documents or tokens.",
         "predict": "Show the most likely next tokens, with their probabilities.",
-        "generate": "Let a model answer, and show what each part of the answer attended to.",
+        "generate": "Go on with a text, and show what each new token looked at.",
         "ablate": "Ablate heads, MLPs or layers and measure the effect on predictions.",
         "patch": "Replace activations of a run with those from another text (activation patching).",
         "compare": "Compare what a word attends to in several texts, or two models on one text.",

@@ -352,7 +352,7 @@ def command_line(
     looks: AnswerLooks,
     output: g.OutputOptions,
 ) -> None:
-    """Let a model answer, and show what each part of the answer attended to."""
+    """Go on with a text, and show what each new token looked at."""
     to = destination_of(session, output)
     _check_looks(session, to, looks, signed=call["contribution"])
     lines = lines or (chat is not None and chat.suffix.lower() == ".jsonl")
