@@ -65,17 +65,18 @@ class TranslatorRecipe(Recipe):
     the mean entropy of the cross-attention's rows.
     """
 
-    steps: int = 17_600
+    steps: int = 16_350
     learning_rate: float = 2e-3
     rates: tuple[tuple[float, float], ...] = (
-        *((0, 0.005), (0.008, 1.0), (0.12, 1.0), (0.4, 0.01)),
+        *((0, 0.005), (0.0086, 1.0), (0.129, 1.0), (0.43, 0.01)),
         # it had not learned enough, and went on; then again, with more words to copy
-        *((0.404, 0.5), (0.48, 0.4), (0.602, 0.01), (0.61, 0.5), (0.7, 0.45), (1, 0.005)),
+        *((0.435, 0.5), (0.517, 0.4), (0.648, 0.01), (0.657, 0.5), (0.7535, 0.45)),
+        *((0.963, 0.16), (1, 0.005)),
     )
     weight_decay: float = 0.05
     workers: int = 1
     penalty: float = 0.03
-    penalty_from: float = 0.16
+    penalty_from: float = 0.17
 
     def penalised(self, step: int) -> bool:
         return step >= self.penalty_from * self.steps
