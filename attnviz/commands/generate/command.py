@@ -504,6 +504,11 @@ def _check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signe
     else:
         hint = f"leave it out, or add {option('output', 'FILE.png')}"
         session.refuse(g.Canvas, "title", wrong="is for pictures", hint=hint)
+    _check_rows(session, looks)
+
+
+def _check_rows(session: Session, looks: AnswerLooks) -> None:
+    """See that options of segments, sections and heads fit the rows and the view."""
     if looks.rows != "section" and not session.given("hops"):
         session.refuse("sections", wrong="is for sections", hint=f"add {option('rows', 'section')}")
     if looks.view == "links":

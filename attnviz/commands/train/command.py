@@ -73,9 +73,8 @@ def train(
     from attnviz.commands.train.plan import check_plan
 
     train_folder.check_folder(output, resume=resume)
-    if resume:
-        settled = (each.name for each in fields(Plan) if each.name != "max_steps")
-        session.refuse(*settled, wrong="was set when this training began")
+    settled = (each.name for each in fields(Plan) if each.name != "max_steps" and resume)
+    session.refuse(*settled, wrong="was set when this training began")
     steps = plan.max_steps if session.given("max_steps") else None
     text = "\n".join(read_file(path) for path in files)
     check_plan(plan)
@@ -87,21 +86,21 @@ def train(
     formed = own.formed_heads(training)
     training.finish(outcome, names, formed)
     session.wrote(output)
-    further = ["attnviz", "train", *map(str, files), "-o", str(output)]
-    further += ["--resume", "--max-steps", str(2 * training.plan.max_steps)]
-    heads = training.plan.n_layer * training.plan.n_head
-    session.show(_found(output, outcome, heads_told(formed, heads, outcome.points), further))
+    heads = heads_told(formed, training.plan.n_layer * training.plan.n_head, outcome.points)
+    session.show(_found(output, files, outcome, heads))
 
 
 def _found(
-    output: Path, outcome: TrainingOutcome, heads: str, further: Sequence[str]
+    output: Path, files: Sequence[Path], outcome: TrainingOutcome, heads: str
 ) -> Iterator[Text]:
     """The losses, the heads that formed, and the line that goes on where the loss did not rise."""
     yield Text(f"{output}: held-out loss {outcome.held_out:.3f} bits per byte", style="bold")
     yield Text(f"an interpolated trigram model over the same tokens: {outcome.trigram:.3f}")
     yield Text(last_losses(outcome.points))
     yield Text(heads)
-    if best_of(outcome.points) is outcome.points[-1]:
+    if best_of(outcome.points) is (last := outcome.points[-1]):
+        further = ["attnviz", "train", *map(str, files), "-o", str(output)]
+        further += ["--resume", "--max-steps", str(2 * last.progress.step)]
         yield Text("a head can form late, while the loss hardly changes; to go on:")
         yield Text(f"  {readable(shlex.join(further))}")
     yield Text(f"to show it: attnviz show --model {output}; its loss curve: {output}/loss.png")

@@ -82,14 +82,7 @@ def train_model(
     report(points[-1])
 
     def measure(progress: TrainingProgress) -> None:
-        best = best_of(points).held_out
-        points.append(Point(progress, _finite_loss(model, text)))
-        with training.writing():
-            if points[-1].held_out < best:
-                training.keep(model, points)
-                roles = tuple((str(each.head), each.role) for each in formed_heads(training))
-                points[-1] = replace(points[-1], roles=roles)
-            training.note(points)
+        _measure(training, model, progress, points)
         report(points[-1])
 
     def reached(step: int) -> None:
@@ -107,6 +100,20 @@ def train_model(
         recipe, state = recipe_of(plan), folder / STATE
         train(model, source, recipe, measure, state, loss=next_token_loss)
     return _outcome(load_checkpoint(folder), text, points)
+
+
+def _measure(
+    training: OwnTraining, model: GPT, progress: TrainingProgress, points: list[Point]
+) -> None:
+    """Add a point of the loss curve; where it is the lowest, keep the weights and their roles."""
+    best = best_of(points).held_out
+    points.append(Point(progress, _finite_loss(model, training.text)))
+    with training.writing():
+        if points[-1].held_out < best:
+            training.keep(model, points)
+            roles = tuple((str(each.head), each.role) for each in formed_heads(training))
+            points[-1] = replace(points[-1], roles=roles)
+        training.note(points)
 
 
 def _outcome(best: GPT, text: OwnText, points: Sequence[Point]) -> TrainingOutcome:

@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.why.titles import asked_why, found_why, in_marks
+from attnviz.commands.why.titles import about_write, asked_why, difference, found_why, identity
 from attnviz.console import Display
 from attnviz.draw.effects import part_name, strongest_parts
 from attnviz.draw.labels import DIVERGING, fenced, names_of
@@ -23,8 +23,7 @@ from attnviz.draw.picture.frame import sheet, write_heading
 from attnviz.draw.picture.paint import draw_bar
 from attnviz.draw.terminal.around import in_ascii
 from attnviz.draw.terminal.cells import Column, cut, folded, listing, named_bars
-from attnviz.draw.titles import amount, beginning, caption
-from attnviz.errors import readable
+from attnviz.draw.titles import caption
 from attnviz.records.parts import Node, Reader, Removal, Shares, Side, Why, Write
 
 if TYPE_CHECKING:
@@ -35,47 +34,6 @@ ACCOUNTING = (
     "an accounting with norms and attention held fixed: it says what adds up to the score, not "
     "what would happen without it"
 )
-
-
-def difference(why: Why, names: Sequence[str]) -> str:
-    """The contrast as the difference of two numbers, which the parts add up to."""
-    row, key = why.row, why.key
-    beside = f" {why.added:+.3f} ({_beside(why)})" if abs(why.added) >= 5e-4 else ""
-    if why.versus is None:
-        expected = float(row.scores[key]) - why.full
-        return (
-            f"score {row.scores[key]:.3f} - {expected:.3f} = {why.contrast:+.3f}{beside}, where "
-            f"{expected:.3f} is the mean of the row's scores, each counted by its weight; the "
-            f"parts on each side add up to {why.contrast:+.3f}"
-        )
-    return (
-        f"scores {row.scores[key]:.3f} - {row.scores[why.versus]:.3f} = {why.contrast:+.3f}"
-        f"{beside}; the parts on each side add up to {why.contrast:+.3f}"
-    )
-
-
-def identity(why: Why) -> str:
-    """The same difference by the weights alone, which checks it."""
-    row = why.row
-    if why.versus is None:
-        log = float(np.log(row.weights[why.key]))
-        return (
-            f"the weights say the same as the scores: ln A + H = {log:.3f} + {row.entropy:.3f} = "
-            f"{log + row.entropy:+.3f}, with the key's weight A and the row's entropy H, as a "
-            "score less the mean of its row is the logarithm of its weight plus the entropy"
-        )
-    ratio = float(np.log(row.weights[why.key] / row.weights[why.versus]))
-    return f"the weights say the same as the scores: the logarithm of their ratio is {ratio:+.3f}"
-
-
-def _beside(why: Why) -> str:
-    row = why.row
-    terms = {
-        "position bias": row.added.any(),
-        "soft cap": (np.abs(row.scores - row.added - row.raw) > 1e-6).any(),
-        "sink": row.sink is not None,
-    }
-    return ", ".join(name for name, there in terms.items() if there)
 
 
 def side_title(why: Why, side: Side, names: Sequence[str]) -> str:
@@ -108,21 +66,6 @@ def removed(why: Why, removal: Removal, names: Sequence[str]) -> str:
         f"{effect}, {removal.free:+.3f} with norms recomputed (weight "
         f"{why.row.weights[why.key]:.2f} to {removal.weight:.2f})"
     )
-
-
-def about_write(write: Write, names: Sequence[str]) -> str:
-    """`L3H1 writes at “was”, and most of it comes from “Ann” (weight 0.62). …`."""
-    size, source = amount(len(write.tokens), "token"), int(write.lengths.argmax())
-    told = (
-        f"{write.head} writes at {in_marks(names[write.query])}, and most of it comes from "
-        f"{in_marks(names[source])} (weight {write.weights[source]:.2f})."
-    )
-    if write.moved:
-        label, most = max(write.moved, key=lambda moved: abs(moved[1].effect))
-        does = "raises" if most.effect > 0 else "lowers"
-        moved = f"{does} {in_marks(readable(label))} most ({most.effect:+.2f})"
-        told += f" Of the next tokens, it {moved}"
-    return f"{told} · {readable(write.model.name)}, {size}: “{beginning(write.text)}”"
 
 
 # In a terminal.
