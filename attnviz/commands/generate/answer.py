@@ -60,8 +60,8 @@ class Answer:
 
     `capture`: the run, with the rows of each head where they are kept. `weights` (new tokens,
     keys): the rows joined. `choice` and `how`: the heads whose rows were joined, and how.
-    `columns`: the groups of keys. `id`: as of its prompt. `hops`: how many times the weights on the
-    answer were carried back. `named`: the sections that the user names.
+    `columns`: the groups of keys. `id`, `asking`: as of its prompt. `hops`: how many times the
+    weights on the answer were carried back. `named`: the sections that the user names.
     """
 
     text: str
@@ -71,6 +71,7 @@ class Answer:
     how: How
     columns: tuple[KeyGroup, ...]
     id: Any = ABSENT
+    asking: frozenset[str] = frozenset()
     hops: int = 0
     named: tuple[str, ...] = ()
 
@@ -196,6 +197,15 @@ class Answer:
             firsts.append(next(starts, len(tokens)))
         bounds = sorted({*firsts, *(s.first for s in self.sections), len(tokens)})
         return [_part(tokens, text, a, b) for a, b in pairwise(bounds)]
+
+
+APART = 20_000_000
+"""The most weights of a page that shows each of all heads; a larger one shows them joined."""
+
+
+def shown_apart(choice: Choice, queries: int, keys: int) -> bool:
+    """Whether a page of an answer shows each head: those that were chosen, or not too many."""
+    return choice.why != "all" or len(choice.heads) * queries * keys <= APART
 
 
 def _part(tokens: Sequence[Token], text: str, first: int, after: int) -> AnswerPart:

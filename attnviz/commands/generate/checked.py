@@ -1,5 +1,6 @@
 """A check as people see it: tables of deletions, statements and curves, and what they come to."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.text import Text
@@ -14,6 +15,8 @@ from attnviz.records.reasoning import MATTERS, Chain
 
 NAMED = 6
 """How many members of a set are named, or one less and the number of the others."""
+MOST_STATEMENTS, FEW = 64, 12
+"""Of more statements, so many are listed."""
 LONGEST = 28
 """Cells of a statement in its table."""
 BARE = "—"
@@ -50,15 +53,16 @@ def _numbers(check: Check) -> Iterator[tuple[str, float, float]]:
         return
     yield from ((each.segment, each.share, each.change) for each in check.effects)
     if check.grounds is not None and len(check.documents) > 1:
-        yield _all_of(check), sum(check.shares), check.grounds.change
+        yield all_of(check), sum(check.shares), check.grounds.change
 
 
-def _all_of(check: Check) -> str:
+def all_of(check: Check) -> str:
     number = len(check.documents)
     return f"both {check.kind}s" if number == 2 else f"all {number} {check.kind}s"
 
 
 def _statements(statements: Sequence[Statement], display: Display, dash: str) -> Iterator[Text]:
+    few = _few(statements)
     columns = [Column("statement")]
     columns += [Column(each, right=True) for each in ("groundedness", "unrelated text")]
     columns.append(Column("supported"))
@@ -70,9 +74,27 @@ def _statements(statements: Sequence[Statement], display: Display, dash: str) ->
             dash if each.groundedness.unrelated is None else f"{each.groundedness.unrelated:.2f}",
             {True: "yes", False: "no", None: dash}[each.groundedness.supported],
         )
-        for each in statements
+        for each in few
     ]
     yield from listing(columns, rows, display.width)
+    if len(few) < len(statements):
+        said = f"the {len(few)} least grounded of {len(statements)} statements"
+        found = Counter(each.groundedness.supported for each in statements)
+        words = {True: "supported", False: "unsupported", None: "of neither kind"}
+        counts = (f"{found[each]} {word}" for each, word in words.items() if found[each])
+        yield from folded(Text(f"{said}: {', '.join(counts)}"), display.width)
+
+
+def _few(statements: Sequence[Statement]) -> list[Statement]:
+    """The least grounded statements of many, in their order."""
+    if len(statements) <= MOST_STATEMENTS:
+        return [*statements]
+
+    def rank(n: int) -> tuple[bool, float]:
+        share = statements[n].groundedness.share
+        return statements[n].groundedness.supported is not False, 1.0 if share is None else share
+
+    return [statements[n] for n in sorted(sorted(range(len(statements)), key=rank)[:FEW])]
 
 
 def _curves(curves: Sequence[Curve], display: Display) -> Iterator[Text]:
@@ -162,7 +184,7 @@ def _on_documents(check: Check) -> Iterator[str]:
         return
     change, several = check.grounds.change, len(check.documents) > 1
     if several and check.effects == ():
-        yield f"without {_all_of(check)} {change:+.2f} nats"
+        yield f"without {all_of(check)} {change:+.2f} nats"
     if check.smallest is not None and several:
         yield (
             f"most of what the {check.kind}s give is lost {_listed(check)} "
@@ -180,7 +202,7 @@ def _listed(check: Check) -> str:
     """Without which documents: the members of the smallest set, or the first ones of many."""
     names = [readable(each) for each in check.smallest.segments] if check.smallest else []
     if len(names) == len(check.documents) > 2:
-        return f"only without {_all_of(check)}"
+        return f"only without {all_of(check)}"
     if len(names) > NAMED:
         names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} others"]
     return "without " + " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -52,8 +52,11 @@ from attnviz.records.tokens import Chat, Sampling
 from attnviz.records.transforms import How
 
 answer_option = partial(panel_option, "The answer")
-WHOLE = ("npz", "html")
-"""Formats that hold the rows of each head."""
+WHOLE = {
+    "npz": "which holds the rows of each token and head",
+    "html": "which has sentences and tokens",
+}
+"""Formats that have rows of their own, and which."""
 Docs: TypeAlias = Annotated[
     Mapping[str, str] | None,
     Cli(list[Path] | None),
@@ -427,9 +430,10 @@ class _Writer:
                 yield from record_chunks(rows, form, "generate", header=first)
                 first = False
             return shares.answer
-        asked = replace(asked, each_head=each_head or form in WHOLE)
+        each_head = each_head or form == "npz" or (form == "html" and asked.apart)
+        asked = replace(asked, each_head=each_head)
         answer = asked.answer(asked.tokens_with_rows(self.watch))
-        if form in WHOLE:
+        if form == "npz":
             yield from pieces_of(whole_exhibit(answer.capture), form)
             return answer
         result = _result(asked, answer, looks, view, line or 1)
@@ -484,21 +488,14 @@ def _check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signe
             f"leave it or {option('contribution')} out",
         )
     if looks.square:
-        session.refuse(
-            "rows",
-            "view",
-            "hops",
-            "sections",
-            "check_method",
-            wrong=f"does nothing for {option('square')}",
-        )
+        wrong = f"does nothing for {option('square')}"
+        session.refuse("rows", "view", "hops", "sections", "check_method", wrong=wrong)
     if form.name != "txt":
         session.refuse("view", wrong=f"does nothing for {form.name}")
     if form.name in WHOLE:
-        wrong = f"does nothing for {form.name}, which holds the rows of each token and head"
-        session.refuse(
-            "square", "rows", "check", "check_method", "reduce", "hops", "sections", wrong=wrong
-        )
+        wrong = f"does nothing for {form.name}, {WHOLE[form.name]}"
+        idle = ("check", "check_method", "reduce", "hops") if form.name == "npz" else ()
+        session.refuse("square", "rows", "sections", *idle, wrong=wrong)
     if form.picture:
         session.refuse("check", "check_method", wrong="is for tables and rows")
     else:

@@ -1,7 +1,8 @@
 """An answer as Python has it, its rows, and the forms in which it goes out."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from attnviz.commands.generate.answer import (
@@ -17,9 +18,12 @@ from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import draw, render
 from attnviz.commands.generate.square import SQUARE, Square, of_square, square_of
 from attnviz.commands.show.capture import AttentionCapture
-from attnviz.errors import as_argument, spelled
+from attnviz.draw.page import in_frame
+from attnviz.errors import AttnvizError, as_argument, spelled
 from attnviz.kit.option import check_value
 from attnviz.kit.result import Form, Result, notes_of
+from attnviz.kit.values import FilePath, path_of
+from attnviz.kit.write import choose_format
 from attnviz.records.grounding import Check, CheckMethod, Curve
 from attnviz.records.rows import ABSENT, LINE, ColumnArray, Field, Fields, JsonOutput, Row, measured
 from attnviz.records.tokens import Token
@@ -224,6 +228,7 @@ def of_shares(
         lambda shares: shares.answer.about,
         terminal=lambda shares, display: render(shares, display, view),
         picture=draw,
+        page="attnviz.commands.generate.page:page",
     )
     capture = shares.answer.capture
     return Result(form, shares, (capture,), asked=capture.asked, _line=line)
@@ -240,6 +245,7 @@ class AttentionAnswer:
 
     _asked: Answering
     _answer: Answer
+    _checked: dict[CheckMethod, Check] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -270,9 +276,50 @@ class AttentionAnswer:
     def __repr__(self) -> str:
         return f"<AttentionAnswer {self._answer.about}>"
 
-    def _result(self, rows: RowUnit) -> Result[AnswerShares]:
+    def _result(self, rows: RowUnit, check: Check | None = None) -> Result[AnswerShares]:
         check_value("rows", rows, RowUnit)
-        return of_shares(self._answer.shares(rows))
+        return of_shares(replace(self._answer.shares(rows), check=check))
+
+    @property
+    def _shown(self) -> Result[AnswerShares]:
+        """Its sentences, with what was checked last."""
+        return self._result("sentence", next(reversed(self._checked.values()), None))
+
+    def __str__(self) -> str:
+        return str(self._shown)
+
+    def _repr_html_(self) -> str:
+        """The page for a notebook, in a frame that can reach nothing outside; else the table."""
+        try:
+            return in_frame(self.page())
+        except AttnvizError:  # no browser could open it
+            return self._shown._repr_html_()
+
+    def page(self) -> str:
+        """The interactive page, one HTML document; after `check`, with what it measured.
+
+        Raises:
+            InputError: it would be too large for a browser.
+        """
+        return "".join(map(str, self._shown.pieces("html")))
+
+    def save(self, path: FilePath, **look: Any) -> None:
+        """Write it to a file; after `check`, with what it measured.
+
+        Args:
+            path: its suffix decides: html, the page; npz, the rows of each head; json, jsonl, csv
+                or tsv, the rows of sentences; txt, the table; png, svg or pdf, a picture.
+            look: for a picture, as for `figure`.
+
+        Raises:
+            UsageError: another suffix.
+            OutputError: the file cannot be written.
+        """
+        file = Path(path_of("path", path))
+        if choose_format(file, None, False).name == "npz" and not look:
+            self.capture.save(file)
+        else:
+            self._shown.save(file, **look)
 
     def shares(self, rows: RowUnit = "sentence") -> list[Row]:
         """A row for each part of the answer and each segment, as `-f jsonl` writes them.
@@ -327,4 +374,6 @@ class AttentionAnswer:
             InputError: there is no segment before the last one, or no document.
         """
         check_value("method", method, CheckMethod)
-        return self._asked.check(self._answer, method)
+        found = self._checked.pop(method, None) or self._asked.check(self._answer, method)
+        self._checked[method] = found  # the last one
+        return found

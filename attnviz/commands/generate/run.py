@@ -21,6 +21,7 @@ from attnviz.commands.generate.answer import (
     KeyGroup,
     RowUnit,
     columns_of_prompt,
+    shown_apart,
 )
 from attnviz.commands.generate.chain import chain_of
 from attnviz.commands.generate.check import AnswerRuns, checked
@@ -237,6 +238,12 @@ class Answering:
     def _ids(self) -> list[int]:
         return [token.id for token in self.tokens]
 
+    @property
+    def apart(self) -> bool:
+        """Whether a page of it shows each head."""
+        new = self.writing.sampling.most if self.target is None else len(self.target)
+        return shown_apart(self.choice, new, len(self.tokens) + new)
+
     def write(self, tell: Tell) -> None:
         """Tell of each of the answer's tokens with its row: as it is written, or read.
 
@@ -327,17 +334,8 @@ class Answering:
         if self.how == "max":  # the largest weights of several heads sum to more than 1
             joined /= joined.sum(axis=1, keepdims=True)
         recorded = replace(blank, layers=tuple(layers))
-        return Answer(
-            text,
-            recorded,
-            joined,
-            self.choice,
-            self.how,
-            columns,
-            self.prompt.id,
-            named=self.sections,
-            hops=self.hops,
-        )
+        made = Answer(text, recorded, joined, self.choice, self.how, columns, self.prompt.id)
+        return replace(made, asking=self.prompt.asking, named=self.sections, hops=self.hops)
 
     def check(self, answer: Answer, method: CheckMethod = "delete") -> Check:
         """What deletions of the prompt's segments change in the answer's probability."""

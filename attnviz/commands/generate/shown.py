@@ -158,6 +158,8 @@ LONGEST_NAME, LONGEST_QUOTE = 14, 200
 SHORTEST_ROW, LONGEST_ROW = 12, 28
 """Cells of a row's name, a third of the width within these."""
 NUMBER = len("0.00")
+MOST_PARTS, STRONGEST, LONGEST_ANSWER = 64, 12, 600
+"""Of an answer in more parts, so many are shown; letters of an answer that is quoted."""
 QUOTED = 3
 """How many of the segments with the largest share to quote below the table."""
 
@@ -168,7 +170,11 @@ def draw(shares: AnswerShares, **look: Any) -> Drawn:
 
 
 def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator[RenderableType]:
-    """The answer in this view, the segments with the most attention, and changes by deletions."""
+    """The answer in this view, the segments with the most attention, and changes by deletions.
+
+    Of an answer in many parts, the strongest ones.
+    """
+    every, shares = shares, strongest_parts(shares)
     if view == "heatmap":
         yield from terminal_heatmap.render(by_segment(shares), display)
     elif view == "links":
@@ -180,13 +186,37 @@ def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator
     else:
         yield from folded(Text(about_answer(shares), "dim"), display.width)
         answer = readable(_exact(shares.answer.capture).strip())
+        if len(answer) > LONGEST_ANSWER:
+            answer = f"{answer[:LONGEST_ANSWER]} …"
         yield from folded(Text(fenced(f"“{answer}”")), display.width)
         yield Text()
         yield from _table(shares, display)
-    yield from _quotes(shares, display) if view != "links" else ()
+    if len(every.parts) > len(shares.parts):
+        yield Text()
+        yield from folded(Text(about_rest(every, shares)), display.width)
+    yield from _quotes(every, display) if view != "links" else ()
     if shares.check is not None:
         yield Text()
         yield from checked(shares.check, display)
+
+
+def strongest_parts(shares: AnswerShares) -> AnswerShares:
+    """The parts of an answer with the largest share on one segment, where there are many."""
+    if len(shares.parts) <= MOST_PARTS or shares.lookback is not None:
+        return shares
+    columns = [i for i, column in enumerate(shares.answer.columns) if column.part == "segment"]
+    largest = shares.shares[:, columns].max(axis=1)
+    kept = sorted(np.argsort(-largest, kind="stable")[:STRONGEST].tolist())
+    return replace(shares, parts=tuple(shares.parts[i] for i in kept), shares=shares.shares[kept])
+
+
+def about_rest(every: AnswerShares, shown: AnswerShares) -> str:
+    """How many parts of an answer are not shown."""
+    left = len(every.parts) - len(shown.parts)
+    return (
+        f"{len(shown.parts)} parts of the answer, those with the largest share on one segment; the "
+        f"page (html) and the rows (jsonl) also have the {left:,} others"
+    )
 
 
 def _quotes(shares: AnswerShares, display: Display) -> Iterator[Text]:

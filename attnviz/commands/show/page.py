@@ -8,7 +8,7 @@ head when it is shown.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import accumulate
 from math import isnan
@@ -67,16 +67,34 @@ class Start:
     finding: Finding | None = None
 
 
-def _chunks(exhibit: Exhibit, start: Start, metrics: Mapping[Head, HeadMetrics]) -> Iterator[str]:
+@dataclass(frozen=True)
+class Lead:
+    """What another command puts on the page before the heads: markup, style, script and facts.
+
+    `heading`: what stands over the heads then, as markup.
+    """
+
+    markup: str = ""
+    heading: str = "<h1>Which words attend to which</h1>"
+    style: str = ""
+    script: str = ""
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+def _chunks(
+    exhibit: Exhibit, start: Start, metrics: Mapping[Head, HeadMetrics], lead: Lead
+) -> Iterator[str]:
     """The page: its beginning, then each head's weights, then its end."""
     maps = [whole_map(head_map) for head_map in exhibit.maps]
     top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
     size = document.bytes_of(exhibit, maps)
     error = max((document.error(exhibit, m, top, size) for m in maps), default=0.0)
-    style, script, body = source(*STYLES), source(*SCRIPTS), source(HEAD, f"{FOLDER}/page.html")
+    style, script = source(*STYLES) + lead.style, source(*SCRIPTS) + lead.script
+    body = source(HEAD, f"{FOLDER}/page.html")
     shown = [i for i, m in enumerate(maps) if start.head and (m.layer, m.head) == start.head]
     facts_of_page = {
         **_facts(exhibit, maps, top, error),
+        **lead.facts,
         "bytes": size,
         "heads": [_head(exhibit, m, metrics, start) for m in maps],
         "initial": {
@@ -92,6 +110,8 @@ def _chunks(exhibit: Exhibit, start: Start, metrics: Mapping[Head, HeadMetrics])
     values = {
         "title": escape(title),
         "policies": policies(policy(style, script)),
+        "lead": lead.markup,
+        "heading": lead.heading,
         "style": style,
         "data": safe_json(facts_of_page),
         "thumbnails": document.packed(document.thumbnails(maps, top)),
@@ -232,8 +252,10 @@ def check_page(captured: Capture, heads: int) -> None:
         )
 
 
-def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
-    """The page of an exhibit of whole patterns, piece by piece.
+def page_of(
+    exhibit: Exhibit, start: Start | None = None, lead: Lead | None = None
+) -> Iterator[str]:
+    """The page of an exhibit of whole patterns, piece by piece, after what leads to it.
 
     Without `start`, it opens with the head and the word that tell most about the text.
 
@@ -252,7 +274,7 @@ def page_of(exhibit: Exhibit, start: Start | None = None) -> Iterator[str]:
         with suppress(AttnvizError):  # too short a text to tell anything
             heads = score_capture(plain, HeadOptions(everything=True)).heads
             metrics = {each.head: each for each in heads}
-    return _chunks(exhibit, start or start_of(exhibit), metrics)
+    return _chunks(exhibit, start or start_of(exhibit), metrics, lead or Lead())
 
 
 def page_as(exhibit: Exhibit, request: OutputRequest) -> Iterator[str]:

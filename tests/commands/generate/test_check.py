@@ -243,7 +243,7 @@ def test_each_line_is_checked_with_its_own_documents(run: Run) -> None:
 
 
 def test_a_method_is_refused_where_nothing_is_checked(run: Run, tmp_path: Path) -> None:
-    for name in ("answer.npz", "answer.html", "answer.png"):
+    for name in ("answer.npz", "answer.png"):
         ended = run(
             "generate", f"{TOLD} {ASKS}", "--check-method", "curve", "-o", str(tmp_path / name)
         )

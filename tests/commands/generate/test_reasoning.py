@@ -50,11 +50,19 @@ def test_hops_carry_the_thinking_back_to_the_prompt_and_nothing_is_lost(run: Run
     assert sum(prompt) == pytest.approx(1, abs=1e-5)
 
 
-def test_a_terminal_says_how_often_shares_were_carried_and_a_page_has_each_head(run: Run) -> None:
+def test_terminal_and_page_say_how_often_shares_were_carried_and_a_capture_has_each_head(
+    run: Run, tmp_path: Path
+) -> None:
     assert "16 new, 2 hops back" in on_one_line(
         run("generate", PROMPT, *GIVEN, "--hops", "2", columns=60).out
     )
-    ended = run("generate", PROMPT, "--hops", "2", "-o", "x.html")
+    written = tmp_path / "x.html"
+    assert (
+        run("generate", PROMPT, *GIVEN[:2], "--hops", "2", "-o", str(written)).status
+        is ExitStatus.OK
+    )
+    assert "2 hops back" in written.read_text("utf-8")
+    ended = run("generate", PROMPT, "--hops", "2", "-o", str(tmp_path / "x.npz"))
     assert ended.status is ExitStatus.USAGE
 
 

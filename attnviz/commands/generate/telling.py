@@ -1,0 +1,136 @@
+"""What the page of an answer says of its parts, for readers who have no attnviz."""
+
+import re
+from collections.abc import Iterator
+from html import escape
+
+from attnviz.commands.generate.sources import NAMED, AnswerReport
+from attnviz.draw.glossary import find_term
+from attnviz.draw.titles import amount, prompt_size
+from attnviz.records.grounding import Check
+
+HALF = 0.5
+"""Less groundedness than this is called partly supported."""
+
+
+# Sentences. A term in brackets, as `[share|share of attention]`, is a button that tells its
+# definition; no text of a user goes through this.
+
+
+def with_terms(sentence: str, used: dict[str, str]) -> str:
+    def term(found: "re.Match[str]") -> str:
+        said, name = found[1], found[2] or found[1]
+        entry = find_term(name)
+        assert entry is not None, name
+        used[entry.name] = entry.definition
+        target = f'popovertarget="{id_of(entry.name)}"'
+        return f'<button type="button" class="term" {target}>{said}</button>'
+
+    return re.sub(r"\[([^\]|]+)\|?([^\]]*)\]", term, escape(sentence))
+
+
+def id_of(term: str) -> str:
+    return "term-" + re.sub(r"\W", "-", term)
+
+
+def question(report: AnswerReport) -> str:
+    if report.asking is not None:
+        return report.text(report.asking)
+    return report.answer.before
+
+
+def before(report: AnswerReport) -> str:
+    tokens = amount(prompt_size(report.answer.capture), "token")
+    if report.answer.capture.kind == "cross":
+        return f"The [model] read this text of {tokens} and wrote the answer."
+    if report.asking is None:
+        return f"The [model] read this text of {tokens}, its [prompt], and went on with it."
+    if report.answer.asking:
+        documents = amount(len(report.sources), "source")
+        return f"Before this, the [model] read {documents}, shown below: a [prompt] of {tokens}."
+    read = f"The [model] read a text of {tokens}, its [prompt], and went on with it."
+    return f"{read} This is how it ends."
+
+
+def on_support(report: AnswerReport) -> str:
+    if report.check is None or not report.check.statements:
+        return (
+            "A statement is a sentence of the answer. Choose one to see its own sources. Whether "
+            "the sources support it was not measured."
+        )
+    if not report.check.grounds or not len(report.check.grounds.unrelated):
+        return (
+            "A statement is a sentence of the answer. Choose one to see its own sources. Its "
+            "[groundedness] says how much of its [probability] the sources give, from 0 (nothing) "
+            "to 1 (all). There is no unrelated text to compare it with."
+        )
+    return (
+        "A statement is a sentence of the answer. Choose one to see its own sources. Its "
+        "[groundedness] says how much of its [probability] the sources give, from 0 (nothing) to 1 "
+        "(all). It is unsupported where unrelated text in their place gives as much, partly "
+        f"supported under {HALF:g}, and supported from there on. Supported does not mean true."
+    )
+
+
+def measured(report: AnswerReport) -> list[str]:
+    if report.check and report.check.subsets:
+        return ["weight"]
+    return ["change (nats)"] if report.changes else []
+
+
+def on_shares(report: AnswerReport) -> Iterator[str]:
+    check = report.check
+    yield (
+        "The [share|share of attention] is the part of all [attention] that the model gave to a "
+        "source while it wrote the answer. Shares sum to 1 over the sources and, below the rule, "
+        "what is no source."
+    )
+    if report.answer.hops:
+        yield (
+            "What the answer gave to its own earlier tokens was carried back to what these "
+            f"attended to, {amount(report.answer.hops, 'time')}."
+        )
+    if check is None:
+        yield (
+            "It shows where the model looked, not what mattered to its answer: nothing was deleted "
+            "to find out. attnviz generate … --check -o page.html does that (in Python: "
+            "answer.check() before answer.save)."
+        )
+    elif check.effects:
+        yield (
+            "The change when a source is deleted is that of the answer's [log-probability], in "
+            "[nats], when the model reads the text without it: −0.7 makes the answer half as "
+            "probable, and less than 0.1 is no change."
+        )
+        yield from _on_sets(check)
+    elif check.subsets:
+        yield (
+            "The weight is what a source adds to the [logit] of the answer's probability, in a "
+            "sparse linear fit to runs with random sources left out."
+        )
+
+
+def _on_sets(check: Check) -> Iterator[str]:
+    if check.grounds is not None and len(check.documents) > 1:
+        yield (
+            "Each line deletes one source, so that of two that say the same, neither is missed; "
+            "the last one deletes all at once."
+        )
+    if check.smallest is not None:
+        yield (
+            "Those marked “needed” are a smallest set without which at least four fifths of what "
+            "all sources give is lost."
+        )
+
+
+def on_matrix(report: AnswerReport) -> str:
+    others = (
+        f" Sources beyond the {NAMED} with the most attention share a column."
+        if report.others
+        else ""
+    )
+    return (
+        f"A number is the [share|share of attention] that a statement (a row) gave to a source (a "
+        f"column), the mean over its [tokens|token]. The further its blue is from the colour of "
+        f"the page, the larger the share; the last blue is that of {report.top:.2f}.{others}"
+    )
