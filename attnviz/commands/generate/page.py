@@ -17,11 +17,11 @@ from attnviz.commands.generate.sources import AnswerReport
 from attnviz.commands.show.page import Lead, Start, page_of, start_of
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK, between, is_light
 from attnviz.draw.page import filled, source
-from attnviz.errors import readable
+from attnviz.errors import UsageError, option, readable
 from attnviz.kit.choose import strongest_query
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.exhibit import Exhibit, HeadMap
-from attnviz.records.grounding import Check, Groundedness
+from attnviz.records.grounding import Check, Curve, Groundedness
 from attnviz.records.transforms import Reduced
 
 FOLDER = "commands/generate/page"
@@ -33,8 +33,14 @@ def page(shares: AnswerShares) -> Iterator[str]:
     """The page, piece by piece; `shares` of sentences, with what was checked.
 
     Raises:
+        UsageError: shares have a sign.
         InputError: it is too large for a browser.
     """
+    if shares.answer.capture.signed:
+        raise UsageError(
+            "a page shows weights, and contributions have a sign",
+            f"leave {option('contribution')} out",
+        )
     report = AnswerReport(shares)
     lead = Lead(
         markup=filled(source(f"{FOLDER}/answer.html"), _values(report)),
@@ -119,7 +125,7 @@ def _values(report: AnswerReport) -> Mapping[str, str]:
         "columns": _row("th", ["statement", *_column_names(report)]),
         "rows": "\n".join(_rows(report)),
         "matrix_mean": said(telling.on_matrix(report)),
-        "more": _curves(check) if check and check.curves else "",
+        "more": "\n".join(_more(check)) if check else "",
     }
     terms = sorted(used.items(), key=lambda each: each[0].casefold())
     list_ = "\n".join(f"<dt>{escape(n)}</dt><dd>{escape(m)}</dd>" for n, m in terms)
@@ -261,37 +267,53 @@ def _rows(report: AnswerReport) -> Iterator[str]:
         yield f'<tr><th scope="row" class="{supports[n][0]}">{text}</th>{"".join(cells)}</tr>'
 
 
-def _curves(check: Check) -> str:
-    """The log-probability of the answer with more and more of the sources deleted, or inserted."""
-    names = [
-        name
-        for curve in check.curves
-        for name in ("deleted" if curve.kind == "deletion" else "inserted", "random orders")
-    ]
-    rows = [
-        _row(
-            "td",
-            [
-                f"{check.curves[0].tokens[k]}",
-                *(
-                    cell
-                    for each in check.curves
-                    for cell in (
-                        f"{each.values[k]:.2f}",
-                        f"{each.low[k]:.2f} … {each.high[k]:.2f}",
-                    )
-                ),
-            ],
+def _more(check: Check) -> Iterator[str]:
+    """What some checks have beside: curves, and the links of a chain."""
+    if check.curves:
+        names = (
+            name
+            for curve in check.curves
+            for name in ("deleted" if curve.kind == "deletion" else "inserted", "random orders")
         )
-        for k in range(len(check.curves[0].tokens))
-    ]
+        rows = (
+            [str(tokens), *(cell for curve in check.curves for cell in _point(curve, k))]
+            for k, tokens in enumerate(check.curves[0].tokens)
+        )
+        yield _table("With more and more of the sources", ["tokens", *names], rows, CURVES)
+    if check.chain is not None:
+        links = (
+            [e.part, e.source, f"{e.share:.2f}", _nats(e.change), _nats(e.other)]
+            for e in check.chain.links
+        )
+        titles = ["part of the answer", "attends most to", "share", "cut (nats)", "another"]
+        holds = "holds" if check.chain.holds else "does not hold"
+        yield _table("From the answer back to its source", titles, links, CHAIN.format(holds))
+
+
+CURVES = (
+    "The log-probability of the answer, in nats, with so many tokens of the sources deleted from "
+    "all, or inserted into none; those with the most attention first, beside the range of random "
+    "orders."
+)
+CHAIN = (
+    "The chain {}: each link is to cost more than any other when it is cut. “Another” is the "
+    "costliest cut of another link."
+)
+
+
+def _point(curve: Curve, k: int) -> tuple[str, str]:
+    return f"{curve.values[k]:.2f}", f"{curve.low[k]:.2f} … {curve.high[k]:.2f}"
+
+
+def _nats(change: float | None) -> str:
+    return "" if change is None else f"{change:+z.2f}".replace("-", "−")
+
+
+def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], hint: str) -> str:
+    body = "".join(_row("td", map(readable, row)) for row in rows)
     return (
-        "<section><h2>With more and more of the sources</h2>"
-        f'<table id="curves"><thead>{_row("th", ["tokens", *names])}</thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>"
-        '<p class="hint">The log-probability of the answer, in nats, with so many tokens of the '
-        "sources deleted from all, or inserted into none; those with the most attention first, "
-        "beside the range of random orders.</p></section>"
+        f'<section><h2>{title}</h2><div class="wide"><table><thead>{_row("th", head)}</thead>'
+        f'<tbody>{body}</tbody></table></div><p class="hint">{hint}</p></section>'
     )
 
 

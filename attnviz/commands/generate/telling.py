@@ -53,22 +53,18 @@ def before(report: AnswerReport) -> str:
 
 
 def on_support(report: AnswerReport) -> str:
-    if report.check is None or not report.check.statements:
-        return (
-            "A statement is a sentence of the answer. Choose one to see its own sources. Whether "
-            "the sources support it was not measured."
-        )
-    if not report.check.grounds or not len(report.check.grounds.unrelated):
-        return (
-            "A statement is a sentence of the answer. Choose one to see its own sources. Its "
-            "[groundedness] says how much of its [probability] the sources give, from 0 (nothing) "
-            "to 1 (all). There is no unrelated text to compare it with."
-        )
+    check, number = report.check, len(report.shares.parts)
+    said = "A statement is a sentence of the answer."
+    said += f" Choose one of the {number} to see its own sources." if number > 1 else ""
+    if check is None or not check.statements:
+        return f"{said} Whether the sources support it was not measured."
+    said += " Its [groundedness] says how much of its [probability] the sources give, from 0 "
+    if not check.grounds or not len(check.grounds.unrelated):
+        return f"{said}(nothing) to 1 (all). There is no unrelated text to compare it with."
     return (
-        "A statement is a sentence of the answer. Choose one to see its own sources. Its "
-        "[groundedness] says how much of its [probability] the sources give, from 0 (nothing) to 1 "
-        "(all). It is unsupported where unrelated text in their place gives as much, partly "
-        f"supported under {HALF:g}, and supported from there on. Supported does not mean true."
+        f"{said}(nothing) to 1 (all). It is unsupported where unrelated text in their place gives "
+        f"as much, partly supported under {HALF:g}, and supported from there on. Supported does "
+        "not mean true."
     )
 
 

@@ -58,7 +58,7 @@ def test_terminal_and_page_say_how_often_shares_were_carried_and_a_capture_has_e
     )
     written = tmp_path / "x.html"
     assert (
-        run("generate", PROMPT, *GIVEN[:2], "--hops", "2", "-o", str(written)).status
+        run("generate", PROMPT, *GIVEN[:2], "--hops", "2", "--check", "-o", str(written)).status
         is ExitStatus.OK
     )
     assert "2 hops back" in written.read_text("utf-8")
