@@ -100,8 +100,9 @@ def _values(report: AnswerReport) -> Mapping[str, str]:
     def said(sentence: str) -> str:
         return telling.with_terms(sentence, used)
 
-    marked = "that is needed" if report.needed else "with the most attention"
-    marked = "whose deletion costs the answer most" if report.costs else marked
+    marked = "whose deletion costs the answer most" if report.costs else "with the most attention"
+    if len(report.needed) > 1:
+        marked += " of those that are needed"
     read, changes = _texts(report), bool(report.changes) or bool(check and check.subsets)
     values = {
         "heading": f"What an answer {'rests on' if check else 'attended to'}",

@@ -12,7 +12,7 @@ from attnviz.records.reasoning import MATTERS
 from attnviz.records.tokens import RESTS
 
 NAMED = 40
-"""The most sources that have a line and a column of their own; those with the largest shares."""
+"""The most sources that have a line and a column of their own, unless more are needed."""
 LEAST_TOP, BEGINS = 0.25, 24
 """The least share that has the strongest blue; letters of a beginning."""
 APART = {"sink": "the first token", "special": "special tokens", "answer": "the answer itself"}
@@ -62,12 +62,15 @@ class AnswerReport:
 
     @cached_property
     def named(self) -> list[int]:
-        """The sources with a line of their own."""
-        return self.sources[:NAMED]
+        """The sources with a line of their own: those that matter, and the largest shares."""
+        matter = [i for i in self.sources if self.answer.columns[i].name in self.needed]
+        some = dict.fromkeys([self.strongest, *matter, *self.sources])
+        kept = [*some][: max(NAMED, len({self.strongest, *matter}))]
+        return [i for i in self.sources if i in kept]
 
     @property
     def others(self) -> list[int]:
-        return self.sources[NAMED:]
+        return [i for i in self.sources if i not in self.named]
 
     @cached_property
     def changes(self) -> Mapping[int, Sequence[float]]:
@@ -78,14 +81,15 @@ class AnswerReport:
 
     @cached_property
     def strongest(self) -> int:
-        """The source that matters most: by its deletion, where that changes anything; else by its
-        share."""
-        lost = {i: sum(self.changes[i]) for i in self.sources if i in self.changes}
-        worst = min(lost, key=lambda i: lost[i], default=None)
-        if worst is not None and lost[worst] < -MATTERS:
-            return worst
+        """The source that matters most: one that is needed, if any is.
+
+        Of several, the one whose deletion costs most, if it costs anything; else by its share.
+        """
         needed = [i for i in self.sources if self.answer.columns[i].name in self.needed]
-        return (needed or self.sources)[0]
+        some = needed or self.sources
+        costliest = min(some, key=lambda i: sum(self.changes.get(i, ())))
+        lost = sum(self.changes.get(costliest, ()))
+        return costliest if lost < -MATTERS else some[0]
 
     @property
     def needed(self) -> tuple[str, ...]:

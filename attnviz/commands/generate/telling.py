@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from attnviz.commands.generate.sources import NAMED, AnswerReport
+from attnviz.commands.generate.sources import AnswerReport
 from attnviz.draw.glossary import find_term
 from attnviz.draw.titles import amount, prompt_size
 from attnviz.records.grounding import Check
@@ -120,11 +120,7 @@ def _on_sets(check: Check) -> Iterator[str]:
 
 
 def on_matrix(report: AnswerReport) -> str:
-    others = (
-        f" Sources beyond the {NAMED} with the most attention share a column."
-        if report.others
-        else ""
-    )
+    others = f" Only {len(report.named)} have a column of their own." if report.others else ""
     return (
         f"A number is the [share|share of attention] that a statement (a row) gave to a source (a "
         f"column), the mean over its [tokens|token]. The further its blue is from the colour of "

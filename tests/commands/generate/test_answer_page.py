@@ -10,7 +10,11 @@ import pytest
 
 import attnviz
 from attnviz.commands.generate import answer as answers
+from attnviz.commands.generate import sources
+from attnviz.commands.generate.checked import checked
+from attnviz.console import Display
 from attnviz.errors import ExitStatus
+from attnviz.records.grounding import Check, Groundedness, Statement
 from tests.browsing import Open, until
 from tests.conftest import Run
 from tests.reading import on_one_line, rows_in
@@ -130,6 +134,27 @@ def test_python_saves_the_page_the_rows_and_the_capture(tmp_path: Path) -> None:
     shown = answer._repr_html_()
     assert "<iframe" in shown
     assert "sandbox" in shown
+
+
+def test_of_many_sources_those_that_matter_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "NAMED", 1)
+    told = "Tom was stabbed by Leo ."
+    docs = {"diary": "Anna cleaned the floor .", "letter": told, "report": told}
+    docs["note"] = "Clara painted the door ."
+    answer = attnviz.generate("the murderer was", docs=docs, target=" Leo")
+    needed = answer.check().smallest
+    assert needed is not None
+    lines = lines_of(answer.page())
+    assert {name for name in lines if name in docs} == {*needed.segments} == {"letter", "report"}
+    assert "2 others" in lines
+
+
+def test_of_many_statements_the_least_grounded_are_listed_and_all_are_counted() -> None:
+    said = tuple(Statement(f"number {n}", n, n + 1, Groundedness(n / 100, 0.2)) for n in range(100))
+    shown = checked(Check("delete", -1.0, statements=said), Display(width=100))
+    out = on_one_line("\n".join(str(each) for each in shown))
+    assert [int(n) for n in re.findall(r"number (\d+)", out)] == [*range(12)]
+    assert "the 12 least grounded of 100 statements: 79 supported, 21 unsupported" in out
 
 
 def test_heads_that_nobody_asked_for_are_joined_where_they_are_too_many(
