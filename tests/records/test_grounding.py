@@ -175,15 +175,6 @@ def test_a_lasso_fulfils_the_conditions_of_its_minimum() -> None:
     assert lasso(np.ones((5, 2)), np.arange(5.0), 0.1)[0] == pytest.approx([0, 0])
 
 
-def test_a_lasso_is_that_of_scikit_learn() -> None:
-    linear = pytest.importorskip("sklearn.linear_model")
-    draw = np.random.default_rng(2)
-    design, values = draw.normal(size=(30, 5)), draw.normal(size=30)
-    scaled = (design - design.mean(axis=0)) / design.std(axis=0)
-    fit = linear.Lasso(alpha=0.05, tol=1e-12).fit(scaled, values)
-    assert lasso(design, values, 0.05)[0] == pytest.approx(fit.coef_ / design.std(axis=0))
-
-
 def test_the_logit_of_a_probability_stays_finite() -> None:
     for p in (0.2, 0.5, 0.999):
         assert logit(np.log(p)) == pytest.approx(np.log(p / (1 - p)))
@@ -206,6 +197,50 @@ def test_a_fit_finds_the_document_that_tells_and_says_how_good_it_is() -> None:
     assert (few.r2, few.fitted, few.held_out) == (None, 4, 0)
     assert few.weights[0][1] > 1 > abs(few.weights[1][1])
     assert subset_fit([str(i) for i in range(40)], falling(lambda gone: 0.0)).r2 is None
+
+
+def contextcites(masks: Doubles, log_p: Doubles, tokens: int) -> tuple[Doubles, Doubles]:
+    """ContextCite's weights, and its fit on the masks: every pattern of signs is tried.
+
+    The minimum of ‖y − b − Xw‖² / 2n + .01 ‖w‖₁ has one, where X are the scaled masks and
+    y = ln(p / (1 − p)) / tokens; the weights are scaled back by σ and by the tokens.
+    """
+    scale, values = masks.std(axis=0), (log_p - np.log(-np.expm1(log_p))) / tokens
+    columns = (masks - masks.mean(axis=0)) / scale
+    gram, moments = columns.T @ columns / len(masks), columns.T @ (values - values.mean())
+    for signs in itertools.product([-1.0, 0.0, 1.0], repeat=masks.shape[1]):
+        on, found = np.flatnonzero(signs), np.zeros(masks.shape[1])
+        wanted = moments[on] / len(masks) - 0.01 * np.array(signs)[on]
+        found[on] = np.linalg.solve(gram[np.ix_(on, on)], wanted)
+        slope = moments / len(masks) - gram @ found
+        if (np.sign(found) == signs).all() and (np.abs(slope) < 0.01 + 1e-12).all():
+            return found * tokens / scale, values.mean() + columns @ found
+    raise AssertionError("a minimum has a pattern of signs")
+
+
+def test_weights_of_documents_are_contextcites() -> None:
+    worth, runs = (2.0, 0.7, 0.01, 0.3, 0.004), list[tuple[frozenset[int], float]]()
+
+    def without(some: Collection[int]) -> Doubles:
+        gone = frozenset(some)
+        lost = sum(worth[i] for i in gone) - (0.2 if {0, 3} <= gone else 0)
+        runs.append((gone, -0.6 - lost))
+        return np.array([-0.1, -0.2, -0.3 - lost])
+
+    found = subset_fit(list("abcde"), without)
+    masks = np.array([[i not in gone for i in range(5)] for gone, _ in runs], float)
+    log_p = np.array([log_probability for _, log_probability in runs])
+    part = slice(found.fitted)
+    weights, fit = contextcites(masks[part], log_p[part], 3)
+    assert [weight for _, weight in found.weights] == pytest.approx(weights.tolist(), abs=1e-7)
+    assert 0 < np.count_nonzero(weights) < 5
+    assert len({gone for gone, _ in runs}) == found.fitted + found.held_out == 32
+    # what the fit says of subsets that it was not made of
+    own = weights / 3
+    bias = float((fit - masks[part] @ own).mean())
+    held = (log_p - np.log(-np.expm1(log_p)))[found.fitted :] / 3
+    left = held - bias - masks[found.fitted :] @ own
+    assert found.r2 == pytest.approx(1 - left @ left / ((held - held.mean()) ** 2).sum())
 
 
 def test_curves_delete_and_insert_the_same_tokens_by_hand() -> None:
