@@ -32,10 +32,10 @@ NAMES = [f"n{i}" for i in range(32)]
 WORDS = ["<pad>", "<s>", ".", "ask", "ask2", "think", "so", *NAMES]
 FACTS = 8
 TASKS = ("needle", "two hops", "distractor")
-HOPS = (0, 1, 2, 3)
+HOPS = (0, 1, 2)
 RECITE = "recite"
 """Trained on, too: all facts in another order, so that looking up a name is learned soon."""
-MINUTES, BATCH, CASES = 25, 32, 200
+MINUTES, BATCH, CASES = 25, 32, 100
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ Attribute = Callable[[Case, int], Sequence[float]]
 """The attribution of each fact of a case to its answer, for so many hops."""
 
 
-def ours(folder: Path, heads: str | None) -> Attribute:
+def ours(folder: Path, heads: str | None, *, contribution: bool = False) -> Attribute:
     """`attnviz.generate`; without heads, with those that `attnviz heads --retrieval` finds."""
     import attnviz
 
@@ -145,6 +145,7 @@ def ours(folder: Path, heads: str | None) -> Attribute:
             segments=[f"f{i}={start}:{end}" for i, (start, end) in enumerate(places(case))],
             hops=hops,
             heads=heads,
+            contribution=contribution,
             bos=False,
         )
         rows = [row for row in answer.shares("section") if row["section"] == "answer"]
@@ -202,6 +203,7 @@ def compare(folder: Path) -> None:
     methods = {
         "attnviz, retrieval heads": ours(folder, None),
         "attnviz, all heads": ours(folder, "all"),
+        "attnviz, contributions of all heads": ours(folder, "all", contribution=True),
         "flashtrace": theirs(folder, paper=False),
         "flashtrace, as in the paper": theirs(folder, paper=True),
     }

@@ -275,3 +275,5 @@ def test_the_members_of_a_large_set_are_counted() -> None:
     assert "lost without a, b and c (" in said("a", "b", "c")
     assert "lost without a, b, c, d, e and 3 others (" in said(*names[:8])
     assert "lost only without all 10 documents (" in said(*names)
+    # others may speak against the answer, so that without them all less is lost
+    assert "lost without a (-2.00, and without all 10 documents +0.00 nats)" in said("a")
