@@ -11,7 +11,8 @@ A prompt has facts such as `b f .` and asks for a name; the written text thinks 
 - distractor: as needle, but another name has the same value.
 
 Recovered is the share of the true sources among the facts with the largest attribution, as many as
-there are sources. It is counted where the model itself writes thought and answer rightly.
+there are sources; `through`: the same with what the hops carried, without what was there before
+them. It is counted where the model itself writes thought and answer rightly.
 """
 
 import json
@@ -122,8 +123,8 @@ def accuracy(model: LlamaForCausalLM, task: str, cases: int) -> float:
     return sum(writes(model, case_of(task, draw)) for _ in range(cases)) / cases
 
 
-Attribute = Callable[[Case, int], Sequence[float]]
-"""The attribution of each fact of a case to its answer, for so many hops."""
+Attribute = Callable[[Case, int], tuple[Sequence[float], Sequence[float]]]
+"""The attribution of each fact to the answer, for so many hops; and what these carried."""
 
 
 def ours(folder: Path, heads: str | None, *, contribution: bool = False) -> Attribute:
@@ -136,7 +137,7 @@ def ours(folder: Path, heads: str | None, *, contribution: bool = False) -> Attr
         heads = ",".join(map(str, found)) or "all"
         print(f"retrieval heads: {heads}")
 
-    def attribute(case: Case, hops: int) -> list[float]:
+    def attribute(case: Case, hops: int) -> tuple[list[float], list[float]]:
         answer = attnviz.generate(
             case.prompt,
             model,
@@ -149,8 +150,11 @@ def ours(folder: Path, heads: str | None, *, contribution: bool = False) -> Attr
             bos=False,
         )
         rows = [row for row in answer.shares("section") if row["section"] == "answer"]
-        shares = {row["segment"]: float(row["share"]) for row in rows}
-        return [shares[f"f{i}"] for i in range(FACTS)]
+        found = {row["segment"]: row for row in rows}
+        facts = [found[f"f{i}"] for i in range(FACTS)]
+        return [float(each["share"]) for each in facts], [
+            float(each.get("through", 0)) for each in facts
+        ]
 
     return attribute
 
@@ -175,17 +179,21 @@ def theirs(folder: Path, *, paper: bool) -> Attribute:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     tracer, engine = FlashTrace(model, tokenizer), LLMIFRAttribution(model, tokenizer)
 
-    def attribute(case: Case, hops: int) -> list[float]:
+    def attribute(case: Case, hops: int) -> tuple[list[float], list[float]]:
         last = len(case.written.split()) - 1
         answer, thought = (last - 1, last - 1), (0, last - 2)
         if paper:
             spans = {"sink_span": answer, "thinking_span": thought, "n_hops": hops}
             found = engine.calculate_ifr_multi_hop(case.prompt, target=case.written, **spans)
-            scores = found.metadata["ifr"]["observation_projected"]["sum"].tolist()
         else:
             spans = {"output_span": answer, "reasoning_span": thought, "hops": hops}
-            scores = tracer.trace(prompt=case.prompt, target=case.written, **spans).scores
-        return [sum(scores[1 + 3 * i : 4 + 3 * i]) for i in range(FACTS)]
+            found = tracer.trace(prompt=case.prompt, target=case.written, **spans)
+        told = found.metadata["ifr"]["observation_projected"]
+        both = told["sum"], told["sum"] - told["base"]
+        whole, carried = (
+            [float(scores[1 + 3 * i : 4 + 3 * i].sum()) for i in range(FACTS)] for scores in both
+        )
+        return whole, carried
 
     return attribute
 
@@ -216,10 +224,12 @@ def compare(folder: Path) -> None:
             for hops in HOPS:
                 method(right[0], hops)  # warm
                 begun = time.process_time()
-                found = [recovered(method(case, hops), case.sources) for case in right]
+                found = [method(case, hops) for case in right]
                 spent = (time.process_time() - begun) / len(right)
-                row = {"task": task, "method": name, "hops": hops}
-                row |= {"recovered": round(fmean(found), 3), "ms": round(1000 * spent, 1)}
+                row = {"task": task, "method": name, "hops": hops, "ms": round(1000 * spent, 1)}
+                for i, kind in enumerate(("recovered", "through")):
+                    both = zip(found, right, strict=True)
+                    row[kind] = round(fmean(recovered(a[i], case.sources) for a, case in both), 3)
                 print(json.dumps(row), flush=True)
 
 

@@ -274,3 +274,11 @@ class AnswerShares:
     lookback: FloatArray | None = None
     before: int = 0
     check: Check | None = None
+
+    @property
+    def through(self) -> FloatArray | None:
+        """What came through the answer's own words: the shares less those without hops."""
+        if not self.answer.hops:
+            return None
+        direct = replace(self.answer, hops=0).shares_of(self.parts)
+        return self.shares - direct.shares

@@ -56,6 +56,7 @@ class SegmentShare:
     change_of_all: Any = ABSENT
     section: Any = ABSENT
     hops: Any = ABSENT
+    through: Any = ABSENT
 
 
 SHARE = Fields[SegmentShare](
@@ -118,6 +119,13 @@ SHARE = Fields[SegmentShare](
         Field("supported", bool | None, "Whether groundedness is above unrelated.", optional=True),
         Field("section", str, "With --rows section: the name of the section.", optional=True),
         Field("hops", int, "With --hops: how often shares were carried back.", optional=True),
+        Field(
+            "through",
+            float,
+            "With --hops: how much of the share came through written tokens; below 0 of a part of "
+            "the answer that passed its own on.",
+            optional=True,
+        ),
     ),
 )
 
@@ -166,10 +174,12 @@ JSON = JsonOutput((SHARE, CURVE_POINT, SQUARE))
 def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[SegmentShare]:
     """A row for each part of the answer and each column."""
     check, lookback = shares.check, shares.lookback
-    names = names_of(shares.answer.choice)
+    names, through = names_of(shares.answer.choice), shares.through
     for n, part in enumerate(shares.parts):
         head = part.head
-        for column, share in zip(shares.answer.columns, shares.shares[n], strict=True):
+        for i, (column, share) in enumerate(
+            zip(shares.answer.columns, shares.shares[n], strict=True)
+        ):
             segment = column.name if column.part == "segment" else ""
             yield SegmentShare(
                 line=line or 1,
@@ -186,6 +196,7 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
                 **_of_check(check, segment, part),
                 section=ABSENT if part.section is None else part.section,
                 hops=shares.answer.hops or ABSENT,
+                through=ABSENT if through is None else float(through[n, i]),
             )
 
 

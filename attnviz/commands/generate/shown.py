@@ -160,6 +160,8 @@ SHORTEST_ROW, LONGEST_ROW = 12, 28
 NUMBER = len("0.00")
 MOST_PARTS, STRONGEST, LONGEST_ANSWER = 64, 12, 600
 """Of an answer in more parts, so many are shown; letters of an answer that is quoted."""
+LEAST_THROUGH = 0.005
+"""What is shown as 0.00 is left out."""
 QUOTED = 3
 """How many of the segments with the largest share to quote below the table."""
 
@@ -195,6 +197,7 @@ def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator
         yield Text()
         yield from folded(Text(about_rest(every, shares)), display.width)
     yield from _quotes(every, display) if view != "links" else ()
+    yield from _through(every, display)
     if shares.check is not None:
         yield Text()
         yield from checked(shares.check, display)
@@ -243,6 +246,20 @@ def _sink(answer: Answer, column: KeyGroup) -> str:
     own = [name_of(answer.capture.key_tokens[key].label) for key in column.keys.tolist()]
     named = " and ".join([*own, *(["a learned sink"] if answer.capture.sinks else [])])
     return f"sink  {named}, the first token: it takes the attention that no other key is given"
+
+
+def _through(shares: AnswerShares, display: Display) -> Iterator[Text]:
+    """Where the last part's share came from by way of the answer's own words."""
+    if shares.through is None:
+        return
+    row, columns = shares.through[-1].tolist(), shares.answer.columns
+    found = [(x, c.name) for x, c in zip(row, columns, strict=True) if c.part == "segment"]
+    most = sorted((each for each in found if each[0] >= LEAST_THROUGH), reverse=True)[:QUOTED]
+    said = ", ".join(f"{x:.2f} from {readable(name)}" for x, name in most)
+    last = shares.parts[-1].section or f"“{beginning(shares.parts[-1].text)}”"
+    yield Text()
+    told = f"{readable(last)}, through the words before it: {said or 'nothing of the prompt'}"
+    yield from folded(Text(fenced(told)), display.width)
 
 
 def _by_share(shares: AnswerShares) -> list[int]:

@@ -48,14 +48,19 @@ def test_hops_carry_the_thinking_back_to_the_prompt_and_nothing_is_lost(run: Run
     assert all(after["answer", name] > before["answer", name] for name in ("sink", "1", "2"))
     prompt = [after["answer", name] for name in ("sink", "1", "2", "3")]
     assert sum(prompt) == pytest.approx(1, abs=1e-5)
+    # what came through written tokens is what the hops added
+    through = {(row["section"], str(row["segment"])): row["through"] for row in rows_in(out)}
+    for place, share in after.items():
+        assert through[place] == pytest.approx(share - before[place], abs=1e-5)
 
 
 def test_terminal_and_page_say_how_often_shares_were_carried_and_a_capture_has_each_head(
     run: Run, tmp_path: Path
 ) -> None:
-    assert "16 new, 2 hops back" in on_one_line(
-        run("generate", PROMPT, *GIVEN, "--hops", "2", columns=60).out
-    )
+    said = on_one_line(run("generate", PROMPT, *GIVEN, "--hops", "2", columns=60).out)
+    assert "16 new, 2 hops back" in said
+    assert "answer, through the words before it: 0." in said
+    assert " from 1, " in said.partition("before it: ")[2]
     written = tmp_path / "x.html"
     assert (
         run("generate", PROMPT, *GIVEN[:2], "--hops", "2", "--check", "-o", str(written)).status
