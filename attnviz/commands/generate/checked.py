@@ -188,7 +188,7 @@ def _on_documents(check: Check) -> Iterator[str]:
     if check.smallest is not None and several:
         own = check.smallest.change
         more = own < change - MATTERS  # some of the others speak against the answer
-        of = f", and without {_all_of(check)} {change:+.2f}" if more else f" of {change:+.2f}"
+        of = f", and without {all_of(check)} {change:+.2f}" if more else f" of {change:+.2f}"
         yield (
             f"most of what the {check.kind}s give is lost {_listed(check)} ({own:+.2f}{of} nats)"
         )
