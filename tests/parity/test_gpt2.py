@@ -10,8 +10,8 @@ from attnviz.models.attention import Hook, attached
 from attnviz.models.catalog import Source, tokenizer_of
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.files import bundled_folder
-from attnviz.models.scratch.gpt import GPT
-from attnviz.models.scratch.native import from_gpt2, load_checkpoint, save_checkpoint, to_gpt2
+from attnviz.models.scratch.gpt import GPT, from_gpt2, to_gpt2
+from attnviz.models.scratch.native import load_checkpoint, save_checkpoint
 from tests.conftest import bytes_tokenizer
 
 SAMPLES = Path(__file__).parents[2] / "sample_texts"

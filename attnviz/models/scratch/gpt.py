@@ -9,6 +9,7 @@ shape comments:
 """
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -120,3 +121,34 @@ class GPT(nn.Module):
     def logits(self, normed: Tensor) -> Tensor:
         """(B, n, d) after the last LayerNorm to (B, n, V); the output is tied to `wte`."""
         return nn.functional.linear(normed, self.wte.weight)
+
+
+# GPT-2 keeps W_Q, W_K and W_V side by side in one matrix (`c_attn`); here they are apart, as the
+# formulas have them.
+
+PREFIX = "transformer."
+
+
+def to_gpt2(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """This model's tensors under GPT-2's names: W_Q, W_K, W_V joined side by side."""
+    joined = {}
+    for name, tensor in state.items():
+        if ".attn.w_q." in name:
+            parts = [state[name.replace(".w_q.", f".w_{letter}.")] for letter in "qkv"]
+            joined[PREFIX + name.replace(".w_q.", ".c_attn.")] = torch.cat(parts, dim=-1)
+        elif ".attn.w_k." not in name and ".attn.w_v." not in name:
+            joined[PREFIX + name.replace(".attn.w_o.", ".attn.c_proj.")] = tensor.contiguous()
+    return joined
+
+
+def from_gpt2(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """GPT-2's tensors under this model's names: `c_attn` split into W_Q, W_K, W_V."""
+    apart = {}
+    for name, tensor in state.items():
+        bare = name.removeprefix(PREFIX)
+        if ".attn.c_attn." in bare:
+            for letter, part in zip("qkv", tensor.chunk(3, dim=-1), strict=True):
+                apart[bare.replace(".c_attn.", f".w_{letter}.")] = part
+        elif bare != "lm_head.weight":  # tied to wte
+            apart[bare.replace(".attn.c_proj.", ".attn.w_o.")] = tensor
+    return apart

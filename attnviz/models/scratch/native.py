@@ -1,7 +1,7 @@
 """The from-scratch GPT as an engine, with patterns recorded at its hook points, and its folder."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -38,7 +38,7 @@ from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
-from attnviz.models.scratch.gpt import GPT
+from attnviz.models.scratch.gpt import GPT, from_gpt2, to_gpt2
 from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native
 from attnviz.models.tokenizer import read_folder
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights
@@ -328,10 +328,7 @@ def load_native(
 
 
 # Its folder, in Hugging Face's GPT-2 layout: config.json, model.safetensors and tokenizer.json, and
-# perhaps card.json. GPT-2 keeps W_Q, W_K and W_V side by side in one matrix (`c_attn`); here they
-# are apart, as the formulas have them.
-
-PREFIX = "transformer."
+# perhaps card.json.
 
 
 class _Undrawn(TorchFunctionMode):
@@ -379,28 +376,3 @@ def _written_config(config: GPTConfig, tokenizer: Tokenizer) -> dict[str, Any]:
         "eos_token_id": end,
         "dtype": "float32",
     }
-
-
-def to_gpt2(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """This model's tensors under GPT-2's names: W_Q, W_K, W_V joined side by side."""
-    joined = {}
-    for name, tensor in state.items():
-        if ".attn.w_q." in name:
-            parts = [state[name.replace(".w_q.", f".w_{letter}.")] for letter in "qkv"]
-            joined[PREFIX + name.replace(".w_q.", ".c_attn.")] = torch.cat(parts, dim=-1)
-        elif ".attn.w_k." not in name and ".attn.w_v." not in name:
-            joined[PREFIX + name.replace(".attn.w_o.", ".attn.c_proj.")] = tensor.contiguous()
-    return joined
-
-
-def from_gpt2(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """GPT-2's tensors under this model's names: `c_attn` split into W_Q, W_K, W_V."""
-    apart = {}
-    for name, tensor in state.items():
-        bare = name.removeprefix(PREFIX)
-        if ".attn.c_attn." in bare:
-            for letter, part in zip("qkv", tensor.chunk(3, dim=-1), strict=True):
-                apart[bare.replace(".c_attn.", f".w_{letter}.")] = part
-        elif bare != "lm_head.weight":  # tied to wte
-            apart[bare.replace(".attn.c_proj.", ".attn.w_o.")] = tensor
-    return apart
