@@ -74,14 +74,23 @@ def chance_of(model: "LoadedModel") -> float:
 def readings_of(model: "LoadedModel", trace: HeadTrace) -> tuple[Reading, ...]:
     """What the model's read-outs read around the head at the query.
 
-    Those that were made for this head, and for words such as the query.
+    Those that were made for this head and for words such as the query, after one of their classes
+    where these are words.
     """
-    head, asked = Head(trace.layer, trace.head), set[str]()
+    head, asked = Head(trace.layer, trace.head), dict[str, set[str]]()
+    tokens = trace.capture.key_tokens
     for behaviour, occasions in evidence(trace.capture).items():
-        if any(each.query == trace.query for each in occasions):
-            asked.add(behaviour)
-    readouts = model.card.readouts
-    fitting = [each for each in readouts if each.around(head) and each.behaviour in asked]
+        for each in occasions:
+            if each.query == trace.query:
+                words = {tokens[position].label for position in each.positions}
+                asked.setdefault(behaviour, set()).update(words)
+    fitting = [
+        each
+        for each in model.card.readouts
+        if each.around(head)
+        and each.behaviour in asked
+        and (each.behaviour == "senses" or not asked[each.behaviour].isdisjoint(each.classes))
+    ]
     vectors = {name: array[trace.query] for name, array in _vectors(trace).items()}
     if not fitting or len(vectors) < len(MOMENTS):
         return ()

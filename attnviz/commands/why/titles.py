@@ -44,7 +44,7 @@ def found_why(why: Why, names: Sequence[str]) -> str:
     at_keys = _made(why.key_lead.part, names, f"{key} and {others}", "the keys")
     at_query = _made(why.query_lead.part, names, query, query)
     above = "above" if why.full >= 0 else "below"
-    mean = "the mean of its row" if why.versus is None else f"that of {others}"
+    mean = "the weighted mean of its row" if why.versus is None else f"that of {others}"
     told = (
         f"{why.head}: {_attends(why, names)}{_rather(why, names)}, as the score of {key} is "
         f"{abs(why.full):.2f} {above} {mean}. This comes at the keys "

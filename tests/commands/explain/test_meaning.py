@@ -163,6 +163,9 @@ def test_a_word_that_falls_into_pieces_is_told(run: Run) -> None:
 
 def test_a_word_that_no_read_out_is_for_has_none(run: Run) -> None:
     assert found(run, TEXT, "--query", "a")["readings"] == []
+    # its adjective is no class of any read-out
+    hungry = found(run, "the hungry dog found an old bone", "--head", "L3H2", "--query", "dog")
+    assert hungry["readings"] == []
 
 
 def saved(folder: Path, **tensors: Any) -> Path:
