@@ -18,6 +18,7 @@ from attnviz.records.grounding import (
     Check,
     CheckMethod,
     Doubles,
+    Groundedness,
     Grounds,
     SmallestSet,
     Statement,
@@ -110,7 +111,15 @@ def checked(
         gone = sorted(token for i in parts.documents for token in parts.places[i])
         grounds = _grounds(runs, gone, written=not crossed)
         said = tuple(
-            Statement(part.text, part.first, part.after, grounds.of(part.first, part.after))
+            Statement(
+                part.text,
+                part.first,
+                part.after,
+                # a full stop alone states nothing that could be supported
+                grounds.of(part.first, part.after)
+                if any(map(str.isalnum, part.text))
+                else Groundedness(None, None),
+            )
             for part in answer.parts("sentence")
         )
         check = replace(check, grounds=grounds, statements=said)

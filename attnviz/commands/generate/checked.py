@@ -198,6 +198,11 @@ def _on_documents(check: Check) -> Iterator[str]:
             f"{amount(no, 'statement')} of {len(said)} unsupported: unrelated text of the same "
             f"length gives as much as the {check.kind}s"
         )
+    if True in said:
+        yield (
+            f"supported: likelier with the {check.kind}s than with unrelated text in their place, "
+            "which does not make it true"
+        )
 
 
 def _listed(check: Check) -> str:
