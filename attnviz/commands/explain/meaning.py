@@ -231,12 +231,12 @@ def _read_out(sheet: HeadSheet, reading: Reading) -> None:
     sheet.say(addition(reading, added, taken_up=added == after, known=added == before))
     right = [("token alone", readout.token), *((r.moment, r.accuracy) for r in reading.reads)]
     each = ", ".join(f"{name} {share:.2f}" for name, share in right)
-    sheet.say(f"Right of {readout.n} held-out texts: {each}; chance {readout.chance:.2f}.")
+    sheet.say(f"Right of {readout.n} held-out words: {each}; chance {readout.chance:.2f}.")
     others = [r for r in readout.heads if r.head != reading.head and not readout.nothing(r.added)]
     others.sort(key=lambda each: -each.added)
     if others:
         also = ", ".join(f"{each.head} {each.added:.2f}" for each in others)
-        sheet.say(f"Right of them by what other heads add: {also}.")
+        sheet.say(f"Other heads whose addition it is read from: {also}.")
 
 
 def addition(reading: Reading, said: str, *, taken_up: bool, known: bool) -> str:

@@ -115,7 +115,7 @@ def test_the_built_in_model_reads_out_what_the_text_says(run: Run) -> None:
         assert added[name]["accuracy"] >= 0.9, name
     shown = on_one_line(run("explain", TEXT, "--only", "5").out)
     assert re.search(
-        r"Right of 600 held-out texts: token alone 0\.0\d, before .* chance 0.09", shown
+        r"Right of 600 held-out words: token alone 0\.0\d, before .* chance 0.09", shown
     )
     assert "(0." not in shown.split("colour:")[1].split("Right of")[0]  # a share is no confidence
 
@@ -149,7 +149,7 @@ def test_other_heads_are_named_only_where_what_they_add_is_right_above_chance(ru
     shown = on_one_line(
         run("explain", "She sat on the river bank", "--head", "L3H0", "--query", "bank").out
     )
-    (named,) = re.findall(r"by what other heads add: ([^.]*\.[\d., LH]*)", shown)
+    (named,) = re.findall(r"Other heads whose addition it is read from: ([^.]*\.[\d., LH]*)", shown)
     for each in sense.heads:
         above = each.added > sense.chance + 0.05 and each.head != Head(3, 0)
         assert (str(each.head) in named) == above
