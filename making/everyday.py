@@ -39,7 +39,8 @@ def mystery(model: str) -> Callable[[Mapping[str, Any]], bool]:
             n: [i for word in said for i in probe.encoder.word(word)] for n, said in words.items()
         }
         guilty: str = row["guilty"]
-        return guilty == max(added, key=lambda name: log_probability(ids, added[name]))
+        found: str = max(added, key=lambda name: log_probability(ids, added[name]))
+        return found == guilty
 
     return right
 

@@ -270,8 +270,8 @@ def _closest_tokens(sheet: HeadSheet, *, nothing: bool) -> None:
         sheet.line(f"Closest tokens of the vocabulary, by cosine: {tokens} (chance {chance:.2f}).")
     else:
         sheet.line(
-            "It is like no token of the vocabulary: to the closest one, its cosine is no higher "
-            f"than that of a random vector ({chance:.2f})."
+            "It is like no token of the vocabulary: the closest one is no closer, by cosine, "
+            f"than the closest one to a random vector ({chance:.2f})."
         )
     if sheet.trace.capture.kind == "self":
         writes = sheet.display.speller("writes", None)
