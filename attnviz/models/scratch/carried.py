@@ -57,6 +57,7 @@ def carried(model: LoadedModel, *, bos: bool | None = None) -> Carried | None:
         facts["made"] = "gpt"
     else:
         facts |= {"made": "pair", "kind": model.kind, "end": model.end}
+        facts["words"] = sorted(model.words)
     state = model.model.state_dict()
     return Carried(facts, {name: numbers(tensor) for name, tensor in state.items()})
 

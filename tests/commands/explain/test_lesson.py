@@ -13,6 +13,7 @@ from attnviz.draw.labels import distinct_labels
 from attnviz.records.trace import HeadTrace
 from tests.architectures import folders_of
 from tests.browsing import Open, until
+from tests.reading import on_one_line
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -268,6 +269,24 @@ def test_a_text_that_cannot_be_run_is_told_in_one_sentence(opened: Open, lesson:
     assert page.evaluate("document.body.classList.contains('stale')") is False
 
 
+def test_nothing_is_written_behind_a_text_that_is_not_shown(opened: Open, lesson: Path) -> None:
+    page = opened(lesson)
+    for text in ("word " * 400, ""):
+        page.fill("#text", text)
+        until(page, "document.body.dataset.ready === 'problem'")
+        for button in ("#likeliest button >> nth=0", "#write-next", "#draw-next"):
+            page.focus(button)
+            assert page.evaluate("document.activeElement.closest('#next')") is None
+            page.dispatch_event(button, "click")
+            assert page.input_value("#text") == page.evaluate("state.text") == text
+        write(page, TYPED)
+        page.click("#write-next")
+        until(page, f"run.text !== {TYPED!r}")
+    page.evaluate("byId('text').value = state.text = 'a text whose run is not there yet'")
+    page.click("#write-next")
+    assert page.input_value("#text") == "a text whose run is not there yet"
+
+
 def test_the_address_keeps_the_text_the_place_and_what_is_removed(
     opened: Open, lesson: Path
 ) -> None:
@@ -351,6 +370,18 @@ def test_the_read_outs_say_where_they_do_not_apply_or_were_right_before(
     )
 
 
+def test_an_addition_that_is_not_taken_up_is_told_as_explain_tells_it(
+    opened: Open, lesson: Path
+) -> None:
+    page, text = opened(lesson, "#h=L3H2"), "The fluffy blue creature slept."
+    write(page, text)
+    page.click('#written button >> text="creature"')
+    explained = on_one_line(str(attnviz.explain(text, head="L3H2", query="creature", only="5")))
+    told = "hat L3H2 adds reads as {}; after it, the stream does not."
+    assert told.format("blue") in explained
+    assert f"colour: w{told.format('“blue”')}" in page.inner_text("#step-5")
+
+
 def test_what_a_head_is_known_for_is_told_with_whether_the_row_shows_it(
     opened: Open, lesson: Path
 ) -> None:
@@ -405,6 +436,12 @@ def test_of_a_translator_one_text_asks_and_another_answers(opened: Open, tmp_pat
     assert page.inner_text("#steps-title").endswith("takes from the text that is read")
     assert texts(page, ".step h3 span") == re.findall(r"^\d  (.+)$", str(found), re.MULTILINE)
     assert page.is_hidden("#writing")
+    said = (
+        "The model was not trained on these words and cannot translate them: “platypus”, “oiseau”."
+    )
+    assert said not in page.inner_text("#count")
+    write(page, "the platypus saw an oiseau")
+    assert page.inner_text("#count").startswith(f"{said} Not in the vocabulary")
 
 
 def test_a_page_that_cannot_be_typed_in_shows_its_text_and_says_why(

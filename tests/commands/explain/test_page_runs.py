@@ -77,6 +77,24 @@ def test_the_translator_writes_and_attends_in_the_page_as_in_python(
     agree(compared(model._loaded, lesson("translator", texts[0], kind=kind), texts))
 
 
+def test_words_that_the_translator_was_not_trained_on_are_those_of_python(lesson: Lesson) -> None:
+    page = lesson("translator", "the cat sees a small bird .", kind="cross")
+    model = attnviz.load_model("translator")._loaded
+    texts = [
+        *TEXTS,
+        "Cat THE 37 Zorblat's pl, the Oiseau ǅ ⅷ",
+        "ªm Élan 楚留香 don't the samovar?!",
+    ]
+    seen = 0
+    for text in (text for text in texts if len(text) < 300):
+        found = page.evaluate("text => engine.run(text).catch(() => null)", text)
+        if found:
+            expected = model.unknown_words(text, found["target"])
+            assert tuple(found["unknown"]) == expected, text
+            seen += bool(expected)
+    assert seen > 10
+
+
 def test_every_step_of_every_head_is_that_of_explain(lesson: Lesson) -> None:
     page, query, names = lesson(), 4, "x normed q k v scores pattern z attention mlp after".split()
     (run,) = runs_in_page(page, [TEXT], names=names)

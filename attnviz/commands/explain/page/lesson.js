@@ -33,7 +33,7 @@ function tellProblem(problem) {
   byId("loading").hidden = true;
   byId("problem").textContent = problem;
   byId("problem").hidden = !problem;
-  document.body.classList.toggle("stale", Boolean(problem)); // what is shown is of another text
+  document.body.classList.toggle("stale", byId("next").inert = Boolean(problem)); // what is shown is of another text
 }
 
 // everything, as another text was run

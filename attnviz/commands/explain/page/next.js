@@ -63,8 +63,9 @@ function drawBar(button, token, now, then) {
   button.setAttribute("aria-label", `${token.label}, probability ${number(now)}${was && `, ${was}, ${inNats(now, then)}`}${button.disabled ? "" : "; write it"}`);
 }
 
-// the text with a token behind it
+// the text with a token behind it; nothing while the run that is shown is of another text
 function write(id) {
+  if (run.text !== state.text) return;
   state.text = engine.append(run, id);
   byId("text").value = state.text;
   refresh();

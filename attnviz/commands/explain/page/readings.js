@@ -66,8 +66,9 @@ function readingOf({ name, classes, chance, token }, { maps, right }, vectors) {
   const cell = (told, often) => made("td", {}, ...nothing(often) ? [`cannot be told (right ${share(often)}, chance ${share(chance)})`] : [bare(told), ` (right ${share(often)})`]);
   const reads = vectors.map((vector, moment) => readOut(maps, moment, vector, classes));
   const [before, adds, after] = reads.map((read, moment) => nothing(right[moment]) || read.probability < SURE ? null : said(read));
-  const quoted = (told) => told === `no ${name}` ? "none" : word(told), early = before === null ? "" : [" Before it, ", quoted(before), " was."];
-  const result = after === null ? [adds === null ? "it is not readable after this head." : [`${headName()} adds `, quoted(adds), ", but this is not yet readable after it."]]
+  const quoted = (told, none = "none") => told === `no ${name}` ? none : word(told), early = before === null ? "" : [" Before it, ", quoted(before), " was."];
+  const result = adds !== null && adds !== after ? [`what ${headName()} adds reads as `, quoted(adds, adds), "; after it, the stream does not."]
+    : after === null ? ["it is not readable after this head."]
     : before === after ? [quoted(after), " was already readable before this head."]
     : [quoted(after), adds === after ? ` becomes readable with what ${headName()} adds.` : " is readable after this head.", early];
   return {

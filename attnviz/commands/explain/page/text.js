@@ -32,22 +32,35 @@ function drawTokens() {
   byId("read").hidden = isSelf();
   byId("written").replaceChildren(...chips("q"));
   byId("read").replaceChildren(...(isSelf() ? [] : chips("k")));
-  byId("count").textContent = [isSelf() ? amount(run.queries.length, "token") : "", unknownWords()].filter(Boolean).join(". ");
+  const known = [unknownWords(), piecesOfWords()].filter(Boolean).join(" ");
+  byId("count").textContent = [isSelf() ? amount(run.queries.length, "token") : "", known].filter(Boolean).join(". ");
 }
 
 const MOST_LETTERS = 24, MOST_PIECES = 8; // of a word that is told
+const MOST_UNKNOWN = 8; // words
 
 const keysText = () => engine.about.kind === "decoder" ? run.target : run.text;
 
-// Not in the vocabulary, so read in pieces: “flurble” (fl, ur, ble).
+function shortened(text) {
+  const short = [...text].slice(0, MOST_LETTERS).join("");
+  return `“${short}${short === text ? "" : "…"}”`;
+}
+
+// as the note that commands write
 function unknownWords() {
+  const words = run.unknown || [], more = words.length - MOST_UNKNOWN;
+  return words.length ? `The model was not trained on these words and cannot translate them: ${words.slice(0, MOST_UNKNOWN).map(shortened).join(", ")}${more > 0 ? ` and ${more} more` : ""}.` : "";
+}
+
+// Not in the vocabulary, so read in pieces: “flurble” (fl, ur, ble).
+function piecesOfWords() {
   const words = new Map();
   for (let at = 0; at < run.keys.length; at += run.keys[at].of || 1) {
     const pieces = run.keys.slice(at, at + (run.keys[at].of || 1)), text = keysText().slice(pieces[0].start, pieces.at(-1).end).trim();
     if (pieces.length < 2 || !/\p{L}/u.test(text)) continue;
-    const labels = pieces.map(({ label }) => label.replace(/#\d+$/, "")), short = [...text].slice(0, MOST_LETTERS).join("");
+    const labels = pieces.map(({ label }) => label.replace(/#\d+$/, ""));
     const few = labels.length <= MOST_PIECES && !labels.some((label) => / \d\/\d$/.test(label)); // no parts of a letter
-    words.set(text, `“${short}${short === text ? "" : "…"}” (${few ? labels.join(", ") : amount(labels.length, "piece")})`);
+    words.set(text, `${shortened(text)} (${few ? labels.join(", ") : amount(labels.length, "piece")})`);
   }
   const told = [...words.values()].slice(0, 2), more = words.size - told.length;
   return told.length ? `Not in the vocabulary, so read in pieces: ${told.join(", ")}${more ? ` and ${amount(more, "more word")}` : ""}.` : "";

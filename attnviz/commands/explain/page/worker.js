@@ -63,8 +63,8 @@ class SelfRuns {
 
 // An encoder-decoder, its tokenizer, and which of its attentions is shown.
 class PairRuns {
-  constructor({ sizes, tokenizer, kind, end }, weights) {
-    Object.assign(this, { kind, end, model: new Translator(sizes, weights), tokenizer: new Tokenizer(tokenizer) });
+  constructor({ sizes, tokenizer, kind, end, words }, weights) {
+    Object.assign(this, { kind, end, words: new Set(words), model: new Translator(sizes, weights), tokenizer: new Tokenizer(tokenizer) });
     this.written = this.tokenizer.written(sizes.vocab_size);
   }
 
@@ -73,7 +73,7 @@ class PairRuns {
     const { kind, end, model, tokenizer } = this, source = tokenizer.encode(text), ids = source.map(({ id }) => id);
     if (kind === "encoder") {
       const { encoded, ...run } = model.encode(ids, removed);
-      return { text, target: "", queries: source, keys: source, logits: null, ...run };
+      return { text, target: "", unknown: this.unknown(text, ""), queries: source, keys: source, logits: null, ...run };
     }
     target ??= this.translated(model.write(ids, end));
     const written = tokenizer.cut(target), begin = { id: -1, start: 0, end: 0, special: true };
@@ -82,7 +82,15 @@ class PairRuns {
     const read = [end, ...written.slice(0, -1).map(({ id }) => id)];
     const queries = tokenizer.labelled(written, target);
     const keys = kind === "cross" ? source : tokenizer.labelled([begin, ...written.slice(0, -1)], target);
-    return { text, target, queries, keys, ...model.decode(read, model.encode(ids).encoded, kind, removed) };
+    return { text, target, unknown: this.unknown(text, target), queries, keys, ...model.decode(read, model.encode(ids).encoded, kind, removed) };
+  }
+
+  // the words that the model was not trained on, as `unknown_words` in models/scratch/translator.py tells them
+  unknown(text, target) {
+    const { words, tokenizer } = this, cut = (of) => new Set(Array.from(of.matchAll(tokenizer.pieces), ([piece]) => piece.trim()));
+    const knows = (word) => words.has(word) || words.has(word.replace(/^./u, (first) => first.toLowerCase()));
+    const copied = cut(target), isCopied = (word) => /^\p{Uppercase}/u.test(word) && (!target || copied.has(word));
+    return words.size ? [...cut(text)].filter((word) => /[\p{L}\p{N}]/u.test(word) && !knows(word) && !isCopied(word)) : [];
   }
 
   // a text without meaning can be read as more tokens than were written
