@@ -74,6 +74,11 @@ def test_where_no_adjective_stands_before_a_noun_there_is_none(text: str) -> Non
         ("my great-grandfather, who", "who", ["great-grandfather"]),
         ("Bark is very cute and he", "he", ["Bark"]),  # a name that no list has
         ("we asked the pilot whether he", "he", ["pilot"]),
+        ("the house was new. It was red", "It", ["house"]),
+        ("we bought a cake. It was so sweet that we slept", "It", ["cake"]),
+        ("they lost the key. It was in that box", "It", ["key"]),
+        ("the house was new. It was red. Someone that", "It", ["house"]),
+        ("the house was new, it was red and the people who sang", "it", ["house"]),
     ],
 )
 def test_a_pronoun_has_the_nouns_and_names_that_agree_with_it(
@@ -88,6 +93,13 @@ def test_a_pronoun_has_the_nouns_and_names_that_agree_with_it(
         "she ran home",  # nobody stands before it
         "On the lawn it rains",
         "In the morning it was late",
+        "The ring was gone. It was the maid who stole the ring.",
+        "The house was dark. It's Tom who did that",
+        "The cup broke. Was it the dog that broke the cup?",
+        "The house was old. It wasn't Anna that built the house",
+        "The house is old. It is obvious that the roof leaks",
+        "The house is old. It is likely to fall",
+        "The house is old. It is said that a ghost lives there",
         "Who ate the cake?",
         "Margaret smiled and he",  # it can only be somebody else
         "The cat sat on the mat.",

@@ -7,6 +7,7 @@ pattern (`kit/choose.py`).
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 from types import MappingProxyType
 from typing import Literal
 
@@ -200,11 +201,16 @@ SUBJECTS = frozenset("i you he she we they it to who will would can could should
 WEATHER = frozenset("rain rains rained raining snow snows snowed snowing seems seemed".split())
 AFTER_IT = frozenset("is was 's will be would has had".split())
 EMPTY = frozenset(
-    """late early time true clear possible impossible important hard easy difficult noon midnight
-    dark cold hot warm sunny windy raining snowing monday tuesday wednesday thursday friday saturday
-    sunday""".split()
+    """late early time true clear obvious evident likely unlikely certain possible impossible
+    necessary important hard easy difficult noon midnight dark cold hot warm sunny windy raining
+    snowing monday tuesday wednesday thursday friday saturday sunday""".split()
 )
 """Words after "it is" where "it" stands for nothing."""
+BE = frozenset("is was 's be been isn't wasn't".split())
+CLAUSE_ENDS = frozenset("and but or when so such than like".split())
+"""Words before which a clause ends in "that" or "who" that does not belong to "it was"."""
+POINTS = frozenset("in on at near to from with of by for under behind as about not".split()) | BE
+"""Words after which "that" points: "it was in that box"."""
 
 
 def is_name(word: Word) -> bool:
@@ -333,9 +339,19 @@ def _stands_for_something(words: Sequence[Word], i: int) -> bool:
         return _is_noun_or_name(words, i - 2 if words[i - 1].text == "," and i > 1 else i - 1)
     if words[i].lower != "it" or not after:
         return True
-    if after[0] in WEATHER:
+    if after[0] in WEATHER or _is_cleft(words, i):
         return False
     return not (after[0] in AFTER_IT and bool(EMPTY & set(after[1:])))
+
+
+def _is_cleft(words: Sequence[Word], i: int) -> bool:
+    """Whether "it" stands for what follows: "it was the maid who stole it", "it is sad that"."""
+    behind = [word.lower if word.is_word or word.lower in BE else "." for word in words[i + 1 :]]
+    clause = list(takewhile(lambda word: word != "." and word not in CLAUSE_ENDS, behind))
+    if not BE & {words[i - 1].lower if i else "", *clause[:3]}:
+        return False
+    pairs = pairwise(["it", *clause])
+    return "who" in clause or any(w == "that" and before not in POINTS for before, w in pairs)
 
 
 # Mysteries, nouns with several meanings, and words that occur again.

@@ -49,11 +49,21 @@ QUESTION = re.compile(
     r"(?i)^(?:(?:in|at|on|to|of) )?(?:who|whose|whom|what|which|when|where|why|how)\b"
 )
 
+EMBEDDED = re.compile(
+    r"(?i)^(?:(?:do|does|can|could|would|will|have) (?:you|anyone|anybody|someone|somebody) )?"
+    r"(?:please |happen to )?(?:know|remember|recall|guess|tell|explain|say|(?:have )?any idea)"
+    r"(?: (?:to )?(?:me|us))?,? "
+)
+"""What a question may begin with before the one that is meant: "Do you know who wrote Hamlet?"."""
+VERB_LAST = re.compile(r"(?i)^(how \w+|\w+) (.+) (is|are|was|were)\b")
+
 
 def asks_for_knowledge(text: str) -> bool:
     """Whether a text is one question that only somebody who knows the world can answer."""
-    asked = text.strip().removesuffix("?").rstrip()
-    if asked == text.strip() or not QUESTION.match(asked) or re.search(r"[.!?:\n]", asked):
+    asked = EMBEDDED.sub("", text.strip()).removesuffix("?").rstrip()
+    if not text.rstrip().endswith("?") or not QUESTION.match(asked) or re.search(r"[.!?:\n]", asked):
         return False
     words = re.findall(r"[^\W_]+", asked.lower())
-    return not HERE & set(words) and any(pattern.search(asked) for pattern in PATTERNS)
+    orders = asked, VERB_LAST.sub(r"\1 \3 \2", asked)  # "what the origin of tea is", embedded
+    known = any(pattern.search(order) for pattern in PATTERNS for order in orders)
+    return known and not HERE & set(words)

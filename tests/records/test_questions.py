@@ -34,6 +34,14 @@ from attnviz.records.questions import asks_for_knowledge
         "What are prime numbers?",
         "Why is the sky blue?",
         "Why do birds sing?",
+        "Do you know who wrote Hamlet?",
+        "Can you tell me what the capital of France is?",
+        "can you please tell me what the boiling point of water is?",
+        "Do you know when the telephone was invented?",
+        "Could you tell me, which planet is the largest?",
+        "Does anyone know where Mount Everest is?",
+        "Any idea why the sky is blue?",
+        "Do you happen to know how tall the Eiffel Tower is?",
     ],
 )
 def test_a_question_of_knowledge_is_one(text: str) -> None:
@@ -72,6 +80,13 @@ def test_a_question_of_knowledge_is_one(text: str) -> None:
         "Is the bank open?",
         "The capital of France is",
         "Anna stabbed the duke. Who was the murderer?",  # the text has the answer
+        "Do you know who ate the cake?",
+        "Can you tell me where the station is?",
+        "Do you know what time it is?",
+        "Do you know Anna?",
+        "Do you know who the murderer was?",
+        "Can you tell me what is for dinner?",
+        "Do you know who wrote Hamlet",
         "She asked who wrote Romeo and Juliet.",
         "",
         "?",
