@@ -61,7 +61,8 @@ VERB_LAST = re.compile(r"(?i)^(how \w+|\w+) (.+) (is|are|was|were)\b")
 def asks_for_knowledge(text: str) -> bool:
     """Whether a text is one question that only somebody who knows the world can answer."""
     asked = EMBEDDED.sub("", text.strip()).removesuffix("?").rstrip()
-    if not text.rstrip().endswith("?") or not QUESTION.match(asked) or re.search(r"[.!?:\n]", asked):
+    whole = text.rstrip().endswith("?") and not re.search(r"[.!?:\n]", asked)
+    if not whole or not QUESTION.match(asked):
         return False
     words = re.findall(r"[^\W_]+", asked.lower())
     orders = asked, VERB_LAST.sub(r"\1 \3 \2", asked)  # "what the origin of tea is", embedded
