@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, takewhile
 from math import log
 from typing import Literal, TypeAlias
 
@@ -56,15 +56,23 @@ class TextComparison:
     cosines: Sequence[float] = ()
 
     @property
+    def shared(self) -> int:
+        """How many tokens at the beginning are the same in all texts."""
+        texts = [[(t.text, t.special) for t in captured.key_tokens] for captured in self.captures]
+        same = (len(set(each)) == 1 for each in zip(*texts, strict=False))
+        return sum(takewhile(bool, same))
+
+    @property
+    def identical(self) -> bool:
+        """Whether all texts have the same tokens."""
+        return all(len(captured.key_tokens) == self.shared for captured in self.captures)
+
+    @property
     def alike_so_far(self) -> bool:
         """Whether a causal model has read the same text at the word, wherever the texts differ."""
         if self.queries is None or not self.captures[0].causal:
             return False
-        read = [
-            [(token.text, token.special) for token in captured.key_tokens[: place + 1]]
-            for captured, place in zip(self.captures, self.queries, strict=True)
-        ]
-        return all(each == read[0] for each in read)
+        return len(set(self.queries)) == 1 and self.queries[0] < self.shared
 
 
 Pairing: TypeAlias = Literal["same", "best"]

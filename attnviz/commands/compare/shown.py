@@ -76,11 +76,18 @@ def about_texts(comparison: TextComparison) -> list[str]:
         lines.append(
             f"{n}  {fenced(readable(captured.text))}" + (f" ({changes})" if changes else "")
         )
-    if comparison.alike_so_far:
-        lines.append(
-            f"the texts are identical up to {_words(comparison)}, and a causal model reads nothing "
-            "behind it: every head attends to the same there"
-        )
+    if comparison.identical:
+        lines.append(IDENTICAL)
+    elif comparison.alike_so_far:
+        lines.append(f"{_alike(comparison)}, so every head attends to the same there")
+    elif comparison.queries is None and first.causal:
+        last = first.key_tokens[: comparison.shared][-1:]
+        lines += [
+            f"the texts are identical up to “{fenced(each.label)}”, and so are the rows of a "
+            "causal model"
+            for each in last
+            if not each.special
+        ]
     elif comparison.queries is not None and first.causal:
         attends = "attends" if len(set(_labels(comparison))) == 1 else "each attends"
         lines.append(
@@ -88,6 +95,14 @@ def about_texts(comparison: TextComparison) -> list[str]:
             "tokens"
         )
     return lines
+
+
+IDENTICAL = "the texts are identical, so every head attends to the same in all of them"
+
+
+def _alike(comparison: TextComparison) -> str:
+    before = f"the texts are identical up to {_words(comparison)}"
+    return f"{before}, and a causal model reads nothing behind it"
 
 
 def _labels(comparison: TextComparison) -> list[str]:
@@ -146,11 +161,14 @@ def render_texts(
     comparison: TextComparison, display: Display, top: int
 ) -> Iterator[RenderableType]:
     """The texts, how far the word's vectors move apart, and the `top` heads; one with patterns."""
+    if comparison.identical or comparison.alike_so_far:
+        alike = (
+            IDENTICAL if comparison.identical else f"{_alike(comparison)}; {_elsewhere(display)}"
+        )
+        yield from folded(Text(alike), display.width)
+        return
     yield from folded(Text("\n".join(about_texts(comparison)), "dim"), display.width)
     yield Text()
-    if comparison.alike_so_far:
-        yield from folded(Text(_elsewhere(display)), display.width)
-        return
     if comparison.cosines:
         title = "similarity of the word's vectors: mean cosine of all pairs"
         yield from folded(Text(title, "bold"), display.width)
@@ -180,11 +198,7 @@ def render_texts(
 def _elsewhere(display: Display) -> str:
     """Where to look when no row can differ."""
     encoder = f"{display.speller('model', 'translator')} {display.speller('kind', 'encoder')}"
-    return (
-        "to see what the difference changes, ask about a later word, or replace activations with "
-        "attnviz patch; a model that reads in both directions sees it at this word, too: "
-        f"{encoder}, or one such as BERT"
-    )
+    return f"ask about a later word, or use {encoder}"
 
 
 def _cosines(cosines: Sequence[float]) -> str:

@@ -77,9 +77,34 @@ def test_where_a_causal_model_has_read_the_same_one_sentence_stands_in_place_of_
     shown = on_one_line(run("compare", *texts, "--query", word, columns=200).out)
     assert (ALIKE.format(word) in shown) is alike
     assert ("difference of each head" in shown) is not alike
-    assert ("attnviz patch" in shown) is alike
+    assert ("ask about a later word, or use --model translator --kind encoder" in shown) is alike
     rows = rows_in(run("compare", *texts, "--query", word, "-f", "jsonl").out)
     assert (max(row["difference"] for row in rows) < 1e-9) is alike
+
+
+def test_where_the_word_comes_before_the_first_difference_two_lines_say_so(run: Run) -> None:
+    shown = run("compare", "the bank was steep", "the bank was closed", "--query", "bank").out
+    assert len(shown.splitlines()) <= 2
+
+
+@pytest.mark.parametrize("more", [(), ("--query", "cat"), ("--head", "L3H2")])
+@pytest.mark.parametrize("model", [(), ("--model", "translator", "--kind", "encoder")])
+def test_identical_texts_get_one_line(
+    run: Run, more: tuple[str, ...], model: tuple[str, ...]
+) -> None:
+    if model and more[:1] == ("--head",):
+        more = ("--head", "L0H0")
+    shown = run("compare", "the cat sat", "the cat sat", *more, *model).out
+    assert shown == "the texts are identical, so every head attends to the same in all of them\n"
+
+
+def test_without_a_word_a_line_says_up_to_where_texts_are_identical(run: Run) -> None:
+    line = "the texts are identical up to “was”, and so are the rows of a causal model"
+    same = on_one_line(run("compare", "the bank was steep", "the bank was old", columns=200).out)
+    assert line in same
+    assert "difference of each head" in same
+    other = run("compare", "the cat sat", "a cat sat", columns=200).out
+    assert "identical up to" not in other
 
 
 def test_a_model_that_reads_in_both_directions_sees_what_comes_later(
