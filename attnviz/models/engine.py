@@ -142,9 +142,9 @@ def _nucleus(logits: Tensor, top_p: float) -> Tensor:
 
 
 def log_probability(logits: Tensor, ids: Tensor) -> Tensor:
-    """The log-probability, in nats, of one token a row: (rows, V) and (rows) give (rows)."""
-    logits = logits.float()
-    return torch.sub(logits.gather(1, ids[:, None])[:, 0], logits.logsumexp(dim=1))
+    """The log-probability, in nats, of one token a row: (…, rows, V) and (rows) give (…, rows)."""
+    logits, ids = logits.float(), ids.expand(logits.shape[:-1])
+    return torch.sub(logits.gather(-1, ids[..., None])[..., 0], logits.logsumexp(dim=-1))
 
 
 # Interventions: a model run with some of its vectors replaced, or some links removed. Many run in a

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
+import numpy as np
+
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import (
     Capture,
@@ -88,6 +90,10 @@ Ability: TypeAlias = Literal[
     "predict", "fill", "generate", "value_norms", "record", "vectors", "freeze", "write"
 ]
 """A method that some engines refuse."""
+
+
+TOGETHER, LOGITS = 1 << 12, 1 << 26
+"""The most tokens, and the most logits, of prompts that run together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,8 +226,26 @@ class LoadedModel(ABC):
         """
         raise self._refusal("generate")
 
-    def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
-        """The log-probability in nats of each token of an answer, given all before it (m)."""
+    def log_probabilities(
+        self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
+    ) -> FloatArray:
+        """The log-probability in nats of each token of an answer after each prompt (prompts, m).
+
+        Prompts of one length run together.
+        """
+        found = np.zeros((len(prompts), len(answer)), np.float32)
+        for n in {len(ids) for ids in prompts}:
+            own = [i for i, ids in enumerate(prompts) if len(ids) == n]
+            logits = self.tokenizer.vocab_size * len(answer)
+            most = max(1, min(TOGETHER // (n + len(answer)), LOGITS // logits))
+            for some in (own[i : i + most] for i in range(0, len(own), most)):
+                found[some] = self._log_probabilities([prompts[i] for i in some], answer)
+        return found
+
+    def _log_probabilities(
+        self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
+    ) -> FloatArray:
+        """The same for prompts of one length."""
         raise self._refusal("generate")
 
     def value_norms(self, ids: Sequence[int]) -> FloatArray:

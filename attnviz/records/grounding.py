@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from attnviz.records.reasoning import MATTERS, Chain
 
 Doubles: TypeAlias = NDArray[np.float64]
-Without: TypeAlias = Callable[[Collection[int]], Doubles]
-"""The log-probabilities of an answer's tokens without some segments."""
+Without: TypeAlias = Callable[[Sequence[Collection[int]]], Doubles]
+"""The log-probabilities of an answer's tokens without each of these sets of segments (sets, m)."""
 CheckMethod: TypeAlias = Literal["delete", "subsets", "curve"]
 
 
@@ -217,10 +217,10 @@ def single_deletions(
     names: Sequence[str], attention: Sequence[float], without: Without
 ) -> tuple[Deletion, ...]:
     """The change of an answer's log-probability without each of the segments."""
-    whole = without(())
+    whole, *others = without([(), *((i,) for i in range(len(names)))])
     return tuple(
-        Deletion(segment=name, share=share, changes=tuple((without((i,)) - whole).tolist()))
-        for i, (name, share) in enumerate(zip(names, attention, strict=True))
+        Deletion(segment=name, share=share, changes=tuple((other - whole).tolist()))
+        for name, share, other in zip(names, attention, others, strict=True)
     )
 
 
@@ -228,12 +228,12 @@ def against_random(attention: Sequence[float], without: Without) -> GroupDeletio
     """The segments with the most attention, a fifth of them, against as many random ones."""
     if len(attention) < LEAST:
         return None
-    whole, size = without(()).sum(), ceil(len(attention) / 5)
+    size = ceil(len(attention) / 5)
     top = np.argsort(-np.array(attention), kind="stable")[:size].tolist()
     draw = np.random.default_rng(SEED)
     drawn = [draw.choice(len(attention), size, replace=False).tolist() for _ in range(DRAWS)]
-    of_random = np.mean([without(some).sum() - whole for some in drawn])
-    return GroupDeletion(size, float(without(top).sum() - whole), float(of_random))
+    whole, of_top, *of_random = without([(), top, *drawn]).sum(axis=1)
+    return GroupDeletion(size, float(of_top - whole), float(np.mean(of_random) - whole))
 
 
 def correlation_of_ranks(a: Doubles, b: Doubles) -> float | None:
@@ -262,26 +262,27 @@ def smallest_set(attention: Sequence[float], without: Without) -> tuple[int, ...
     attention), and then loses each that is not needed. After `TRIED` sets it grows by all that
     are left. Greedy: no set that was tried is smaller, but not every one is tried.
     """
-    whole, everything = without(()).sum(), range(len(attention))
+    everything = range(len(attention))
 
-    def loss(some: Collection[int]) -> float:
-        return float(whole - without(some).sum())
+    def losses(*sets: Collection[int]) -> Doubles:
+        whole, *others = without([(), *sets]).sum(axis=1)
+        return np.array([whole - other for other in others])
 
-    target = MOST * loss(everything)
+    target = MOST * losses(everything)[0]
     if target < MOST * MATTERS:
         return ()
     rest = sorted(everything, key=lambda i: -attention[i])
     chosen, tried = list[int](), 0
-    while loss(chosen) < target:
+    while losses(chosen)[0] < target:
         tried += len(rest) if chosen else 0  # those of one document are known
         if tried > TRIED:
             chosen += rest
             break
-        costs = [loss([*chosen, i]) // MATTERS for i in rest]
+        costs = losses(*([*chosen, i] for i in rest)) // MATTERS
         chosen.append(rest.pop(int(np.argmax(costs))))
     for i in sorted(chosen, key=lambda i: attention[i]):
         fewer = [other for other in chosen if other != i]
-        if loss(fewer) >= target:
+        if losses(fewer)[0] >= target:
             chosen = fewer
     return tuple(sorted(chosen))
 
@@ -305,8 +306,8 @@ def subset_fit(names: Sequence[str], without: Without) -> SubsetFit:
         masks = (codes[:, None] >> np.arange(n)) & 1 == 1  # (subsets, n): which are there
     else:
         masks = draw.random((FITTED + HELD_OUT, n)) < 0.5
-    tokens = [without(np.flatnonzero(~mask).tolist()) for mask in masks]
-    m, values = len(tokens[0]), np.array([logit(float(each.sum())) for each in tokens])
+    tokens = without([np.flatnonzero(~mask).tolist() for mask in masks])
+    m, values = tokens.shape[1], np.array([*map(logit, tokens.sum(axis=1).tolist())])
     fitted = min(FITTED, 2 * len(masks) // 3) if n >= LEAST else len(masks)
     weights, bias = lasso(masks[:fitted].astype(float), values[:fitted] / m, ALPHA)
     held = values[fitted:] / m
@@ -362,9 +363,7 @@ def steps_of(tokens: int) -> tuple[int, ...]:
     return tuple(np.unique([*half, *(tokens - half)]).tolist())
 
 
-def curves(
-    ranked: Sequence[Sequence[int]], without: Callable[[Collection[int]], float]
-) -> tuple[Curve, Curve]:
+def curves(ranked: Sequence[Sequence[int]], without: Without) -> tuple[Curve, Curve]:
     """How an answer fares when tokens of documents are deleted from all, and inserted into none.
 
     A document's tokens go in the order of the text; one may be cut by the end of a step, so that
@@ -373,15 +372,19 @@ def curves(
 
     Args:
         ranked: the tokens of each document, those of the one with the most attention first.
-        without: the log-probability of the answer without some tokens.
+        without: takes sets of tokens.
     """
     order = [token for tokens in ranked for token in tokens]
     steps, draw = steps_of(len(order)), np.random.default_rng(SEED)
 
-    def deleted(tokens: Sequence[int]) -> Doubles:
-        return np.array([without(tokens[:k]) for k in steps])
+    def of(sets: Sequence[Collection[int]]) -> Doubles:
+        values: Doubles = without(sets).sum(axis=1)
+        return values
 
-    inserted = np.array([without(order[k:]) for k in steps])
+    def deleted(tokens: Sequence[int]) -> Doubles:
+        return of([tokens[:k] for k in steps])
+
+    inserted = of([order[k:] for k in steps])
     shuffled = [draw.permutation(len(ranked)) for _ in range(DRAWS)]
     random = np.stack([deleted([t for i in each for t in ranked[i]]) for each in shuffled])
     return (

@@ -9,9 +9,11 @@ import pytest
 import torch
 import transformers
 
+from attnviz.models import loaded
 from attnviz.models.catalog import Source, load
 from attnviz.models.huggingface.attention import recording
 from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.model import CausalLM, PairDecoder
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.capture import FloatArray, KeepEverything, PatternBlock, Wanted
 from attnviz.records.tokens import Sampling
@@ -145,8 +147,45 @@ def test_an_answers_probability_is_that_of_a_plain_run(gpt2_folder: Path, engine
     plain = transformers.GPT2LMHeadModel.from_pretrained(gpt2_folder).eval().requires_grad_(False)
     logits = plain(torch.tensor([[5, 9, 7, 8, 6]])).logits[0].double().log_softmax(-1)
     expected = [float(logits[1, 7]), float(logits[2, 8]), float(logits[3, 6])]
-    found = model.log_probabilities([5, 9], [7, 8, 6])
+    found = model.log_probabilities([[5, 9]], [7, 8, 6])[0]
     np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+PROMPTS = [5, 9], [1, 2, 3, 4, 5], [9, 5], [6, 7, 8, 9, 1], [2, 2, 2, 2, 2], [5, 9]
+
+
+@pytest.mark.parametrize("architecture", WRITERS, ids=lambda a: a.name)
+def test_a_prompt_has_its_own_probability_in_a_batch(architecture: Architecture) -> None:
+    crossed = architecture.kind != "self"
+    kind = PairDecoder if crossed else CausalLM
+    hf = writer(architecture)
+    if crossed:
+        hf.config.decoder_start_token_id = 0
+    model = engine_of(hf, architecture.kind, kind)
+    for n in (2, 5):
+        prompts = [ids for ids in PROMPTS if len(ids) == n]
+        alone = [model._log_probabilities([ids], [7, 8, 6])[0] for ids in prompts]
+        together = model._log_probabilities(prompts, [7, 8, 6])
+        np.testing.assert_allclose(together, alone, atol=2e-5)
+        assert np.ptp(together[:, 1]) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["builtin", "translator"])
+def test_prompts_of_one_length_run_together(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loaded, "TOGETHER", 2 * (5 + 3))
+    model, sizes = load(Source(name, kind="cross" if name == "translator" else None)), list[int]()
+    run = type(model)._log_probabilities
+
+    def counted(self: LoadedModel, some: Any, answer: Any) -> FloatArray:
+        sizes.append(len(some))
+        return run(self, some, answer)
+
+    monkeypatch.setattr(type(model), "_log_probabilities", counted)
+    together = model.log_probabilities(PROMPTS, [7, 8, 6])
+    assert sorted(sizes) == [1, 2, 3]
+    alone = [model.log_probabilities([ids], [7, 8, 6])[0] for ids in PROMPTS]
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+    assert np.ptp(together[:, 1]) > 1e-3
 
 
 def test_a_module_whose_softmax_is_not_plain_is_not_taken_for_one() -> None:

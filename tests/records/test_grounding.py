@@ -2,7 +2,7 @@
 
 import itertools
 import statistics
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from attnviz.records.grounding import (
     Doubles,
     Groundedness,
     Grounds,
+    Without,
     against_random,
     correlation_of_ranks,
     curves,
@@ -24,9 +25,9 @@ from attnviz.records.grounding import (
 )
 
 
-def falling(loss: Callable[[frozenset[int]], float]) -> Callable[[Collection[int]], Doubles]:
+def falling(loss: Callable[[frozenset[int]], float]) -> Without:
     """An answer of two tokens; the first one loses this much without some documents."""
-    return lambda some: np.array([-1.0 - loss(frozenset(some)), 0.0])
+    return lambda sets: np.array([[-1.0 - loss(frozenset(some)), 0.0] for some in sets])
 
 
 def test_a_correlation_of_ranks_is_spearmans() -> None:
@@ -227,7 +228,7 @@ def test_weights_of_documents_are_contextcites() -> None:
         runs.append((gone, -0.6 - lost))
         return np.array([-0.1, -0.2, -0.3 - lost])
 
-    found = subset_fit(list("abcde"), without)
+    found = subset_fit(list("abcde"), lambda sets: np.stack([*map(without, sets)]))
     masks = np.array([[i not in gone for i in range(5)] for gone, _ in runs], float)
     log_p = np.array([log_probability for _, log_probability in runs])
     part = slice(found.fitted)
@@ -247,8 +248,8 @@ def test_curves_delete_and_insert_the_same_tokens_by_hand() -> None:
     ranked = [(4, 5, 6), (0, 1), (9,)]
     worth = {4: 3.0, 5: 1.0, 0: 0.5}
 
-    def without(tokens: Collection[int]) -> float:
-        return -1.0 - sum(worth.get(token, 0.0) for token in tokens)
+    def without(sets: Sequence[Collection[int]]) -> Doubles:
+        return np.array([[-1.0 - sum(worth.get(t, 0.0) for t in tokens)] for tokens in sets])
 
     deletion, insertion = curves(ranked, without)
     assert deletion.tokens == insertion.tokens == (0, 1, 2, 3, 4, 5, 6)

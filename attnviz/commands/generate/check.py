@@ -45,17 +45,18 @@ class AnswerRuns:
     new: Sequence[int]
     made: dict[tuple[int, ...], Doubles] = field(default_factory=dict)
 
-    def after(self, ids: Sequence[int]) -> Doubles:
-        """The log-probability of each token of the answer (m) after these ids."""
-        key = tuple(ids)
-        if key not in self.made:
-            self.made[key] = self.model.log_probabilities(ids, self.new).astype(np.float64)
-        return self.made[key]
+    def after(self, prompts: Sequence[Sequence[int]]) -> Doubles:
+        """The log-probability of each token of the answer after each of these prompts (…, m)."""
+        keys = [tuple(ids) for ids in prompts]
+        if missing := [key for key in dict.fromkeys(keys) if key not in self.made]:
+            found = self.model.log_probabilities(missing, self.new).astype(np.float64)
+            self.made.update(zip(missing, found, strict=True))
+        return np.stack([self.made[key] for key in keys])
 
-    def without(self, tokens: Iterable[int]) -> Doubles:
-        """The same after the prompt without these tokens, given by their places."""
-        gone = set(tokens)
-        return self.after([id_ for i, id_ in enumerate(self.ids) if i not in gone])
+    def without(self, sets: Iterable[Iterable[int]]) -> Doubles:
+        """The same after the prompt without each of these sets of tokens, given by their places."""
+        gone = map(set, sets)
+        return self.after([[id_ for i, id_ in enumerate(self.ids) if i not in g] for g in gone])
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,9 @@ class Deletable:
 
     def without(self, runs: AnswerRuns, among: Sequence[int]) -> Without:
         """The runs without some of these segments, which are numbered anew."""
-        return lambda some: runs.without(t for i in some for t in self.places[among[i]])
+        return lambda sets: runs.without(
+            [t for i in some for t in self.places[among[i]]] for some in sets
+        )
 
     def of(self, some: Iterable[int]) -> "tuple[list[str], list[float]]":
         """The names and the shares of these segments."""
@@ -102,7 +105,7 @@ def checked(
     documents, shares = parts.of(parts.documents)
     check = Check(
         method,
-        float(runs.without(()).sum()),
+        float(runs.without([()]).sum()),
         documents=tuple(documents),
         shares=tuple(shares),
         kind="document" if prompt.asking else "segment",
@@ -171,8 +174,8 @@ def _delete(runs: AnswerRuns, parts: Deletable) -> dict[str, Any]:
         names, shares = parts.of(parts.documents)
         without = parts.without(runs, parts.documents)
         if some := smallest_set(shares, without):
-            change = float(without(some).sum() - without(()).sum())
-            found["smallest"] = SmallestSet(tuple(names[i] for i in some), change)
+            left, whole = without([some, ()]).sum(axis=1).tolist()
+            found["smallest"] = SmallestSet(tuple(names[i] for i in some), left - whole)
     return found
 
 
@@ -184,7 +187,7 @@ def _subsets(runs: AnswerRuns, parts: Deletable) -> dict[str, Any]:
 def _curve(runs: AnswerRuns, parts: Deletable) -> dict[str, Any]:
     most = sorted(parts.documents, key=lambda i: -parts.shares[i])
     ranked = [parts.places[i] for i in most]
-    return {"curves": curves(ranked, lambda tokens: float(runs.without(tokens).sum()))}
+    return {"curves": curves(ranked, runs.without)}
 
 
 _FINDERS: Mapping[CheckMethod, Callable[[AnswerRuns, Deletable], dict[str, Any]]] = (
@@ -208,18 +211,18 @@ def _grounds(runs: AnswerRuns, gone: Sequence[int], *, written: bool) -> Grounds
 
     `written`: the model writes texts of the language that it reads.
     """
-    whole, without = runs.without(()), runs.without(gone)
+    whole, without = runs.without([(), gone])
     own = _own_text(runs.model, len(gone)) if written else []
-    rows = np.zeros((UNRELATED if own else 0, len(whole)))
-    for n in range(len(rows)):
-        ids = list(runs.ids)
+    if not own:
+        return Grounds(whole, without, np.zeros((0, len(whole))))
+    texts = [list(runs.ids) for _ in range(UNRELATED)]
+    for n, ids in enumerate(texts):
         draw = np.random.default_rng((SEED, n))
         starts = draw.integers(len(own), size=ceil(len(gone) / WINDOW)).tolist()
         drawn = (own[(start + i) % len(own)] for start in starts for i in range(WINDOW))
         for place, id_ in zip(gone, drawn, strict=False):
             ids[place] = id_
-        rows[n] = runs.after(ids)
-    return Grounds(whole, without, rows)
+    return Grounds(whole, without, runs.after(texts))
 
 
 def _own_text(model: "LoadedModel", size: int) -> list[int]:

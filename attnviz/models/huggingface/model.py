@@ -210,13 +210,20 @@ class HuggingFaceModel(LoadedModel):
             yield rows
 
     def _answer_log_probabilities(
-        self, inputs: Mapping[str, Any], answer: Sequence[int]
+        self, rows: Sequence[Mapping[str, Any]], answer: Sequence[int]
     ) -> FloatArray:
-        """As `log_probabilities`, of a forward pass whose last m logits are those of the answer."""
+        """As `log_probabilities`, of a forward pass whose last m logits are those of the answer.
+
+        `rows`: the arguments for each prompt, which run as one batch.
+        """
+        inputs: dict[str, Any] = {
+            name: torch.cat([each[name] for each in rows]) if isinstance(value, Tensor) else value
+            for name, value in rows[0].items()
+        }
         known = "logits_to_keep" in signature(self.model.forward).parameters
         more: dict[str, Any] = {"logits_to_keep": len(answer)} if known else {}
         with torch.inference_mode():
-            logits = forward(self.model, **inputs, **more).logits[0, -len(answer) :]  # (m, V)
+            logits = forward(self.model, **inputs, **more).logits[:, -len(answer) :]  # (B, m, V)
             return numbers(log_probability(logits, self._ids(answer)[0]))
 
 
@@ -349,8 +356,11 @@ class CausalLM(OneSequence):
     ) -> None:
         self._write({"inputs": self._ids(ids)}, sampling, wanted, consume, go_on)
 
-    def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
-        return self._answer_log_probabilities(self.inputs([*ids, *answer[:-1]]), answer)
+    def _log_probabilities(
+        self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
+    ) -> FloatArray:
+        rows = [self.inputs([*ids, *answer[:-1]]) for ids in prompts]
+        return self._answer_log_probabilities(rows, answer)
 
 
 class MaskedLM(OneSequence):
@@ -414,8 +424,11 @@ class PairDecoder(EncoderDecoder):
         inputs = {"inputs": self._ids(ids), "decoder_start_token_id": self._start()}
         self._write(inputs, sampling, wanted, consume, go_on)
 
-    def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
-        return self._answer_log_probabilities(self.inputs(ids, answer), answer)
+    def _log_probabilities(
+        self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
+    ) -> FloatArray:
+        rows = [self.inputs(ids, answer) for ids in prompts]
+        return self._answer_log_probabilities(rows, answer)
 
 
 class PairEncoder(EncoderDecoder, OneStack):

@@ -207,10 +207,13 @@ class NativeModel(LoadedModel):
         with attached(self.model, caches), attached(self.model, values):  # of all tokens so far
             write_tokens(self.model, points, next_logits, sampling, self.ends, take, go_on)
 
-    def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
+    def _log_probabilities(
+        self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
+    ) -> FloatArray:
         with torch.inference_mode():
-            stream = self._hidden(self._ids([*ids, *answer[:-1]]))[0, len(ids) - 1 :]  # (m, d)
-            logits = self.model.logits(self.model.ln_f(stream))  # (m, V)
+            read = torch.cat([self._ids([*ids, *answer[:-1]]) for ids in prompts])
+            stream = self._hidden(read)[:, -len(answer) :]  # (B, m, d)
+            logits = self.model.logits(self.model.ln_f(stream))  # (B, m, V)
             return numbers(log_probability(logits, self._ids(answer)[0]))
 
     def freeze(self, ids: Sequence[int]) -> FrozenRun:

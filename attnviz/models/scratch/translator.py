@@ -101,10 +101,13 @@ class NativeTranslator(LoadedModel):
         handover = Handover(wanted, consume)
         write_tokens(self.model, points, next_logits, sampling, {self.end}, handover.take, go_on)
 
-    def log_probabilities(self, ids: Sequence[int], answer: Sequence[int]) -> FloatArray:
+    def _log_probabilities(
+        self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
+    ) -> FloatArray:
         with torch.inference_mode():
-            encoded = self.model.encode(torch.tensor([list(ids)]))
-            logits = self.model.logits(self.model.decode(self._read(answer)[None], encoded)[0])
+            encoded = self.model.encode(torch.tensor([list(ids) for ids in prompts]))
+            read = self._read(answer).expand(len(prompts), -1)
+            logits = self.model.logits(self.model.decode(read, encoded))  # (B, m, V)
             return numbers(log_probability(logits, torch.tensor(list(answer))))
 
     def unknown_words(self, text: str, target: str) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ def log_probability(docs: Mapping[str, str], answer: str) -> float:
     """Of an answer after these documents and the question: a run of its own, by hand."""
     model = attnviz.load_model("builtin")._loaded
     prompt = "\n\n".join([*docs.values(), ASKS])
-    return float(model.log_probabilities(ids_of(prompt, bos=True), ids_of(answer)).sum())
+    return float(model.log_probabilities([ids_of(prompt, bos=True)], ids_of(answer)).sum())
 
 
 def test_evidence_given_twice_is_found_by_joint_deletion_alone() -> None:
@@ -61,7 +61,7 @@ def test_groundedness_is_the_formula_on_runs_by_hand() -> None:
     tokens = model.tokenizer.encode(text, bos=True, special=False)
     asks = text.index(ASKS)
     left = [t.id for t in tokens if t.special or not t.text.strip() or t.end > asks]
-    without = float(model.log_probabilities(left, ids_of(answer)).sum())
+    without = float(model.log_probabilities([left], ids_of(answer)).sum())
     (said,) = check.statements
     assert check.log_probability == pytest.approx(whole, abs=1e-4)
     assert check.grounds.change == pytest.approx(without - whole, abs=1e-4)
@@ -137,7 +137,7 @@ def test_curves_are_those_of_runs_by_hand() -> None:
     for k, value, inserted in zip(deletion.tokens, deletion.values, insertion.values, strict=True):
         for gone, told in ((ranked[:k], value), (ranked[k:], inserted)):
             left = [t.id for t in tokens if t.index not in gone]
-            by_hand = float(model.log_probabilities(left, ids_of(" Leo")).sum())
+            by_hand = float(model.log_probabilities([left], ids_of(" Leo")).sum())
             assert told == pytest.approx(by_hand, abs=1e-4)
 
 
@@ -148,9 +148,9 @@ def test_a_check_is_the_same_twice_and_runs_no_prompt_twice(
     engine, asked = type(answer._asked.model), list[tuple[int, ...]]()
     run = engine.log_probabilities
 
-    def counted(model: Any, ids: Sequence[int], new: Sequence[int]) -> FloatArray:
-        asked.append(tuple(ids))
-        return run(model, ids, new)
+    def counted(model: Any, prompts: Sequence[Sequence[int]], new: Sequence[int]) -> FloatArray:
+        asked.extend(map(tuple, prompts))
+        return run(model, prompts, new)
 
     monkeypatch.setattr(engine, "log_probabilities", counted)
     for method in ("delete", "subsets", "curve"):
