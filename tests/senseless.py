@@ -499,6 +499,13 @@ CALLS = (
         max_new_tokens=1,
         then=("check", "all"),
     ),
+    # a chain goes back by hops
+    call(
+        "generate TEXT --target blue --check-method chain",
+        "hops",
+        target="blue",
+        then=("check", "chain"),
+    ),
     # nothing is sampled
     call("generate TEXT --seed 3", "seed", seed=3),
     call("generate TEXT --top-p 0.5", "top_p", top_p=0.5),

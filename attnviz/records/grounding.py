@@ -17,7 +17,7 @@ from attnviz.records.reasoning import MATTERS, Chain
 Doubles: TypeAlias = NDArray[np.float64]
 Without: TypeAlias = Callable[[Sequence[Collection[int]]], Doubles]
 """The log-probabilities of an answer's tokens without each of these sets of segments (sets, m)."""
-CheckMethod: TypeAlias = Literal["delete", "subsets", "curve"]
+CheckMethod: TypeAlias = Literal["delete", "chain", "subsets", "curve"]
 
 
 @dataclass(frozen=True)
@@ -173,10 +173,10 @@ class Check:
     """The log-probability of the whole answer (nats), and what deletions change in it.
 
     `runs`: of the model. `documents`: the names of the segments that were deleted together, with
-    their `shares`; `kind`: the word for them. `grounds`: token by token, with and without them;
-    None where there are no documents. `statements`: the sentences of the answer. The rest is empty
-    or None where the method has none: `effects` by single deletions; `smallest`; `subsets`;
-    `curves`; with hops, `chain`: the links back to the prompt.
+    their `shares` of what `measure` names; `kind`: the word for them. `grounds`: token by token,
+    with and without them; None where there are no documents. `statements`: the sentences of the
+    answer. The rest is empty or None where the method has none: `effects` by single deletions;
+    `smallest`; `subsets`; `curves`; with hops, `chain`: the links back to the prompt.
 
     `kept`: the segment that was not deleted, as it asks for the answer, and its share; None where
     every one was. `sink`: the segment with which the first token was deleted, which takes the
@@ -202,6 +202,7 @@ class Check:
     kept: tuple[str, float] | None = None
     sink: str | None = None
     chain: Chain | None = None
+    measure: Literal["attention", "contribution"] = "attention"
 
 
 # One segment after another, and the smallest set of them.

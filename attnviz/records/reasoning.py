@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,8 +104,29 @@ class Chain:
     other: float | None
 
     @property
+    def tests(self) -> "list[ChainTest]":
+        """The cut of each link, and the deletion of the last source."""
+        cuts = [ChainTest("cut", link, link.change, link.other) for link in self.links]
+        if self.deleted is None:
+            return cuts
+        return [*cuts, ChainTest("deletion", self.links[-1], self.deleted, self.other)]
+
+    @property
     def holds(self) -> bool:
         """Whether each cut, and the deletion, costs something, and more than any other."""
-        pairs = [(link.change, link.other) for link in self.links]
-        pairs += [] if self.deleted is None else [(self.deleted, self.other)]
-        return all(a < -MATTERS and (b is None or a < b) for a, b in pairs)
+        return all(test.holds for test in self.tests)
+
+
+@dataclass(frozen=True)
+class ChainTest:
+    """What it changes (nats) to cut a link, or to delete its source; and the largest other loss."""
+
+    kind: Literal["cut", "deletion"]
+    link: ChainLink
+    change: float
+    other: float | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it costs something, and more than any other."""
+        return self.change < -MATTERS and (self.other is None or self.change < self.other)

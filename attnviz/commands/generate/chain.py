@@ -5,16 +5,17 @@ answer ─► the sentence that it attended to most ─► … ─► the segmen
 Each link is cut in every head, and the last source is deleted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from attnviz.commands.generate.answer import Answer, AnswerPart
+from attnviz.commands.generate.answer import Answer, AnswerPart, AnswerShares
 from attnviz.errors import UsageError, option
-from attnviz.records.grounding import Check
+from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.heads import every_head
 from attnviz.records.predict import ChangedRun, CutLink, Intervention, Interventions
-from attnviz.records.reasoning import Chain, ChainLink
+from attnviz.records.reasoning import Chain, ChainLink, ChainTest
+from attnviz.records.rows import LINE, Field, Fields
 from attnviz.records.tokens import TEMPLATE
 
 if TYPE_CHECKING:
@@ -35,6 +36,16 @@ class _Source:
 
 _Step: TypeAlias = tuple[AnswerPart, list[tuple[_Source, float]]]
 """A part of the answer, and its sources, the one with the most attention first."""
+
+
+def check_hops(method: CheckMethod | None, hops: int) -> None:
+    """See that there are hops where the chain is asked for."""
+    if method == "chain" and not hops:
+        raise UsageError(
+            f"{option('check_method', method)} goes back through the answer, as far as "
+            f"{option('hops')} says",
+            f"add {option('hops', 2)}",
+        )
 
 
 def chain_of(model: "LoadedModel", answer: Answer, check: Check) -> Chain | None:
@@ -134,3 +145,63 @@ def hidden(model: "LoadedModel", queries: range, keys: Sequence[int]) -> Interve
         for key in keys
         if key <= query
     )
+
+
+@dataclass(frozen=True)
+class ChainRow:
+    """A row: a link of a chain, and what it changes to cut it, or to delete its source."""
+
+    line: int
+    id: Any
+    row: int
+    test: ChainTest
+
+
+CHAIN = Fields[ChainRow](
+    "ChainRow",
+    "With --check-method chain: a link from the answer back to the prompt, cut or deleted.",
+    (
+        LINE,
+        Field("id", str | int | None, "Of a chat or a question: its own id.", optional=True),
+        Field("row", int, "Its number from 1, the answer's own first."),
+        Field("part", str, "The part of the answer.", lambda row: row.test.link.part),
+        Field(
+            "source",
+            str,
+            "What it attended to most: a sentence of the answer, or the name of a segment.",
+            lambda row: row.test.link.source,
+        ),
+        Field("share", float, "The source's share.", lambda row: row.test.link.share),
+        Field(
+            "test",
+            Literal["cut", "deletion"],
+            "Whether the link is cut, or, last, its source deleted.",
+            lambda row: row.test.kind,
+        ),
+        Field(
+            "change",
+            float,
+            "The change of the part's log-probability (nats).",
+            lambda row: row.test.change,
+        ),
+        Field(
+            "other",
+            float | None,
+            "The largest loss with another source; null: there is none.",
+            lambda row: row.test.other,
+        ),
+        Field(
+            "holds",
+            bool,
+            "Whether the change is a loss of more than 0.1, and larger than any other; the chain "
+            "holds where all do.",
+            lambda row: row.test.holds,
+        ),
+    ),
+)
+
+
+def chain_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[ChainRow]:
+    chain = shares.check.chain if shares.check else None
+    for n, test in enumerate(chain.tests if chain else (), start=1):
+        yield ChainRow(line or 1, shares.answer.id, n, test)

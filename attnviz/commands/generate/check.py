@@ -31,6 +31,7 @@ from attnviz.records.grounding import (
     subset_fit,
 )
 from attnviz.records.tokens import RESTS, Sampling
+from attnviz.records.transforms import Contributions
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -92,7 +93,7 @@ def checked(
         prompt: with the segments.
         of: for each token of the prompt the number of its segment; None for a special token.
         answer: with the shares of the segments.
-        method: single deletions, random subsets, or curves.
+        method: single deletions (also of a chain), random subsets, or curves.
 
     Raises:
         InputError: there is nothing to delete.
@@ -109,6 +110,7 @@ def checked(
         documents=tuple(documents),
         shares=tuple(shares),
         kind="document" if prompt.asking else "segment",
+        measure="contribution" if answer.capture.transformed_by(Contributions) else "attention",
     )
     if documents:
         gone = sorted(token for i in parts.documents for token in parts.places[i])
@@ -191,7 +193,7 @@ def _curve(runs: AnswerRuns, parts: Deletable) -> dict[str, Any]:
 
 
 _FINDERS: Mapping[CheckMethod, Callable[[AnswerRuns, Deletable], dict[str, Any]]] = (
-    MappingProxyType({"delete": _delete, "subsets": _subsets, "curve": _curve})
+    MappingProxyType({"delete": _delete, "chain": _delete, "subsets": _subsets, "curve": _curve})
 )
 
 # Groundedness: without the documents, and with unrelated text in their place.

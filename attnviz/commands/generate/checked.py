@@ -22,7 +22,7 @@ LONGEST = 28
 BARE = "—"
 
 
-def checked(check: Check, display: Display) -> Iterator[Text]:
+def checked(check: Check, display: Display, hops: int = 0) -> Iterator[Text]:
     """What the method found, the groundedness of each statement, and a sentence on both."""
     dash = BARE if display.unicode else "-"
     if check.method == "curve":
@@ -30,7 +30,7 @@ def checked(check: Check, display: Display) -> Iterator[Text]:
     else:
         number = "weight" if check.method == "subsets" else "change (nats)"
         columns = [Column(check.kind if check.method == "subsets" else "deleted")]
-        columns += [Column(each, right=True) for each in ("attention", number)]
+        columns += [Column(each, right=True) for each in (check.measure, number)]
         rows = [
             (fenced(readable(n)), f"{share:.2f}", f"{x:+z.2f}") for n, share, x in _numbers(check)
         ]
@@ -42,7 +42,10 @@ def checked(check: Check, display: Display) -> Iterator[Text]:
     yield from folded(Text(about_check(check)), display.width)
     if check.chain is not None:
         yield Text()
-        yield from _chained(check.chain, display, dash)
+        yield from _chained(check.chain, check.measure, display, dash)
+    elif hops and not check.effects:
+        said = f"{check.method} does not follow the hops; delete and chain do"
+        yield from folded(Text(said), display.width)
 
 
 def _numbers(check: Check) -> Iterator[tuple[str, float, float]]:
@@ -120,7 +123,7 @@ def _curves(curves: Sequence[Curve], display: Display) -> Iterator[Text]:
     yield from listing(columns, rows, display.width)
 
 
-def _chained(chain: Chain, display: Display, dash: str) -> Iterator[Text]:
+def _chained(chain: Chain, measure: str, display: Display, dash: str) -> Iterator[Text]:
     """Each link with its cut beside the costliest other one, and whether the chain holds."""
     room = max(12, (display.width - 4 * GAP - len("share cut (nats) another")) // 2)
 
@@ -130,7 +133,8 @@ def _chained(chain: Chain, display: Display, dash: str) -> Iterator[Text]:
     def nats(change: float | None) -> str:
         return dash if change is None else f"{change:+z.2f}"
 
-    columns = [Column("part"), Column("attends most to")]
+    most = "attends most to" if measure == "attention" else "takes most from"
+    columns = [Column("part"), Column(most)]
     columns += [Column(title, right=True) for title in ("share", "cut (nats)", "another")]
     rows = [
         (name(e.part), name(e.source), f"{e.share:.2f}", nats(e.change), nats(e.other))
@@ -166,15 +170,15 @@ def _on_deletions(check: Check) -> Iterator[str]:
     if most and most.change > -MATTERS and (kept is None or kept[1] < most.share):
         how = "more" if most.change > MATTERS else "as"
         name = readable(most.segment)
-        yield f"{name} has the most attention, but the answer is {how} probable without it"
+        yield f"{name} has the most {check.measure}, but the answer is {how} probable without it"
     if check.correlation is not None:
         rho = f"{check.correlation:.2f}"
-        yield f"rank correlation of attention and effect (Spearman's ρ): {rho}"
+        yield f"rank correlation of {check.measure} and effect (Spearman's ρ): {rho}"
     if check.group is not None:
         n, top, random = check.group.size, check.group.top, check.group.random
         yield (
-            f"without the {amount(n, 'segment')} with the most attention {top:+.2f} nats, without "
-            f"{amount(n, 'random one')} {random:+.2f}"
+            f"without the {amount(n, 'segment')} with the most {check.measure} {top:+.2f} nats, "
+            f"without {amount(n, 'random one')} {random:+.2f}"
         )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.generate.answer import Answer, AnswerView, RowUnit, repeats
+from attnviz.commands.generate.chain import check_hops
 from attnviz.commands.generate.prompt import documents_given, prompt_for, prompt_given
 from attnviz.commands.generate.rows import AttentionAnswer, of_shares
 from attnviz.commands.generate.run import Answering, Writing, answering
@@ -309,7 +310,8 @@ class AnswerLooks(g.Canvas):
         CheckMethod | None,
         answer_option(
             "--check-method",
-            help="delete: as --check alone. subsets: random subsets of the documents, and a sparse "
+            help="delete: as --check alone. chain: the same, rows being the links that --hops goes "
+            "back. subsets: random subsets of the documents, and a sparse "
             "linear fit. curve: more and more of their tokens.",
             show_default="delete",
         ),
@@ -358,6 +360,7 @@ def command_line(
     """Go on with a text, and show what each new token looked at."""
     to = destination_of(session, output)
     _check_looks(session, to, looks, signed=call["contribution"])
+    check_hops(looks.check_method, call["hops"])
     lines = lines or (chat is not None and chat.suffix.lower() == ".jsonl")
     check_lines(to, alone=to.format.binary or to.format.name == "html", lines=lines)
     documents = documents_given(session, text, call["docs"] or [])

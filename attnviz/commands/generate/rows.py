@@ -1,8 +1,9 @@
 """An answer as Python has it, its rows, and the forms in which it goes out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from attnviz.commands.generate.answer import (
@@ -13,6 +14,7 @@ from attnviz.commands.generate.answer import (
     KeyKind,
     RowUnit,
 )
+from attnviz.commands.generate.chain import CHAIN, chain_rows
 from attnviz.commands.generate.choice import names_of
 from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import draw, render
@@ -168,7 +170,7 @@ CURVE_POINT = Fields[CurvePoint](
         Field("random_high", float, "The greatest.", lambda row: row.curve.high[row.step]),
     ),
 )
-JSON = JsonOutput((SHARE, CURVE_POINT, SQUARE))
+JSON = JsonOutput((SHARE, CURVE_POINT, CHAIN, SQUARE))
 
 
 def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[SegmentShare]:
@@ -205,7 +207,7 @@ def _of_check(check: Check | None, segment: str, part: AnswerPart) -> dict[str, 
     if check is None:
         return {}
     found = dict[str, Any]()
-    if check.method == "delete":
+    if check.effects:
         own = (each.changes for each in check.effects if each.segment == segment)
         found["change"] = next((sum(each[part.first : part.after]) for each in own), None)
         needed = check.smallest.segments if check.smallest else ()
@@ -227,15 +229,20 @@ def _points(shares: AnswerShares, top: int | None, line: int | None) -> Iterator
             yield CurvePoint(line or 1, shares.answer.id, curve, step)
 
 
+_OF_METHOD: Mapping[str, tuple[Fields[Any], Callable[..., Iterator[Any]]]] = MappingProxyType(
+    {"curve": (CURVE_POINT, _points), "chain": (CHAIN, chain_rows)}
+)
+"""Rows of their own; of another method they are shares."""
+
+
 def of_shares(
     shares: AnswerShares, line: int = 1, view: AnswerView = "table"
 ) -> Result[AnswerShares]:
     """The shares in an answer; in a terminal, in this view."""
-    curved = shares.check is not None and shares.check.method == "curve"
+    method = shares.check.method if shares.check else ""
     form = Form[AnswerShares](
         "generate",
-        CURVE_POINT if curved else SHARE,
-        _points if curved else _share_rows,
+        *_OF_METHOD.get(method, (SHARE, _share_rows)),
         lambda shares: shares.answer.about,
         terminal=lambda shares, display: render(shares, display, view),
         picture=draw,
@@ -377,11 +384,12 @@ class AttentionAnswer:
         """Delete parts of the prompt, and measure what it does to the answer (nats).
 
         Args:
-            method: "delete", one segment after another; "subsets", random subsets of the
-                documents, and a sparse linear fit; "curve", more and more of their tokens.
+            method: "delete", one segment after another; "chain", the same, and with `hops` each
+                link back to the prompt is cut; "subsets", random subsets of the documents, and a
+                sparse linear fit; "curve", more and more of their tokens.
 
         Raises:
-            UsageError: another method.
+            UsageError: another method, or the chain of an answer without `hops`.
             InputError: there is no segment before the last one, or no document.
         """
         check_value("method", method, CheckMethod)

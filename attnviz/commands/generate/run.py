@@ -23,7 +23,7 @@ from attnviz.commands.generate.answer import (
     columns_of_prompt,
     shown_apart,
 )
-from attnviz.commands.generate.chain import chain_of
+from attnviz.commands.generate.chain import chain_of, check_hops
 from attnviz.commands.generate.check import AnswerRuns, checked
 from attnviz.commands.generate.choice import choice_of, note_on
 from attnviz.commands.generate.square import Square, with_suppression
@@ -338,14 +338,26 @@ class Answering:
         return replace(made, asking=self.prompt.asking, named=self.sections, hops=self.hops)
 
     def check(self, answer: Answer, method: CheckMethod = "delete") -> Check:
-        """What deletions of the prompt's segments change in the answer's probability."""
+        """What deletions of the prompt's segments change in the answer's probability.
+
+        Raises:
+            UsageError: the chain of an answer without hops.
+            InputError: there is nothing to delete, or no chain.
+        """
+        check_hops(method, self.hops)
         self.model.require("generate")
         new = [token.id for token in answer.capture.query_tokens]
         runs = AnswerRuns(self.model, self._ids, new)
         check = checked(runs, self.prompt, self._segments, answer, method)
-        if not self.hops or method != "delete":
+        if not self.hops or method not in ("delete", "chain"):
             return check
-        return replace(check, chain=chain_of(self.model, answer, check))
+        chain = chain_of(self.model, answer, check)
+        if method == "chain" and chain is None:
+            raise InputError(
+                "the answer attended to no segment, so there is no chain",
+                f"cut the prompt with {option('by')} or {option('segments')}",
+            )
+        return replace(check, chain=chain)
 
     def suppressed(self, square: Square) -> Square:
         """The same with what each sentence does to the later ones."""

@@ -71,10 +71,12 @@ def by_segment(shares: AnswerShares, *, begun: bool = False) -> Exhibit:
         shares.shares,
     )
     about = f"{readable(answer.capture.model.name)}, {size_of_answer(answer.capture)}"
+    signed = answer.capture.transformed_by(Contributions)
+    what = "contributed to the answer" if signed else "the answer attended to"
     prompt = beginning(answer.before)
     return replace(
         exhibit,
-        caption=f"what the answer attended to ({about_heads(shares)})",
+        caption=f"what {what} ({about_heads(shares)})",
         subtitle=f"{about}: “{prompt}” → “{beginning(_exact(answer.capture))}”",
         sides=SIDES if shares.lookback is None else OF_HEADS,
     )
@@ -200,7 +202,7 @@ def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator
     yield from _through(every, display)
     if shares.check is not None:
         yield Text()
-        yield from checked(shares.check, display)
+        yield from checked(shares.check, display, shares.answer.hops)
 
 
 def strongest_parts(shares: AnswerShares) -> AnswerShares:

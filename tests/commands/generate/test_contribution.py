@@ -46,6 +46,19 @@ def test_rows_of_each_head_are_written_with_their_sign(run: Run, tmp_path: Path)
     assert "contribution weights" in on_one_line(run(*arguments).out)
 
 
+def test_a_check_says_that_its_shares_are_contributions(run: Run, tmp_path: Path) -> None:
+    sentences = " . ".join(("the cat was red", "the dog was blue", "it was big", "he ran", "a b"))
+    asked = ("generate", f"{sentences} . the cat was", "--target", "red", "--contribution")
+    said = on_one_line(run(*asked, "--check", "--hops", "1").out)
+    assert "deleted contribution change (nats)" in said
+    assert "rank correlation of contribution and effect" in said
+    assert "takes most from" in said
+    assert "attention" not in said.replace("it takes the attention that no other key is given", "")
+    picture = tmp_path / "a.svg"
+    run(*asked, "-o", str(picture))
+    assert "what contributed to the answer" in picture.read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

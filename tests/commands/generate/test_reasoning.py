@@ -169,6 +169,31 @@ def test_a_chain_holds_where_every_cut_costs_most() -> None:
     assert not Chain((ChainLink("answer", "a", 0.6, -3.0, -3.5), last), -4.0, -0.2).holds
 
 
+def test_rows_of_a_chain_are_its_cuts_and_the_deletion_of_its_source(
+    run: Run, tmp_path: Path
+) -> None:
+    asked = ("generate", PROMPT, "--target", THOUGHT, "--hops", "2", "--check-method")
+    rows = rows_in(run(*asked, "chain", "-f", "jsonl").out)
+    assert [row["test"] for row in rows] == ["cut", "cut", "deletion"]
+    # each part is the source of the one before, and the last source is a segment
+    assert [row["part"] for row in rows] == ["answer", rows[0]["source"], rows[0]["source"]]
+    assert {row["source"] for row in rows[1:]} == {"1"}
+    answer = attnviz.generate(PROMPT, target=THOUGHT, hops=2)
+    chain = answer.check("chain").chain
+    assert chain is not None
+    assert [row["change"] for row in rows] == pytest.approx(
+        [*(link.change for link in chain.links), chain.deleted], abs=1e-4
+    )
+    assert [row["other"] for row in rows[:2]] == pytest.approx(
+        [link.other for link in chain.links], abs=1e-4
+    )
+    assert all(row["holds"] for row in rows) is chain.holds
+    answer.save(tmp_path / "x.csv")
+    assert (tmp_path / "x.csv").read_text().startswith("line,row,part,source,share,test,change")
+    assert "the chain does not hold" in on_one_line(run(*asked, "chain").out)
+    assert "subsets does not follow the hops" in on_one_line(run(*asked, "subsets").out)
+
+
 # Sentence by sentence.
 
 SAID = " a. bb. ccc. d. e. ff. g. h. ii"
