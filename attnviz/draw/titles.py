@@ -1,12 +1,13 @@
 """Sentences that several media show: what records, choices and transforms are called."""
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
 from attnviz.draw.labels import distinct_labels
 from attnviz.errors import option, readable
-from attnviz.records.capture import Capture, ModelIdentity
+from attnviz.records.capture import Capture, FloatArray, ModelIdentity
 from attnviz.records.exhibit import Exhibit, Map
 from attnviz.records.questions import asks_for_knowledge
 from attnviz.records.transforms import (
@@ -73,16 +74,24 @@ CLOSED = 0.05
 def gate_sentences(exhibit: Exhibit) -> list[str]:
     """What the gates behind the softmax let through in the rows that are shown; often nothing."""
     gates = exhibit.gates
-    if gates is None or not gates.size:
+    if gates is None:
         return []
-    mean, share = float(gates[0].mean()), float(gates[1].mean())
     every = distinct_labels(exhibit.capture.query_tokens)
     labels = [every[query] for query in exhibit.queries]
     several = len(exhibit.maps) > 1
-    closed = [
-        f"{exhibit.maps[n].label} at {labels[i]}" if several else labels[i]
-        for n, i in np.argwhere(gates[1] < CLOSED).tolist()
-    ]
+    places = [f"{each.label} at {at}" if several else at for each in exhibit.maps for at in labels]
+    return about_gates(gates.reshape(2, -1), places, several=several)
+
+
+def about_gates(gates: FloatArray, places: Sequence[str], *, several: bool) -> list[str]:
+    """What gates let through (2, places), and the places where this is nothing.
+
+    `several`: heads.
+    """
+    if not gates.size:
+        return []
+    mean, share = (float(each.mean()) for each in gates)
+    closed = [places[i] for i in np.flatnonzero(gates[1] < CLOSED).tolist()]
     told = [
         f"behind the softmax a gate multiplies what {'these heads' if several else 'the head'} "
         f"read, by {mean:.2f} in the mean; {share:.2f} of the length of what is written passes"

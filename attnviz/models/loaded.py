@@ -255,6 +255,11 @@ class LoadedModel(ABC):
         """
         raise self._refusal("value_norms")
 
+    @property
+    def gated(self) -> bool:
+        """Whether `gates` takes a run."""
+        return False
+
     def gates(self, ids: Sequence[int]) -> FloatArray | None:
         """What gates behind the softmax let through, as `GATES` holds it; None without a gate."""
         return None

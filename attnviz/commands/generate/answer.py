@@ -12,7 +12,7 @@ import numpy as np
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
 from attnviz.inputs.prompts import cut
-from attnviz.records.capture import Capture, FloatArray, IntArray
+from attnviz.records.capture import GATES, Capture, FloatArray, IntArray
 from attnviz.records.exhibit import Choice
 from attnviz.records.grounding import Check
 from attnviz.records.heads import Head, listed
@@ -81,6 +81,19 @@ class Answer:
         if not self.hops:
             return self.weights
         return carried(self.weights, self.hops).astype(np.float32)
+
+    @cached_property
+    def gates(self) -> FloatArray | None:
+        """What gates behind the softmax let through, (2, heads, new tokens), as `GATES` holds it.
+
+        None where a head has no gate.
+        """
+        held = self.capture.extras.get(GATES)
+        if held is None:
+            return None
+        layers, heads = zip(*self.choice.heads, strict=True)
+        own: FloatArray = held[:, list(layers), list(heads)]
+        return None if np.isnan(own).any() else own
 
     @property
     def read(self) -> int:
@@ -274,6 +287,19 @@ class AnswerShares:
     lookback: FloatArray | None = None
     before: int = 0
     check: Check | None = None
+
+    @property
+    def gates(self) -> FloatArray | None:
+        """What gates let through in each part, (2, parts), the heads joined as their rows are."""
+        own = self.answer.gates
+        if own is None:
+            return None
+        if self.lookback is None:
+            joined = own.max(axis=1) if self.answer.how == "max" else own.mean(axis=1)
+            means = [joined[:, part.first : part.after].mean(axis=1) for part in self.parts]
+        else:
+            means = [of_head.mean(axis=1) for of_head in own.swapaxes(0, 1)]
+        return np.stack(means, axis=1)
 
     @property
     def through(self) -> FloatArray | None:

@@ -179,7 +179,7 @@ def _begun_by_template(options: TextOptions) -> TextOptions:
 def _when_written(written: Answering, options: Mapping[str, Any]) -> AttentionAnswer:
     """The whole answer, with the rows of each head; the command line shows it as it is written."""
     written = replace(written, each_head=True)
-    return AttentionAnswer(written, written.answer(written.tokens_with_rows()))
+    return AttentionAnswer(written, written.written())
 
 
 @feature(
@@ -420,14 +420,15 @@ class _Writer:
         """An answer in its format; the first one's rows have their header.
 
         Rows of a stream are written while the model writes, each when its part of the answer has
-        ended; except with a check, which needs the whole answer.
+        ended; except with a check or gates, which need the whole answer.
         """
         form, looks, first = self.to.format.name, self.looks, not self.strange
         self._check_columns(asked)
         each_head = looks.rows == "head"
         view = self._view(asked) if form == "txt" else "table"
         parts_may_change = looks.square or looks.rows == "section" or asked.sections or asked.hops
-        if form in ROWS and not (looks.checks or each_head or parts_may_change):
+        at_end = looks.checks or each_head or parts_may_change or asked.model.gated
+        if form in ROWS and not at_end:
             for shares in asked.stream(looks.unit(view), self.watch):
                 rows = of_shares(shares, line or 1).rows
                 yield from record_chunks(rows, form, "generate", header=first)
@@ -435,7 +436,7 @@ class _Writer:
             return shares.answer
         each_head = each_head or form == "npz" or (form == "html" and asked.apart)
         asked = replace(asked, each_head=each_head)
-        answer = asked.answer(asked.tokens_with_rows(self.watch))
+        answer = asked.written(self.watch)
         if form == "npz":
             yield from pieces_of(whole_exhibit(answer.capture), form)
             return answer

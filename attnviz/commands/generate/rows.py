@@ -59,6 +59,8 @@ class SegmentShare:
     section: Any = ABSENT
     hops: Any = ABSENT
     through: Any = ABSENT
+    gate: Any = ABSENT
+    passed: Any = ABSENT
 
 
 SHARE = Fields[SegmentShare](
@@ -128,6 +130,13 @@ SHARE = Fields[SegmentShare](
             "the answer that passed its own on.",
             optional=True,
         ),
+        Field(
+            "gate",
+            float,
+            "What a gate behind the softmax lets through in this part, in the mean.",
+            optional=True,
+        ),
+        Field("passed", float, "The share of the length of what is written.", optional=True),
     ),
 )
 
@@ -176,7 +185,7 @@ JSON = JsonOutput((SHARE, CURVE_POINT, CHAIN, SQUARE))
 def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[SegmentShare]:
     """A row for each part of the answer and each column."""
     check, lookback = shares.check, shares.lookback
-    names, through = names_of(shares.answer.choice), shares.through
+    names, through, gates = names_of(shares.answer.choice), shares.through, shares.gates
     for n, part in enumerate(shares.parts):
         head = part.head
         for i, (column, share) in enumerate(
@@ -199,6 +208,8 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
                 section=ABSENT if part.section is None else part.section,
                 hops=shares.answer.hops or ABSENT,
                 through=ABSENT if through is None else float(through[n, i]),
+                gate=ABSENT if gates is None else float(gates[0, n]),
+                passed=ABSENT if gates is None else float(gates[1, n]),
             )
 
 

@@ -39,7 +39,7 @@ from attnviz.kit.prepare import (
     fit,
     loss_of,
 )
-from attnviz.records.capture import Capture, FloatArray, LayerPattern, PatternBlock, Wanted
+from attnviz.records.capture import GATES, Capture, FloatArray, LayerPattern, PatternBlock, Wanted
 from attnviz.records.exhibit import Choice
 from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.heads import Head, by_layer
@@ -290,6 +290,20 @@ class Answering:
 
         self.write(tell)
         return new
+
+    def written(self, watch: Callable[[], object] = int) -> Answer:
+        """The whole answer, with what gates behind the softmax let through, which takes a run.
+
+        `watch`: as of `tokens_with_rows`.
+        """
+        answer = self.answer(self.tokens_with_rows(watch))
+        capture, n = answer.capture, len(self.tokens)
+        new = [token.id for token in capture.query_tokens]
+        gates = self.model.gates([*self._ids, *new[:-1]]) if self.model.gated else None
+        if gates is None:
+            return answer
+        extras = {**capture.extras, GATES: gates[..., n - 1 :]}
+        return replace(answer, capture=replace(capture, extras=extras))
 
     def stream(self, unit: RowUnit, watch: Callable[[], object] = int) -> Iterator[AnswerShares]:
         """The shares in the parts of the answer, each part as soon as the next one has begun."""

@@ -20,7 +20,7 @@ from attnviz.draw.terminal import heatmap as terminal_heatmap
 from attnviz.draw.terminal import table as terminal_table
 from attnviz.draw.terminal import text as terminal_text
 from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing, widest
-from attnviz.draw.titles import amount, beginning, elided, prompt_size, size_of_answer
+from attnviz.draw.titles import about_gates, amount, beginning, elided, prompt_size, size_of_answer
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, HeadMap, PictureLook, Sides
@@ -130,7 +130,8 @@ def _exhibit(answer: Answer, capture: Capture, rows: Iterable[str], weights: Flo
     """An exhibit of weights (rows, keys); its rows have names of their own."""
     heads = answer.choice.heads
     layer, head, how = (*heads[0], None) if len(heads) == 1 else (None, None, answer.how)
-    capture = replace(capture, kind="cross", causal=False, query_tokens=_labelled(rows), layers=())
+    capture = replace(capture, kind="cross", causal=False, layers=(), extras={})
+    capture = replace(capture, query_tokens=_labelled(rows))
     queries, keys = (tuple(range(n)) for n in weights.shape)
     return Exhibit(capture, (HeadMap(layer, head, how, weights=weights),), queries, keys)
 
@@ -200,6 +201,7 @@ def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator
         yield from folded(Text(about_rest(every, shares)), display.width)
     yield from _quotes(every, display) if view != "links" else ()
     yield from _through(every, display)
+    yield from _gates(every, display)
     if shares.check is not None:
         yield Text()
         yield from checked(shares.check, display, shares.answer.hops)
@@ -262,6 +264,16 @@ def _through(shares: AnswerShares, display: Display) -> Iterator[Text]:
     yield Text()
     told = f"{readable(last)}, through the words before it: {said or 'nothing of the prompt'}"
     yield from folded(Text(fenced(told)), display.width)
+
+
+def _gates(shares: AnswerShares, display: Display) -> Iterator[Text]:
+    """What gates let through, and the parts of the answer whose weights add nothing."""
+    if shares.gates is None:
+        return
+    names = [part.section or f"“{beginning(part.text)}”" for part in shares.parts]
+    yield Text()
+    for told in about_gates(shares.gates, names, several=len(shares.answer.choice.heads) > 1):
+        yield from folded(Text(fenced(readable(told)), "dim"), display.width)
 
 
 def _by_share(shares: AnswerShares) -> list[int]:

@@ -275,9 +275,13 @@ class OneSequence(OneStack):
     def check_contributions(self) -> None:
         check_recordable(self.model)
 
+    @property
+    def gated(self) -> bool:
+        return gated(self.model)
+
     @torch.inference_mode()
     def gates(self, ids: Sequence[int]) -> FloatArray | None:
-        if not gated(self.model):
+        if not self.gated:
             return None
         with suppress(ModelError):  # its patterns can be shown all the same
             return numbers(passed(self.model, self.inputs(ids), self.identity.heads_per_layer))

@@ -162,6 +162,44 @@ def test_rows_and_json_hold_what_passes_beside_the_weight(run: Run, folder: str)
     assert "gate" not in run(*ask, "--reduce", "mean", "-f", "csv").out.splitlines()[0]
 
 
+def test_an_answer_has_what_passes_joined_over_its_heads_as_their_rows_are(
+    run: Run, folder: str, tmp_path: Path
+) -> None:
+    ask = ("generate", "ab. cd", "-m", folder, "--target", "e. fa", "--head", "L1H1,L1H2")
+    model = attnviz.load_model(folder)
+    gates = model._loaded.gates(TOKENIZER("ab. cde. f").input_ids)[:, 1]  # (2, heads, n)
+    first = len("ab. cd") - 1  # predicts the answer's first token
+    parts = {1: slice(first, first + 2), 2: slice(first + 2, first + 5)}
+    for how, join in (("mean", np.mean), ("max", np.max)):
+        rows = rows_in(run(*ask, "--reduce", how, "-f", "jsonl").out)
+        assert {row["row"] for row in rows} == {1, 2}
+        for row in rows:
+            held = join(gates[:, 1:3, parts[row["row"]]], axis=1).mean(axis=-1)
+            assert [row["gate"], row["passed"]] == pytest.approx(held.tolist(), abs=1e-6)
+    for row in rows_in(run(*ask, "--rows", "head", "-f", "jsonl").out):
+        held = gates[:, row["head"], first : first + 5].mean(axis=-1)
+        assert [row["gate"], row["passed"]] == pytest.approx(held.tolist(), abs=1e-6)
+    answer = attnviz.generate("ab. cd", model, target="e. fa", heads="L1H2")
+    assert all(row["passed"] < 0.05 for row in answer.shares())
+    saved = str(tmp_path / "a.npz")
+    answer.save(saved)
+    assert "gated to nothing" in on_one_line(run("show", saved, "--head", "L1H2").out)
+    plain = attnviz.generate("a fluffy blue creature", target="ran").shares()
+    assert "gate" not in plain[0]
+
+
+def test_an_answer_says_which_of_its_parts_are_gated_to_nothing(run: Run, folder: str) -> None:
+    ask = ("generate", "ab. cd", "-m", folder, "--target", "e. fa", "--head")
+    for view in ("table", "links", "text", "heatmap"):
+        said = on_one_line(run(*ask, "L1H2", "--view", view, "--rows", "sentence").out)
+        nothing = "gated to nothing (under 0.05), so that its weights add nothing: “e.” “fa”"
+        assert nothing in said.replace(", “fa”", " “fa”"), view
+    both = on_one_line(run(*ask, "L1H1,L1H2").out)
+    assert "what these heads read" in both
+    assert "gated to nothing" not in both
+    assert "L1H2" in on_one_line(run(*ask, "all", "--rows", "head").out).partition("add nothing")[2]
+
+
 def test_what_does_not_follow_the_gate_is_refused_in_one_sentence(run: Run, folder: str) -> None:
     for command in ("explain", "show --weighted"):
         words = command.split()
