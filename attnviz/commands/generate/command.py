@@ -177,8 +177,8 @@ def _begun_by_template(options: TextOptions) -> TextOptions:
 
 
 def _when_written(written: Answering, options: Mapping[str, Any]) -> AttentionAnswer:
-    """The whole answer, with the rows of each head; the command line shows it as it is written."""
-    written = replace(written, each_head=True)
+    """The whole answer, as its page shows it; the command line shows it as it is written."""
+    written = replace(written, each_head=written.apart)
     return AttentionAnswer(written, written.written())
 
 

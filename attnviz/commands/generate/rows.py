@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -293,8 +294,16 @@ class AttentionAnswer:
 
     @property
     def capture(self) -> AttentionCapture:
-        """The rows of each head: one for each token of the answer, over prompt and answer."""
-        return AttentionCapture(self._answer.capture)
+        """The rows of each head: one for each token of the answer, over prompt and answer.
+
+        Of all heads, and more than 20 million weights, they are not kept while the model writes;
+        the answer is then read once more.
+        """
+        return AttentionCapture(self._each_head.capture)
+
+    @cached_property
+    def _each_head(self) -> Answer:
+        return self._asked.with_each_head(self._answer)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -307,7 +316,9 @@ class AttentionAnswer:
 
     def _result(self, rows: RowUnit, check: Check | None = None) -> Result[AnswerShares]:
         check_value("rows", rows, RowUnit)
-        return of_shares(replace(self._answer.shares(rows), check=check))
+        apart = rows == "head" and not self._answer.hops
+        answer = self._each_head if apart else self._answer
+        return of_shares(replace(answer.shares(rows), check=check))
 
     @property
     def _shown(self) -> Result[AnswerShares]:

@@ -305,6 +305,15 @@ class Answering:
         extras = {**capture.extras, GATES: gates[..., n - 1 :]}
         return replace(answer, capture=replace(capture, extras=extras))
 
+    def with_each_head(self, answer: Answer) -> Answer:
+        """The same with the rows of each head; where they were not kept, it is read again."""
+        if answer.capture.layers:
+            return answer
+        new = [token.id for token in answer.capture.query_tokens]
+        again = replace(self, target=new, each_head=True)
+        layers = again.answer(again.tokens_with_rows()).capture.layers
+        return replace(answer, capture=replace(answer.capture, layers=layers))
+
     def stream(self, unit: RowUnit, watch: Callable[[], object] = int) -> Iterator[AnswerShares]:
         """The shares in the parts of the answer, each part as soon as the next one has begun."""
         new, out = list[NewToken](), 0

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 from tokenizers import Tokenizer, normalizers
 
 import attnviz
+from attnviz.commands.generate import answer as answers
+from attnviz.commands.generate import run as run_module
 from attnviz.commands.generate.answer import repeats
 from attnviz.commands.generate.run import Writing, answering
 from attnviz.draw.titles import beginning
@@ -326,6 +329,40 @@ def test_python_gives_what_the_command_gives(run: Run) -> None:
     documents = {"letter": "Tom was stabbed by Leo .", "diary": "Anna cleaned the floor ."}
     asked = attnviz.generate("the murderer was", docs=documents, target=" Leo")
     assert [row["segment"] for row in asked.shares()][1:4] == ["letter", "diary", "question"]
+
+
+def test_of_many_heads_joined_rows_alone_are_kept_until_each_head_is_asked_for(
+    gpt2_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list[run_module.KeepRows]()
+
+    @dataclass
+    class Counted(run_module.KeepRows):
+        def __post_init__(self) -> None:
+            made.append(self)
+
+    monkeypatch.setattr(run_module, "KeepRows", Counted)
+    model, asked = attnviz.load_model(str(gpt2_copy)), {"max_new_tokens": 3}
+    whole = attnviz.generate("the cat sat", model, **asked)
+    heads = len(whole.capture.record.heads)
+    assert [keep.how for keep in made] == [None]  # few weights: each head's rows are there
+    monkeypatch.setattr(answers, "APART", 10)
+    found = attnviz.generate("the cat sat", model, **asked)
+    sizes = [sum(row.size for row in keep.rows) for keep in made]
+    assert sizes[0] == heads * sizes[1] > sizes[1]
+    joined = [[row["share"] for row in each.shares()] for each in (found, whole)]
+    np.testing.assert_allclose(*joined, atol=1e-6)
+    assert len(made) == 2  # sentences need no other rows
+    for head in found.capture.record.heads:
+        both = [each.capture.record.weights(head) for each in (found, whole)]
+        np.testing.assert_allclose(*both, atol=1e-6)
+    of_heads = [each.shares("head") for each in (found, whole)]
+    assert [row["head"] for row in of_heads[0]] == [row["head"] for row in of_heads[1]]
+    shares = [[row["share"] for row in rows] for rows in of_heads]
+    np.testing.assert_allclose(*shares, atol=1e-6)
+    assert len(made) == 3  # read again, once
+    attnviz.generate("the cat sat", model, heads="L0H0,L0H1", **asked)
+    assert made[-1].how is None  # heads that were chosen are kept
 
 
 def test_a_row_for_each_head_has_its_shares_and_its_lookback_ratio(run: Run) -> None:
