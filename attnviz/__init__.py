@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from attnviz.commands.heads.command import heads
     from attnviz.commands.patch.command import patch
     from attnviz.commands.predict.command import predict
+    from attnviz.commands.report.command import report
+    from attnviz.commands.report.rows import Evaluation
     from attnviz.commands.scan.command import estimate_scan, scan
     from attnviz.commands.show.capture import (
         AttentionCapture,
@@ -48,6 +50,7 @@ __all__ = [
     "AttentionCapture",
     "AttnvizError",
     "Calculation",
+    "Evaluation",
     "Link",
     "Model",
     "Result",
@@ -70,6 +73,7 @@ __all__ = [
     "load_model",
     "patch",
     "predict",
+    "report",
     "scan",
     "show",
     "verify",
@@ -88,6 +92,8 @@ _HOME = {
     "attnviz.api": "Model load_model",
     "attnviz.commands.patch.command": "patch",
     "attnviz.commands.predict.command": "predict",
+    "attnviz.commands.report.command": "report",
+    "attnviz.commands.report.rows": "Evaluation",
     "attnviz.commands.scan.command": "estimate_scan scan",
     "attnviz.commands.atlas.command": "ScanAtlas atlas",
     "attnviz.commands.show.command": "ShowOptions show",

@@ -47,6 +47,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "atlas": "Show what a scan found: every head's scores, the means over documents or tokens.",
         "predict": "Show the most likely next tokens, with their probabilities.",
         "generate": "Go on with a text, and show what each new token looked at.",
+        "report": "Show how well many answers are grounded, and which of them to read first.",
         "ablate": "Ablate heads, MLPs or layers and measure the effect on predictions.",
         "patch": "Replace activations of a run with those from another text (activation patching).",
         "compare": "Compare what a word attends to in several texts, or two models on one text.",

@@ -20,6 +20,7 @@ class ExitStatus(IntEnum):
     INPUT = 3
     MODEL = 4
     OUTPUT = 5
+    BELOW = 6
     INTERRUPTED = 130
 
 

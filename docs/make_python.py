@@ -19,7 +19,7 @@ BEGIN, END = "<!-- options -->\n", "<!-- end of options -->\n"
 OTHERS = {"show": ("capture",), "why": ("writes",)}
 """Functions that take options of a command beside the one of its name."""
 FUNCTIONS = {
-    name: (name, *OTHERS.get(name, ()), *(() if name in ("scan", "atlas") else ("load_model",)))
+    name: (name, *OTHERS.get(name, ()), *(() if name in ("scan", "atlas", "report") else ("load_model",)))
     for name in COMMANDS
     if name in attnviz.__all__
 }
@@ -30,6 +30,7 @@ RETURNS = {
     "generate": attnviz.AttentionAnswer,
     "scan": attnviz.ScanAtlas,
     "atlas": attnviz.ScanAtlas,
+    "report": attnviz.Evaluation,
 }
 """What functions return that give no `Result`."""
 ELSEWHERE = {
@@ -54,6 +55,9 @@ OF = {
     ("atlas", "plot"): "`ScanAtlas.figure(plot)`",
     ("atlas", "export"): "the command's alone",
     ("atlas", "folders"): "`atlas(folder)`",
+    ("report", "file"): "`report(path)`",
+    ("report", "fail_under"): "compare `.groundedness.mean`",
+    ("report", "top"): "cut `.to_columns()`",
     ("generate", "rows"): "`AttentionAnswer.shares(rows)`",
     ("generate", "check"): "`AttentionAnswer.check()`, `.square(check)`",
     ("generate", "square"): "`AttentionAnswer.square()`",

@@ -597,6 +597,14 @@ class PageOutput(ReportOutput):
 
 
 @dataclass(frozen=True)
+class EvaluationOutput(OutputOptions):
+    """Where records go, or a page of them."""
+
+    formats = (*RECORDS, "html")
+    format: Annotated[str | None, _format(formats)] = None
+
+
+@dataclass(frozen=True)
 class CalculationOutput(OutputOptions):
     """Where a calculation goes."""
 

@@ -443,6 +443,15 @@ def _check_lengths(entry: JsonObject) -> None:
         _check(not isinstance(value, str) or len(value) <= LONGEST_NAME, name)
 
 
+def row_from(kind: Fields[Any], written: object) -> JsonObject:
+    """A row with these fields, each of its type; others are left out.
+
+    Raises:
+        ValueError: it is no such row.
+    """
+    return cast(JsonObject, _read(kind, written, "the row"))
+
+
 def _read(kind: Any, value: Any, name: str) -> Any:
     """A value from JSON, which has to be of a field's type; objects without undeclared fields."""
     kinds = kinds_of(kind)

@@ -46,7 +46,7 @@ def page(shares: AnswerShares) -> Iterator[str]:
         markup=filled(source(f"{FOLDER}/answer.html"), _values(report)),
         heading="<h2>Token by token</h2> <p>The numbers behind all of this: each token of the "
         "answer, and how much attention it gave to each token before it.</p>",
-        style=source(f"{FOLDER}/answer.css") + _shades(),
+        style=source(f"{FOLDER}/tones.css", f"{FOLDER}/answer.css") + _shades(),
         script=source(f"{FOLDER}/answer.js"),
         facts={"rests": _facts(report)},
     )
@@ -140,7 +140,7 @@ def _values(report: AnswerReport) -> Mapping[str, str]:
 # Tables and texts.
 
 
-def _support(of: Groundedness | None) -> tuple[str, str]:
+def support(of: Groundedness | None) -> tuple[str, str]:
     """The class of a statement, and what is said of its support."""
     if of is None:
         return "unmeasured", ""
@@ -159,8 +159,8 @@ def _supports(report: AnswerReport) -> list[tuple[str, str]]:
     """The same of each statement of the answer."""
     said = report.check.statements if report.check else ()
     if not said:
-        return [_support(None)] * len(report.shares.parts)
-    return [_support(each.groundedness) for each in said]
+        return [support(None)] * len(report.shares.parts)
+    return [support(each.groundedness) for each in said]
 
 
 def _statements(report: AnswerReport) -> Iterator[str]:

@@ -1,0 +1,122 @@
+"""`attnviz report`: what a results file of `generate` comes to."""
+
+from dataclasses import replace
+from math import isnan
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from attnviz.commands.report.record import ResultsReport
+from attnviz.commands.report.results import read_results
+from attnviz.commands.report.rows import OF_RESULTS, Evaluation
+from attnviz.commands.report.shown import damage_said, notes_on
+from attnviz.errors import ExitStatus, InputError
+from attnviz.kit import options as g
+from attnviz.kit.deliver import deliver_result, destination_of
+from attnviz.kit.lines import say
+from attnviz.kit.option import Call, Cli, command_of, feature, positional
+from attnviz.kit.session import Session, as_flag
+from attnviz.kit.values import FilePath, path_of
+
+Earlier: TypeAlias = Annotated[
+    FilePath | None,
+    Cli(Path | None),
+    g.text_option(
+        "--against",
+        metavar="FILE",
+        help="The results of an earlier run: what got worse comes first.",
+    ),
+]
+
+
+@feature()
+def report(path: FilePath, *, against: Earlier = None) -> Evaluation:
+    """Read a results file: how well its answers are grounded, and which of them to read first.
+
+    >>> row = '{"line": 1, "row": 1, "text": "blue .", "segment": "letter", "part": "segment", '
+    >>> row += '"share": 1, "groundedness": 0.8, "unrelated": 0.1, "change": -3, "needed": true, '
+    >>> with open("results.jsonl", "w") as file:
+    ...     print(row + '"model": "builtin", "settings": "--check"}', file=file)
+    >>> attnviz.report("results.jsonl")
+    <Evaluation of results.jsonl: groundedness .80 over 1 question>
+
+    Args:
+        path: what `attnviz generate --lines --check -o results.jsonl` wrote.
+
+    Raises:
+        InputError: a file holds no results, or those of two models or settings; or the two files
+            are of different settings.
+    """
+    found = read_results(path_of("path", path))
+    if against is not None:
+        found = replace(found, against=read_results(path_of("against", against)))
+        _check_settings(found)
+    return Evaluation(OF_RESULTS, found)
+
+
+def _check_settings(found: ResultsReport) -> None:
+    old = found.against
+    if old is not None and old.settings != found.settings:
+        raise InputError(
+            f"{found.path!r} was made with {found.settings!r}, and {old.path!r} with "
+            f"{old.settings!r}",
+            "compare results of the same settings",
+        )
+
+
+EXAMPLES = """
+attnviz report results.jsonl
+attnviz report results.jsonl -o report.html
+attnviz report results.jsonl --against old.jsonl
+attnviz report results.jsonl --fail-under 0.8 -f json | jq .groundedness
+attnviz report results.jsonl -f jsonl | jq -r 'select(.unsupported > 0).id'
+"""
+SHORT_HELP = "against fail_under top format output quiet"
+
+
+@command_of(report, "file against fail_under top")
+def command_line(
+    session: Session,
+    call: Call[Evaluation],
+    *,
+    file: Annotated[
+        Path,
+        positional("FILE", "The results: what generate --lines --check -o FILE.jsonl wrote."),
+    ],
+    fail_under: Annotated[
+        float | None,
+        g.output_option(
+            "--fail-under",
+            metavar="X",
+            min=0.0,
+            max=1.0,
+            help="End with exit code 6 where the mean groundedness is below X, or there is none.",
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        g.look_option(
+            "--top",
+            metavar="K",
+            min=1,
+            help="Show the K questions to read first.",
+            show_default=f"{OF_RESULTS.top}; all as rows",
+        ),
+    ] = None,
+    output: g.EvaluationOutput,
+) -> None:
+    """Show how well many answers are grounded, and which of them to read first."""
+    to = destination_of(session, output)
+    if to.format.name in ("json", "html"):
+        session.refuse("top", wrong=f"does nothing for {to.format.name}")
+    found = call(file)
+    for why in damage_said(found.record):
+        session.complain(why)
+        session.status = ExitStatus.INPUT
+    say(session, [*notes_on(found.record)])
+    seen = found if to.output is None else found.seen_from(to.output.parent)
+    deliver_result(session, to, replace(seen, _top=top))
+    mean = found.groundedness.mean
+    if fail_under is not None and not mean >= fail_under:
+        said = "no question has a groundedness" if isnan(mean) else f"groundedness is {mean:.6g}"
+        session.complain(f"{said}, and {as_flag('fail_under')} asks for {fail_under:g}")
+        session.status = ExitStatus.BELOW

@@ -1,0 +1,102 @@
+"""The page of a report: its means, and each question, which opens in place. It needs no script."""
+
+from collections.abc import Iterable, Iterator
+from html import escape
+from urllib.parse import quote
+
+from attnviz.commands.generate.page import FOLDER as OF_ANSWER
+from attnviz.commands.generate.page import support
+from attnviz.commands.report.record import ReportedQuestion, ResultsReport, SourceUse
+from attnviz.commands.report.shown import (
+    MEANING,
+    about,
+    cells,
+    columns,
+    damage_said,
+    failures,
+    measures,
+    notes_on,
+    title,
+    two,
+    unused_said,
+)
+from attnviz.draw.page import COMMON, HEAD, filled, policies, policy, source
+from attnviz.errors import readable
+
+FOLDER = "commands/report/page"
+STYLES = (f"{COMMON}.css", f"{OF_ANSWER}/tones.css", f"{FOLDER}/report.css")
+
+
+def page(report: ResultsReport) -> Iterator[str]:
+    """The page, piece by piece."""
+    names = columns(report)
+    style = source(*STYLES).replace("{{numbers}}", str(len(names)))
+    before, after = source(HEAD, f"{FOLDER}/report.html").split("{{questions}}")
+    notes = filter(None, [*damage_said(report), *notes_on(report), unused_said(report)])
+    values = {
+        "policies": policies(policy(style, "")),
+        "style": style,
+        "title": escape(title(report)),
+        "about": escape(about(report)),
+        "notes": "\n".join(f"<p>{escape(readable(n))}</p>" for n in (*notes, *failures(report))),
+        "means": "\n".join(_row(*map(escape, cells)) for cells in measures(report)),
+        "meaning": escape(MEANING),
+        "columns": _spans(["question", *names, ""]),
+    }
+    yield filled(before, values)
+    for each in report.to_read:
+        yield _question(report, each)
+    yield after
+
+
+def _question(report: ResultsReport, each: ReportedQuestion) -> str:
+    """A line that opens to the statements of the answer, and to the segments of the prompt."""
+    said = each.text if each.error is None else f"failed: {each.error}"
+    line = _spans([each.name, *cells(report, each), said or each.answer])
+    inner = [f'<p dir="auto">{_text(each.text)}</p>'] if each.text else []
+    if each.error is not None:
+        inner.append(f"<p>failed: {_text(each.error)}</p>")
+    if each.statements:
+        inner.append(f"<ul>{''.join(_statements(each))}</ul>")
+    if each.sources:
+        head = "<tr><th>source</th><th>share</th><th>change (nats)</th><th></th></tr>"
+        inner.append(f"<table>{head}{''.join(map(_source, each.sources))}</table>")
+    if each.page is not None:
+        inner.append(f'<p><a href="{escape(quote(each.page))}">The answer’s own page</a></p>')
+    return (
+        f'<details class="{_tone(each)}"><summary class="row">{line}</summary>\n'
+        f"{''.join(inner)}</details>\n"
+    )
+
+
+def _tone(each: ReportedQuestion) -> str:
+    """The colour of a question: that of its least supported statement."""
+    if each.error is not None or False in each.told:
+        return "unsupported"
+    tones = {support(statement.support)[0] for statement in each.statements}
+    return next((t for t in ("partly", "supported") if t in tones), "unmeasured")
+
+
+def _statements(each: ReportedQuestion) -> Iterator[str]:
+    for statement in each.statements:
+        tone, said = support(statement.support)
+        yield f'<li class="{tone}"><bdi>{_text(statement.text)}</bdi> <small>{said}</small></li>'
+
+
+def _source(each: SourceUse) -> str:
+    used = "" if each.used is None else "used" if each.used else "not used"
+    said = "needed" if each.needed else used
+    change = "" if each.change is None else two(each.change, signed=True)
+    return _row(f"<bdi>{_text(each.name)}</bdi>", two(each.share), change, said)
+
+
+def _text(text: str) -> str:
+    return escape(readable(text))
+
+
+def _row(*cells: str) -> str:
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+
+
+def _spans(cells: Iterable[str]) -> str:
+    return "".join(f'<span dir="auto">{_text(cell)}</span>' for cell in cells)

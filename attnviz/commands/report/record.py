@@ -1,0 +1,257 @@
+"""What a results file comes to: each question, and means over questions with standard errors."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf, nan
+from statistics import fmean
+from types import MappingProxyType
+from typing import TypeAlias
+
+from attnviz.records.grounding import Groundedness
+from attnviz.records.metrics import Estimate
+from attnviz.records.reasoning import MATTERS
+
+Id: TypeAlias = str | int | None
+
+
+@dataclass(frozen=True)
+class GroundedStatement:
+    """A sentence of an answer."""
+
+    text: str
+    support: Groundedness
+
+
+@dataclass(frozen=True)
+class SourceUse:
+    """A segment of a prompt: its share of the attention, the mean over the statements.
+
+    `change`: of the whole answer's log-probability (nats) without it; None: it was not deleted.
+    `needed`: whether it is in the smallest set; None: it is no document. `kind`: such as "system".
+    """
+
+    name: str
+    kind: str | None
+    share: float
+    change: float | None
+    needed: bool | None
+
+    @property
+    def used(self) -> bool | None:
+        """Whether a document is needed, or its deletion costs more than 0.1 nats; None: unknown."""
+        if self.needed is None or self.change is None:
+            return None
+        return self.needed or self.change < -MATTERS
+
+
+@dataclass(frozen=True)
+class ReportedQuestion:
+    """A line of the input, and its answer; or the `error` in its place.
+
+    `page`: the path of the answer's own page.
+    """
+
+    line: int
+    id: Id
+    text: str = ""
+    statements: tuple[GroundedStatement, ...] = ()
+    sources: tuple[SourceUse, ...] = ()
+    page: str | None = None
+    error: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Its id; without one, its line."""
+        return f"line {self.line}" if self.id is None else str(self.id)
+
+    @property
+    def answer(self) -> str:
+        """The text of the answer."""
+        return " ".join(each.text for each in self.statements)
+
+    @property
+    def documents(self) -> list[SourceUse]:
+        """What the answer may rest on."""
+        return [each for each in self.sources if each.needed is not None]
+
+    @property
+    def groundedness(self) -> float | None:
+        """The mean over the statements that have one, each with the same weight."""
+        return _mean(each.support.share for each in self.statements)
+
+    @property
+    def told(self) -> list[bool]:
+        """Whether each statement is supported, where that can be said."""
+        said = (each.support.supported for each in self.statements)
+        return [each for each in said if each is not None]
+
+    @property
+    def unsupported(self) -> float | None:
+        """The share of these statements that nothing supports."""
+        return _mean(not each for each in self.told)
+
+    @property
+    def unused(self) -> float | None:
+        """The share of documents that were not used."""
+        return _mean(None if each.used is None else not each.used for each in self.documents)
+
+    @property
+    def system(self) -> float | None:
+        """The share of the system prompt; None: there is none."""
+        shares = [each.share for each in self.sources if each.kind == "system"]
+        return sum(shares) if shares else None
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that there are."""
+    known = [float(value) for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _estimate(values: Sequence[float]) -> Estimate:
+    return Estimate.of(values) if values else Estimate(nan)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A row of the file, or a question, that is in no mean, and why.
+
+    `row`: where in the file, from 1; of a `question`, its first.
+    """
+
+    row: int
+    why: str
+    question: bool = False
+
+
+MEASURES: Mapping[str, Callable[[ReportedQuestion], float | None]] = MappingProxyType(
+    {
+        "groundedness": lambda question: question.groundedness,
+        "unsupported": lambda question: question.unsupported,
+        "unused": lambda question: question.unused,
+        "system_share": lambda question: question.system,
+    }
+)
+"""Each number of a question; None where it has none."""
+
+
+@dataclass(frozen=True)
+class ResultsReport:
+    """A results file: who made it, its questions, and what is left out of it.
+
+    `against`: an earlier one.
+    """
+
+    path: str
+    model: str
+    settings: str
+    questions: tuple[ReportedQuestion, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    against: "ResultsReport | None" = None
+
+    def seen_from(self, folder: str) -> "ResultsReport":
+        """The same with the paths of pages from a folder, not from that of this process."""
+        questions = (
+            replace(each, page=each.page and os.path.relpath(each.page, folder))
+            for each in self.questions
+        )
+        return replace(self, questions=tuple(questions))
+
+    def values(self, measure: str) -> list[float]:
+        """A number of the questions that have it."""
+        return [x for x in map(MEASURES[measure], self.questions) if x is not None]
+
+    def estimate(self, measure: str) -> Estimate:
+        """Its mean over these questions, with the standard error; NaN of none."""
+        return _estimate(self.values(measure))
+
+    @property
+    def failed(self) -> list[ReportedQuestion]:
+        """The questions that have no answer."""
+        return [each for each in self.questions if each.error is not None]
+
+    @property
+    def answered(self) -> list[ReportedQuestion]:
+        """The others."""
+        return [each for each in self.questions if each.error is None]
+
+    @property
+    def without_documents(self) -> int:
+        """How many answers had no document to rest on."""
+        return sum(not each.documents for each in self.answered)
+
+    @property
+    def certain(self) -> int:
+        """How many had some, and are as probable without them."""
+        return sum(each.groundedness is None for each in self.answered) - self.without_documents
+
+    @property
+    def lost(self) -> int:
+        """How many questions are left out."""
+        return sum(each.question for each in self.left_out)
+
+    @property
+    def told(self) -> list[bool]:
+        """Whether each statement of all answers is supported, where that can be said."""
+        return [told for each in self.answered for told in each.told]
+
+    @cached_property
+    def repeated(self) -> list[Id]:
+        """The ids that several questions have."""
+        counts = Counter(each.id for each in self.questions if each.id is not None)
+        return [id_ for id_, n in counts.items() if n > 1]
+
+    @property
+    def never_used(self) -> dict[str, int]:
+        """Documents of two questions or more that none of these used, and how many they are."""
+        uses: dict[str, list[bool | None]] = {}
+        for each in (document for question in self.answered for document in question.documents):
+            uses.setdefault(each.name, []).append(each.used)
+        return {n: len(own) for n, own in uses.items() if len(own) > 1 and {*own} == {False}}
+
+    @cached_property
+    def by_key(self) -> Mapping[object, ReportedQuestion]:
+        """Each question by its id, with its line where the id repeats; without one, by its line."""
+        keys = (
+            (each.id, each.line if each.id is None or each.id in self.repeated else 0)
+            for each in self.questions
+        )
+        return dict(zip(keys, self.questions, strict=True))
+
+    @cached_property
+    def changes(self) -> Mapping[int, float]:
+        """By line: how much more grounded a question is than in the earlier file."""
+        earlier = {} if self.against is None else self.against.by_key
+        pairs = ((each, earlier[key]) for key, each in self.by_key.items() if key in earlier)
+        return {
+            new.line: new.groundedness - old.groundedness
+            for new, old in pairs
+            if new.groundedness is not None and old.groundedness is not None
+        }
+
+    @property
+    def change(self) -> Estimate:
+        """The mean of these differences."""
+        return _estimate([*self.changes.values()])
+
+    def only_in(self, *, earlier: bool) -> list[str]:
+        """The names of the questions that only this file has, or only the earlier one."""
+        if self.against is None:
+            return []
+        one, other = (self.against, self) if earlier else (self, self.against)
+        return [each.name for key, each in one.by_key.items() if key not in other.by_key]
+
+    @property
+    def to_read(self) -> Sequence[ReportedQuestion]:
+        """What to read first: failed questions; against an earlier file, what got worse; answers
+        with unsupported statements; then those that are least grounded."""
+
+        def rank(each: ReportedQuestion) -> tuple[float, ...]:
+            grounded = inf if each.groundedness is None else each.groundedness
+            change = self.changes.get(each.line, inf if self.changes else 0.0)
+            return each.error is None, change, False not in each.told, grounded, each.line
+
+        return sorted(self.questions, key=rank)

@@ -1,0 +1,278 @@
+"""A results file, read row by row: what is damaged is named, and is in no mean."""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from attnviz.commands.report.record import (
+    GroundedStatement,
+    LeftOut,
+    ReportedQuestion,
+    ResultsReport,
+    SourceUse,
+)
+from attnviz.errors import InputError, option, readable
+from attnviz.inputs.prompts import json_of
+from attnviz.inputs.text import Stdin, read_lines
+from attnviz.records.grounding import Groundedness
+from attnviz.records.restore import JsonObject, row_from
+from attnviz.records.rows import Field, Fields
+
+HINT = "write one with: attnviz generate --lines --check -o results.jsonl"
+NUMBER = int | float
+"""jq writes 1.0 as 1."""
+_OF_RUN: tuple[Field[Any], ...] = (
+    Field("line", int),
+    Field("id", str | int | None, optional=True),
+    Field("model", str),
+    Field("settings", str),
+)
+FAILED = Fields[Any]("", "", (*_OF_RUN, Field("error", str)))
+SHARE = Fields[Any](
+    "",
+    "",
+    (
+        *_OF_RUN,
+        Field("row", int),
+        Field("text", str),
+        Field("segment", str),
+        Field("part", str),
+        Field("share", NUMBER),
+        Field("groundedness", NUMBER | None),
+        Field("unrelated", NUMBER | None),
+        Field("change", NUMBER | None, optional=True),
+        Field("needed", bool | None, optional=True),
+        Field("source", str | None, optional=True),
+        Field("question", str | None, optional=True),
+        Field("page", str | None, optional=True),
+    ),
+)
+MOST_DAMAGED = 1000
+"""A file with more rows that cannot be read holds no results."""
+SUM = 0.02
+"""How far the shares of a row may be from a sum of 1, as those of half precision are."""
+
+
+def read_results(path: str) -> ResultsReport:
+    """The questions of a results file.
+
+    Raises:
+        InputError: it holds none, or those of several models, or of several settings.
+    """
+    file = _File(path)
+    questions, seen = list[ReportedQuestion](), set[int]()
+    for line, rows in groupby(file.rows(), key=lambda row: row.line):
+        answer = _answer(rows)
+        wrong = f"line {line} was there before" if line in seen else answer.wrong()
+        seen.add(line)
+        if wrong:
+            why = f"{readable(answer.name)} is left out: {wrong}"
+            file.leave_out(LeftOut(answer.first.number, why, question=True))
+        else:
+            questions.append(answer.question(os.path.dirname(path)))
+    if not questions:
+        raise InputError(f"{path!r} holds no results of an evaluation", HINT)
+    model, settings = file.made
+    return ResultsReport(path, model, settings, tuple(questions), tuple(file.damage))
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of the file by its number; without `content`, a damaged one.
+
+    One of which nobody knows the line counts for that of the row before.
+    """
+
+    number: int
+    line: int
+    content: JsonObject | None = None
+
+
+class _DamagedRow(ValueError):
+    """A row that is none of results; `line`: the line that it is of, if that can be read."""
+
+    def __init__(self, wrong: str, line: object = None) -> None:
+        super().__init__(wrong)
+        self.line = line if type(line) is int else None
+
+
+@dataclass
+class _File:
+    """A results file; `made`: the model and the settings of its rows, first in row `since`."""
+
+    path: str
+    made: tuple[str, str] = ("", "")
+    since: int = 0
+    damage: list[LeftOut] = field(default_factory=list)
+
+    def leave_out(self, damage: LeftOut) -> None:
+        self.damage.append(damage)
+        if len(self.damage) > MOST_DAMAGED:
+            raise InputError(f"{self.path!r} is no results file: more than 1,000 rows fail", HINT)
+
+    def rows(self) -> Iterator[_Row]:
+        """The rows; of damaged ones only those that stand behind another."""
+        last: int | None = None
+        for number, text in read_lines(None, Path(self.path), Stdin(None, is_terminal=False)):
+            try:
+                content = _checked(text, number)
+            except _DamagedRow as error:
+                self.leave_out(LeftOut(number, f"row {number} {error}"))
+                line = last if error.line is None else error.line
+                if line is not None:
+                    yield _Row(number, line)
+                continue
+            self._check_one_run(number, content)
+            last = content["line"]
+            yield _Row(number, content["line"], content)
+
+    def _check_one_run(self, number: int, content: JsonObject) -> None:
+        """See that all rows are of one model with one choice of settings."""
+        if not self.since:
+            self.made, self.since = (content["model"], content["settings"]), number
+        for what, first in zip(("model", "settings"), self.made, strict=True):
+            if content[what] != first:
+                raise InputError(
+                    f"{self.path!r} has {first!r} in row {self.since} and {content[what]!r} in row "
+                    f"{number}, and a report is of one {what.removesuffix('s')}",
+                    f"report each by itself; {option('against')} compares two files",
+                )
+
+
+def _checked(text: str | InputError, number: int) -> JsonObject:
+    """A row with the fields that are needed of it.
+
+    Raises:
+        _DamagedRow: it has others; the message goes on after the number of the row.
+    """
+    try:
+        written = json_of(text, HINT) if isinstance(text, str) else text
+        if isinstance(written, InputError):
+            raise written
+    except InputError as error:
+        why = error.wrong.removeprefix(f"line {number} ").removeprefix("it ")
+        begun = re.match(r'\{"line": ?(\d{1,9}),', text) if isinstance(text, str) else None
+        raise _DamagedRow(why, begun and int(begun[1])) from None
+    line = written.get("line") if isinstance(written, dict) else None
+    failed = isinstance(written, dict) and "error" in written
+    try:
+        content = row_from(FAILED if failed else SHARE, written)
+    except ValueError as error:
+        raise _DamagedRow(f"is no row of results: {error}", line) from None
+    for name, value in content.items():
+        shares = name in ("groundedness", "unrelated")
+        if isinstance(value, float) and not (isfinite(value) and (not shares or 0 <= value <= 1)):
+            raise _DamagedRow(f"is no row of results: {name} cannot be {value}", line)
+    return content
+
+
+def _answer(rows: Iterator[_Row]) -> "_Answer":
+    answer = _Answer(next(rows))
+    for row in rows:
+        answer.add(row)
+    return answer
+
+
+@dataclass
+class _Answer:
+    """The rows of a line of the input, added up as they come.
+
+    `at`: how many segments the current row has so far, and `total` the sum of their shares.
+    """
+
+    first: _Row
+    statements: list[GroundedStatement] = field(default_factory=list)
+    columns: list["_Column"] = field(default_factory=list)
+    at: int = 0
+    total: float = 1.0
+    whole: bool = True
+
+    def __post_init__(self) -> None:
+        self.add(self.first)
+
+    @property
+    def name(self) -> str:
+        id_ = self.content.get("id")
+        return f"line {self.first.line}" if id_ is None else str(id_)
+
+    @property
+    def content(self) -> JsonObject:
+        return self.first.content or {}
+
+    def add(self, row: _Row) -> None:
+        """Add a row, and see that it goes on where the one before it ended."""
+        content = row.content
+        if content is None or content.get("id") != self.content.get("id"):
+            self.whole = False
+            return
+        if "error" in content:
+            self.whole &= row is self.first
+            return
+        statement = GroundedStatement(
+            content["text"], Groundedness(content["groundedness"], content["unrelated"])
+        )
+        if content["row"] == len(self.statements) + 1:
+            self._end_row()
+            self.statements.append(statement)
+            self.at, self.total = 0, 0.0
+        if content["row"] == 1:
+            self.columns.append(_Column(content))
+        self.whole &= content["row"] == len(self.statements) and self.at < len(self.columns)
+        if self.whole:
+            self.whole &= statement == self.statements[-1] and self.columns[self.at].add(content)
+        self.at += 1
+        self.total += content["share"]
+
+    def _end_row(self) -> None:
+        self.whole &= self.at == len(self.columns) and abs(self.total - 1) <= SUM
+
+    def wrong(self) -> str:
+        """What is wrong with it when all of its rows are there; else empty."""
+        self._end_row()
+        mixed = "error" in self.content and bool(self.statements)
+        return "rows of it are missing or damaged" if mixed or not self.whole else ""
+
+    def question(self, folder: str) -> ReportedQuestion:
+        """What it is when nothing is wrong; `folder`: that of the file, from which pages lie."""
+        content, n, page = self.content, len(self.statements), self.content.get("page")
+        return ReportedQuestion(
+            line=self.first.line,
+            id=content.get("id"),
+            text=content.get("question") or "",
+            statements=tuple(self.statements),
+            sources=tuple(each.use(n) for each in self.columns if each.first["part"] == "segment"),
+            page=page and os.path.normpath(os.path.join(folder, page)),
+            error=content.get("error"),
+        )
+
+
+@dataclass
+class _Column:
+    """A segment, row by row; `first`: its first row."""
+
+    first: JsonObject
+    share: float = 0.0
+    change: float | None = 0.0
+
+    def add(self, content: JsonObject) -> bool:
+        """Add a row, which is to be of the same segment."""
+        change = content.get("change")
+        self.share += content["share"]
+        self.change = None if change is None or self.change is None else self.change + change
+        same = "segment", "part", "needed"
+        return all(content.get(name) == self.first.get(name) for name in same)
+
+    def use(self, rows: int) -> SourceUse:
+        name, needed = self.first["segment"], self.first.get("needed")
+        return SourceUse(name, kind_of(self.first), self.share / rows, self.change, needed)
+
+
+def kind_of(row: JsonObject) -> str | None:
+    """What a segment is: as the row says, else by the name that a chat gives it ("system 2")."""
+    named = re.fullmatch(r"(system|user|tool|document)(?: \d+)?", row["segment"])
+    return row.get("source") or (named[1] if named else None)

@@ -1,0 +1,222 @@
+"""A report as rows, one for each question, and as JSON: the means over all, then the rows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from attnviz.commands.report.record import LeftOut, ReportedQuestion, ResultsReport
+from attnviz.commands.report.shown import damage_said, notes_on, title
+from attnviz.kit.result import Form, Result
+from attnviz.kit.values import FilePath, path_of
+from attnviz.records.metrics import Estimate
+from attnviz.records.rows import (
+    ABSENT,
+    Field,
+    Fields,
+    JsonOutput,
+    estimate_fields,
+    list_of,
+    object_fields,
+)
+
+
+@dataclass(frozen=True)
+class QuestionRow:
+    """A row: a question of a report."""
+
+    report: ResultsReport
+    of: ReportedQuestion
+
+
+def _change(row: QuestionRow) -> Any:
+    return ABSENT if row.report.against is None else row.report.changes.get(row.of.line)
+
+
+ROW = Fields[QuestionRow](
+    "ReportRow",
+    "A question, and how well its answer is grounded.",
+    (
+        Field("line", int, "The number of the input line.", lambda row: row.of.line),
+        Field("id", str | int | None, "Its own id.", lambda row: row.of.id),
+        Field(
+            "groundedness",
+            float | None,
+            "The mean over the statements that have one; null: none has.",
+            lambda row: row.of.groundedness,
+        ),
+        Field(
+            "change",
+            float | None,
+            "With --against: this minus that of the earlier file.",
+            _change,
+            optional=True,
+        ),
+        Field("statements", int, "", lambda row: len(row.of.statements)),
+        Field(
+            "unsupported",
+            float | None,
+            "The share of statements that the documents support no more than unrelated text does; "
+            "null: it cannot be said of any.",
+            lambda row: row.of.unsupported,
+        ),
+        Field("documents", int, "", lambda row: len(row.of.documents)),
+        Field(
+            "unused",
+            float | None,
+            "The share of documents that are not needed, and cost at most 0.1 nats when they are "
+            "deleted; null: there are none, or none was deleted.",
+            lambda row: row.of.unused,
+        ),
+        Field(
+            "system_share",
+            float | None,
+            "The share of attention on the system prompt; null: there is none.",
+            lambda row: row.of.system,
+        ),
+        Field("question", str, "The text that asks, cut.", lambda row: row.of.text),
+        Field("answer", str, "", lambda row: row.of.answer),
+        Field("error", str | None, "Why there is no answer.", lambda row: row.of.error),
+        Field("page", str | None, "The answer's own page, from here.", lambda row: row.of.page),
+    ),
+)
+
+
+def _all_rows(report: ResultsReport, top: int | None = None) -> Iterator[QuestionRow]:
+    return (QuestionRow(report, each) for each in report.to_read[:top])
+
+
+def _compared(report: ResultsReport) -> Any:
+    return ABSENT if report.against is None else report
+
+
+COMPARED = Fields[ResultsReport](
+    "ComparedObject",
+    "What changed against an earlier file.",
+    (
+        Field("results", str, "The earlier file.", lambda report: _earlier(report).path),
+        Field("model", str, "Its model.", lambda report: _earlier(report).model),
+        Field("questions", int, "How many both have.", lambda report: len(report.changes)),
+        *estimate_fields(
+            "change", "Mean difference in groundedness over these.", lambda report: report.change
+        ),
+        Field("only_now", list[str], "", lambda report: report.only_in(earlier=False)),
+        Field("only_earlier", list[str], "", lambda report: report.only_in(earlier=True)),
+    ),
+)
+
+
+def _earlier(report: ResultsReport) -> ResultsReport:
+    assert report.against is not None
+    return report.against
+
+
+LEFT_OUT = Fields[LeftOut](
+    "LeftOutObject",
+    "A damaged row of the file, or a question of which rows are missing; it is in no mean.",
+    (Field("row", int, "Where in the file, from 1."), Field("why", str)),
+)
+
+
+def _over_all(measure: str, about: str) -> list[Field[Any]]:
+    """The mean over questions, its standard error, and how many have the number."""
+    return [
+        *estimate_fields(measure, about, lambda report: report.estimate(measure)),
+        Field(f"{measure}_questions", int, "", lambda report: len(report.values(measure))),
+    ]
+
+
+WHOLE = Fields[ResultsReport](
+    "ReportObject",
+    "A results file: means over its questions with standard errors, then each question.",
+    (
+        *object_fields("report"),
+        Field("results", str, "The file.", lambda report: report.path),
+        Field("model", str, "The model's name and its fingerprint."),
+        Field("settings", str, "The options that decide the numbers."),
+        Field("questions", int, "", lambda report: len(report.questions)),
+        Field("answered", int, "", lambda report: len(report.answered)),
+        Field("failed", int, "", lambda report: len(report.failed)),
+        Field("without_documents", int, "Answers that had none; they have no groundedness."),
+        Field("certain", int, "Answers as probable without documents; they have none either."),
+        *_over_all("groundedness", "The mean over questions."),
+        *_over_all("unsupported", "The share of a question's statements that nothing supports."),
+        *_over_all("unused", "The share of a question's documents that were not used."),
+        *_over_all("system_share", "The share of attention on the system prompt."),
+        Field(
+            "statements",
+            int,
+            "Of all answers, where support can be said.",
+            lambda report: len(report.told),
+        ),
+        Field("unsupported_statements", int, "", lambda report: report.told.count(False)),
+        Field(
+            "never_used",
+            dict[str, int],
+            "Documents that two questions or more have and none used: how many have them.",
+        ),
+        Field("repeated_ids", list[Any], "", lambda report: report.repeated),
+        Field("left_out", list_of(LEFT_OUT)),
+        Field("against", COMPARED, "", _compared, optional=True),
+        Field("rows", list_of(ROW), "What to read first comes first.", _all_rows),
+    ),
+)
+JSON = JsonOutput((ROW,), (WHOLE,), rows_as_json=False)
+OF_RESULTS = Form[ResultsReport](
+    "report",
+    ROW,
+    lambda report, top, line: _all_rows(report, top),
+    title,
+    terminal="attnviz.commands.report.shown:render",
+    page="attnviz.commands.report.page:page",
+    whole=WHOLE,
+    top=10,
+)
+
+
+class Evaluation(Result[ResultsReport]):
+    """What a results file comes to; made by `attnviz.report`.
+
+    >>> row = '{"line": 1, "row": 1, "text": "blue .", "segment": "letter", "part": "segment", '
+    >>> row += '"share": 1, "groundedness": 0.8, "unrelated": 0.1, "change": -3, "needed": true, '
+    >>> with open("results.jsonl", "w") as file:
+    ...     print(row + '"model": "builtin", "settings": "--check"}', file=file)
+    >>> attnviz.report("results.jsonl").groundedness.mean
+    0.8
+    """
+
+    @property
+    def groundedness(self) -> Estimate:
+        """The mean over the questions that have one, and its standard error."""
+        return self.record.estimate("groundedness")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is left out of the file, and what the earlier one differs in."""
+        return *damage_said(self.record), *notes_on(self.record)
+
+    def page(self) -> str:
+        """The page, one HTML document; its links hold in the folder of this process."""
+        return "".join(map(str, self.pieces("html")))
+
+    def save(self, path: FilePath, **look: Any) -> None:
+        """Write it to a file, whose links to answers' pages hold where it lies.
+
+        Args:
+            path: its suffix decides: html, the page; json, jsonl, csv or tsv; txt, the table.
+            look: there is no picture.
+
+        Raises:
+            UsageError: another suffix.
+            OutputError: the file cannot be written.
+        """
+        file = Path(path_of("path", path))
+        super(Evaluation, self.seen_from(file.parent)).save(file, **look)
+
+    def seen_from(self, folder: Path) -> "Evaluation":
+        """The same with the paths of pages from a folder."""
+        moved: ResultsReport = self.record.seen_from(str(folder))
+        return replace(self, record=moved)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return f"<Evaluation of {self.record.path}: {self.about}>"

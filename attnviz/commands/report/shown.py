@@ -1,0 +1,196 @@
+"""A report in a terminal, and the sentences that its page shares."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import isnan
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnviz.commands.report.record import ReportedQuestion, ResultsReport
+from attnviz.console import Display
+from attnviz.draw.labels import fenced
+from attnviz.draw.terminal.cells import Column, cut, folded, footnotes, listing, widest
+from attnviz.draw.titles import amount
+from attnviz.errors import readable
+from attnviz.records.metrics import Estimate
+
+NAMED = 5
+"""How many questions or documents a sentence names."""
+LABEL, TEXT = 20, 30
+"""Cells of a name at most, and of a text at least."""
+ABOUT = {
+    "groundedness": "groundedness",
+    "unsupported": "unsupported statements",
+    "unused": "documents not used",
+    "system_share": "system prompt's share",
+}
+"""Each measure in words."""
+MEANING = (
+    "Means over questions ± standard error. The groundedness of a question is the mean over its "
+    "statements. A document is not used if it is not needed and its deletion costs at most 0.1 "
+    "nats."
+)
+
+
+def two(value: float | None, *, signed: bool = False) -> str:
+    """Two digits, as `.81` or `−.03`; a dash where there is nothing."""
+    if value is None or isnan(value):
+        return "–"
+    written = f"{value:{'+' if signed else ''}z.2f}"
+    return written.replace("0.", ".", 1).replace("-", "−")
+
+
+def with_error(estimate: Estimate, *, signed: bool = False) -> str:
+    """`.81 ± .02`; the error where there is one."""
+    error = "" if estimate.error is None else f" ± {two(estimate.error)}"
+    return f"{two(estimate.mean, signed=signed)}{error}"
+
+
+def title(report: ResultsReport) -> str:
+    """`groundedness .81 ± .02 over 480 questions; 12 had no documents; 3 failed`."""
+    n = len(report.values("groundedness"))
+    if n:
+        mean = with_error(report.estimate("groundedness"))
+        said = f"groundedness {mean} over {amount(n, 'question')}"
+    else:
+        said = f"none of {amount(len(report.questions), 'question')} has a groundedness"
+    if report.changes:
+        said += f", {with_error(report.change, signed=True)} against the earlier file"
+    counts = {
+        "had no documents": report.without_documents,
+        "as probable without documents": report.certain,
+        "failed": len(report.failed),
+        "left out": report.lost,
+    }
+    return "; ".join([said, *(f"{n} {what}" for what, n in counts.items() if n)])
+
+
+def about(report: ResultsReport) -> str:
+    """The file, who made it, and that of the comparison."""
+    facts = [report.path, report.model, report.settings]
+    if report.against is not None:
+        facts.append(f"against {report.against.path}")
+    return ", ".join(readable(each) for each in facts if each)
+
+
+def damage_said(report: ResultsReport) -> Iterator[str]:
+    """What is left out of both files, a sentence each."""
+    for each in filter(None, (report, report.against)):
+        yield from (f"{each.path}: {damage.why}" for damage in each.left_out)
+
+
+def notes_on(report: ResultsReport) -> Iterator[str]:
+    """What a reader of the means has to know."""
+    if report.repeated:
+        yield f"{amount(len(report.repeated), 'id')} repeated: {listed(map(str, report.repeated))}"
+    if report.against is None:
+        return
+    old, new = report.against.model, report.model
+    if old != new:
+        yield f"the models differ: {readable(new)}, and {readable(old)} before"
+    for name, earlier in ("this file", False), ("the earlier file", True):
+        if names := report.only_in(earlier=earlier):
+            yield f"{amount(len(names), 'question')} only in {name}: {listed(names)}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first names, and how many others there are."""
+    every = [readable(each) for each in names]
+    few = every if len(every) <= NAMED + 1 else [*every[:NAMED], f"{len(every) - NAMED} others"]
+    return ", ".join(few)
+
+
+def unused_said(report: ResultsReport) -> str:
+    """The documents of several questions that none of these used."""
+    names = [f"{name} ({n} questions)" for name, n in report.never_used.items()]
+    return f"never used: {listed(names)}" if names else ""
+
+
+def failures(report: ResultsReport) -> Iterator[str]:
+    """Which questions have no answer, by reason."""
+    names: dict[str, list[str]] = {}
+    for each in report.failed:
+        names.setdefault(each.error or "", []).append(each.name)
+    for why, own in list(names.items())[:NAMED]:
+        yield f"failed: {listed(own)}: {readable(why)}"
+    if (more := len(names) - NAMED) > 0:
+        yield f"failed: {amount(more, 'other')}, each for a reason of its own"
+
+
+def measures(report: ResultsReport) -> Iterator[tuple[str, str, str]]:
+    """Each measure that some question has: its name, its mean, and over how many questions."""
+    for name, words in ABOUT.items():
+        if n := len(report.values(name)):
+            said = f"{words} ({report.told.count(False)} of {len(report.told):,})"
+            said = said if name == "unsupported" else words
+            yield said, with_error(report.estimate(name)), f"{n:,}"
+    if report.changes:
+        words = "change in groundedness"
+        yield words, with_error(report.change, signed=True), f"{len(report.changes):,}"
+
+
+def cells(report: ResultsReport, each: ReportedQuestion) -> Sequence[str]:
+    """The numbers of a question: groundedness, its change, what is unsupported and unused."""
+    change = [two(report.changes.get(each.line), signed=True)] if report.changes else []
+    used = [document.used for document in each.documents if document.used is not None]
+    return [
+        two(each.groundedness),
+        *change,
+        _of(each.told.count(False), len(each.told)),
+        _of(used.count(False), len(used)),
+    ]
+
+
+def columns(report: ResultsReport) -> Sequence[str]:
+    """The names of these."""
+    return ["grounded", *(["change"] if report.changes else []), "unsupported", "unused"]
+
+
+def _of(some: int, every: int) -> str:
+    return f"{some} of {every}" if every else "–"
+
+
+def render(report: ResultsReport, display: Display, top: int) -> Iterator[RenderableType]:
+    """The title, the means, and the `top` questions to read first."""
+    width = display.width
+    yield from folded(Text(_letters(title(report), display), "bold"), width)
+    yield from folded(Text(about(report), "dim"), width)
+    yield Text()
+    means = [[_letters(cell, display) for cell in row] for row in measures(report)]
+    heads = (Column("mean over questions"), Column("", right=True), Column("over", right=True))
+    yield from listing(heads, means, width)
+    if said := unused_said(report):
+        yield from folded(Text(said), width)
+    for said in failures(report):
+        yield from folded(Text(said), width)
+    yield Text()
+    answered = [each for each in report.to_read if each.error is None]
+    yield from _questions(report, answered[:top], display)
+    if (more := len(answered) - top) > 0:
+        yield from footnotes([f"{amount(more, 'more question')}; -o report.html shows all"], width)
+    yield from footnotes([_letters(MEANING, display)], width)
+
+
+def _questions(
+    report: ResultsReport, questions: Sequence[ReportedQuestion], display: Display
+) -> Iterator[Text]:
+    """A line for each, with the beginning of its text where there is room."""
+    heads = [Column("to read first"), *(Column(each, right=True) for each in columns(report))]
+    rows = []
+    for each in questions:
+        name = fenced(cut(readable(each.name), LABEL, unicode=display.unicode))
+        rows.append([name, *(_letters(cell, display) for cell in cells(report, each))])
+    used = sum(2 + widest([head.name, *each]) for head, *each in zip(heads, *rows, strict=True))
+    if (room := display.width - used) >= TEXT:
+        heads.append(Column(""))
+        for row, each in zip(rows, questions, strict=True):
+            row.append(fenced(cut(readable(each.text), room, unicode=display.unicode)))
+    yield from listing(heads, rows, display.width)
+
+
+def _letters(text: str, display: Display) -> str:
+    """The text in letters that the display has."""
+    return text if display.unicode else text.translate(IN_ASCII)
+
+
+IN_ASCII = str.maketrans({"–": "-", "±": "+/-", "−": "-"})

@@ -1,0 +1,334 @@
+"""What a results file comes to: means with standard errors, what is left out, what got worse."""
+
+import json
+import statistics
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import attnviz
+from attnviz.errors import ExitStatus, InputError
+from tests.commands.report.results import RUN, answer, failed, written
+from tests.conftest import Run
+
+TWO = {"letter": (-3.0, True), "diary": (0.05, False)}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "results.jsonl"
+
+
+def error_of(values: list[float]) -> float:
+    return statistics.stdev(values) / sqrt(len(values))
+
+
+def summary(run: Run, *arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run("report", *arguments, "-f", "json").out)
+    return found
+
+
+def test_means_are_over_questions_whose_own_are_over_statements(file: Path) -> None:
+    path = written(file, answer(1, [0.9, 0.5, None]), answer(2, [0.4]), answer(3, [1.0, 0.0]))
+    own = [0.7, 0.4, 0.5]  # by hand
+    found = attnviz.report(path).groundedness
+    assert found.mean == pytest.approx(sum(own) / 3)
+    assert found.error == pytest.approx(error_of(own))
+
+
+def test_a_statement_is_unsupported_where_unrelated_text_gives_as_much(
+    run: Run, file: Path
+) -> None:
+    path = written(
+        file,
+        answer(1, [0.9, 0.1, 0.05, None]),  # 0.1 is not more than 0.1; null says nothing
+        answer(2, [0.4, 0.9]),
+        answer(3, [0.004], unrelated=0.0),  # shown as 0.00
+    )
+    shares = [2 / 3, 0.0, 1.0]
+    found = summary(run, path)
+    assert (found["statements"], found["unsupported_statements"]) == (6, 3)
+    assert found["unsupported"] == pytest.approx(sum(shares) / 3)
+    assert found["unsupported_error"] == pytest.approx(error_of(shares))
+
+
+def test_a_document_is_unused_that_is_not_needed_and_costs_nothing(run: Run, file: Path) -> None:
+    documents = {
+        "a": (0.5, True),  # needed
+        "b": (-0.04, False),  # over three statements, its deletion costs 0.12 nats
+        "c": (-0.03, False),  # and that of this one 0.09
+        "d": (0.0, False),
+    }
+    path = written(file, answer(1, [0.5] * 3, documents=documents), answer(2))
+    found = summary(run, path)
+    assert found["unused"] == pytest.approx((2 / 4 + 0) / 2)
+    assert [row["unused"] for row in found["rows"]] == [0.5, 0.0]
+
+
+def test_documents_that_no_question_used_are_named(run: Run, file: Path) -> None:
+    other = {"letter": (-3.0, True), "diary": (-0.5, False), "map": (0.0, False)}
+    path = written(file, answer(1, documents={**TWO, "map": (0.0, False)}))
+    assert summary(run, path)["never_used"] == {}  # one question says little
+    path = written(
+        file, answer(1, documents={**TWO, "map": (0.0, False)}), answer(2, documents=other)
+    )
+    assert summary(run, path)["never_used"] == {"map": 2}
+    assert "never used: map (2 questions)" in run("report", path).out
+
+
+def test_the_share_of_the_system_prompt_is_over_questions_that_have_one(
+    run: Run, file: Path
+) -> None:
+    path = written(file, answer(1, [0.5] * 2, system=0.25), answer(2, system=0.05), answer(3))
+    found = summary(run, path)
+    assert found["system_share"] == pytest.approx(0.15)
+    assert found["system_share_error"] == pytest.approx(error_of([0.25, 0.05]))
+    assert found["system_share_questions"] == 2
+
+
+def test_a_row_says_what_its_segment_is(run: Run, file: Path) -> None:
+    rows = answer(1, documents={"rules": (0.0, False)})
+    rows[1]["source"] = "system"
+    assert summary(run, written(file, rows))["system_share"] == pytest.approx(rows[1]["share"])
+
+
+def test_questions_without_documents_and_certain_ones_are_counted_apart(
+    run: Run, file: Path
+) -> None:
+    path = written(file, answer(1, [None], documents={}), answer(2, [None]), answer(3, [0.5]))
+    found = summary(run, path)
+    assert (found["groundedness"], found["groundedness_error"]) == (0.5, None)
+    assert (found["without_documents"], found["certain"]) == (1, 1)
+    assert attnviz.report(path).about == (
+        "groundedness .50 over 1 question; 1 had no documents; 1 as probable without documents"
+    )
+
+
+def test_failed_questions_come_first_then_unsupported_ones_then_the_least_grounded(
+    run: Run, file: Path
+) -> None:
+    path = written(
+        file, answer(1, [0.9]), answer(2, [0.3]), answer(3, [0.95, 0.05]), failed(4), failed(5)
+    )
+    rows = summary(run, path)["rows"]
+    assert [row["line"] for row in rows] == [4, 5, 3, 2, 1]
+    assert rows[0]["error"] == "the prompt is too long"
+    assert "failed: q4, q5: the prompt is too long" in run("report", path).out
+
+
+# Damage: named, and in no mean.
+
+
+def test_a_cut_file_leaves_its_last_question_out(run: Run, file: Path) -> None:
+    written(file, answer(1), answer(2))
+    kept = file.stat().st_size
+    text = Path(written(file, answer(1), answer(2), answer(3, [0.1, 0.2]))).read_text()
+    for size in range(kept, len(text) - 1, 97):
+        file.write_text(text[:size])
+        ended = run("report", str(file), "-f", "json")
+        found = json.loads(ended.out)
+        assert (found["groundedness"], found["answered"]) == (0.8, 2), size
+        assert (ended.status == ExitStatus.INPUT) == (size > kept), size
+        assert ("is left out" in ended.err) == (size > kept), size
+
+
+@pytest.mark.parametrize("gone", range(8))
+def test_an_answer_of_which_any_row_is_missing_is_left_out(run: Run, file: Path, gone: int) -> None:
+    rows = answer(2, [0.1, 0.2])
+    path = written(file, answer(1), rows[:gone] + rows[gone + 1 :], answer(3))
+    ended = run("report", path, "-f", "json")
+    assert json.loads(ended.out)["groundedness"] == 0.8
+    assert "q2 is left out: rows of it are missing" in ended.err
+    assert ended.status == ExitStatus.INPUT
+
+
+DAMAGE = {
+    "no JSON": "nonsense",
+    "half a row": '{"line": 2, "ro',
+    "deep": "[" * 100_000,
+    "a list": "[1, 2]",
+    "another object": '{"a": 1}',
+    "blank": "  ",
+    "a long number": '{"line": ' + "9" * 5000 + "}",
+    "no number": json.dumps({**answer(2)[1], "share": "much"}),
+    "NaN": json.dumps({**answer(2)[1], "share": float("nan")}),
+    "infinite": json.dumps(answer(2)[1]).replace("-3.0", "1e999"),
+    "too grounded": json.dumps({**answer(2)[1], "groundedness": 1.5}),
+    "true": json.dumps({**answer(2)[1], "row": True}),
+    "a row too many": json.dumps(answer(2)[1]),
+    "half a character": json.dumps({**answer(2)[1], "text": "\ud800"}),
+    "an error as well": json.dumps(failed(2)[0]),
+    "another id": json.dumps({**answer(2)[1], "id": "other"}),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_row_within_an_answer_leaves_it_out_by_name(
+    run: Run, file: Path, name: str
+) -> None:
+    rows: list[Any] = answer(2, [0.1])
+    path = written(file, answer(1), [*rows[:2], DAMAGE[name], *rows[2:]], answer(3))
+    ended = run("report", path, "-f", "json")
+    assert json.loads(ended.out)["groundedness"] == 0.8
+    assert "q2 is left out" in ended.err
+    assert "Traceback" not in ended.err
+    assert ended.status == ExitStatus.INPUT
+
+
+def test_bytes_that_are_no_text_are_named(run: Run, file: Path) -> None:
+    written(file, answer(1), answer(2))
+    file.write_bytes(file.read_bytes() + b"\xff\xfe\x00\n")
+    ended = run("report", str(file))
+    assert "row 9 is not UTF-8" in ended.err
+    assert ended.status == ExitStatus.INPUT
+
+
+@pytest.mark.parametrize("content", [b"\x00\xff" * 5000, b"\xff\n" * 5000, b"{}\n" * 5000, b""])
+def test_a_file_of_something_else_is_refused_in_one_sentence(
+    run: Run, file: Path, content: bytes
+) -> None:
+    file.write_bytes(content)
+    ended = run("report", str(file))
+    assert (ended.status, ended.out, ended.err.count("\n")) == (ExitStatus.INPUT, "", 1)
+
+
+def test_a_line_that_stands_twice_counts_once(run: Run, file: Path) -> None:
+    path = written(file, answer(1, [0.8]), answer(2, [0.4]), answer(1, [0.0]))
+    ended = run("report", path, "-f", "json")
+    assert json.loads(ended.out)["groundedness"] == pytest.approx(0.6)
+    assert "q1 is left out: line 1 was there before" in ended.err
+
+
+def test_ids_that_repeat_are_named_and_all_counted(run: Run, file: Path) -> None:
+    path = written(file, answer(1, id_="a"), answer(2, [0.4], id_="a"))
+    ended = run("report", path, "-f", "json")
+    found = json.loads(ended.out)
+    assert (found["groundedness"], found["repeated_ids"]) == (pytest.approx(0.6), ["a"])
+    assert "1 id repeated: a" in ended.err
+    assert ended.status == ExitStatus.OK
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("model", "gpt2 1234"), ("settings", "--check --hops 2")]
+)
+def test_a_file_of_two_runs_is_refused_by_both_names_and_rows(
+    run: Run, file: Path, name: str, value: str
+) -> None:
+    path = written(file, answer(1), answer(2, **{name: value}))
+    ended = run("report", path)
+    assert f"{RUN[name]!r} in row 1 and {value!r} in row 5" in ended.err
+    assert (ended.status, ended.out) == (ExitStatus.INPUT, "")
+
+
+# Against an earlier file, and for CI.
+
+
+def test_differences_are_paired_by_id_and_what_got_worse_comes_first(
+    run: Run, file: Path, tmp_path: Path
+) -> None:
+    old = written(
+        tmp_path / "old.jsonl",
+        answer(7, [0.5], id_="a"),
+        answer(2, [0.9], id_="b"),
+        answer(3, [0.4], id_="c"),
+        answer(4, [0.4], id_="gone"),
+    )
+    new = written(
+        file,
+        answer(1, [0.6], id_="a"),
+        answer(2, [0.5], id_="b"),
+        answer(3, [0.3], id_="c"),
+        answer(9, [0.1], id_="fresh"),
+    )
+    found = summary(run, new, "--against", old)
+    changes = [0.1, -0.4, -0.1]
+    assert [row["id"] for row in found["rows"]] == ["b", "c", "a", "fresh"]
+    against = found["against"]
+    assert against["change"] == pytest.approx(statistics.fmean(changes))
+    assert against["change_error"] == pytest.approx(error_of(changes))
+    assert against["questions"] == 3
+    assert (against["only_now"], against["only_earlier"]) == (["fresh"], ["gone"])
+    assert "1 question only in the earlier file: gone" in run("report", new, "--against", old).err
+
+
+def test_questions_without_an_id_are_paired_by_line(file: Path, tmp_path: Path) -> None:
+    def without(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{k: v for k, v in row.items() if k != "id"} for row in rows]
+
+    old = written(tmp_path / "old.jsonl", without(answer(1, [0.5])), without(answer(2, [0.5])))
+    new = written(file, without(answer(2, [0.25])), without(answer(3, [0.9])))
+    found = attnviz.report(new, against=old)
+    assert found.record.change.mean == -0.25
+    assert found.notes == (
+        "1 question only in this file: line 3",
+        "1 question only in the earlier file: line 1",
+    )
+
+
+def test_another_model_is_compared_and_other_settings_are_not(file: Path, tmp_path: Path) -> None:
+    new = written(file, answer(1))
+    other = written(tmp_path / "old.jsonl", answer(1, model="gpt2 12"))
+    found = attnviz.report(new, against=other)
+    assert found.notes == ("the models differ: builtin 8c6242cd678a12b7, and gpt2 12 before",)
+    other = written(tmp_path / "old.jsonl", answer(1, settings="--check --hops 2"))
+    with pytest.raises(InputError, match=r"'--check', and .* with '--check --hops 2'"):
+        attnviz.report(new, against=other)
+
+
+@pytest.mark.parametrize(
+    ("least", "grounded", "status"),
+    [
+        ("0.8", 0.8, ExitStatus.OK),
+        ("0.8", 0.79, ExitStatus.BELOW),
+        ("0", None, ExitStatus.BELOW),  # nothing was measured
+        ("0", 0.0, ExitStatus.OK),
+        ("nan", 0.5, ExitStatus.USAGE),
+        ("1.5", 0.5, ExitStatus.USAGE),
+    ],
+)
+def test_an_exit_code_says_that_groundedness_is_too_low(
+    run: Run, file: Path, least: str, grounded: float | None, status: ExitStatus
+) -> None:
+    ended = run("report", written(file, answer(1, [grounded])), "--fail-under", least)
+    assert ended.status == status
+    assert ended.err.count("\n") == (status != ExitStatus.OK)
+    assert bool(ended.out) == (status != ExitStatus.USAGE)
+
+
+# What goes out.
+
+
+def test_the_path_of_a_page_holds_where_the_report_lies(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "night").mkdir()
+    (tmp_path / "out").mkdir()
+    path = written(tmp_path / "night" / "r.jsonl", answer(1, page="pages/1.html"))
+    attnviz.report(path).save(tmp_path / "out" / "report.jsonl")
+    (row,) = map(json.loads, (tmp_path / "out" / "report.jsonl").read_text().splitlines())
+    assert row["page"] == "../night/pages/1.html"
+    run("report", path, "-o", str(tmp_path / "night" / "report.jsonl"))
+    (row,) = map(json.loads, (tmp_path / "night" / "report.jsonl").read_text().splitlines())
+    assert row["page"] == "pages/1.html"
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+def test_no_line_of_the_terminal_is_too_long(run: Run, file: Path, columns: int) -> None:
+    questions = [answer(n, [0.1 * (n % 10)], system=0.1) for n in range(1, 40)]
+    path = written(file, *questions, failed(41, "a reason " * 30))
+    out = run("report", path, "--width", str(columns)).out
+    assert max(map(len, out.splitlines())) <= columns
+    assert "29 more questions" in out
+
+
+def test_hostile_texts_reach_no_terminal_and_no_markup(run: Run, file: Path) -> None:
+    nasty = "\x1b[2J<script>alert(1)</script>\u202e"
+    rows = answer(1, id_=nasty, question=nasty, page="javascript:alert(1)")
+    for row in rows:
+        row["text"] = nasty
+    path = written(file, rows, failed(2, nasty))
+    shown, page = run("report", path).out, run("report", path, "-f", "html").out
+    assert "\x1b[2J" not in shown + page
+    assert "\u202e" not in shown + page
+    assert "<script" not in page
+    assert "javascript:" not in page
