@@ -26,6 +26,26 @@ Earlier: TypeAlias = Annotated[
         help="The results of an earlier run: what got worse comes first.",
     ),
 ]
+FailUnder: TypeAlias = Annotated[
+    float | None,
+    g.output_option(
+        "--fail-under",
+        metavar="X",
+        min=0.0,
+        max=1.0,
+        help="End with exit code 6 where the mean groundedness is below X, or there is none.",
+    ),
+]
+TopQuestions: TypeAlias = Annotated[
+    int | None,
+    g.look_option(
+        "--top",
+        metavar="K",
+        min=1,
+        help="Show the K questions to read first.",
+        show_default=f"{OF_RESULTS.top}; all as rows",
+    ),
+]
 
 
 @feature()
@@ -82,26 +102,8 @@ def command_line(
         Path,
         positional("FILE", "The results: what generate --lines --check -o FILE.jsonl wrote."),
     ],
-    fail_under: Annotated[
-        float | None,
-        g.output_option(
-            "--fail-under",
-            metavar="X",
-            min=0.0,
-            max=1.0,
-            help="End with exit code 6 where the mean groundedness is below X, or there is none.",
-        ),
-    ] = None,
-    top: Annotated[
-        int | None,
-        g.look_option(
-            "--top",
-            metavar="K",
-            min=1,
-            help="Show the K questions to read first.",
-            show_default=f"{OF_RESULTS.top}; all as rows",
-        ),
-    ] = None,
+    fail_under: FailUnder = None,
+    top: TopQuestions = None,
     output: g.EvaluationOutput,
 ) -> None:
     """Show how well many answers are grounded, and which of them to read first."""

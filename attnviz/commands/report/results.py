@@ -82,7 +82,7 @@ def read_results(path: str) -> ResultsReport:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _ResultRow:
     """A row of the file by its number; without `content`, a damaged one.
 
     One of which nobody knows the line counts for that of the row before.
@@ -115,7 +115,7 @@ class _File:
         if len(self.damage) > MOST_DAMAGED:
             raise InputError(f"{self.path!r} is no results file: more than 1,000 rows fail", HINT)
 
-    def rows(self) -> Iterator[_Row]:
+    def rows(self) -> Iterator[_ResultRow]:
         """The rows; of damaged ones only those that stand behind another."""
         last: int | None = None
         for number, text in read_lines(None, Path(self.path), Stdin(None, is_terminal=False)):
@@ -125,11 +125,11 @@ class _File:
                 self.leave_out(LeftOut(number, f"row {number} {error}"))
                 line = last if error.line is None else error.line
                 if line is not None:
-                    yield _Row(number, line)
+                    yield _ResultRow(number, line)
                 continue
             self._check_one_run(number, content)
             last = content["line"]
-            yield _Row(number, content["line"], content)
+            yield _ResultRow(number, content["line"], content)
 
     def _check_one_run(self, number: int, content: JsonObject) -> None:
         """See that all rows are of one model with one choice of settings."""
@@ -171,7 +171,7 @@ def _checked(text: str | InputError, number: int) -> JsonObject:
     return content
 
 
-def _answer(rows: Iterator[_Row]) -> "_Answer":
+def _answer(rows: Iterator[_ResultRow]) -> "_Answer":
     answer = _Answer(next(rows))
     for row in rows:
         answer.add(row)
@@ -185,7 +185,7 @@ class _Answer:
     `at`: how many segments the current row has so far, and `total` the sum of their shares.
     """
 
-    first: _Row
+    first: _ResultRow
     statements: list[GroundedStatement] = field(default_factory=list)
     columns: list["_Column"] = field(default_factory=list)
     at: int = 0
@@ -204,7 +204,7 @@ class _Answer:
     def content(self) -> JsonObject:
         return self.first.content or {}
 
-    def add(self, row: _Row) -> None:
+    def add(self, row: _ResultRow) -> None:
         """Add a row, and see that it goes on where the one before it ended."""
         content = row.content
         if content is None or content.get("id") != self.content.get("id"):
