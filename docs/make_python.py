@@ -18,8 +18,9 @@ TARGET = Path(__file__).with_name("python.md")
 BEGIN, END = "<!-- options -->\n", "<!-- end of options -->\n"
 OTHERS = {"show": ("capture",), "why": ("writes",)}
 """Functions that take options of a command beside the one of its name."""
+WITHOUT_MODEL = ("scan", "atlas", "report")
 FUNCTIONS = {
-    name: (name, *OTHERS.get(name, ()), *(() if name in ("scan", "atlas", "report") else ("load_model",)))
+    name: (name, *OTHERS.get(name, ()), *(() if name in WITHOUT_MODEL else ("load_model",)))
     for name in COMMANDS
     if name in attnviz.__all__
 }
