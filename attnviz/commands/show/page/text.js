@@ -14,14 +14,16 @@ function drawText() {
     units[merged ? state.unit : "chars"].groups.forEach(([first, after], index) => {
       const [start, stop] = [Math.max(spans[first][0], end), spans[after - 1][1]];
       const part = special[first] ? within : partAt(side, start + text.slice(start, stop).search(/\S|$/));
-      if (part !== within) {
+      const begins = part !== within;
+      if (begins) {
         within = part;
         into = part === null ? box : partBox(box, side, part);
         if (!text.slice(end, start).trim()) end = start; // blanks between parts
       }
       if (!special[first] && start > end) into.append(readable(text.slice(end, start)));
-      const said = special[first] ? labels[first] : readable(text.slice(start, stop));
+      let said = special[first] ? labels[first] : readable(text.slice(start, stop));
       if (!said) return; // a mark that a word begins
+      if (begins && part !== null) said = said.trimStart() || "⏎ "; // no blank line at the top of a part
       const word = document.createElement("span");
       word.dataset.side = side === "queries" ? "q" : "k";
       word.dataset.index = merged ? index : first;
