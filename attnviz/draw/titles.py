@@ -242,14 +242,18 @@ def run_notes(capture: Capture) -> tuple[str, ...]:
         cut = f"{'first' if before else 'last'} {amount(count, 'token')}"
         notes = [f"the {cut} {'is' if count == 1 else 'are'} left out to fit the model's context"]
     if words := capture.unknown_words:
-        named = ", ".join(f"“{readable(word)}”" for word in words[:MOST_NAMED])
-        more = f" and {len(words) - MOST_NAMED} more" if len(words) > MOST_NAMED else ""
         untrained = "the model was not trained on these words and cannot translate them"
-        notes.append(f"{untrained}: {named}{more}{_word_list(capture.model)}")
+        notes.append(f"{untrained}: {named_words(words)}{_word_list(capture.model)}")
     if capture.loss is not None and not capture.strange and asks_for_knowledge(capture.text):
         ignorant = "the built-in model cannot answer this, as it knows nothing of the world"
         notes.append(f"{ignorant}; try {option('model', 'gpt2')}")
     return (*notes, *_piece_notes(capture))
+
+
+def named_words(words: Sequence[str]) -> str:
+    """`“zorblax”, “quux” and 3 more`."""
+    named = ", ".join(f"“{readable(word)}”" for word in words[:MOST_NAMED])
+    return named + (f" and {len(words) - MOST_NAMED} more" if len(words) > MOST_NAMED else "")
 
 
 def _word_list(model: ModelIdentity | None) -> str:

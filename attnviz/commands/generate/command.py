@@ -250,11 +250,11 @@ def generate(
 
 EXAMPLES = """
 attnviz generate --file sample_texts/mystery.txt
-attnviz generate "Who wrote it?" --doc letter.txt --doc diary.txt --model gpt2
+attnviz generate "therefore the murderer was" --doc sample_texts/letter.txt --check
 attnviz generate "a fluffy blue creature roamed . the creature was" -f jsonl | jq -r .segment
 """
 SHORT_HELP = (
-    "file lines docs segments by model target max_new_tokens heads view format output quiet"
+    "file lines docs segments by model target max_new_tokens check heads view format output quiet"
 )
 
 
@@ -414,6 +414,10 @@ class _Writer:
         again = repeats([token.id for token in answer.capture.query_tokens])
         looping = f"the answer repeats itself; {option('temperature', 0.7)} draws other tokens"
         say(self.session, [looping] if again and asked.target is None else (), where)
+        wordless = (
+            "the answer has no word, so that its shares say little; end the prompt in mid-sentence"
+        )
+        say(self.session, [] if any(map(str.isalnum, answer.text)) else [wordless], where)
         self.strange.append(read.strange)
 
     def _pieces(self, asked: Answering, line: int | None) -> Generator[Piece, None, Answer]:

@@ -27,6 +27,7 @@ from attnviz.commands.generate.chain import chain_of, check_hops
 from attnviz.commands.generate.check import AnswerRuns, checked
 from attnviz.commands.generate.choice import choice_of, note_on
 from attnviz.commands.generate.square import Square, with_suppression
+from attnviz.draw.titles import named_words
 from attnviz.errors import IdleOption, InputError, ModelError, UsageError, option
 from attnviz.inputs.prompts import Prompt
 from attnviz.inputs.text import check_encodable, check_not_blank
@@ -43,6 +44,7 @@ from attnviz.records.capture import GATES, Capture, FloatArray, LayerPattern, Pa
 from attnviz.records.exhibit import Choice
 from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.heads import Head, by_layer
+from attnviz.records.positions import word_groups
 from attnviz.records.tokens import (
     RESTS,
     Sampling,
@@ -51,6 +53,9 @@ from attnviz.records.tokens import (
     segment_of,
 )
 from attnviz.records.transforms import Contributions, How
+
+MANY = 4
+"""Pieces of a word that a model hardly met while it was trained."""
 
 if TYPE_CHECKING:
     from attnviz.models.catalog import Source
@@ -198,7 +203,7 @@ class Answering:
         asks = f"the model's generation settings ask for {self.model.beams} beams, {follows}"
         return (*notes, asks)
 
-    @property
+    @cached_property
     def read(self) -> Capture:
         """The capture of what the model reads before it answers, without any pattern, for notes."""
         blank = self._blank(self.tokens, self.tokens, self.prompt.text)
@@ -206,9 +211,24 @@ class Answering:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on a chat: its template, and the segments that have no place in the prompt."""
+        """Notes on a chat: its template, and the segments that have no place in the prompt.
+
+        And on words that the built-in model hardly met.
+        """
         chat = self.prompt.template is not None
-        return (*self.prompt.notes, *(self.empty_notes if chat else ()))
+        return (*self.prompt.notes, *(self.empty_notes if chat else ()), *self._rare_words)
+
+    @property
+    def _rare_words(self) -> tuple[str, ...]:
+        if self.read.loss is None or self.read.strange:  # another note says it of the whole text
+            return ()
+        pieces = (self.tokens[w.start : w.stop] for w in word_groups(self.tokens))
+        rare = ("".join(token.text for token in w).strip() for w in pieces if len(w) >= MANY)
+        words = tuple(dict.fromkeys(rare))
+        said = (
+            f"the built-in model reads these words in {MANY} or more pieces, and hardly knows them"
+        )
+        return (f"{said}: {named_words(words)}",) if words else ()
 
     @property
     def empty_notes(self) -> tuple[str, ...]:

@@ -302,7 +302,7 @@ def _table(shares: AnswerShares, display: Display) -> Iterator[Text]:
     if shares.lookback is not None:
         ratios = ["" if np.isnan(ratio) else f"{ratio:.2f}" for ratio in shares.lookback]
         columns.append(("lookback", ratios))
-    heads = [Column("answer" if shares.lookback is None else "head")]
+    heads = [Column("part" if shares.lookback is None else "head")]
     heads += [Column(name, right=True) for name, _ in columns]
     lines = zip(map(fenced, labels), *(cells for _, cells in columns), strict=True)
     yield from listing(heads, list(lines), display.width)

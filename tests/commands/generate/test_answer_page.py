@@ -174,7 +174,7 @@ def test_an_answer_in_many_parts_is_summarised(run: Run) -> None:
     said = " a blue creature roamed the forest and Bark is a dog" * 7
     asked = ("generate", ASKS, "--target", said, "--rows", "token")
     out = run(*asked, "--by", "sentence").out
-    listed = out[out.index("\nanswer") : out.index("12 parts of the answer")]
+    listed = out[out.index("\npart") : out.index("12 parts of the answer")]
     assert len(listed.splitlines()) == 1 + 1 + 12 + 1
     assert f"the {7 * 11 - 12} others" in on_one_line(out)
     rows = rows_in(run(*asked, "-f", "jsonl").out)

@@ -40,6 +40,16 @@ def test_the_built_in_model_names_the_murderer_and_shares_sum_to_1(run: Run) -> 
         assert sum(shares) == pytest.approx(1, abs=1e-4)
 
 
+def test_words_in_many_pieces_and_an_answer_without_a_word_have_notes(run: Run) -> None:
+    ended = run("generate", "the Zorblax was red . the dog was", "--target", " .")
+    assert "hardly knows them: “Zorblax”\n" in ended.err
+    assert "the answer has no word" in ended.err
+    plain = run("generate", "the cat was red . the dog was", "--target", " red .")
+    assert plain.err == ""
+    notes = attnviz.generate("the Zorblax was red .", target=" it").notes
+    assert any("“Zorblax”" in note for note in notes)
+
+
 def test_a_given_answer_has_the_rows_of_the_same_answer_written(run: Run) -> None:
     written = rows_in(run("generate", PROMPT, *STOP, "-f", "jsonl").out)
     text = str(written[0]["text"])
