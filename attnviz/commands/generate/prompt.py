@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 INSTRUCTING = ("system", "developer")
 """Roles whose messages say how to answer."""
+RESULTS = ("tool", "function", "ipython", "observation")
+"""Roles of results: what they say is a source, even last."""
 
 
 def prompt_for(
@@ -85,8 +87,12 @@ def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequen
 def _asking(
     chat: Chat, whole: Sequence[Segment], cut: Sequence[Segment], by: By | None
 ) -> frozenset[str]:
-    """The segments of the last message and of instructions; where it is cut, its last piece."""
+    """The segments of the last message and of instructions; where it is cut, its last piece.
+
+    Results of tools do not ask: after them it is the last message of a user.
+    """
     messages = chat.content["messages"]
+    roles = [each["role"] for each in messages]
 
     def begun_in(some: Collection[int]) -> list[str]:
         own = {
@@ -99,8 +105,9 @@ def _asking(
         found = [name for name, start in starts if any(a <= start < b for a, b in slices)]
         return found if by else [name for name in found if name in own]
 
-    last = begun_in((len(messages) - 1,))
-    instructs = [i for i, each in enumerate(messages) if each["role"] in INSTRUCTING]
+    users = [i for i, role in enumerate(roles) if role == "user"]
+    last = begun_in(users[-1:] if roles[-1] in RESULTS else (len(messages) - 1,))
+    instructs = [i for i, role in enumerate(roles) if role in INSTRUCTING]
     return frozenset((*(last[-1:] if by else last), *begun_in(instructs)))
 
 

@@ -166,6 +166,16 @@ def test_documents_go_through_the_template_as_transformers_has_it(
     assert by_docs.shares()[0].keys() == {*by_question.shares()[0]} - {"id"}
 
 
+def test_a_result_of_a_tool_is_a_source_and_the_user_before_it_asks(folder: Path) -> None:
+    (folder / "chat_template.jinja").write_text(TEMPLATE.replace("m.content", "m.content or ''"))
+    result = {"role": "tool", "content": "Ann won."}
+    answer = attnviz.generate([SAID[0], result, result], str(folder), target=" Ann")
+    assert set(answer.check().documents) == {"tool 1", "tool 2"}
+    assert set(
+        attnviz.generate([result, SAID[0]], str(folder), target=" Ann").check().documents
+    ) == {"tool"}
+
+
 def test_raw_documents_are_read_without_the_template(folder: Path) -> None:
     answer = attnviz.generate("who did it?", str(folder), docs=DOCS, raw=True, target=" Leo")
     assert prompt_of(answer) == "Leo did it.\n\nTom slept.\n\nwho did it?"
