@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import isnan
+from os.path import samefile
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -9,7 +10,7 @@ from attnviz.commands.report.record import ResultsReport
 from attnviz.commands.report.results import read_results
 from attnviz.commands.report.rows import OF_RESULTS, Evaluation
 from attnviz.commands.report.shown import damage_said, notes_on
-from attnviz.errors import ExitStatus, InputError
+from attnviz.errors import ExitStatus, InputError, UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import say
@@ -110,6 +111,15 @@ def command_line(
     to = destination_of(session, output)
     if to.format.name in ("json", "html"):
         session.refuse("top", wrong=f"does nothing for {to.format.name}")
+    for each in (file, call["against"]):
+        if (
+            to.output
+            and each
+            and to.output.exists()
+            and each.exists()
+            and samefile(each, to.output)
+        ):
+            raise UsageError(f"{option('output', each)} is a results file", "name another file")
     found = call(file)
     for why in damage_said(found.record):
         session.complain(why)

@@ -14,6 +14,7 @@ from attnviz.commands.report.shown import (
     columns,
     damage_said,
     failures,
+    measure_titles,
     measures,
     notes_on,
     title,
@@ -41,6 +42,7 @@ def page(report: ResultsReport) -> Iterator[str]:
         "notes": "\n".join(f"<p>{escape(readable(n))}</p>" for n in (*notes, *failures(report))),
         "means": "\n".join(_row(*map(escape, cells)) for cells in measures(report)),
         "meaning": escape(MEANING),
+        "titles": "".join(f"<th>{escape(each)}</th>" for each in measure_titles(report)),
         "columns": _spans(["question", *names, ""]),
     }
     yield filled(before, values)

@@ -179,14 +179,16 @@ class ResultsReport:
         return [each for each in self.questions if each.error is None]
 
     @property
-    def without_documents(self) -> int:
-        """How many answers had no document to rest on."""
-        return sum(not each.documents for each in self.answered)
-
-    @property
-    def certain(self) -> int:
-        """How many had some, and are as probable without them."""
-        return sum(each.groundedness is None for each in self.answered) - self.without_documents
+    def told_apart(self) -> Mapping[str, int]:
+        """How many answers have no groundedness, by why."""
+        spoken = [each for each in self.answered if each.statements]
+        bare = sum(not each.documents for each in spoken)
+        unmeasured = sum(each.groundedness is None for each in spoken)
+        return {
+            "empty": len(self.answered) - len(spoken),
+            "without_documents": bare,
+            "certain": unmeasured - bare,
+        }
 
     @property
     def lost(self) -> int:
@@ -221,21 +223,20 @@ class ResultsReport:
         )
         return dict(zip(keys, self.questions, strict=True))
 
+    def differences(self, measure: str) -> Mapping[int, float]:
+        """By line: a number of a question less that of the same one in the earlier file."""
+        earlier, of = {} if self.against is None else self.against.by_key, MEASURES[measure]
+        pairs = ((n.line, of(n), of(earlier[k])) for k, n in self.by_key.items() if k in earlier)
+        return {line: x - y for line, x, y in pairs if x is not None and y is not None}
+
     @cached_property
     def changes(self) -> Mapping[int, float]:
-        """By line: how much more grounded a question is than in the earlier file."""
-        earlier = {} if self.against is None else self.against.by_key
-        pairs = ((each, earlier[key]) for key, each in self.by_key.items() if key in earlier)
-        return {
-            new.line: new.groundedness - old.groundedness
-            for new, old in pairs
-            if new.groundedness is not None and old.groundedness is not None
-        }
+        """These differences in groundedness."""
+        return self.differences("groundedness")
 
-    @property
-    def change(self) -> Estimate:
-        """The mean of these differences."""
-        return _estimate([*self.changes.values()])
+    def change(self, measure: str) -> Estimate:
+        """The mean of its differences, with the standard error of pairs."""
+        return _estimate([*self.differences(measure).values()])
 
     def only_in(self, *, earlier: bool) -> list[str]:
         """The names of the questions that only this file has, or only the earlier one."""

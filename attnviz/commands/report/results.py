@@ -18,7 +18,7 @@ from attnviz.commands.report.record import (
 )
 from attnviz.errors import InputError, option, readable
 from attnviz.inputs.prompts import json_of
-from attnviz.inputs.text import Stdin, read_lines
+from attnviz.inputs.text import STDIN, Stdin, read_lines
 from attnviz.records.grounding import Groundedness
 from attnviz.records.restore import JsonObject, row_from
 from attnviz.records.rows import Field, Fields
@@ -64,6 +64,8 @@ def read_results(path: str) -> ResultsReport:
     Raises:
         InputError: it holds none, or those of several models, or of several settings.
     """
+    if path == STDIN:
+        raise InputError("results are read from a file", "name it, or give /dev/stdin")
     file = _File(path)
     questions, seen = list[ReportedQuestion](), set[int]()
     for line, rows in groupby(file.rows(), key=lambda row: row.line):
@@ -239,13 +241,15 @@ class _Answer:
 
     def question(self, folder: str) -> ReportedQuestion:
         """What it is when nothing is wrong; `folder`: that of the file, from which pages lie."""
-        content, n, page = self.content, len(self.statements), self.content.get("page")
+        content, page = self.content, self.content.get("page")
+        statements = tuple(each for each in self.statements if each.text.strip())
+        segments = [each for each in self.columns if each.first["part"] == "segment"]
         return ReportedQuestion(
             line=self.first.line,
             id=content.get("id"),
             text=content.get("question") or "",
-            statements=tuple(self.statements),
-            sources=tuple(each.use(n) for each in self.columns if each.first["part"] == "segment"),
+            statements=statements,
+            sources=tuple(each.use(len(self.statements)) for each in segments if statements),
             page=page and os.path.normpath(os.path.join(folder, page)),
             error=content.get("error"),
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from attnviz.commands.report.record import LeftOut, ReportedQuestion, ResultsReport
+from attnviz.commands.report.record import MEASURES, LeftOut, ReportedQuestion, ResultsReport
 from attnviz.commands.report.shown import damage_said, notes_on, title
 from attnviz.kit.result import Form, Result
 from attnviz.kit.values import FilePath, path_of
@@ -90,6 +90,11 @@ def _compared(report: ResultsReport) -> Any:
     return ABSENT if report.against is None else report
 
 
+def _change_of(measure: str) -> tuple[Field[Any], Field[Any]]:
+    about = "The mean difference over the questions of which both files have it."
+    return estimate_fields(measure, about, lambda report: report.change(measure))
+
+
 COMPARED = Fields[ResultsReport](
     "ComparedObject",
     "What changed against an earlier file.",
@@ -97,9 +102,7 @@ COMPARED = Fields[ResultsReport](
         Field("results", str, "The earlier file.", lambda report: _earlier(report).path),
         Field("model", str, "Its model.", lambda report: _earlier(report).model),
         Field("questions", int, "How many both have.", lambda report: len(report.changes)),
-        *estimate_fields(
-            "change", "Mean difference in groundedness over these.", lambda report: report.change
-        ),
+        *(field for each in MEASURES for field in _change_of(each)),
         Field("only_now", list[str], "", lambda report: report.only_in(earlier=False)),
         Field("only_earlier", list[str], "", lambda report: report.only_in(earlier=True)),
     ),
@@ -126,6 +129,10 @@ def _over_all(measure: str, about: str) -> list[Field[Any]]:
     ]
 
 
+def _apart(name: str, about: str) -> Field[Any]:
+    return Field(name, int, about, lambda report: report.told_apart[name])
+
+
 WHOLE = Fields[ResultsReport](
     "ReportObject",
     "A results file: means over its questions with standard errors, then each question.",
@@ -137,8 +144,9 @@ WHOLE = Fields[ResultsReport](
         Field("questions", int, "", lambda report: len(report.questions)),
         Field("answered", int, "", lambda report: len(report.answered)),
         Field("failed", int, "", lambda report: len(report.failed)),
-        Field("without_documents", int, "Answers that had none; they have no groundedness."),
-        Field("certain", int, "Answers as probable without documents; they have none either."),
+        _apart("empty", "Answers without a word; as those of the next two, in no mean."),
+        _apart("without_documents", "Answers that had none."),
+        _apart("certain", "Answers that are as probable without documents."),
         *_over_all("groundedness", "The mean over questions."),
         *_over_all("unsupported", "The share of a question's statements that nothing supports."),
         *_over_all("unused", "The share of a question's documents that were not used."),

@@ -55,10 +55,14 @@ def title(report: ResultsReport) -> str:
     else:
         said = f"none of {amount(len(report.questions), 'question')} has a groundedness"
     if report.changes:
-        said += f", {with_error(report.change, signed=True)} against the earlier file"
+        said += (
+            f", {with_error(report.change('groundedness'), signed=True)} against the earlier file"
+        )
+    apart = report.told_apart
     counts = {
-        "had no documents": report.without_documents,
-        "as probable without documents": report.certain,
+        "empty": apart["empty"],
+        "had no documents": apart["without_documents"],
+        "as probable without documents": apart["certain"],
         "failed": len(report.failed),
         "left out": report.lost,
     }
@@ -117,16 +121,19 @@ def failures(report: ResultsReport) -> Iterator[str]:
         yield f"failed: {amount(more, 'other')}, each for a reason of its own"
 
 
-def measures(report: ResultsReport) -> Iterator[tuple[str, str, str]]:
-    """Each measure that some question has: its name, its mean, and over how many questions."""
+def measures(report: ResultsReport) -> Iterator[Sequence[str]]:
+    """Each measure that some question has: its name, its mean, over how many, and its change."""
     for name, words in ABOUT.items():
         if n := len(report.values(name)):
-            said = f"{words} ({report.told.count(False)} of {len(report.told):,})"
-            said = said if name == "unsupported" else words
-            yield said, with_error(report.estimate(name)), f"{n:,}"
-    if report.changes:
-        words = "change in groundedness"
-        yield words, with_error(report.change, signed=True), f"{len(report.changes):,}"
+            if name == "unsupported":
+                words = f"{words} ({report.told.count(False)} of {len(report.told):,})"
+            change = [with_error(report.change(name), signed=True)] if report.against else []
+            yield [words, with_error(report.estimate(name)), f"{n:,}", *change]
+
+
+def measure_titles(report: ResultsReport) -> Sequence[str]:
+    """The names of these columns."""
+    return ["mean over questions", "", "over", *(["change"] if report.against else [])]
 
 
 def cells(report: ResultsReport, each: ReportedQuestion) -> Sequence[str]:
@@ -157,7 +164,7 @@ def render(report: ResultsReport, display: Display, top: int) -> Iterator[Render
     yield from folded(Text(about(report), "dim"), width)
     yield Text()
     means = [[_letters(cell, display) for cell in row] for row in measures(report)]
-    heads = (Column("mean over questions"), Column("", right=True), Column("over", right=True))
+    heads = [Column(each, right=n > 0) for n, each in enumerate(measure_titles(report))]
     yield from listing(heads, means, width)
     if said := unused_said(report):
         yield from folded(Text(said), width)

@@ -1,6 +1,7 @@
 """What a results file comes to: means with standard errors, what is left out, what got worse."""
 
 import json
+import re
 import statistics
 from math import sqrt
 from pathlib import Path
@@ -106,6 +107,14 @@ def test_questions_without_documents_and_certain_ones_are_counted_apart(
     )
 
 
+def test_an_empty_answer_is_counted_apart(run: Run, file: Path) -> None:
+    blank = [{**row, "text": " "} for row in answer(1, [0.0])]
+    found = summary(run, written(file, blank, answer(2)))
+    assert (found["groundedness"], found["groundedness_questions"]) == (0.8, 1)
+    assert (found["empty"], found["without_documents"], found["certain"]) == (1, 0, 0)
+    assert (found["unsupported"], found["unused_questions"]) == (0.0, 1)
+
+
 def test_failed_questions_come_first_then_unsupported_ones_then_the_least_grounded(
     run: Run, file: Path
 ) -> None:
@@ -144,6 +153,11 @@ def test_an_answer_of_which_any_row_is_missing_is_left_out(run: Run, file: Path,
     assert ended.status == ExitStatus.INPUT
 
 
+def changed(**values: Any) -> str:
+    """The letter's row of a second statement, with other values."""
+    return json.dumps({**answer(2, [0.1, 0.2])[5], **values})
+
+
 DAMAGE = {
     "no JSON": "nonsense",
     "half a row": '{"line": 2, "ro',
@@ -152,29 +166,49 @@ DAMAGE = {
     "another object": '{"a": 1}',
     "blank": "  ",
     "a long number": '{"line": ' + "9" * 5000 + "}",
-    "no number": json.dumps({**answer(2)[1], "share": "much"}),
-    "NaN": json.dumps({**answer(2)[1], "share": float("nan")}),
-    "infinite": json.dumps(answer(2)[1]).replace("-3.0", "1e999"),
-    "too grounded": json.dumps({**answer(2)[1], "groundedness": 1.5}),
-    "true": json.dumps({**answer(2)[1], "row": True}),
-    "a row too many": json.dumps(answer(2)[1]),
-    "half a character": json.dumps({**answer(2)[1], "text": "\ud800"}),
-    "an error as well": json.dumps(failed(2)[0]),
-    "another id": json.dumps({**answer(2)[1], "id": "other"}),
+    "no number": changed(share="much"),
+    "NaN": changed(change=float("nan")),
+    "infinite": changed().replace("-3.0", "1e999"),
+    "too grounded": changed(groundedness=1.5),
+    "true": changed(row=True),
+    "half a character": changed(text="\ud800"),
+    "an error": json.dumps(failed(2)[0]),
+    "another id": changed(id="other"),
+    "another text": changed(text="other ."),
+    "another segment": changed(segment="diary"),
+    "another share": changed(share=0.9),
+    "of the first statement": changed(row=1),
+    "of a third statement": changed(row=3),
+    "of a seventh statement": changed(row=7),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_a_damaged_row_within_an_answer_leaves_it_out_by_name(
-    run: Run, file: Path, name: str
-) -> None:
-    rows: list[Any] = answer(2, [0.1])
-    path = written(file, answer(1), [*rows[:2], DAMAGE[name], *rows[2:]], answer(3))
+def test_a_damaged_row_leaves_its_answer_out_by_name(run: Run, file: Path, name: str) -> None:
+    rows: list[Any] = answer(2, [0.1, 0.2])
+    path = written(file, answer(1), [*rows[:5], DAMAGE[name], *rows[6:]], answer(3))
     ended = run("report", path, "-f", "json")
     assert json.loads(ended.out)["groundedness"] == 0.8
     assert "q2 is left out" in ended.err
     assert "Traceback" not in ended.err
     assert ended.status == ExitStatus.INPUT
+
+
+def test_a_missing_row_is_missed_by_its_share_or_by_the_other_statements(
+    run: Run, file: Path
+) -> None:
+    small = [
+        {**row, "share": 1.0 if row["segment"] == "sink" else 0.0} for row in answer(2, [1, 1])
+    ]
+    path = written(file, answer(1), small[:-1], answer(3, [0.1])[:-1], answer(4))
+    ended = run("report", path)
+    assert "q2 is left out" in ended.err
+    assert "q3 is left out" in ended.err
+
+
+def test_an_error_before_the_rows_of_its_line_leaves_it_out(run: Run, file: Path) -> None:
+    ended = run("report", written(file, answer(1), failed(2), answer(2, [0.1]), answer(3)))
+    assert "q2 is left out" in ended.err
 
 
 def test_bytes_that_are_no_text_are_named(run: Run, file: Path) -> None:
@@ -191,6 +225,11 @@ def test_a_file_of_something_else_is_refused_in_one_sentence(
 ) -> None:
     file.write_bytes(content)
     ended = run("report", str(file))
+    assert (ended.status, ended.out, ended.err.count("\n")) == (ExitStatus.INPUT, "", 1)
+
+
+def test_a_file_of_much_damage_is_refused_in_one_sentence(run: Run, file: Path) -> None:
+    ended = run("report", written(file, answer(1), answer(2), ["nonsense"] * 1001))
     assert (ended.status, ended.out, ended.err.count("\n")) == (ExitStatus.INPUT, "", 1)
 
 
@@ -243,11 +282,14 @@ def test_differences_are_paired_by_id_and_what_got_worse_comes_first(
         answer(9, [0.1], id_="fresh"),
     )
     found = summary(run, new, "--against", old)
+    table = run("report", new, "--against", old).out
+    (row,) = re.findall(r"^documents not used .*", table, re.MULTILINE)
+    assert row.endswith("+.00 ± .00")
     changes = [0.1, -0.4, -0.1]
     assert [row["id"] for row in found["rows"]] == ["b", "c", "a", "fresh"]
     against = found["against"]
-    assert against["change"] == pytest.approx(statistics.fmean(changes))
-    assert against["change_error"] == pytest.approx(error_of(changes))
+    assert against["groundedness"] == pytest.approx(statistics.fmean(changes))
+    assert against["groundedness_error"] == pytest.approx(error_of(changes))
     assert against["questions"] == 3
     assert (against["only_now"], against["only_earlier"]) == (["fresh"], ["gone"])
     assert "1 question only in the earlier file: gone" in run("report", new, "--against", old).err
@@ -260,7 +302,7 @@ def test_questions_without_an_id_are_paired_by_line(file: Path, tmp_path: Path) 
     old = written(tmp_path / "old.jsonl", without(answer(1, [0.5])), without(answer(2, [0.5])))
     new = written(file, without(answer(2, [0.25])), without(answer(3, [0.9])))
     found = attnviz.report(new, against=old)
-    assert found.record.change.mean == -0.25
+    assert found.record.change("groundedness").mean == -0.25
     assert found.notes == (
         "1 question only in this file: line 3",
         "1 question only in the earlier file: line 1",
@@ -298,6 +340,13 @@ def test_an_exit_code_says_that_groundedness_is_too_low(
 
 
 # What goes out.
+
+
+def test_a_report_does_not_take_the_place_of_its_results(run: Run, file: Path) -> None:
+    path, before = written(file, answer(1)), file.read_bytes()
+    ended = run("report", path, "-o", path)
+    assert (ended.status, file.read_bytes()) == (ExitStatus.USAGE, before)
+    assert "is a results file" in ended.err
 
 
 def test_the_path_of_a_page_holds_where_the_report_lies(run: Run, tmp_path: Path) -> None:
