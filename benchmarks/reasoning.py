@@ -3,11 +3,11 @@
     python -m benchmarks.reasoning train FOLDER      # a tiny Llama, one thread, at most 25 minutes
     python -m benchmarks.reasoning compare FOLDER    # needs the package `flashtrace`
 
-A prompt has facts such as `b f .` and asks for a name; the written text thinks and answers:
+A prompt has facts such as `Ben Fay .` and asks for a name; the written text thinks and answers:
 
-- needle: `ask b` → `think b f . so f .` The source is the fact of b.
+- needle: `ask Ben` → `<think> Ben Fay . </think> Fay .` The source is the fact of Ben.
 - two hops: the value is a name with a fact of its own, and the last one is the answer:
-  `ask2 b` → `think b f . f k . so k .` Both facts are sources.
+  `ask2 Ben` → `<think> Ben Fay . Fay Kim . </think> Kim .` Both facts are sources.
 - distractor: as needle, but another name has the same value.
 
 Recovered is the share of the true sources among the facts with the largest attribution, as many as
@@ -29,8 +29,13 @@ from tokenizers import Tokenizer, pre_tokenizers
 from tokenizers.models import WordLevel
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-NAMES = [f"n{i}" for i in range(32)]
-WORDS = ["<pad>", "<s>", ".", "ask", "ask2", "think", "so", *NAMES]
+NAMES = (
+    "Ada Ben Cleo Dan Eva Fay Gil Hal Ida Jon Kim Leo Mia Ned Ola Pam Quin Ray Sue Tom Una Val Wim "
+    "Xan Yan Zoe Abe Bea Cid Dot Eli Flo"
+).split()
+WORDS = ["<pad>", "<s>", ".", "ask", "ask2", "<think>", "</think>", *NAMES]
+TEMPLATE = "<s> {% for each in documents %}{{ each.text }} {% endfor %}{{ messages[0].content }}"
+"""A chat's documents are facts, and its message asks."""
 FACTS = 8
 TASKS = ("needle", "two hops", "distractor")
 HOPS = (0, 1, 2)
@@ -63,7 +68,7 @@ def case_of(task: str, draw: random.Random) -> Case:
     thought = " ".join(f"{a} {b} ." for a, b in chain)
     ask = "ask2" if task == "two hops" else "ask"
     places = tuple(sorted(order.index(i) for i in range(len(chain))))
-    return Case(f"<s> {told} {ask} {name}", f"think {thought} so {chain[-1][1]} .", places)
+    return Case(f"<s> {told} {ask} {name}", f"<think> {thought} </think> {chain[-1][1]} .", places)
 
 
 def ids_of(text: str) -> list[int]:
@@ -106,7 +111,9 @@ def train(folder: Path) -> None:
     model.save_pretrained(folder)
     words = Tokenizer(WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<pad>"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>").save_pretrained(folder)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>")
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.save_pretrained(folder)
 
 
 @torch.no_grad()
@@ -142,7 +149,7 @@ def ours(folder: Path, heads: str | None, *, contribution: bool = False) -> Attr
             case.prompt,
             model,
             target=f" {case.written}",
-            sections=["thinking=/think.*? so/", r"end=/\.$/"],
+            sections=[r"end=/\.$/"],
             segments=[f"f{i}={start}:{end}" for i, (start, end) in enumerate(places(case))],
             hops=hops,
             heads=heads,

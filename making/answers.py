@@ -2,9 +2,11 @@
 
 On held-out texts of the little world, whose ground truth says which sentence the next word comes
 from: how often that sentence has the largest share of the attention, and how often its deletion
-costs most.
+costs most. And how often a murderer's name is supported by its own mystery, by another one that
+does not tell it, and by a text about other things.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,6 +101,37 @@ def found(model: "LoadedModel", case: Case) -> dict[str, bool]:
     return {way: name in case.sources for way, name in first.items()}
 
 
+SUPPORTS = ("its own mystery", "another mystery", "other things")
+
+
+def supported(model: "LoadedModel", case: Case, documents: str) -> bool | None:
+    """Whether sentences support the word of a case, whose question they stand before."""
+    (asks, _), *_ = case.prompt.segments[-1].slices
+    prompt = cut_prompt(documents + case.prompt.text[asks:], "sentence", ())
+    asked = answering(model, prompt, TextOptions(), Writing(target=f" {case.word}"), HeadOptions())
+    check = asked.check(asked.answer(asked.tokens_with_rows()))
+    return check.statements[0].groundedness.supported
+
+
+def support(model: "LoadedModel", count: int) -> Table:
+    """How many murderers' names the sentences of each kind of text support."""
+    mysteries, things = list(cases("mystery", count)), list(cases("adjectives", count))
+
+    def told(case: Case) -> str:
+        return case.prompt.text[: case.prompt.segments[-1].slices[0][0]]
+
+    table = Table("a name is", *SUPPORTS)
+    found = Counter[tuple[str, bool | None]]()
+    for n, case in enumerate(mysteries):
+        later = (told(each) for each in (*mysteries[n + 1 :], *mysteries[:n]))
+        other = next(each for each in later if case.word not in each.split())
+        for way, documents in zip(SUPPORTS, (told(case), other, told(things[n])), strict=True):
+            found[way, supported(model, case, documents)] += 1
+    for name, value in (("supported", True), ("unsupported", False), ("certain without", None)):
+        table.add_row(name, *(str(found[way, value]) for way in SUPPORTS))
+    return table
+
+
 def main(
     folder: Annotated[Path, typer.Argument(exists=True, file_okay=False)],
     count: Annotated[int, typer.Option(help="texts of each kind")] = 200,
@@ -111,6 +144,7 @@ def main(
         shares = [sum(each[way] for each in results) / len(results) for way in WAYS]
         table.add_row(kind, *(f"{share:.3f}" for share in shares), str(len(results)))
     Console().print(table)
+    Console().print(support(model, count // 2))
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ def _deletable(
     asking: Collection[str],
     method: CheckMethod,
 ) -> Deletable:
-    others = [i for i in range(len(names)) if i != last and i in of]
+    others = [i for i, name in enumerate(names) if i != last and name in attention]
     hint = f"cut the prompt with {option('by')} or {option('segments')}"
     if not others:
         wrong = f"{option('check')} deletes segments before the last one, and there are none"

@@ -213,3 +213,10 @@ def test_texts_and_questions_are_no_table_together(run: Run, tmp_path: Path) -> 
     asked = ("generate", "--lines", "--file", file, "--max-new-tokens", "1")
     assert "line 2: texts and questions have other columns" in run(*asked, "-f", "csv").err
     assert run(*asked, "-f", "jsonl").status is ExitStatus.OK
+
+
+def test_a_segment_that_is_the_sink_alone_is_not_deleted(folder: Path) -> None:
+    (folder / "chat_template.jinja").write_text("#{{ messages[0].content }}")
+    asked = [{"role": "user", "content": "Who won? Ann."}]
+    check = attnviz.generate(asked, folder, by="sentence", target=" A").check()
+    assert [each.segment for each in check.effects] == ["user 1"]
