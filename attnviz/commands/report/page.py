@@ -101,4 +101,4 @@ def _row(*cells: str) -> str:
 
 
 def _spans(cells: Iterable[str]) -> str:
-    return "".join(f'<span dir="auto">{_text(cell)}</span>' for cell in cells)
+    return " ".join(f'<span dir="auto">{_text(cell)}</span>' for cell in cells)
