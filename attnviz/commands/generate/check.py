@@ -1,15 +1,15 @@
 """Whether an answer rests on its prompt: runs without some of it, each at most once."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from attnviz.commands.generate.answer import Answer
+from attnviz.commands.generate.answer import Answer, AnswerShares
 from attnviz.errors import InputError, option
 from attnviz.inputs.prompts import Prompt
 from attnviz.records.capture import Wanted
@@ -17,6 +17,7 @@ from attnviz.records.grounding import (
     SEED,
     Check,
     CheckMethod,
+    Curve,
     Doubles,
     Groundedness,
     Grounds,
@@ -30,6 +31,7 @@ from attnviz.records.grounding import (
     smallest_set,
     subset_fit,
 )
+from attnviz.records.rows import LINE, Field, Fields
 from attnviz.records.tokens import RESTS, Sampling
 from attnviz.records.transforms import Contributions
 
@@ -251,3 +253,52 @@ def _own_text(model: "LoadedModel", size: int) -> list[int]:
         model.generate(before, sampling, Wanted({}), lambda block: None, go_on)
         text += [id_ for id_ in written if id_ in ordinary]
     return text
+
+
+# The rows of curves.
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A row: a point of a curve of an answer."""
+
+    line: int
+    id: Any
+    curve: Curve
+    step: int
+
+
+CURVE_POINT = Fields[CurvePoint](
+    "CurveRow",
+    "With --check-method curve: the answer's log-probability with some tokens of the documents.",
+    (
+        LINE,
+        Field("id", str | int | None, "Of a chat or a question: its own id.", optional=True),
+        Field(
+            "curve",
+            Literal["deletion", "insertion"],
+            "Whether the tokens are deleted from all documents, or inserted into none.",
+            lambda row: row.curve.kind,
+        ),
+        Field("tokens", int, "How many tokens of them.", lambda row: row.curve.tokens[row.step]),
+        Field(
+            "log_probability",
+            float,
+            "Of the answer (nats); documents with the most attention first.",
+            lambda row: row.curve.values[row.step],
+        ),
+        Field(
+            "random_low",
+            float,
+            "The least value in 10 random orders of the documents.",
+            lambda row: row.curve.low[row.step],
+        ),
+        Field("random_high", float, "The greatest.", lambda row: row.curve.high[row.step]),
+    ),
+)
+
+
+def curve_points(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[CurvePoint]:
+    for curve in shares.check.curves if shares.check else ():
+        for step in range(len(curve.tokens)):
+            yield CurvePoint(line or 1, shares.answer.id, curve, step)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from attnviz.commands.generate.answer import (
     Answer,
@@ -16,6 +16,7 @@ from attnviz.commands.generate.answer import (
     RowUnit,
 )
 from attnviz.commands.generate.chain import CHAIN, chain_rows
+from attnviz.commands.generate.check import CURVE_POINT, curve_points
 from attnviz.commands.generate.choice import names_of
 from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import draw, render
@@ -27,7 +28,7 @@ from attnviz.kit.option import check_value
 from attnviz.kit.result import Form, Result, notes_of
 from attnviz.kit.values import FilePath, path_of
 from attnviz.kit.write import choose_format
-from attnviz.records.grounding import Check, CheckMethod, Curve
+from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.rows import ABSENT, LINE, ColumnArray, Field, Fields, JsonOutput, Row, measured
 from attnviz.records.tokens import Token
 
@@ -142,44 +143,6 @@ SHARE = Fields[SegmentShare](
 )
 
 
-@dataclass(frozen=True)
-class CurvePoint:
-    """A row: a point of a curve of an answer."""
-
-    line: int
-    id: Any
-    curve: Curve
-    step: int
-
-
-CURVE_POINT = Fields[CurvePoint](
-    "CurveRow",
-    "With --check-method curve: the answer's log-probability with some tokens of the documents.",
-    (
-        LINE,
-        Field("id", str | int | None, "Of a chat or a question: its own id.", optional=True),
-        Field(
-            "curve",
-            Literal["deletion", "insertion"],
-            "Whether the tokens are deleted from all documents, or inserted into none.",
-            lambda row: row.curve.kind,
-        ),
-        Field("tokens", int, "How many tokens of them.", lambda row: row.curve.tokens[row.step]),
-        Field(
-            "log_probability",
-            float,
-            "Of the answer (nats); documents with the most attention first.",
-            lambda row: row.curve.values[row.step],
-        ),
-        Field(
-            "random_low",
-            float,
-            "The least value in 10 random orders of the documents.",
-            lambda row: row.curve.low[row.step],
-        ),
-        Field("random_high", float, "The greatest.", lambda row: row.curve.high[row.step]),
-    ),
-)
 JSON = JsonOutput((SHARE, CURVE_POINT, CHAIN, SQUARE))
 
 
@@ -235,14 +198,8 @@ def _of_check(check: Check | None, segment: str, part: AnswerPart) -> dict[str, 
     return found
 
 
-def _points(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[CurvePoint]:
-    for curve in shares.check.curves if shares.check else ():
-        for step in range(len(curve.tokens)):
-            yield CurvePoint(line or 1, shares.answer.id, curve, step)
-
-
 _OF_METHOD: Mapping[str, tuple[Fields[Any], Callable[..., Iterator[Any]]]] = MappingProxyType(
-    {"curve": (CURVE_POINT, _points), "chain": (CHAIN, chain_rows)}
+    {"curve": (CURVE_POINT, curve_points), "chain": (CHAIN, chain_rows)}
 )
 """Rows of their own; of another method they are shares."""
 
