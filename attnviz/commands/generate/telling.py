@@ -6,7 +6,7 @@ from html import escape
 
 from attnviz.commands.generate.sources import AnswerReport
 from attnviz.draw.glossary import find_term
-from attnviz.draw.titles import amount, prompt_size
+from attnviz.draw.titles import about_gates, amount, prompt_size
 from attnviz.records.grounding import Check
 
 HALF = 0.5
@@ -86,6 +86,11 @@ def on_shares(report: AnswerReport) -> Iterator[str]:
             "What the answer gave to its own earlier tokens was carried back to what these "
             f"attended to, {amount(report.answer.hops, 'time')}."
         )
+    if report.shares.gates is not None:
+        names = [f"statement {n}" for n in range(1, len(report.shares.parts) + 1)]
+        several = len(report.answer.choice.heads) > 1
+        for told in about_gates(report.shares.gates, names, several=several):
+            yield f"{told[0].upper()}{told[1:]}."
     if check is None:
         yield (
             "It shows where the model looked, not what mattered to its answer: nothing was deleted "

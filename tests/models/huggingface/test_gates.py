@@ -197,6 +197,8 @@ def test_an_answer_says_which_of_its_parts_are_gated_to_nothing(run: Run, folder
     both = on_one_line(run(*ask, "L1H1,L1H2").out)
     assert "what these heads read" in both
     assert "gated to nothing" not in both
+    page = attnviz.generate("ab. cd", folder, target="e. fa", heads="L1H2").page()
+    assert "add nothing: statement 1, statement 2." in page
     assert "L1H2" in on_one_line(run(*ask, "all", "--rows", "head").out).partition("add nothing")[2]
 
 
