@@ -207,7 +207,8 @@ WINDOW = 64
 """Unrelated text is made of stretches of this many tokens."""
 LEAST_OWN, MOST_OWN = 128, 512
 """How many tokens the model writes to draw them from."""
-_WRITTEN: "WeakKeyDictionary[LoadedModel, list[int]]" = WeakKeyDictionary()
+_WRITTEN: "WeakKeyDictionary[LoadedModel, dict[int, list[int]]]" = WeakKeyDictionary()
+"""Of each model, texts by their least length."""
 
 
 def _grounds(runs: AnswerRuns, gone: Sequence[int], *, written: bool) -> Grounds:
@@ -232,10 +233,11 @@ def _grounds(runs: AnswerRuns, gone: Sequence[int], *, written: bool) -> Grounds
 def _own_text(model: "LoadedModel", size: int) -> list[int]:
     """Text that the model writes after its beginning token, or a line end, at temperature 1.
 
-    It is of the model's world, in whatever language, and knows nothing of the prompt.
+    It is of the model's world, in whatever language, and knows nothing of the prompt, nor of what
+    was written before: its length goes by powers of two.
     """
-    wanted = min(max(size, LEAST_OWN), MOST_OWN)
-    text = _WRITTEN.setdefault(model, [])
+    wanted = min(max(1 << (size - 1).bit_length(), LEAST_OWN), MOST_OWN)
+    text = _WRITTEN.setdefault(model, {}).setdefault(wanted, [])
     tokenizer = model.tokenizer
     before = [tokenizer.bos_id] if tokenizer.bos_id is not None else tokenizer.ids("\n")
     ordinary = set(tokenizer.ordinary_ids())

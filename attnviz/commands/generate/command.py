@@ -1,6 +1,7 @@
 """`attnviz generate`: a model answers; what did each part of the answer look at?"""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 from attnviz.commands.generate.answer import Answer, AnswerView, RowUnit, repeats
 from attnviz.commands.generate.chain import check_hops
 from attnviz.commands.generate.prompt import documents_given, prompt_for, prompt_given
+from attnviz.commands.generate.results import Results, answer_lines, results_file
 from attnviz.commands.generate.rows import AttentionAnswer, of_shares
 from attnviz.commands.generate.run import Answering, Writing, answering
 from attnviz.commands.generate.square import of_square, square_of
@@ -45,7 +47,15 @@ from attnviz.kit.values import (
     which_heads,
     words,
 )
-from attnviz.kit.write import ROWS, Piece, record_chunks
+from attnviz.kit.write import (
+    ROWS,
+    Piece,
+    check_folder,
+    encoded,
+    make_folder,
+    record_chunks,
+    write_bytes,
+)
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.grounding import CheckMethod
 from attnviz.records.rows import ABSENT
@@ -338,6 +348,21 @@ ChatFile: TypeAlias = Annotated[
 ]
 
 
+Resume: TypeAlias = Annotated[
+    bool,
+    g.output_option(
+        "--resume",
+        help="Append each line's rows to FILE.jsonl, and leave out the lines that it has.",
+    ),
+]
+Pages: TypeAlias = Annotated[
+    Path | None,
+    g.output_option(
+        "--pages", metavar="FOLDER", help="With --resume: also write the page of each answer."
+    ),
+]
+
+
 @command_of(
     generate,
     "text lines docs chat segments by raw truncate bos special model run target max_new_tokens "
@@ -356,6 +381,8 @@ def command_line(
     run: g.ModelRun,
     looks: AnswerLooks,
     output: g.OutputOptions,
+    resume: Resume = False,
+    pages: Pages = None,
 ) -> None:
     """Go on with a text, and show what each new token looked at."""
     to = destination_of(session, output)
@@ -363,11 +390,18 @@ def command_line(
     check_hops(looks.check_method, call["hops"])
     lines = lines or (chat is not None and chat.suffix.lower() == ".jsonl")
     check_lines(to, alone=to.format.binary or to.format.name == "html", lines=lines)
+    _check_resume(session, to, lines=lines)
     documents = documents_given(session, text, call["docs"] or [])
     prompt = prompt_given(session, call, text, chat, lines=lines)
     ready = model_of(session, model, run)
-    with session.counting("token") as watch:
-        writer = _Writer(session, to, looks, watch)
+    with ExitStack() as open_:
+        watch = open_.enter_context(session.counting("token"))
+        results = None
+        if resume:
+            assert to.output is not None
+            identity = ready._loaded.identity
+            results = open_.enter_context(results_file(to.output, identity, pages))
+        writer = _Writer(session, to, looks, watch, results)
 
         def answered(prompt: str | Chat | Question, line: int | None = None) -> Iterator[Piece]:
             return writer.noted(call(prompt=prompt, model=ready, docs=documents or None), line)
@@ -376,8 +410,14 @@ def command_line(
             asked = chat_of_line(text) if chat is not None else question_or_text(text)
             return list(answered(asked, line))  # its errors are this line's
 
-        if lines:
-            prompts = read_lines(text.text, text.file or chat, session.stdin)
+        prompts = read_lines(text.text, text.file or chat, session.stdin) if lines else iter(())
+        if results is not None:
+
+            def rows_of(text: str, line: int) -> bytes:
+                return b"".join(encoded(of_line(text, line)))
+
+            answer_lines(session, results, prompts, rows_of)
+        elif lines:
             none = "no line could be answered"
             deliver(session, to, each_line(session, prompts, of_line, none=none))
         else:
@@ -396,6 +436,7 @@ class _Writer:
     to: Destination
     looks: AnswerLooks
     watch: Callable[[], object]
+    results: Results | None = None
     strange: list[bool] = field(default_factory=list)
     told: set[str] = field(default_factory=set)
     with_id: list[bool] = field(default_factory=list)
@@ -432,13 +473,14 @@ class _Writer:
         view = self._view(asked) if form == "txt" else "table"
         parts_may_change = looks.square or looks.rows == "section" or asked.sections or asked.hops
         at_end = looks.checks or each_head or parts_may_change or asked.model.gated
-        if form in ROWS and not at_end:
+        if form in ROWS and not (at_end or self.results is not None):
             for shares in asked.stream(looks.unit(view), self.watch):
                 rows = of_shares(shares, line or 1).rows
                 yield from record_chunks(rows, form, "generate", header=first)
                 first = False
             return shares.answer
-        each_head = each_head or form == "npz" or (form == "html" and asked.apart)
+        page = self.results and self.results.page_of(line or 1)
+        each_head = each_head or form == "npz" or ((form == "html" or bool(page)) and asked.apart)
         asked = replace(asked, each_head=each_head)
         answer = asked.written(self.watch)
         if form == "npz":
@@ -447,8 +489,13 @@ class _Writer:
         result = _result(asked, answer, looks, view, line or 1)
         if form == "txt" and line is not None:
             yield line_heading(line, first=first)
+        if page:
+            write_bytes(page, encoded(result.pieces("html")))
         if form in ROWS:
-            yield from record_chunks(result.rows, form, "generate", header=first)
+            rows = result.rows
+            if self.results is not None:
+                rows = [self.results.row(row, asked, line or 1) for row in rows]
+            yield from record_chunks(rows, form, "generate", header=first)
         else:
             look = {"cmap": looks.cmap, "dpi": looks.dpi, "title": looks.title}
             yield from result.pieces(form, self.to.display(self.session), **look)
@@ -481,6 +528,28 @@ def _result(
         return of_square(asked.suppressed(square) if looks.checks else square, line)
     check = asked.check(answer, looks.checks) if looks.checks else None
     return of_shares(replace(answer.shares(looks.unit(view)), check=check), line, view)
+
+
+def _check_resume(session: Session, to: Destination, *, lines: bool) -> None:
+    """See that a file can be gone on with, and that its rows are of answers."""
+    wrong = f"is for a file of answers, {option('output', 'FILE.jsonl')} {option('resume')}"
+    if not session.value("resume"):
+        session.refuse("pages", wrong=wrong)
+        return
+    if not lines or to.output is None or to.each_line_apart or to.format.name != "jsonl":
+        raise UsageError(
+            f"{option('resume')} goes on with the lines of a file of rows",
+            f"add {option('lines')} and {option('output', 'FILE.jsonl')}",
+        )
+    if to.output.exists() and not to.output.is_file():
+        raise UsageError(f"{str(to.output)!r} cannot be gone on with", "name a regular file")
+    idle = ("square", *(("rows", "contribution") if session.given("pages") else ()))
+    session.refuse(*idle, wrong=f"does nothing for {option('pages' if idle[1:] else 'resume')}")
+    if session.value("check_method") == "curve":
+        raise UsageError("points of curves are no rows of answers", "choose another method")
+    if pages := session.value("pages"):
+        check_folder(pages)
+        make_folder(pages)
 
 
 def _check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signed: bool) -> None:

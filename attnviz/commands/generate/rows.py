@@ -18,6 +18,7 @@ from attnviz.commands.generate.answer import (
 from attnviz.commands.generate.chain import CHAIN, chain_rows
 from attnviz.commands.generate.check import CURVE_POINT, curve_points
 from attnviz.commands.generate.choice import names_of
+from attnviz.commands.generate.results import FAILED, OF_ANSWER
 from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import draw, render
 from attnviz.commands.generate.square import SQUARE, Square, of_square, square_of
@@ -63,6 +64,10 @@ class SegmentShare:
     through: Any = ABSENT
     gate: Any = ABSENT
     passed: Any = ABSENT
+    question: Any = ABSENT
+    page: Any = ABSENT
+    model: Any = ABSENT
+    settings: Any = ABSENT
 
 
 SHARE = Fields[SegmentShare](
@@ -139,11 +144,12 @@ SHARE = Fields[SegmentShare](
             optional=True,
         ),
         Field("passed", float, "The share of the length of what is written.", optional=True),
+        *OF_ANSWER,
     ),
 )
 
 
-JSON = JsonOutput((SHARE, CURVE_POINT, CHAIN, SQUARE))
+JSON = JsonOutput((SHARE, CURVE_POINT, CHAIN, SQUARE, FAILED))
 
 
 def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[SegmentShare]:
