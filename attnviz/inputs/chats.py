@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from attnviz.errors import InputError
+from attnviz.errors import InputError, option
 from attnviz.inputs.prompts import Document, Prompt, json_of, told_apart
 from attnviz.inputs.text import STDIN, Stdin, read_file
 from attnviz.records.tokens import RESTS, TAKEN, Chat, ChatPart, Slice
@@ -197,16 +197,24 @@ def question_of(content: Mapping[str, Any], origin: str) -> Question:
     return Question(text, tuple(documents), **_of_line(content, origin))
 
 
-def question_or_text(line: str) -> str | Question:
+def question_or_text(line: str, *, is_json: bool = False) -> str | Question:
     """What one line asks: an object with a `question`, else the text that it is.
+
+    `is_json`: it is no text.
 
     Raises:
         InputError: it is to be such an object, and cannot be read.
     """
-    if not re.match(r'\s*\{.*"question"\s*:', line):
+    if not is_json and not re.match(r'\s*\{.*"question"\s*:', line):
         return line
     content = json_of(line, QUESTION_HINT)
-    return question_of(content, "the line") if "question" in content else line
+    if isinstance(content, dict) and "question" in content:
+        return question_of(content, "the line")
+    if not is_json:
+        return line
+    if isinstance(content, dict) and "messages" in content:
+        raise InputError("the line is a chat", f"give the file as {option('chat')}")
+    raise InputError("the line holds no question", QUESTION_HINT)
 
 
 def chat_of_line(line: str) -> Chat:

@@ -147,6 +147,8 @@ def _deletable(
 ) -> Deletable:
     others = [i for i, name in enumerate(names) if i != last and name in attention]
     hint = f"cut the prompt with {option('by')} or {option('segments')}"
+    if asking:
+        hint = "give it documents"
     if not others:
         wrong = f"{option('check')} deletes segments before the last one, and there are none"
         raise InputError(wrong, hint)

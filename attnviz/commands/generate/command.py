@@ -407,9 +407,10 @@ def command_line(
             return writer.noted(call(prompt=prompt, model=ready, docs=documents or None), line)
 
         def of_line(text: str, line: int) -> Iterable[Piece]:
-            asked = chat_of_line(text) if chat is not None else question_or_text(text)
+            asked = question_or_text(text, is_json=is_json) if chat is None else chat_of_line(text)
             return list(answered(asked, line))  # its errors are this line's
 
+        is_json = text.file is not None and text.file.suffix.lower() == ".jsonl"
         prompts = read_lines(text.text, text.file or chat, session.stdin) if lines else iter(())
         if results is not None:
 

@@ -88,7 +88,7 @@ class Results:
             for key, value in self.made.items():
                 if made[key] != value:
                     raise UsageError(
-                        f"{shown} was made with the {key} {made[key]!r}, and this run has {value!r}",
+                        f"{shown} has the {key} {made[key]!r}, and this run {value!r}",
                         "give the same, or another file",
                     )
             self.lines.setdefault(line, _Line(row.get("id"), "error" in row, start))

@@ -209,7 +209,7 @@ def test_a_line_may_be_a_question_with_documents(run: Run, tmp_path: Path) -> No
 
 
 def test_texts_and_questions_are_no_table_together(run: Run, tmp_path: Path) -> None:
-    file = lines(tmp_path / "mixed.jsonl", QUESTION, "the creature was")
+    file = lines(tmp_path / "mixed.txt", QUESTION, "the creature was")
     asked = ("generate", "--lines", "--file", file, "--max-new-tokens", "1")
     assert "line 2: texts and questions have other columns" in run(*asked, "-f", "csv").err
     assert run(*asked, "-f", "jsonl").status is ExitStatus.OK

@@ -1,0 +1,192 @@
+"""Results files: killed at any byte, gone on with, and never of two runs."""
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnviz.commands.generate import check
+from attnviz.commands.generate.run import Answering
+from attnviz.errors import ExitStatus
+from tests.conftest import Result, Run
+from tests.reading import rows_in
+
+NOTE = "the count was stabbed by Leo with a knife ."
+DOCUMENTS = [{"id": "note", "text": NOTE}, {"id": "diary", "text": "Anna painted the door ."}]
+
+
+def question(name: str, text: str = "the murderer was", **more: Any) -> dict[str, Any]:
+    return {"id": name, "question": text, "documents": DOCUMENTS, "target": " Leo .", **more}
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """Questions, of which the third and the fourth have no answer."""
+    long = [{"id": "long", "text": "a door . " * 900}]
+    entries = [
+        question("a"),
+        question("b", "therefore the murderer was", target=" Anna . Leo left ."),
+        question("c", documents=[]),
+        question("d", documents=long),
+        question("e", target=" Leo and Anna ."),
+    ]
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries) + '{"id": "f"\n')
+    return path
+
+
+def answer(run: Run, questions: Path, *more: str) -> Result:
+    """Go on with the file of results beside the questions."""
+    out = str(questions.with_name("results.jsonl"))
+    return run("generate", "--lines", "--file", str(questions), "--resume", "-o", out, *more)
+
+
+def test_a_file_has_the_rows_of_each_answer_and_why_a_line_has_none(
+    run: Run, questions: Path
+) -> None:
+    ended = answer(run, questions, "--check")
+    assert ended.status is ExitStatus.INPUT
+    assert "line 3: --check deletes segments before the last one, and there are none" in ended.err
+    assert "results.jsonl has 3 answers, and 3 lines without" in ended.err
+    rows = rows_in(questions.with_name("results.jsonl").read_text())
+    assert {row["line"] for row in rows if "error" not in row} == {1, 2, 5}
+    failed = [(row["line"], row["id"]) for row in rows if "error" in row]
+    assert failed == [(3, "c"), (4, "d"), (6, None)]
+    assert {row["model"].split()[0] for row in rows} == {"builtin"}
+    assert {row["settings"] for row in rows} == {"--check"}
+    # without the columns of the file, the rows are those of any other run
+    lines = run("generate", "--lines", "--file", str(questions), "--check", "-f", "jsonl").out
+    more = ("model", "settings", "question")
+    plain = [{k: v for k, v in row.items() if k not in more} for row in rows if "error" not in row]
+    assert plain == rows_in(lines)
+    assert rows[-2]["question"] == "the murderer was"
+
+
+def test_a_run_that_was_killed_at_any_byte_ends_in_the_same_file(
+    run: Run, questions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(run, questions, "--check")
+    out = questions.with_name("results.jsonl")
+    whole, asked = out.read_bytes(), list[str]()
+    first_of_5 = whole.index(b'{"line": 5')
+    plain = Answering.check
+
+    def counted(self: Answering, *rest: Any) -> Any:
+        asked.append(str(self.prompt.id))
+        return plain(self, *rest)
+
+    monkeypatch.setattr(Answering, "check", counted)
+    draw = random.Random(0)
+    for cut in [0, 1, first_of_5, first_of_5 + 9, len(whole), *draw.sample(range(len(whole)), 12)]:
+        asked.clear()
+        check._WRITTEN.clear()  # as in a new process
+        out.write_bytes(whole[:cut])
+        answer(run, questions, "--check")
+        assert out.read_bytes() == whole
+        rows = [json.loads(row) for row in whole[:cut].split(b"\n")[:-1]]
+        last = rows[-1]["line"] if rows else 1  # which may not be whole
+        assert asked == [
+            name for name, line in zip("abce", (1, 2, 3, 5), strict=True) if line >= last
+        ]
+
+
+def test_what_the_model_writes_does_not_depend_on_what_it_wrote_before(
+    run: Run, questions: Path
+) -> None:
+    out, many = questions.with_name("results.jsonl"), [{"text": NOTE}] * 14
+    entries = [question("a"), question("b", documents=many), question("a")]
+    questions.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    answer(run, questions, "--check")
+    rows = rows_in(out.read_text())
+    of = {n: [row["unrelated"] for row in rows if row["line"] == n] for n in (1, 3)}
+    assert of[1] == of[3]
+
+
+@pytest.mark.parametrize("other", [["--check", "--head", "L3H2"], [], ["--check", "--hops", "1"]])
+def test_other_settings_are_refused_and_change_nothing(
+    run: Run, questions: Path, other: Sequence[str]
+) -> None:
+    answer(run, questions, "--check")
+    out = questions.with_name("results.jsonl")
+    before = out.read_bytes()
+    ended = answer(run, questions, *other)
+    assert ended.status is ExitStatus.USAGE
+    assert "has the settings '--check', and this run" in ended.err
+    assert out.read_bytes() == before
+
+
+def test_another_model_is_refused(run: Run, questions: Path, gpt2_folder: Path) -> None:
+    answer(run, questions)
+    ended = answer(run, questions, "-m", str(gpt2_folder))
+    assert ended.status is ExitStatus.USAGE
+    assert "has the model 'builtin " in ended.err
+
+
+def test_other_questions_are_refused(run: Run, questions: Path) -> None:
+    answer(run, questions)
+    questions.write_text(questions.read_text().replace('"b"', '"z"'))
+    ended = answer(run, questions)
+    assert ended.status is ExitStatus.INPUT
+    assert "line 2 has the id 'z', and 'b' in" in ended.err
+
+
+@pytest.mark.parametrize("content", ["a text\n", "[1]\n", '{"line": 1}\n', '{"a": 1}\n{"b": 2}\n'])
+def test_no_other_file_is_taken_for_one(run: Run, questions: Path, content: str) -> None:
+    out = questions.with_name("results.jsonl")
+    out.write_text(content)
+    ended = answer(run, questions)
+    assert (ended.status, out.read_text()) == (ExitStatus.INPUT, content)
+    assert "is no row of a results file" in ended.err
+
+
+def test_two_runs_do_not_write_one_file(run: Run, questions: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    with questions.with_name("results.jsonl").open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        ended = answer(run, questions)
+    assert ended.status is ExitStatus.USAGE
+    assert "another run writes" in ended.err
+
+
+def test_each_answer_has_its_page_and_its_rows_name_it(run: Run, questions: Path) -> None:
+    pages = questions.with_name("pages")
+    answer(run, questions, "--check", "--pages", str(pages))
+    assert sorted(each.name for each in pages.iterdir()) == ["1.html", "2.html", "5.html"]
+    rows = rows_in(questions.with_name("results.jsonl").read_text())
+    assert {row["page"] for row in rows if row["line"] == 2} == {"pages/2.html"}
+    assert "Leo left" in (pages / "2.html").read_text()
+
+
+def test_an_id_that_repeats_is_named(run: Run, questions: Path) -> None:
+    questions.write_text("".join(json.dumps(question(name)) + "\n" for name in "aba"))
+    ended = answer(run, questions)
+    assert ended.status is ExitStatus.OK
+    assert "line 3 has the id 'a' of line 1" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-o", "r.jsonl"], "--resume goes on with the lines of a file of rows"),
+        (["--lines"], "--resume goes on with the lines of a file of rows"),
+        (["--lines", "-o", "r.csv"], "--resume goes on with the lines of a file of rows"),
+        (["--lines", "-o", "r-{line}.jsonl"], "--resume goes on with the lines of a file of rows"),
+        (["--lines", "-o", "r.jsonl", "--square"], "--square does nothing for --resume"),
+        (["--lines", "-o", "r.jsonl", "--check-method", "curve"], "points of curves are no rows"),
+        (
+            ["--lines", "-o", "r.jsonl", "--pages", "p", "--rows", "word"],
+            "--rows does nothing for --pages",
+        ),
+    ],
+)
+def test_what_cannot_be_gone_on_with_is_refused(
+    run: Run, arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = run("generate", "the dog was", *arguments, "--resume")
+    assert ended.status is ExitStatus.USAGE
+    assert said in ended.err
+    assert not [*tmp_path.iterdir()]
