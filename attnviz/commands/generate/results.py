@@ -188,7 +188,7 @@ def answer_lines(
     session: Session,
     results: Results,
     lines: Iterable[tuple[int, str | InputError]],
-    run: Callable[[str, int], bytes],
+    run: Callable[[str, int], Iterable[bytes]],
 ) -> None:
     """Answer the lines that a results file has not; one that fails is reported and written."""
     ids = {line.id: number for number, line in results.lines.items()}
@@ -202,7 +202,7 @@ def answer_lines(
         try:
             if isinstance(line, InputError):
                 raise line
-            results.append(number, text, run(line, number))
+            results.append(number, text, b"".join(run(line, number)))
         except (InputError, ModelError) as error:
             said = error.spelled(as_flag)
             session.complain(said if error is line else f"line {number}: {said}")

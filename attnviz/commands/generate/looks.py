@@ -1,0 +1,163 @@
+"""How an answer is shown, and what of it has a meaning together."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+from attnviz.commands.generate.answer import AnswerView, RowUnit
+from attnviz.errors import UsageError, option
+from attnviz.kit import options as g
+from attnviz.kit.deliver import Destination
+from attnviz.kit.option import (
+    panel_option,
+)
+from attnviz.kit.session import Session
+from attnviz.kit.write import (
+    check_folder,
+    make_folder,
+)
+from attnviz.records.grounding import CheckMethod
+
+answer_option = partial(panel_option, "The answer")
+WHOLE = {
+    "npz": "which holds the rows of each token and head",
+    "html": "which has sentences and tokens",
+}
+"""Formats that have rows of their own, and which."""
+
+
+@dataclass(frozen=True)
+class AnswerLooks(g.Canvas):
+    """How the answer is shown."""
+
+    rows: Annotated[
+        RowUnit | None,
+        g.look_option(
+            "--rows",
+            help="What a row is: a part of the answer (sections are thinking, tool calls and "
+            "results, and the answer), or the whole answer in one head.",
+            show_default="sentence; of links, token",
+        ),
+    ] = None
+    view: Annotated[
+        AnswerView | None,
+        g.look_option(
+            "--view",
+            help="table: the share of each segment. links: the tokens that each row attends to "
+            "most. heatmap: the shares in colours. text: the prompt, shaded by what each row "
+            "attended to.",
+            show_default="table; of a translation, links",
+        ),
+    ] = None
+    title: Annotated[
+        str | None,
+        g.look_option(
+            "--title",
+            metavar="TITLE",
+            help="The title of a picture.",
+            show_default="model and heads",
+        ),
+    ] = None
+    square: Annotated[
+        bool,
+        g.look_option(
+            "--square",
+            help="What each sentence of the answer attended to of its earlier sentences; with "
+            "--check also what the later ones become without it.",
+        ),
+    ] = False
+    check: Annotated[
+        bool,
+        answer_option(
+            "--check",
+            help="Also delete one segment after another, then all documents, and measure how much "
+            "less probable the answer becomes.",
+        ),
+    ] = False
+    check_method: Annotated[
+        CheckMethod | None,
+        answer_option(
+            "--check-method",
+            help="delete: as --check alone. chain: the same, rows being the links that --hops goes "
+            "back. subsets: random subsets of the documents, and a sparse "
+            "linear fit. curve: more and more of their tokens.",
+            show_default="delete",
+        ),
+    ] = None
+
+    def unit(self, view: AnswerView) -> RowUnit:
+        """The unit of a row in this view."""
+        return self.rows or ("token" if view == "links" else "sentence")
+
+    @property
+    def checks(self) -> CheckMethod | None:
+        """How the answer is checked; None: it is not."""
+        return self.check_method or ("delete" if self.check else None)
+
+
+def check_resume(session: Session, to: Destination, *, lines: bool) -> None:
+    """See that a file can be gone on with, and that its rows are of answers."""
+    wrong = f"is for a file of answers, {option('output', 'FILE.jsonl')} {option('resume')}"
+    if not session.value("resume"):
+        session.refuse("pages", wrong=wrong)
+        return
+    if not lines or to.output is None or to.each_line_apart or to.format.name != "jsonl":
+        raise UsageError(
+            f"{option('resume')} goes on with the lines of a file of rows",
+            f"add {option('lines')} and {option('output', 'FILE.jsonl')}",
+        )
+    if to.output.exists() and not to.output.is_file():
+        raise UsageError(f"{str(to.output)!r} cannot be gone on with", "name a regular file")
+    session.refuse("square", wrong=f"does nothing for {option('resume')}")
+    if session.value("pages") is not None:
+        session.refuse("rows", "contribution", wrong=f"does nothing for {option('pages')}")
+    if session.value("check_method") == "curve":
+        raise UsageError("points of curves are no rows of answers", "choose another method")
+    if pages := session.value("pages"):
+        check_folder(pages)
+        make_folder(pages)
+
+
+def check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signed: bool) -> None:
+    """See that every option of how the answer is shown has a meaning there.
+
+    `signed`: what is shown may lie below zero.
+    """
+    form = to.format
+    if signed and (looks.view == "text" or form.name == "html"):
+        where = option("view", "text") if looks.view == "text" else "a page"
+        raise UsageError(
+            f"{where} shows weights, and contributions have a sign",
+            f"leave it or {option('contribution')} out",
+        )
+    if looks.square:
+        wrong = f"does nothing for {option('square')}"
+        session.refuse("rows", "view", "hops", "sections", "check_method", wrong=wrong)
+    if form.name != "txt":
+        session.refuse("view", wrong=f"does nothing for {form.name}")
+    if form.name in WHOLE:
+        wrong = f"does nothing for {form.name}, {WHOLE[form.name]}"
+        idle = ("check", "check_method", "reduce", "hops") if form.name == "npz" else ()
+        session.refuse("square", "rows", "sections", *idle, wrong=wrong)
+    if form.picture:
+        session.refuse("check", "check_method", wrong="is for tables and rows")
+    else:
+        hint = f"leave it out, or add {option('output', 'FILE.png')}"
+        session.refuse(g.Canvas, "title", wrong="is for pictures", hint=hint)
+    _check_rows(session, looks)
+
+
+def _check_rows(session: Session, looks: AnswerLooks) -> None:
+    """See that options of segments, sections and heads fit the rows and the view."""
+    if looks.rows != "section" and not session.given("hops"):
+        session.refuse("sections", wrong="is for sections", hint=f"add {option('rows', 'section')}")
+    if looks.view == "links":
+        wrong = f"is for segments, and not for {option('view', 'links')}"
+        session.refuse("hops", "sections", "by", "segments", wrong=wrong)
+    if looks.rows == "head":
+        session.refuse("reduce", "hops", wrong="joins heads, and each has a row of its own")
+        if looks.view in ("text", "links"):
+            raise UsageError(
+                f"{option('view', looks.view)} shows what parts of the answer attended to",
+                f"leave it or {option('rows', 'head')} out",
+            )
