@@ -8,10 +8,10 @@ import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from math import isnan
 from operator import attrgetter, itemgetter
-from types import FunctionType, GenericAlias, NoneType, UnionType
+from types import FunctionType, GenericAlias, MappingProxyType, NoneType, UnionType
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import numpy as np
@@ -78,7 +78,8 @@ def how_made(
     return HowMade(runs, every, versions, call or (runs[0].asked if runs else CallOptions()))
 
 
-def versions_now() -> dict[str, str]:
+@cache
+def versions_now() -> Mapping[str, str]:
     """The versions of this program and of the libraries under it that are installed."""
     import importlib.metadata  # takes a moment that a saved capture need not wait
 
@@ -86,7 +87,7 @@ def versions_now() -> dict[str, str]:
     for name in ("attnviz", "numpy", "torch", "transformers"):
         with suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
-    return versions
+    return MappingProxyType(versions)
 
 
 # A field, declared once: rows, columns, JSON and JSON Schema are made of it.
