@@ -4,6 +4,7 @@ The rows of an answer are written at once. What a killed run had begun is cut of
 answer before it, as nothing says whether that one is whole.
 """
 
+import gc
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -192,7 +193,9 @@ def answer_lines(
 ) -> None:
     """Answer the lines that a results file has not; one that fails is reported and written."""
     ids = {line.id: number for number, line in results.lines.items()}
+    gc.freeze()  # so that to collect what an answer leaves, which keeps memory flat, is quick
     for number, line in lines:
+        gc.collect()
         text = line if isinstance(line, str) else None
         if results.has(number, text):
             continue
