@@ -70,6 +70,8 @@ OF = {
     ("ablate", "lines"): "`ablate(text)`, a list of texts",
     ("ablate", "pairs"): "`ablate(text, answer, versus)`, a list of each",
     ("patch", "pairs"): "`patch(text, source, answer, versus)`, a list of each",
+    ("generate", "resume"): "the command's alone: a loop keeps what it likes",
+    ("generate", "pages"): "`AttentionAnswer.save(…)`",
     ("generate", "text"): "`generate(prompt)`",
     ("generate", "format"): "`.shares(…)`, `.to_columns(…)`, `.figure(…)`, `.page()`",
     ("generate", "output"): "`AttentionAnswer.save(…)`",

@@ -382,14 +382,11 @@ def curves(ranked: Sequence[Sequence[int]], without: Without) -> tuple[Curve, Cu
         values: Doubles = without(sets).sum(axis=1)
         return values
 
-    def deleted(tokens: Sequence[int]) -> Doubles:
-        return of([tokens[:k] for k in steps])
-
-    inserted = of([order[k:] for k in steps])
-    shuffled = [draw.permutation(len(ranked)) for _ in range(DRAWS)]
-    random = np.stack([deleted([t for i in each for t in ranked[i]]) for each in shuffled])
+    deleted, inserted = of([order[:k] for k in steps]), of([order[k:] for k in steps])
+    shuffled = ([t for i in draw.permutation(len(ranked)) for t in ranked[i]] for _ in range(DRAWS))
+    random = np.stack([of([tokens[:k] for k in steps]) for tokens in shuffled])
     return (
-        _curve("deletion", steps, deleted(order), random),
+        _curve("deletion", steps, deleted, random),
         _curve("insertion", steps, inserted, random[:, ::-1]),
     )
 
