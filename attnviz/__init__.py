@@ -18,15 +18,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from attnviz.api import Model, load_model
     from attnviz.commands.ablate.command import ablate
+    from attnviz.commands.ablate.record import AblationReport, BeforeAfter
     from attnviz.commands.atlas.command import ScanAtlas, atlas
+    from attnviz.commands.atlas.record import Atlas, HeadAtlas
+    from attnviz.commands.atlas.views import Development, Scatter
     from attnviz.commands.compare.command import compare
+    from attnviz.commands.compare.record import ModelComparison, TextComparison
     from attnviz.commands.explain.command import explain
     from attnviz.commands.generate.command import generate
     from attnviz.commands.generate.rows import AttentionAnswer
+    from attnviz.commands.generate.square import Square
     from attnviz.commands.heads.command import heads
+    from attnviz.commands.heads.labels import LabelReport
+    from attnviz.commands.heads.receiver import Receivers
+    from attnviz.commands.heads.retrieval import Retrieval
     from attnviz.commands.patch.command import patch
+    from attnviz.commands.patch.rows import PatchReport
     from attnviz.commands.predict.command import predict
     from attnviz.commands.report.command import report
+    from attnviz.commands.report.record import ResultsReport
     from attnviz.commands.report.rows import Evaluation
     from attnviz.commands.scan.command import estimate_scan, scan
     from attnviz.commands.show.capture import (
@@ -42,23 +52,48 @@ if TYPE_CHECKING:
     from attnviz.commands.why.command import why, writes
     from attnviz.errors import AttnvizError
     from attnviz.kit.result import Calculation, Result
+    from attnviz.records.grounding import Check
+    from attnviz.records.metrics import HeadReport
+    from attnviz.records.parts import Circuits, Why, Write
+    from attnviz.records.predict import Prediction, PredictionMean
     from attnviz.records.tokens import Token
     from attnviz.records.trace import Verified
 
 __all__ = [
+    "AblationReport",
+    "Atlas",
     "AttentionAnswer",
     "AttentionCapture",
     "AttnvizError",
+    "BeforeAfter",
     "Calculation",
+    "Check",
+    "Circuits",
+    "Development",
     "Evaluation",
+    "HeadAtlas",
+    "HeadReport",
+    "LabelReport",
     "Link",
     "Model",
+    "ModelComparison",
+    "PatchReport",
+    "Prediction",
+    "PredictionMean",
+    "Receivers",
     "Result",
+    "ResultsReport",
+    "Retrieval",
     "ScanAtlas",
+    "Scatter",
     "ShowOptions",
     "Shown",
+    "Square",
+    "TextComparison",
     "Token",
     "Verified",
+    "Why",
+    "Write",
     "__version__",
     "ablate",
     "atlas",
@@ -82,6 +117,20 @@ __all__ = [
 ]
 
 _HOME = {
+    "attnviz.commands.ablate.record": "AblationReport BeforeAfter",
+    "attnviz.commands.atlas.record": "Atlas HeadAtlas",
+    "attnviz.commands.atlas.views": "Development Scatter",
+    "attnviz.commands.compare.record": "ModelComparison TextComparison",
+    "attnviz.commands.generate.square": "Square",
+    "attnviz.commands.heads.labels": "LabelReport",
+    "attnviz.commands.heads.receiver": "Receivers",
+    "attnviz.commands.heads.retrieval": "Retrieval",
+    "attnviz.commands.patch.rows": "PatchReport",
+    "attnviz.commands.report.record": "ResultsReport",
+    "attnviz.records.grounding": "Check",
+    "attnviz.records.metrics": "HeadReport",
+    "attnviz.records.parts": "Circuits Why Write",
+    "attnviz.records.predict": "Prediction PredictionMean",
     "attnviz.commands.ablate.command": "ablate",
     "attnviz.commands.show.capture": "AttentionCapture Link capture from_attention load verify",
     "attnviz.commands.compare.command": "compare",

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import attnviz
+from tests.test_public_records import RECORDS
 
-NO_EXAMPLE = {"AttnvizError", "ShowOptions", "Token", "__version__"}
+NO_EXAMPLE = {"AttnvizError", "ShowOptions", "Token", "__version__", *RECORDS}
 """Types that examples of others hold, and a text."""
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, TypeAlias
 
-from attnviz.commands.ablate.record import link_named
+from attnviz.commands.ablate.record import AblationReport, BeforeAfter, link_named
 from attnviz.commands.ablate.rows import BOTH, ONE_BY_ONE, SHOWN, refuse_picture
 from attnviz.commands.ablate.run import Ablating, ablate_each, ablate_together
 from attnviz.errors import option
@@ -112,7 +112,7 @@ def ablate(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
-) -> Result[Any]:
+) -> Result[AblationReport] | Result[BeforeAfter]:
     """Ablate parts of a model one at a time, or several at once, and measure the effect.
 
     >>> text = "a fluffy blue creature roamed the forest . the creature was"

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from attnviz.commands.compare.record import Pairing
+from attnviz.commands.compare.record import ModelComparison, Pairing, TextComparison
 from attnviz.commands.compare.rows import OF_A_WORD, OF_MODELS, OF_ROWS, SHOWN
 from attnviz.commands.compare.run import compare_models, compare_texts
 from attnviz.errors import UsageError, option
@@ -92,7 +92,7 @@ def compare(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
-) -> Result[Any]:
+) -> Result[TextComparison] | Result[ModelComparison]:
     """Compare what a word attends to in several texts, or two models on one text.
 
     >>> moles = "American shrew mole", "one mole of carbon dioxide"

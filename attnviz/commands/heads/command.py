@@ -14,9 +14,10 @@ from attnviz.commands.heads.labels import (
     run_labelled,
     score_labels,
 )
-from attnviz.commands.heads.receiver import of_receivers, receivers
+from attnviz.commands.heads.receiver import Receivers, of_receivers, receivers
 from attnviz.commands.heads.retrieval import (
     Needles,
+    Retrieval,
     RetrievalScore,
     known,
     measure_retrieval,
@@ -44,7 +45,8 @@ from attnviz.kit.scores import Probe, narrow, score_capture, score_probe, score_
 from attnviz.kit.session import Session
 from attnviz.kit.values import AnyModel, FilePath, Loaded, loaded, model_of, transforms, which_heads
 from attnviz.records.capture import Capture
-from attnviz.records.metrics import MetricName, RoleName
+from attnviz.records.metrics import HeadReport, MetricName, RoleName
+from attnviz.records.parts import Circuits
 
 if TYPE_CHECKING:
     from attnviz.commands.show.capture import AttentionCapture
@@ -201,7 +203,13 @@ def heads(
     special: g.Special = False,
     truncate: g.Truncate = None,
     target: g.TargetText = None,
-) -> Result[Any]:
+) -> (
+    Result[HeadReport]
+    | Result[Retrieval]
+    | Result[Receivers]
+    | Result[Circuits]
+    | Result[LabelReport]
+):
     """Score every head on a text or on the standard probe, and name its role.
 
     >>> attnviz.heads(sort="induction", top=1).rows[0]["role"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, TypeAlias
 
-from attnviz.commands.patch.rows import FORM, check_positions
+from attnviz.commands.patch.rows import FORM, PatchReport, check_positions
 from attnviz.commands.patch.run import Patching, patch_text
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
@@ -91,7 +91,7 @@ def patch(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
-) -> Result[Any]:
+) -> Result[PatchReport]:
     """Replace activations of a run with those from another text (activation patching).
 
     >>> blue, red = (f"a {color} creature slept . the creature was" for color in ("blue", "red"))

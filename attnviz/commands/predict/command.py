@@ -14,6 +14,7 @@ from attnviz.kit.option import Arguments, Call, command_of, feature, only
 from attnviz.kit.result import Result, mean_result
 from attnviz.kit.session import Session
 from attnviz.kit.values import AnyModel, loaded, model_of, texts_of
+from attnviz.records.predict import Prediction, PredictionMean
 
 EachPosition: TypeAlias = Annotated[
     bool,
@@ -70,7 +71,7 @@ def predict(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
-) -> Result[Any]:
+) -> Result[Prediction] | Result[PredictionMean]:
     """Predict the next tokens, with their probabilities.
 
     >>> found = attnviz.predict("Bark is very cute and he is a", top=3)
