@@ -297,13 +297,13 @@ def command_line(
     to = destination_of(session, output)
     check_looks(session, to, looks, signed=call["contribution"])
     check_hops(looks.check_method, call["hops"])
-    lines = lines or (chat is not None and chat.suffix.lower() == ".jsonl")
+    lines = lines or any(is_jsonl(each) for each in (chat, text.file))
     check_lines(to, alone=to.format.binary or to.format.name == "html", lines=lines)
     check_resume(session, to, lines=lines)
     documents = documents_given(session, text, call["docs"] or [])
     prompt = prompt_given(session, call, text, chat, lines=lines)
     ready = model_of(session, model, run)
-    with writing(session, to, looks, ready._loaded.identity, pages) as writer:
+    with writing(session, to, looks, ready._loaded.identity, pages, documents) as writer:
 
         def answered(prompt: str | Chat | Question, line: int | None = None) -> Iterator[Piece]:
             return writer.noted(call(prompt=prompt, model=ready, docs=documents or None), line)
@@ -321,4 +321,9 @@ def _reader(file: Path | None, chat: Path | None) -> Callable[[str], str | Chat 
     """Reads a line of the input."""
     if chat is not None:
         return chat_of_line
-    return partial(question_or_text, is_json=file is not None and file.suffix.lower() == ".jsonl")
+    return partial(question_or_text, is_json=is_jsonl(file))
+
+
+def is_jsonl(file: Path | None) -> bool:
+    """Whether each line of a file is JSON."""
+    return file is not None and file.suffix.lower() == ".jsonl"

@@ -7,34 +7,46 @@ answer before it, as nothing says whether that one is whole.
 import gc
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 from attnviz.commands.generate.run import Answering
 from attnviz.draw.titles import amount
-from attnviz.errors import ExitStatus, InputError, ModelError, UsageError
+from attnviz.errors import ExitStatus, InputError, ModelError, UsageError, option
+from attnviz.inputs.prompts import Document
 from attnviz.inputs.text import LARGEST
 from attnviz.kit.session import Session, as_flag
 from attnviz.kit.write import as_output_error
 from attnviz.records.capture import ModelIdentity
-from attnviz.records.rows import LINE, Field, Fields, to_json
+from attnviz.records.rows import ABSENT, LINE, Field, Fields, to_json
 from attnviz.records.tokens import RESTS, current_call
 
 Id: TypeAlias = str | int | None
+NUMBERED = 8
+"""Lines that are named by their numbers."""
 QUESTION = 200
 """The most letters of a question in its rows."""
 NO_MATTER = frozenset("lines file chat resume pages device max_memory".split())
 """Options that change no number."""
-_OF_RUN: tuple[Field[Any], ...] = (
-    Field("model", str, "In a results file: the model's name and fingerprint.", optional=True),
-    Field("settings", str, "In a results file: the options that were given.", optional=True),
+
+
+def _added(name: str, about: str) -> Field[Any]:
+    """A column that rows have in a results file alone, which adds it."""
+    return Field(name, str, f"In a results file: {about}.", lambda row: ABSENT, optional=True)
+
+
+_OF_RUN = (
+    _added("input", "a digest of the line and of the documents before it"),
+    _added("model", "the model's name and fingerprint"),
+    _added("settings", "the options that were given"),
 )
-OF_ANSWER: tuple[Field[Any], ...] = (
-    Field("question", str, "In a results file: the text that asks, cut.", optional=True),
-    Field("page", str, "With --pages: the answer's page, as the file sees it.", optional=True),
+OF_ANSWER = (
+    _added("question", "the text that asks, cut"),
+    _added("page", "the answer's page, as the file sees it"),
     *_OF_RUN,
 )
 FAILED = Fields[Any](
@@ -51,9 +63,10 @@ FAILED = Fields[Any](
 
 @dataclass(frozen=True)
 class _Line:
-    """A line of the input in a results file: its id, whether it failed, and its first byte."""
+    """A line of the input in a results file: `start` is the first byte of its rows."""
 
     id: Id
+    input: str
     failed: bool
     start: int = 0
 
@@ -64,15 +77,17 @@ class Results:
 
     `file`: open, and held against another run. `made`: the model and the settings of its rows.
     `pages`: the folder of the answers' pages. `lines`: those of the input that it has. `end`: how
-    many of its bytes are kept.
+    many of its bytes are kept. `now`: the line that is being answered, and its number.
     """
 
     path: Path
     file: BinaryIO
     made: Mapping[str, str]
     pages: Path | None
+    documents: str
     lines: dict[int, _Line] = field(default_factory=dict)
     end: int = 0
+    now: tuple[int, str | None] = (0, None)
 
     def __post_init__(self) -> None:
         """Take over what the file has, but for the last line, whose rows may not all be there."""
@@ -83,6 +98,7 @@ class Results:
             try:
                 row = json.loads(content)
                 line, made = int(row["line"]), {key: row[key] for key in self.made}
+                there = _Line(row.get("id"), row["input"], "error" in row, start)
             except (ValueError, TypeError, KeyError, RecursionError):
                 wrong = f"line {number} of {shown} is no row of a results file"
                 raise InputError(wrong, "give another file") from None
@@ -92,54 +108,66 @@ class Results:
                         f"{shown} has the {key} {made[key]!r}, and this run {value!r}",
                         "give the same, or another file",
                     )
-            self.lines.setdefault(line, _Line(row.get("id"), "error" in row, start))
+            if not there.failed and ("page" in row) != (self.pages is not None):
+                how = "with" if "page" in row else "without"
+                wrong = f"{shown} was made {how} {option('pages')}"
+                raise UsageError(wrong, "do the same, or give another file")
+            self.lines.setdefault(line, there)
             start += len(content)
         if self.lines:
             self.end = self.lines.popitem()[1].start
 
     @property
-    def failed(self) -> int:
-        """How many lines have no answer."""
-        return sum(line.failed for line in self.lines.values())
+    def failed(self) -> list[int]:
+        """The lines that have no answer."""
+        return [number for number, line in self.lines.items() if line.failed]
 
     def has(self, number: int, text: str | None) -> bool:
-        """Whether this line was answered already.
+        """Whether this line was answered already; else it is the next one.
 
         Raises:
             InputError: another one was.
         """
+        self.now = number, text
         there = self.lines.get(number)
-        if there is not None and there.id != (given := _id_of(text)):
+        if there is not None and there.input != self.digest:
             raise InputError(
-                f"line {number} has the id {given!r}, and {there.id!r} in {str(self.path)!r}",
-                "give the same questions, or another file",
+                f"line {number} is not the one that {str(self.path)!r} has an answer to",
+                "give the same lines and documents, or another file",
             )
         return there is not None
+
+    @property
+    def digest(self) -> str:
+        """Of the line, and of the documents before all lines."""
+        return sha256(f"{self.documents}{self.now[1]}".encode("utf-8", "replace")).hexdigest()[:16]
 
     def page_of(self, line: int) -> Path | None:
         """The file of an answer's page."""
         return None if self.pages is None else self.pages / f"{line}.html"
 
-    def row(self, row: Mapping[str, Any], asked: Answering, line: int) -> dict[str, Any]:
+    def row(self, row: Mapping[str, Any], asked: Answering) -> dict[str, Any]:
         """A row of an answer, with what a results file adds to it."""
         more: dict[str, Any] = {"question": _question(asked)}
-        if page := self.page_of(line):
+        if page := self.page_of(self.now[0]):
             more["page"] = Path(os.path.relpath(page, self.path.parent)).as_posix()
-        return {**row, **more, **self.made}
+        return {**row, **more, "input": self.digest, **self.made}
 
-    def append(self, number: int, text: str | None, data: bytes, *, failed: bool = False) -> None:
-        """Write the rows of a line, all at once."""
+    def append(self, data: bytes, *, failed: bool = False) -> None:
+        """Write the rows of the line, all at once."""
+        number, text = self.now
         with as_output_error(self.path):
             self.file.seek(self.end)
             self.file.truncate()
             self.file.write(data)
-        self.lines[number] = _Line(_id_of(text), failed)
+        self.lines[number] = _Line(_id_of(text), self.digest, failed)
         self.end += len(data)
 
-    def fail(self, number: int, text: str | None, error: str) -> None:
-        """Write that a line has no answer, and why."""
-        row = {"line": number, "id": _id_of(text), "error": error, **self.made}
-        self.append(number, text, f"{to_json(row)}\n".encode(), failed=True)
+    def fail(self, error: str) -> None:
+        """Write that the line has no answer, and why."""
+        number, text = self.now
+        about = {"line": number, "id": _id_of(text), "error": error, "input": self.digest}
+        self.append(f"{to_json({**about, **self.made})}\n".encode(), failed=True)
 
 
 def _id_of(text: str | None) -> Id:
@@ -160,8 +188,13 @@ def _question(asked: Answering) -> str:
 
 
 @contextmanager
-def results_file(path: Path, model: ModelIdentity, pages: Path | None) -> Iterator[Results]:
-    """A results file to go on with, which no other run writes meanwhile."""
+def results_file(
+    path: Path, model: ModelIdentity, pages: Path | None, documents: Sequence[Document]
+) -> Iterator[Results]:
+    """A results file to go on with, which no other run writes meanwhile.
+
+    `documents`: those before every line.
+    """
     settings = current_call().options
     told = (as_flag(key, str(settings[key])) for key in sorted(settings) if key not in NO_MATTER)
     made = {"model": f"{model.name} {model.fingerprint}", "settings": " ".join(told)}
@@ -169,7 +202,7 @@ def results_file(path: Path, model: ModelIdentity, pages: Path | None) -> Iterat
         stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
     with stream as file:
         _hold(file, path)
-        yield Results(path, file, made, pages)
+        yield Results(path, file, made, pages, "".join(map(repr, documents)))
 
 
 def _hold(file: BinaryIO, path: Path) -> None:
@@ -194,9 +227,11 @@ def answer_lines(
     """Answer the lines that a results file has not; one that fails is reported and written."""
     ids = {line.id: number for number, line in results.lines.items()}
     gc.freeze()  # so that to collect what an answer leaves, which keeps memory flat, is quick
+    seen = set[int]()
     for number, line in lines:
         gc.collect()
         text = line if isinstance(line, str) else None
+        seen.add(number)
         if results.has(number, text):
             continue
         other = ids.setdefault(_id_of(text), number)
@@ -205,15 +240,30 @@ def answer_lines(
         try:
             if isinstance(line, InputError):
                 raise line
-            results.append(number, text, b"".join(run(line, number)))
+            results.append(b"".join(run(line, number)))
         except (InputError, ModelError) as error:
             said = error.spelled(as_flag)
             session.complain(said if error is line else f"line {number}: {said}")
-            results.fail(number, text, said)
-    good, bad = len(results.lines) - results.failed, results.failed
+            results.fail(said)
+    _end(session, results, seen)
+
+
+def _end(session: Session, results: Results, seen: Collection[int]) -> None:
+    """Say how many lines have an answer, and which have none, or are there no more."""
+    bad, good = results.failed, len(results.lines) - len(results.failed)
+    if gone := [number for number in results.lines if number not in seen]:
+        session.note(f"{results.path} also has {_numbered(gone)}, which the input has not")
     if not good:
         raise InputError("no line could be answered", "see the errors above")
     if bad:
         session.status = ExitStatus.INPUT
-    told = f", and {amount(bad, 'line')} without" if bad else ""
+    told = f", and none for {_numbered(bad)}" if bad else ""
     session.logged(f"{results.path} has {amount(good, 'answer')}{told}")
+
+
+def _numbered(lines: Sequence[int]) -> str:
+    """`line 3`, `lines 3, 4`, `100 lines (3, 4, … )`."""
+    listed = ", ".join(map(str, lines[:NUMBERED]))
+    if len(lines) > NUMBERED:
+        return f"{len(lines)} lines ({listed}, …)"
+    return f"line{'s' * (len(lines) > 1)} {listed}"

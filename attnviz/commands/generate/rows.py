@@ -64,10 +64,6 @@ class SegmentShare:
     through: Any = ABSENT
     gate: Any = ABSENT
     passed: Any = ABSENT
-    question: Any = ABSENT
-    page: Any = ABSENT
-    model: Any = ABSENT
-    settings: Any = ABSENT
 
 
 SHARE = Fields[SegmentShare](

@@ -1,6 +1,6 @@
 """Answers in their format, one after the other."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from attnviz.commands.show.run import pieces_of
 from attnviz.draw.terminal.around import line_heading
 from attnviz.draw.titles import amount, run_notes
 from attnviz.errors import InputError, option
+from attnviz.inputs.prompts import Document
 from attnviz.kit.deliver import Destination, deliver
 from attnviz.kit.lines import each_line, say
 from attnviz.kit.result import Result
@@ -119,7 +120,7 @@ class Writer:
         if form in ROWS:
             rows = result.rows
             if self.results is not None:
-                rows = [self.results.row(row, asked, line or 1) for row in rows]
+                rows = [self.results.row(row, asked) for row in rows]
             yield from record_chunks(rows, form, "generate", header=first)
         else:
             look = {"cmap": looks.cmap, "dpi": looks.dpi, "title": looks.title}
@@ -151,12 +152,13 @@ def writing(
     looks: AnswerLooks,
     model: ModelIdentity,
     pages: Path | None,
+    documents: Sequence[Document],
 ) -> Iterator[Writer]:
     """A writer of this model's answers; with --resume, into a file of results."""
     with ExitStack() as opened:
         results = None
         if session.value("resume") and to.output is not None:
-            results = opened.enter_context(results_file(to.output, model, pages))
+            results = opened.enter_context(results_file(to.output, model, pages, documents))
         watch = opened.enter_context(session.counting("token"))
         yield Writer(session, to, looks, watch, results)
 

@@ -50,7 +50,7 @@ def test_a_file_has_the_rows_of_each_answer_and_why_a_line_has_none(
     ended = answer(run, questions, "--check")
     assert ended.status is ExitStatus.INPUT
     assert "line 3: --check deletes segments before the last one, and there are none" in ended.err
-    assert "results.jsonl has 3 answers, and 3 lines without" in ended.err
+    assert "results.jsonl has 3 answers, and none for lines 3, 4, 6" in ended.err
     rows = rows_in(questions.with_name("results.jsonl").read_text())
     assert {row["line"] for row in rows if "error" not in row} == {1, 2, 5}
     failed = [(row["line"], row["id"]) for row in rows if "error" in row]
@@ -59,7 +59,7 @@ def test_a_file_has_the_rows_of_each_answer_and_why_a_line_has_none(
     assert {row["settings"] for row in rows} == {"--check"}
     # without the columns of the file, the rows are those of any other run
     lines = run("generate", "--lines", "--file", str(questions), "--check", "-f", "jsonl").out
-    more = ("model", "settings", "question")
+    more = ("model", "settings", "question", "input")
     plain = [{k: v for k, v in row.items() if k not in more} for row in rows if "error" not in row]
     assert plain == rows_in(lines)
     assert rows[-2]["question"] == "the murderer was"
@@ -125,12 +125,44 @@ def test_another_model_is_refused(run: Run, questions: Path, gpt2_folder: Path) 
     assert "has the model 'builtin " in ended.err
 
 
-def test_other_questions_are_refused(run: Run, questions: Path) -> None:
+@pytest.mark.parametrize(("old", "new"), [('"b"', '"z"'), ("door", "floor"), ("therefore", "so")])
+def test_other_lines_are_refused_even_with_the_same_id(
+    run: Run, questions: Path, old: str, new: str
+) -> None:
     answer(run, questions)
-    questions.write_text(questions.read_text().replace('"b"', '"z"'))
+    lines = questions.read_text().splitlines(True)
+    questions.write_text("".join([lines[0], lines[1].replace(old, new), *lines[2:]]))
     ended = answer(run, questions)
     assert ended.status is ExitStatus.INPUT
-    assert "line 2 has the id 'z', and 'b' in" in ended.err
+    assert "line 2 is not the one that" in ended.err
+
+
+def test_a_failed_line_that_was_mended_is_refused(run: Run, questions: Path) -> None:
+    answer(run, questions)
+    questions.write_text(questions.read_text().replace('"c"', '"x"'))
+    assert "line 3 is not the one that" in answer(run, questions).err
+
+
+def test_other_documents_before_the_same_lines_are_refused(run: Run, questions: Path) -> None:
+    lines, note = questions.with_suffix(".txt"), questions.with_name("note.txt")
+    lines.write_text("the murderer was\nthe count was\n")
+    for text, status in ((NOTE, ExitStatus.OK), ("Leo slept .", ExitStatus.INPUT)):
+        note.write_text(text)
+        ended = answer(run, lines, "--doc", str(note), "--max-new-tokens", "2")
+        assert ended.status is status
+
+
+def test_lines_that_the_input_has_no_more_are_told(run: Run, questions: Path) -> None:
+    answer(run, questions)
+    questions.write_text("".join(questions.read_text().splitlines(True)[:2]))
+    assert "also has lines 3, 4, 5, which the input has not" in answer(run, questions).err
+
+
+def test_a_file_made_without_pages_gets_none_later(run: Run, questions: Path) -> None:
+    answer(run, questions)
+    ended = answer(run, questions, "--pages", str(questions.with_name("pages")))
+    assert ended.status is ExitStatus.USAGE
+    assert "was made without --pages" in ended.err
 
 
 @pytest.mark.parametrize("content", ["a text\n", "[1]\n", '{"line": 1}\n', '{"a": 1}\n{"b": 2}\n'])
