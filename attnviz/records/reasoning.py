@@ -81,7 +81,7 @@ class ChainLink:
     """A part of an answer, what it attended to most, and the change (nats) when that is cut.
 
     `source`: an earlier sentence of the answer, or the name of a segment. `share`: its share of the
-    attention. `other`: the largest loss where the links to another source are cut.
+    attention. `other`: the largest loss where the links to another source are cut, `other_source`.
     """
 
     part: str
@@ -89,6 +89,7 @@ class ChainLink:
     share: float
     change: float
     other: float | None
+    other_source: str | None = None
 
 
 @dataclass(frozen=True)
@@ -96,20 +97,22 @@ class Chain:
     """The links from an answer through its own sentences to a segment of the prompt.
 
     `deleted`: the change (nats) of the last link's part without that segment; None where it stays,
-    as it asks. `other`: the largest loss without another segment.
+    as it asks. `other`: the largest loss without another segment, `other_source`.
     """
 
     links: tuple[ChainLink, ...]
     deleted: float | None
     other: float | None
+    other_source: str | None = None
 
     @property
     def tests(self) -> "list[ChainTest]":
         """The cut of each link, and the deletion of the last source."""
-        cuts = [ChainTest("cut", link, link.change, link.other) for link in self.links]
+        cuts = [ChainTest("cut", e, e.change, e.other, e.other_source) for e in self.links]
         if self.deleted is None:
             return cuts
-        return [*cuts, ChainTest("deletion", self.links[-1], self.deleted, self.other)]
+        last = self.links[-1], self.deleted, self.other, self.other_source
+        return [*cuts, ChainTest("deletion", *last)]
 
     @property
     def holds(self) -> bool:
@@ -125,6 +128,7 @@ class ChainTest:
     link: ChainLink
     change: float
     other: float | None
+    other_source: str | None
 
     @property
     def holds(self) -> bool:

@@ -72,7 +72,7 @@ REFUSED = (
     (f"generate {MURDER} --head L9H0", USAGE, "no layer 9"),
     (f"generate {MURDER} --view text -f csv", USAGE, "view does nothing for csv"),
     (f"generate {MURDER} --rows word -o a.npz", USAGE, "rows does nothing for npz"),
-    (f"generate {MURDER} --check -o a.png", USAGE, "check is for tables and rows"),
+    (f"generate {MURDER} --check -o a.png", USAGE, "check is for tables, pages and rows"),
     (f"generate {MURDER} --cmap magma", USAGE, "cmap is for pictures"),
     (f"generate {MURDER} --lines -o a.npz", USAGE, "makes a file of its own"),
     # ablate

@@ -5,7 +5,7 @@ answer ─► the sentence that it attended to most ─► … ─► the segmen
 Each link is cut in every head, and the last source is deleted.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -76,18 +76,24 @@ def chain_of(model: "LoadedModel", answer: Answer, check: Check) -> Chain | None
         runs = range(run + 1, run + 1 + len(sources))
         changes = [sum(followed[i][part.first : part.after]) - whole for i in runs]
         (source, share), run = sources[0], run + len(sources)
-        text = part.section or part.text
-        links.append(
-            ChainLink(text, source.name, share, changes[0], min(changes[1:], default=None))
-        )
+        names = [each.name for each, _ in sources]
+        other = _costliest(zip(changes[1:], names[1:], strict=True))
+        links.append(ChainLink(part.section or part.text, source.name, share, changes[0], *other))
     return Chain(tuple(links), *_deleted(check, links[-1].source, steps[-1][0]))
 
 
-def _deleted(check: Check, source: str, part: AnswerPart) -> tuple[float | None, float | None]:
+def _deleted(
+    check: Check, source: str, part: AnswerPart
+) -> tuple[float | None, float | None, str | None]:
     """The change of a part without its source, and the largest loss without another segment."""
     of = {each.segment: sum(each.changes[part.first : part.after]) for each in check.effects}
     own = of.pop(source, None)
-    return own, min(of.values(), default=None)
+    return own, *_costliest((change, name) for name, change in of.items())
+
+
+def _costliest(others: Iterable[tuple[float, str]]) -> tuple[float | None, str | None]:
+    """The largest loss, and the source that it is of; None: there is none."""
+    return min(others, default=(None, None))
 
 
 def _steps(answer: Answer) -> list[_Step]:
@@ -189,6 +195,12 @@ CHAIN = Fields[ChainRow](
             float | None,
             "The largest loss with another source; null: there is none.",
             lambda row: row.test.other,
+        ),
+        Field(
+            "other_source",
+            str | None,
+            "That source; null: there is none.",
+            lambda row: row.test.other_source,
         ),
         Field(
             "holds",

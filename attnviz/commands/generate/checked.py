@@ -8,7 +8,7 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.draw.labels import fenced
 from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing
-from attnviz.draw.titles import amount
+from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable
 from attnviz.records.grounding import Check, Curve, Statement
 from attnviz.records.reasoning import MATTERS, Chain
@@ -141,12 +141,24 @@ def _chained(chain: Chain, measure: str, display: Display, dash: str) -> Iterato
         for e in chain.links
     ]
     yield from listing(columns, rows, display.width)
-    last, holds = chain.links[-1], "holds" if chain.holds else "does not hold"
-    said = f"the chain {holds}: each link is to cost more than any other when it is cut"
+    yield from folded(Text(fenced(_about_chain(chain))), display.width)
+
+
+def _about_chain(chain: Chain) -> str:
+    """Whether the chain holds, which other sources are in its way, and what deletions say."""
+    holds = "holds" if chain.holds else "does not hold"
+    said = [f"the chain {holds}: each link is to cost more than any other when it is cut"]
+    for link in chain.links:
+        if link.other is not None and link.other_source and link.other <= link.change:
+            part, other = beginning(link.part), beginning(link.other_source)
+            said.append(f"“{part}” loses more when “{other}” is cut ({link.other:+.2f})")
     if chain.deleted is not None:
-        said += f"; without {readable(last.source)} its last part changes by {nats(chain.deleted)}"
-        said += f" nats, without another segment by {nats(chain.other)} at worst"
-    yield from folded(Text(said), display.width)
+        own = f"without {readable(chain.links[-1].source)}"
+        said.append(f"{own} its last part changes by {chain.deleted:+z.2f} nats")
+        if chain.other_source is not None:
+            said[-1] += f", without {readable(chain.other_source)}, the worst other segment, by "
+            said[-1] += f"{chain.other:+z.2f}"
+    return "; ".join(said)
 
 
 def about_check(check: Check) -> str:

@@ -140,7 +140,7 @@ def check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signed
         idle = ("check", "check_method", "reduce", "hops") if form.name == "npz" else ()
         session.refuse("square", "rows", "sections", *idle, wrong=wrong)
     if form.picture:
-        session.refuse("check", "check_method", wrong="is for tables and rows")
+        session.refuse("check", "check_method", wrong="is for tables, pages and rows")
     else:
         hint = f"leave it out, or add {option('output', 'FILE.png')}"
         session.refuse(g.Canvas, "title", wrong="is for pictures", hint=hint)

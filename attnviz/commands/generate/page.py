@@ -17,11 +17,13 @@ from attnviz.commands.generate.sources import AnswerReport
 from attnviz.commands.show.page import Lead, Start, page_of, start_of
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK, between, is_light
 from attnviz.draw.page import filled, source
+from attnviz.draw.titles import beginning
 from attnviz.errors import UsageError, option, readable
 from attnviz.kit.choose import strongest_query
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.exhibit import Exhibit, HeadMap
 from attnviz.records.grounding import Check, Curve, Groundedness
+from attnviz.records.reasoning import ChainLink
 from attnviz.records.transforms import Reduced
 
 FOLDER = "commands/generate/page"
@@ -283,12 +285,18 @@ def _more(check: Check) -> Iterator[str]:
         yield _table("With more and more of the sources", ["tokens", *names], rows, CURVES)
     if check.chain is not None:
         links = (
-            [e.part, e.source, f"{e.share:.2f}", _nats(e.change), _nats(e.other)]
+            [e.part, e.source, f"{e.share:.2f}", _nats(e.change), _another(e)]
             for e in check.chain.links
         )
         titles = ["part of the answer", "attends most to", "share", "cut (nats)", "another"]
         holds = "holds" if check.chain.holds else "does not hold"
         yield _table("From the answer back to its source", titles, links, CHAIN.format(holds))
+
+
+def _another(link: ChainLink) -> str:
+    """The largest loss with another source, and which one it is."""
+    named = f" ({beginning(link.other_source)})" if link.other_source else ""
+    return f"{_nats(link.other)}{named}"
 
 
 CURVES = (

@@ -157,6 +157,7 @@ def test_a_cut_is_what_a_mask_in_every_layer_does(
         }
         assert link.change == pytest.approx(changes.pop(link.source), abs=1e-3)
         assert link.other == pytest.approx(min(changes.values()), abs=1e-3)
+        assert link.other_source == min(changes, key=lambda name: changes[name])
 
 
 def test_a_chain_holds_where_every_cut_costs_most() -> None:
@@ -190,7 +191,13 @@ def test_rows_of_a_chain_are_its_cuts_and_the_deletion_of_its_source(
     assert all(row["holds"] for row in rows) is chain.holds
     answer.save(tmp_path / "x.csv")
     assert (tmp_path / "x.csv").read_text().startswith("line,row,part,source,share,test,change")
-    assert "the chain does not hold" in on_one_line(run(*asked, "chain").out)
+    # what is in the way of the chain is named, in rows and in the sentence
+    assert [row["other_source"] for row in rows] == ["< / think >", "2", "2"]
+    said = on_one_line(run(*asked, "chain").out)
+    assert "the chain does not hold" in said
+    assert "“answer” loses more when “< / think >” is cut (-" in said
+    assert "when “2” is cut" not in said
+    assert "nats, without 2, the worst other segment, by" in said
     assert "subsets does not follow the hops" in on_one_line(run(*asked, "subsets").out)
 
 
