@@ -58,6 +58,8 @@ OF = {
     ("atlas", "folders"): "`atlas(folder)`",
     ("report", "file"): "`report(path)`",
     ("report", "fail_under"): "compare `.groundedness.mean`",
+    ("report", "fail_drop"): "compare `.change.mean`",
+    ("report", "max_failed"): "compare `.unanswered`",
     ("report", "top"): "cut `.to_columns()`",
     ("generate", "rows"): "`AttentionAnswer.shares(rows)`",
     ("generate", "check"): "`AttentionAnswer.check()`, `.square(check)`",

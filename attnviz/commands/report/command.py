@@ -1,5 +1,6 @@
 """`attnviz report`: what a results file of `generate` comes to."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import isnan
 from os.path import samefile
@@ -10,6 +11,7 @@ from attnviz.commands.report.record import ResultsReport
 from attnviz.commands.report.results import read_results
 from attnviz.commands.report.rows import OF_RESULTS, Evaluation
 from attnviz.commands.report.shown import damage_said, notes_on
+from attnviz.draw.titles import amount
 from attnviz.errors import ExitStatus, InputError, UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
@@ -35,6 +37,27 @@ FailUnder: TypeAlias = Annotated[
         min=0.0,
         max=1.0,
         help="End with exit code 6 where the mean groundedness is below X, or there is none.",
+    ),
+]
+FailDrop: TypeAlias = Annotated[
+    float | None,
+    g.output_option(
+        "--fail-drop",
+        metavar="X",
+        min=0.0,
+        max=1.0,
+        help="With --against: end with exit code 6 where the mean change of groundedness is below "
+        "−X, or there is none.",
+    ),
+]
+MaxFailed: TypeAlias = Annotated[
+    int | None,
+    g.output_option(
+        "--max-failed",
+        metavar="N",
+        min=0,
+        help="End with exit code 6 where more than N questions have no answer.",
+        show_default="0 with --fail-under or --fail-drop, else any number",
     ),
 ]
 TopQuestions: TypeAlias = Annotated[
@@ -104,6 +127,8 @@ def command_line(
         positional("FILE", "The results: what generate --lines --check -o FILE.jsonl wrote."),
     ],
     fail_under: FailUnder = None,
+    fail_drop: FailDrop = None,
+    max_failed: MaxFailed = None,
     top: TopQuestions = None,
     output: g.EvaluationOutput,
 ) -> None:
@@ -111,6 +136,8 @@ def command_line(
     to = destination_of(session, output)
     if to.format.name in ("json", "html"):
         session.refuse("top", wrong=f"does nothing for {to.format.name}")
+    if call["against"] is None:
+        session.refuse("fail_drop", wrong="needs an earlier file", hint=f"give {option('against')}")
     for each in (file, call["against"]):
         if (
             to.output
@@ -127,8 +154,29 @@ def command_line(
     say(session, [*notes_on(found.record)])
     seen = found if to.output is None else found.seen_from(to.output.parent)
     deliver_result(session, to, replace(seen, _top=top))
-    mean = found.groundedness.mean
-    if fail_under is not None and not mean >= fail_under:
-        said = "no question has a groundedness" if isnan(mean) else f"groundedness is {mean:.6g}"
-        session.complain(f"{said}, and {as_flag('fail_under')} asks for {fail_under:g}")
+    for why in _too_bad(found.record, fail_under, fail_drop, max_failed):
+        session.complain(why)
         session.status = ExitStatus.BELOW
+
+
+LEAST = 1e-9
+"""How far below a limit rounding may take a mean that reaches it."""
+
+
+def _too_bad(
+    report: ResultsReport, under: float | None, drop: float | None, failed: int | None
+) -> Iterator[str]:
+    """What is worse than these options allow, a sentence each."""
+    if (under, drop, failed) == (None, None, None):
+        return
+    if (number := report.unanswered) > (allowed := failed or 0):
+        every = amount(len(report.questions) + report.lost, "question")
+        has = "has" if number == 1 else "have"
+        yield f"{number} of {every} {has} no answer, and {as_flag('max_failed')} is {allowed}"
+    if under is not None and not (mean := report.estimate("groundedness").mean) >= under - LEAST:
+        said = "no question has a groundedness" if isnan(mean) else f"groundedness is {mean:.6g}"
+        yield f"{said}, and {as_flag('fail_under')} asks for {under:g}"
+    if drop is not None and not (mean := report.change("groundedness").mean) >= -drop - LEAST:
+        fell = "no question has a groundedness in both files"
+        fell = fell if isnan(mean) else f"groundedness fell by {-mean:.6g}"
+        yield f"{fell}, and {as_flag('fail_drop')} allows {drop:g}"

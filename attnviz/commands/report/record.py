@@ -196,6 +196,11 @@ class ResultsReport:
         return sum(each.question for each in self.left_out)
 
     @property
+    def unanswered(self) -> int:
+        """How many questions failed, are left out, or have an empty answer."""
+        return len(self.failed) + self.lost + self.told_apart["empty"]
+
+    @property
     def told(self) -> list[bool]:
         """Whether each statement of all answers is supported, where that can be said."""
         return [told for each in self.answered for told in each.told]

@@ -199,6 +199,16 @@ class Evaluation(Result[ResultsReport]):
         return self.record.estimate("groundedness")
 
     @property
+    def change(self) -> Estimate:
+        """Its mean change against the earlier file, over the questions of both; NaN of none."""
+        return self.record.change("groundedness")
+
+    @property
+    def unanswered(self) -> int:
+        """How many questions failed, are left out, or have an empty answer."""
+        return self.record.unanswered
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What is left out of the file, and what the earlier one differs in."""
         return *damage_said(self.record), *notes_on(self.record)

@@ -339,6 +339,62 @@ def test_an_exit_code_says_that_groundedness_is_too_low(
     assert bool(ended.out) == (status != ExitStatus.USAGE)
 
 
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ("--fail-under 0.5", ExitStatus.BELOW),  # none may fail
+        ("--fail-under 0.5 --max-failed 2", ExitStatus.BELOW),
+        ("--fail-under 0.5 --max-failed 3", ExitStatus.INPUT),  # the damage is told all the same
+        ("--max-failed 2", ExitStatus.BELOW),
+        ("", ExitStatus.INPUT),
+    ],
+)
+def test_questions_without_an_answer_are_too_many(
+    run: Run, file: Path, options: str, status: ExitStatus
+) -> None:
+    """One good answer says little where one failed, one is cut, and one is empty."""
+    blank = [{**row, "text": " "} for row in answer(3, [1.0])]
+    path = written(file, answer(1, [1.0]), failed(2), blank, answer(4)[:-1])
+    ended = run("report", path, *options.split())
+    assert ended.status == status
+    said = "3 of 4 questions have no answer, and --max-failed is "
+    assert (said in ended.err) == (status == ExitStatus.BELOW)
+    assert ended.out
+
+
+@pytest.mark.parametrize(
+    ("drop", "now", "status"),
+    [
+        ("0.05", (0.8, 0.8), ExitStatus.OK),  # no change
+        ("0.05", (0.9, 0.6), ExitStatus.OK),  # -0.05: as much as it may fall
+        ("0.05", (0.9, 0.5), ExitStatus.BELOW),
+        ("0", (0.9, 0.9), ExitStatus.OK),
+        ("0.05", (0.9, None), ExitStatus.OK),  # of the one pair that is left
+        ("1", (None, None), ExitStatus.BELOW),  # no pair
+        ("nan", (0.9, 0.9), ExitStatus.USAGE),
+    ],
+)
+def test_an_exit_code_says_that_groundedness_fell(
+    run: Run,
+    file: Path,
+    tmp_path: Path,
+    drop: str,
+    now: tuple[float | None, float | None],
+    status: ExitStatus,
+) -> None:
+    old = written(tmp_path / "old.jsonl", answer(1, [0.8]), answer(2, [0.8]))
+    new = written(file, answer(1, [now[0]]), answer(2, [now[1]]))
+    ended = run("report", new, "--against", old, "--fail-drop", drop)
+    assert ended.status == status
+    assert ended.err.count("\n") == (status != ExitStatus.OK)
+
+
+def test_a_drop_needs_an_earlier_file(run: Run, file: Path) -> None:
+    ended = run("report", written(file, answer(1)), "--fail-drop", "0.1")
+    assert (ended.status, ended.out) == (ExitStatus.USAGE, "")
+    assert "--fail-drop needs an earlier file; give --against." in ended.err
+
+
 # What goes out.
 
 
