@@ -53,6 +53,9 @@ def test_no_name_stands_for_two_terms() -> None:
         ("W_q", "projection"),
         ("induction", "induction head"),
         ("attention heads", "head"),
+        ("hops", "hop"),
+        ("needed", "smallest set"),
+        ("grounded", "groundedness"),
     ],
 )
 def test_a_term_is_found_in_any_case_in_the_plural_and_by_a_synonym(
@@ -71,7 +74,8 @@ PRINTED = {  # the terms in what a command prints
     "length, logit, part",
     "train": "held-out, trigram, bits per byte, head, broad, loss, checkpoint",
     "heads": "head, role, entropy, induction, retrieval head, probe, previous token, sink, broad",
-    "generate": "prompt, token, head, sink, retrieval head, known for, groundedness",
+    "generate": "prompt, token, head, sink, retrieval head, known for, groundedness, statement, "
+    "supported",
 }
 EXPECTED = Path(__file__).parents[1] / "golden" / "expected"
 
