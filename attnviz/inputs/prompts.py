@@ -13,11 +13,12 @@ from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.text import check_not_blank
 from attnviz.records.positions import SECONDS, compiled, is_expression
 from attnviz.records.rows import ABSENT
-from attnviz.records.tokens import TAKEN, Segment, Slice, partition
+from attnviz.records.tokens import RESTS, TAKEN, Segment, Slice, partition
 
 # A prompt cut into segments: by sentences, lines or paragraphs, or as a user names them.
 
 By: TypeAlias = Literal["sentence", "line", "paragraph"]
+Source: TypeAlias = Literal["document", "question", "system"]
 # possessive, and never begun within a run: a text may be nothing but dots
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)|[。！？]+[」』”’）]*")
 _ENDS: Mapping[By, "re.Pattern[str]"] = MappingProxyType(
@@ -140,7 +141,8 @@ class Prompt:
 
     `template`: of a chat, the name of the template that made it. `notes`: what is to be said of it.
     `id`: the user's own name of it; `ABSENT` of a plain text. `asking`: the names of segments that
-    ask for the answer or instruct the model, so that they are no documents.
+    ask for the answer or instruct the model, so that they are no documents; `instructing`: those
+    that instruct.
     """
 
     text: str
@@ -149,6 +151,22 @@ class Prompt:
     notes: tuple[str, ...] = ()
     id: Any = ABSENT
     asking: frozenset[str] = frozenset()
+    instructing: frozenset[str] = frozenset()
+
+    def source(self, name: str) -> Source | None:
+        """What a segment is to the answer; None: what stands between the others."""
+        if name in RESTS:
+            return None
+        if name in self.instructing:
+            return "system"
+        last = [each.name for each in self.segments if each.name not in RESTS][-1]
+        return "question" if name in (self.asking or {last}) else "document"
+
+    @property
+    def question(self) -> str:
+        """The text that asks for the answer, where it is known, or else the last segment."""
+        named = [each for each in self.segments if self.source(each.name) == "question"]
+        return " ".join(self.text[a:b].strip() for each in named for a, b in each.slices)
 
 
 def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
@@ -277,7 +295,8 @@ def json_of(line: str, hint: str) -> Any:
     try:
         return json.loads(line)
     except json.JSONDecodeError as error:
-        why = f"{error.msg[0].lower()}{error.msg[1:]} at character {error.colno}"
+        said = error.msg.removesuffix(" at")
+        why = f"{said[0].lower()}{said[1:]} at character {error.colno}"
     except RecursionError:
         why = "too deeply nested"
     except ValueError:  # Python reads no integer of thousands of digits

@@ -107,8 +107,10 @@ class Grounds:
         """The change of the whole answer without all documents."""
         return sum(self.changes)
 
-    def of(self, first: int, after: int) -> Groundedness:
-        """The groundedness of these tokens."""
+    def of(self, text: str, first: int, after: int) -> Groundedness:
+        """The groundedness of these tokens; a full stop alone has none."""
+        if not any(map(str.isalnum, text)):
+            return Groundedness(None, None)
         part = slice(first, after)
         without = float(self.without[part].sum())
         share = groundedness(float(self.whole[part].sum()), without, after - first)

@@ -138,17 +138,17 @@ def test_a_statement_is_supported_where_documents_give_more_than_unrelated_text(
     # 19 texts: the greatest is the 95th percentile
     unrelated = np.array([[-4.0 + 0.1 * n, -7.0, -0.1] for n in range(19)])
     grounds = Grounds(whole, without, unrelated)
-    first, second, third = (grounds.of(i, i + 1) for i in range(3))
+    first, second, third = (grounds.of("a", i, i + 1) for i in range(3))
     assert first.share == pytest.approx(3 / 4)
     assert first.unrelated == pytest.approx(1.8 / 4)
     assert first.supported is True
     assert (second.share, second.unrelated, second.supported) == (0.0, 0.0, False)
     assert third.share == pytest.approx(1)
-    assert grounds.of(0, 2).share == pytest.approx(3 / 10)
+    assert grounds.of("a", 0, 2).share == pytest.approx(3 / 10)
     assert Groundedness(0.004, 0.0).supported is False  # shown as 0.00
-    sure = Grounds(np.zeros(1), np.zeros(1), np.zeros((19, 1))).of(0, 1)
+    sure = Grounds(np.zeros(1), np.zeros(1), np.zeros((19, 1))).of("a", 0, 1)
     assert (sure.share, sure.supported) == (None, None)
-    assert Grounds(whole, without, np.zeros((0, 3))).of(0, 1).supported is None
+    assert Grounds(whole, without, np.zeros((0, 3))).of("a", 0, 1).supported is None
 
 
 def test_a_lasso_on_orthogonal_columns_is_the_shrunk_least_squares() -> None:

@@ -19,7 +19,6 @@ from attnviz.records.grounding import (
     CheckMethod,
     Curve,
     Doubles,
-    Groundedness,
     Grounds,
     SmallestSet,
     Statement,
@@ -118,16 +117,8 @@ def checked(
         gone = sorted(token for i in parts.documents for token in parts.places[i])
         grounds = _grounds(runs, gone, written=not crossed)
         said = tuple(
-            Statement(
-                part.text,
-                part.first,
-                part.after,
-                # a full stop alone states nothing that could be supported
-                grounds.of(part.first, part.after)
-                if any(map(str.isalnum, part.text))
-                else Groundedness(None, None),
-            )
-            for part in answer.parts("sentence")
+            Statement(*part, grounds.of(*part))
+            for part in ((p.text, p.first, p.after) for p in answer.parts("sentence"))
         )
         check = replace(check, grounds=grounds, statements=said)
     check = replace(check, **_FINDERS[method](runs, parts), runs=len(runs.made))

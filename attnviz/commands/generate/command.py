@@ -261,7 +261,7 @@ Resume: TypeAlias = Annotated[
     bool,
     g.output_option(
         "--resume",
-        help="Append each line's rows to FILE.jsonl, and leave out the lines that it has.",
+        help="Append the rows of each line to FILE.jsonl, and skip the lines that it already has.",
     ),
 ]
 Pages: TypeAlias = Annotated[

@@ -111,8 +111,10 @@ def check_resume(session: Session, to: Destination, *, lines: bool) -> None:
     session.refuse("square", wrong=f"does nothing for {option('resume')}")
     if session.value("pages") is not None:
         session.refuse("rows", "contribution", wrong=f"does nothing for {option('pages')}")
-    if session.value("check_method") == "curve":
-        raise UsageError("points of curves are no rows of answers", "choose another method")
+    if session.value("check_method") in ("curve", "chain"):
+        raise UsageError("points and links are no rows of answers", "choose another method")
+    if session.value("rows") not in (None, "sentence"):
+        raise UsageError("a row of a results file is a sentence", f"leave {option('rows')} out")
     if pages := session.value("pages"):
         check_folder(pages)
         make_folder(pages)

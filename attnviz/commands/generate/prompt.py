@@ -80,14 +80,15 @@ def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequen
         texts = [each for each in segments if each.name not in objects]
         segments = (*whole, *cut_parts(made.text, texts, by, wanted))
     parts = partition(made.text, segments, TEMPLATE, blanks=True)
-    asking = _asking(chat, made.segments, parts, by)
-    return Prompt(made.text, parts, template.name, made.notes, chat.id, asking)
+    asking, instructing = _asking(chat, made.segments, parts, by)
+    about = asking | instructing, instructing
+    return Prompt(made.text, parts, template.name, made.notes, chat.id, *about)
 
 
 def _asking(
     chat: Chat, whole: Sequence[Segment], cut: Sequence[Segment], by: By | None
-) -> frozenset[str]:
-    """The segments of the last message and of instructions; where it is cut, its last piece.
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The segments of the last message, where it is cut its last piece; and of instructions.
 
     Results of tools do not ask: after them it is the last message of a user.
     """
@@ -108,7 +109,7 @@ def _asking(
     users = [i for i, role in enumerate(roles) if role == "user"]
     last = begun_in(users[-1:] if roles[-1] in RESULTS else (len(messages) - 1,))
     instructs = [i for i, role in enumerate(roles) if role in INSTRUCTING]
-    return frozenset((*(last[-1:] if by else last), *begun_in(instructs)))
+    return frozenset(last[-1:] if by else last), frozenset(begun_in(instructs))
 
 
 def _template(model: "LoadedModel", chat: Chat) -> "ChatTemplate | None":

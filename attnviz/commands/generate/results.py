@@ -14,16 +14,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-from attnviz.commands.generate.run import Answering
+from attnviz.commands.generate.answer import AnswerShares
 from attnviz.draw.titles import amount
 from attnviz.errors import ExitStatus, InputError, ModelError, UsageError, option
-from attnviz.inputs.prompts import Document
+from attnviz.inputs.prompts import Document, Prompt, Source
 from attnviz.inputs.text import LARGEST
 from attnviz.kit.session import Session, as_flag
 from attnviz.kit.write import as_output_error
 from attnviz.records.capture import ModelIdentity
-from attnviz.records.rows import ABSENT, LINE, Field, Fields, to_json
-from attnviz.records.tokens import RESTS, current_call
+from attnviz.records.rows import ABSENT, LINE, Field, Fields, Row, to_json
+from attnviz.records.tokens import current_call
 
 Id: TypeAlias = str | int | None
 NUMBERED = 8
@@ -34,9 +34,9 @@ NO_MATTER = frozenset("lines file chat resume pages device max_memory".split())
 """Options that change no number."""
 
 
-def _added(name: str, about: str) -> Field[Any]:
+def _added(name: str, about: str, type_: Any = str) -> Field[Any]:
     """A column that rows have in a results file alone, which adds it."""
-    return Field(name, str, f"In a results file: {about}.", lambda row: ABSENT, optional=True)
+    return Field(name, type_, f"In a results file: {about}.", lambda row: ABSENT, optional=True)
 
 
 _OF_RUN = (
@@ -45,6 +45,11 @@ _OF_RUN = (
     _added("settings", "the options that were given"),
 )
 OF_ANSWER = (
+    _added(
+        "source",
+        "what the segment is to the answer; null: what stands between the others",
+        Source | None,
+    ),
     _added("question", "the text that asks, cut"),
     _added("page", "the answer's page, as the file sees it"),
     *_OF_RUN,
@@ -116,6 +121,10 @@ class Results:
             start += len(content)
         if self.lines:
             self.end = self.lines.popitem()[1].start
+        elif self.pages is not None and len(list(self.pages.glob("*.html"))) > 1:
+            raise UsageError(
+                f"{str(self.pages)!r} has the pages of another run", "name another folder"
+            )
 
     @property
     def failed(self) -> list[int]:
@@ -146,12 +155,24 @@ class Results:
         """The file of an answer's page."""
         return None if self.pages is None else self.pages / f"{line}.html"
 
-    def row(self, row: Mapping[str, Any], asked: Answering) -> dict[str, Any]:
-        """A row of an answer, with what a results file adds to it."""
-        more: dict[str, Any] = {"question": _question(asked)}
+    def rows(
+        self, shares: AnswerShares, rows: Iterable[Mapping[str, Any]], prompt: Prompt
+    ) -> Iterator[Row]:
+        """The rows of an answer, with what a results file adds to them."""
+        asks = " ".join(prompt.question.split())
+        more: dict[str, Any] = {
+            "question": asks if len(asks) <= QUESTION else asks[: QUESTION - 1] + "…"
+        }
         if page := self.page_of(self.now[0]):
             more["page"] = Path(os.path.relpath(page, self.path.parent)).as_posix()
-        return {**row, **more, "input": self.digest, **self.made}
+        sections = [
+            next(s.name for s in shares.answer.sections if part.first < s.after)
+            for part in shares.parts
+        ]
+        for row in rows:
+            source = prompt.source(row["segment"]) if row["part"] == "segment" else None
+            of_row = {"section": sections[row["row"] - 1], "source": source}
+            yield {**row, **of_row, **more, "input": self.digest, **self.made}
 
     def append(self, data: bytes, *, failed: bool = False) -> None:
         """Write the rows of the line, all at once."""
@@ -176,15 +197,7 @@ def _id_of(text: str | None) -> Id:
         id_ = json.loads(text or "").get("id")
     except (ValueError, AttributeError, RecursionError):
         return None
-    return id_ if isinstance(id_, str | int) else None
-
-
-def _question(asked: Answering) -> str:
-    """The last text that the model reads before it answers."""
-    named = [each for each in asked.prompt.segments if each.name not in RESTS]
-    start, end = max((slice_ for each in named for slice_ in each.slices), default=(0, None))
-    text = " ".join(asked.prompt.text[start:end].split())
-    return text if len(text) <= QUESTION else text[: QUESTION - 1] + "…"
+    return id_ if isinstance(id_, str | int) and not isinstance(id_, bool) else None
 
 
 @contextmanager
@@ -257,6 +270,8 @@ def _end(session: Session, results: Results, seen: Collection[int]) -> None:
         raise InputError("no line could be answered", "see the errors above")
     if bad:
         session.status = ExitStatus.INPUT
+    with as_output_error(results.path):
+        results.file.truncate(results.end)  # rows of a line that the input has no more
     told = f", and none for {_numbered(bad)}" if bad else ""
     session.logged(f"{results.path} has {amount(good, 'answer')}{told}")
 

@@ -124,7 +124,12 @@ SHARE = Fields[SegmentShare](
             optional=True,
         ),
         Field("supported", bool | None, "Whether groundedness is above unrelated.", optional=True),
-        Field("section", str, "With --rows section: the name of the section.", optional=True),
+        Field(
+            "section",
+            str,
+            "With --rows section, or in a results file: its section.",
+            optional=True,
+        ),
         Field("hops", int, "With --hops: how often shares were carried back.", optional=True),
         Field(
             "through",
@@ -194,7 +199,8 @@ def _of_check(check: Check | None, segment: str, part: AnswerPart) -> dict[str, 
     names = ("change_of_all", "groundedness", "unrelated", "supported")
     found |= dict.fromkeys(names)  # null without documents, as lines of a table have one header
     if check.grounds is not None:
-        of, changes = check.grounds.of(part.first, part.after), check.grounds.changes
+        changes = check.grounds.changes
+        of = check.grounds.of("all" if part.head else part.text, part.first, part.after)
         values = (sum(changes[part.first : part.after]), of.share, of.unrelated, of.supported)
         found |= zip(names, values, strict=True)
     return found

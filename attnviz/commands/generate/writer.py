@@ -120,7 +120,7 @@ class Writer:
         if form in ROWS:
             rows = result.rows
             if self.results is not None:
-                rows = [self.results.row(row, asked) for row in rows]
+                rows = [*self.results.rows(result.record, rows, asked.prompt)]
             yield from record_chunks(rows, form, "generate", header=first)
         else:
             look = {"cmap": looks.cmap, "dpi": looks.dpi, "title": looks.title}

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import decoders
 
 from attnviz.commands.generate import check
 from attnviz.commands.generate.run import Answering
 from attnviz.errors import ExitStatus
-from tests.conftest import Result, Run
+from attnviz.models.scratch.native import save_checkpoint
+from tests.conftest import Result, Run, bytes_tokenizer, tiny_model
 from tests.reading import rows_in
 
 NOTE = "the count was stabbed by Leo with a knife ."
@@ -59,7 +61,7 @@ def test_a_file_has_the_rows_of_each_answer_and_why_a_line_has_none(
     assert {row["settings"] for row in rows} == {"--check"}
     # without the columns of the file, the rows are those of any other run
     lines = run("generate", "--lines", "--file", str(questions), "--check", "-f", "jsonl").out
-    more = ("model", "settings", "question", "input")
+    more = ("model", "settings", "question", "input", "section", "source")
     plain = [{k: v for k, v in row.items() if k not in more} for row in rows if "error" not in row]
     assert plain == rows_in(lines)
     assert rows[-2]["question"] == "the murderer was"
@@ -158,6 +160,48 @@ def test_lines_that_the_input_has_no_more_are_told(run: Run, questions: Path) ->
     assert "also has lines 3, 4, 5, which the input has not" in answer(run, questions).err
 
 
+def test_rows_say_what_a_segment_is_and_the_section_of_a_sentence(run: Run, tmp_path: Path) -> None:
+    folder, chats = tmp_path / "model", tmp_path / "chats.jsonl"
+    tokenizer = bytes_tokenizer()
+    tokenizer.decoder = decoders.ByteLevel()
+    save_checkpoint(folder, tiny_model(n_positions=509), tokenizer)
+    (folder / "chat_template.jinja").write_text(
+        "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}\n{% endfor %}<|assistant|>\n"
+    )
+    said = [("developer", "Be brief."), ("user", "Who?"), ("assistant", "Ann."), ("user", "Sure?")]
+    messages = [{"role": role, "content": text} for role, text in said]
+    target = "<think> It was Leo. </think> Yes. ."
+    chats.write_text(json.dumps({"messages": messages, "target": target}) + "\n")
+    out = tmp_path / "results.jsonl"
+    run("generate", "-m", str(folder), "--chat", str(chats), "--check", "--resume", "-o", str(out))
+    rows = rows_in(out.read_text())
+    assert {row["segment"]: row["source"] for row in rows} == {
+        **dict.fromkeys(("sink", "template", "answer")),
+        **{"developer": "system", "user 1": "document", "assistant": "document"},
+        "user 2": "question",
+    }
+    assert {row["text"]: row["section"] for row in rows} == {
+        "<think> It was Leo.": "thinking",
+        "</think>": "thinking",
+        "Yes.": "answer",
+        ".": "answer",
+    }
+    assert {row["question"] for row in rows} == {"Sure?"}
+    # a full stop states nothing that could be supported
+    assert {(row["groundedness"], row["supported"]) for row in rows if row["text"] == "."} == {
+        (None, None)
+    }
+
+
+def test_pages_of_another_run_are_not_overwritten(run: Run, questions: Path) -> None:
+    pages = questions.with_name("pages")
+    answer(run, questions, "--pages", str(pages))
+    questions.with_name("results.jsonl").rename(questions.with_name("last.jsonl"))
+    ended = answer(run, questions, "--pages", str(pages))
+    assert ended.status is ExitStatus.USAGE
+    assert "has the pages of another run" in ended.err
+
+
 def test_a_file_made_without_pages_gets_none_later(run: Run, questions: Path) -> None:
     answer(run, questions)
     ended = answer(run, questions, "--pages", str(questions.with_name("pages")))
@@ -207,7 +251,8 @@ def test_an_id_that_repeats_is_named(run: Run, questions: Path) -> None:
         (["--lines", "-o", "r.csv"], "--resume goes on with the lines of a file of rows"),
         (["--lines", "-o", "r-{line}.jsonl"], "--resume goes on with the lines of a file of rows"),
         (["--lines", "-o", "r.jsonl", "--square"], "--square does nothing for --resume"),
-        (["--lines", "-o", "r.jsonl", "--check-method", "curve"], "points of curves are no rows"),
+        (["--lines", "-o", "r.jsonl", "--check-method", "curve"], "no rows of answers"),
+        (["--lines", "-o", "r.jsonl", "--rows", "word"], "a row of a results file is a sentence"),
         (
             ["--lines", "-o", "r.jsonl", "--pages", "p", "--rows", "word"],
             "--rows does nothing for --pages",
