@@ -296,12 +296,14 @@ def _remedy(data: bytes, path: str | None) -> str:
 
 
 def read_lines(
-    argument: str | None, file: Path | None, stdin: Stdin
+    argument: str | None, file: Path | None, stdin: Stdin, *, hint: str = "give a text on each line"
 ) -> Iterator[tuple[int, str | InputError]]:
     """The lines of the argument, the file or standard input: each a number from 1 and a text.
 
     A line is yielded as soon as it arrives. Lines end in LF or CR LF, the last one optionally.
     For a line that is blank or not UTF-8 the error is yielded, and the next lines follow.
+
+    `hint`: what to do where there is none.
 
     Raises:
         UsageError: there are two places to read from, or none, or a saved capture.
@@ -310,15 +312,15 @@ def read_lines(
     if isinstance(place, str):
         if place.lower().endswith(CAPTURE_SUFFIX):
             raise UsageError("a saved capture has no lines", f"leave {option('lines')} out")
-        return _texts(io.BytesIO(argument_text(place).encode("utf-8")), "the text")
+        return _texts(io.BytesIO(argument_text(place).encode("utf-8")), "the text", hint)
     if isinstance(place, Path):
-        return _of_file(place)
-    return _texts(_arriving(place, None), "standard input")
+        return _of_file(place, hint)
+    return _texts(_arriving(place, None), "standard input", hint)
 
 
-def _of_file(path: Path) -> Iterator[tuple[int, str | InputError]]:
+def _of_file(path: Path, hint: str) -> Iterator[tuple[int, str | InputError]]:
     with opened(path) as stream:
-        yield from _texts(_arriving(stream, path), repr(str(path)))
+        yield from _texts(_arriving(stream, path), repr(str(path)), hint)
 
 
 def _arriving(stream: BinaryIO, path: Path | None) -> Iterator[bytes]:
@@ -331,7 +333,7 @@ def _arriving(stream: BinaryIO, path: Path | None) -> Iterator[bytes]:
         yield line
 
 
-def _texts(lines: Iterable[bytes], place: str) -> Iterator[tuple[int, str | InputError]]:
+def _texts(lines: Iterable[bytes], place: str, hint: str) -> Iterator[tuple[int, str | InputError]]:
     number = 0
     for number, data in enumerate(lines, start=1):
         origin = f"line {number}"
@@ -345,4 +347,4 @@ def _texts(lines: Iterable[bytes], place: str) -> Iterator[tuple[int, str | Inpu
         else:
             yield number, text
     if not number:
-        raise InputError(f"{place} is empty", "give a text on each line")
+        raise InputError(f"{place} is empty", hint)

@@ -84,7 +84,7 @@ def report(path: FilePath, *, against: Earlier = None) -> Evaluation:
     <Evaluation of results.jsonl: groundedness .80 over 1 question>
 
     Args:
-        path: what `attnviz generate --lines --check -o results.jsonl` wrote.
+        path: what `attnviz generate --lines --check -o results.jsonl --resume` wrote.
 
     Raises:
         InputError: a file holds no results, or those of two models or settings; or the two files
@@ -110,21 +110,23 @@ def _check_settings(found: ResultsReport) -> None:
 EXAMPLES = """
 attnviz report results.jsonl
 attnviz report results.jsonl -o report.html
-attnviz report results.jsonl --against old.jsonl
+attnviz report results.jsonl --against old.jsonl --fail-drop 0.05
 attnviz report results.jsonl --fail-under 0.8 -f json | jq .groundedness
 attnviz report results.jsonl -f jsonl | jq -r 'select(.unsupported > 0).id'
 """
-SHORT_HELP = "against fail_under top format output quiet"
+SHORT_HELP = "against fail_under fail_drop max_failed top format output quiet"
 
 
-@command_of(report, "file against fail_under top")
+@command_of(report, "file against fail_under fail_drop max_failed top")
 def command_line(
     session: Session,
     call: Call[Evaluation],
     *,
     file: Annotated[
         Path,
-        positional("FILE", "The results: what generate --lines --check -o FILE.jsonl wrote."),
+        positional(
+            "FILE", "The results: what generate --lines --check --resume -o FILE.jsonl wrote."
+        ),
     ],
     fail_under: FailUnder = None,
     fail_drop: FailDrop = None,

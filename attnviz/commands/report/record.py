@@ -19,10 +19,10 @@ Id: TypeAlias = str | int | None
 
 @dataclass(frozen=True)
 class GroundedStatement:
-    """A sentence of an answer."""
+    """A sentence of an answer; `support` is None where it has no letter and no digit."""
 
     text: str
-    support: Groundedness
+    support: Groundedness | None
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,19 @@ class ReportedQuestion:
         return [each for each in self.sources if each.needed is not None]
 
     @property
+    def supports(self) -> list[Groundedness]:
+        """The support of each statement in words; of an empty answer none."""
+        return [each.support for each in self.statements if each.support]
+
+    @property
     def groundedness(self) -> float | None:
         """The mean over the statements that have one, each with the same weight."""
-        return _mean(each.support.share for each in self.statements)
+        return _mean(each.share for each in self.supports)
 
     @property
     def told(self) -> list[bool]:
         """Whether each statement is supported, where that can be said."""
-        said = (each.support.supported for each in self.statements)
+        said = (each.supported for each in self.supports)
         return [each for each in said if each is not None]
 
     @property
@@ -181,7 +186,7 @@ class ResultsReport:
     @property
     def told_apart(self) -> Mapping[str, int]:
         """How many answers have no groundedness, by why."""
-        spoken = [each for each in self.answered if each.statements]
+        spoken = [each for each in self.answered if each.supports]
         bare = sum(not each.documents for each in spoken)
         unmeasured = sum(each.groundedness is None for each in spoken)
         return {

@@ -23,7 +23,7 @@ from attnviz.records.grounding import Groundedness
 from attnviz.records.restore import JsonObject, row_from
 from attnviz.records.rows import Field, Fields
 
-HINT = "write one with: attnviz generate --lines --check -o results.jsonl"
+HINT = "write one with: attnviz generate --lines --check -o results.jsonl --resume"
 NUMBER = int | float
 """jq writes 1.0 as 1."""
 _OF_RUN: tuple[Field[Any], ...] = (
@@ -120,7 +120,8 @@ class _File:
     def rows(self) -> Iterator[_ResultRow]:
         """The rows; of damaged ones only those that stand behind another."""
         last: int | None = None
-        for number, text in read_lines(None, Path(self.path), Stdin(None, is_terminal=False)):
+        nothing = Stdin(None, is_terminal=False)
+        for number, text in read_lines(None, Path(self.path), nothing, hint=HINT):
             try:
                 content = _checked(text, number)
             except _DamagedRow as error:
@@ -215,9 +216,9 @@ class _Answer:
         if "error" in content:
             self.whole &= row is self.first
             return
-        statement = GroundedStatement(
-            content["text"], Groundedness(content["groundedness"], content["unrelated"])
-        )
+        spoken = any(map(str.isalnum, content["text"]))
+        support = Groundedness(content["groundedness"], content["unrelated"]) if spoken else None
+        statement = GroundedStatement(content["text"], support)
         if content["row"] == len(self.statements) + 1:
             self._end_row()
             self.statements.append(statement)
@@ -243,13 +244,14 @@ class _Answer:
         """What it is when nothing is wrong; `folder`: that of the file, from which pages lie."""
         content, page = self.content, self.content.get("page")
         statements = tuple(each for each in self.statements if each.text.strip())
+        spoken = any(each.support for each in statements)
         segments = [each for each in self.columns if each.first["part"] == "segment"]
         return ReportedQuestion(
             line=self.first.line,
             id=content.get("id"),
             text=content.get("question") or "",
             statements=statements,
-            sources=tuple(each.use(len(self.statements)) for each in segments if statements),
+            sources=tuple(each.use(len(self.statements)) for each in segments if spoken),
             page=page and os.path.normpath(os.path.join(folder, page)),
             error=content.get("error"),
         )

@@ -144,7 +144,7 @@ WHOLE = Fields[ResultsReport](
         Field("questions", int, "", lambda report: len(report.questions)),
         Field("answered", int, "", lambda report: len(report.answered)),
         Field("failed", int, "", lambda report: len(report.failed)),
-        _apart("empty", "Answers without a word; as those of the next two, in no mean."),
+        _apart("empty", "Answers without a letter or digit; as those of the next two, in no mean."),
         _apart("without_documents", "Answers that had none."),
         _apart("certain", "Answers that are as probable without documents."),
         *_over_all("groundedness", "The mean over questions."),

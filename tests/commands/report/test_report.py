@@ -107,12 +107,32 @@ def test_questions_without_documents_and_certain_ones_are_counted_apart(
     )
 
 
-def test_an_empty_answer_is_counted_apart(run: Run, file: Path) -> None:
-    blank = [{**row, "text": " "} for row in answer(1, [0.0])]
+@pytest.mark.parametrize("text", [" ", ".", "… ?!", "“—”"])
+def test_an_answer_without_a_letter_is_empty(run: Run, file: Path, text: str) -> None:
+    blank = [{**row, "text": text} for row in answer(1, [0.0])]
     found = summary(run, written(file, blank, answer(2)))
     assert (found["groundedness"], found["groundedness_questions"]) == (0.8, 1)
     assert (found["empty"], found["without_documents"], found["certain"]) == (1, 0, 0)
     assert (found["unsupported"], found["unused_questions"]) == (0.0, 1)
+
+
+def test_a_statement_without_a_letter_is_in_no_mean_of_its_answer(run: Run, file: Path) -> None:
+    rows = answer(1, [0.6, 0.0])
+    path = written(file, [{**row, "text": "?"} if row["row"] == 2 else row for row in rows])
+    found = summary(run, path)
+    assert (found["groundedness"], found["statements"], found["empty"]) == (0.6, 1, 0)
+    assert found["rows"][0]["answer"] == "statement 1 . ?"
+    for text in "7", "no", "не", "無":
+        found = summary(run, written(file, [{**row, "text": text} for row in rows]))
+        assert (found["groundedness"], found["statements"]) == (0.3, 2), text
+
+
+def test_rows_of_no_results_file_are_told_how_to_make_one(run: Run, file: Path) -> None:
+    rows = [{k: v for k, v in row.items() if k not in RUN} for row in answer(1)]
+    for content in rows, []:
+        ended = run("report", written(file, content))
+        assert (ended.status, ended.err.count("\n")) == (ExitStatus.INPUT, 1)
+        assert "attnviz generate --lines --check -o results.jsonl --resume" in ended.err
 
 
 def test_failed_questions_come_first_then_unsupported_ones_then_the_least_grounded(
