@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 from attnviz.errors import InputError, option
 from attnviz.inputs.prompts import Document, Prompt, json_of, told_apart
-from attnviz.inputs.text import STDIN, Stdin, read_file
+from attnviz.inputs.text import STDIN, Stdin, check_encodable, read_file
 from attnviz.records.tokens import RESTS, TAKEN, Chat, ChatPart, Slice
 
 CHAT_HINT = 'give [{"role": "user", "content": "…"}, …], or an object with these as "messages"'
@@ -71,6 +71,7 @@ def _of_line(entry: Mapping[str, Any], origin: str) -> dict[str, Any]:
         raise InputError(f"the id in {origin} is no text and no whole number", "give one of them")
     if not isinstance(target, str | None):
         raise InputError(f"the target in {origin} is not a text", "give the answer as a text")
+    check_encodable(str(id_))
     return {"id": id_, "target": target}
 
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.text import check_not_blank
+from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.records.positions import SECONDS, compiled, is_expression
 from attnviz.records.rows import ABSENT
 from attnviz.records.tokens import RESTS, TAKEN, Segment, Slice, partition
@@ -176,6 +176,7 @@ def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
     Documents of the same name are numbered.
     """
     for document in documents:
+        check_encodable(document.name)
         check_not_blank(document.text, f"the document {document.name!r}")
     trimmed = [Document(each.name, each.text.rstrip("\r\n")) for each in documents]
     parts = [*trimmed, Document(QUESTION, question)]

@@ -197,7 +197,8 @@ def _id_of(text: str | None) -> Id:
         id_ = json.loads(text or "").get("id")
     except (ValueError, AttributeError, RecursionError):
         return None
-    return id_ if isinstance(id_, str | int) and not isinstance(id_, bool) else None
+    told = isinstance(id_, str | int) and not isinstance(id_, bool) and "\\ud" not in repr(id_)
+    return id_ if told else None
 
 
 @contextmanager

@@ -236,6 +236,20 @@ def test_each_answer_has_its_page_and_its_rows_name_it(run: Run, questions: Path
     assert "Leo left" in (pages / "2.html").read_text()
 
 
+@pytest.mark.parametrize("id_", ["\ud800", True, [1]])
+def test_an_id_that_no_row_can_hold_is_an_error_of_its_line(
+    run: Run, questions: Path, id_: object
+) -> None:
+    entries = [question("a"), {**question("b"), "id": id_}]
+    questions.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    assert answer(run, questions).status is ExitStatus.INPUT
+    (failed,) = [
+        r for r in rows_in(questions.with_name("results.jsonl").read_text()) if r["line"] == 2
+    ]
+    assert failed["id"] is None
+    assert "error" in failed
+
+
 def test_an_id_that_repeats_is_named(run: Run, questions: Path) -> None:
     questions.write_text("".join(json.dumps(question(name)) + "\n" for name in "aba"))
     ended = answer(run, questions)
