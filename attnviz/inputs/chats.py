@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -14,6 +14,10 @@ from attnviz.records.tokens import RESTS, TAKEN, Chat, ChatPart, Slice
 
 CHAT_HINT = 'give [{"role": "user", "content": "…"}, …], or an object with these as "messages"'
 LISTS = ("messages", "documents", "tools")
+OF_LINE = ("id", "target")
+OF_CHAT = (*LISTS, "chat_template", "chat_template_kwargs", *OF_LINE)
+OF_QUESTION = ("question", "documents", *OF_LINE)
+"""The keys that are read of a chat, and of a question."""
 OWN = (*LISTS, "conversations", "chat_template", "return_assistant_tokens_mask")
 """Names that no variable of a template can have, as `apply_chat_template` takes them itself."""
 THINKING = ("reasoning_content", "reasoning", "thinking")
@@ -61,18 +65,20 @@ def chat_of(content: object, origin: str) -> Chat:
             f"chat_template_kwargs in {origin} is not an object of the template's own variables",
             'give, for example, {"enable_thinking": false}',
         )
-    return Chat(kept, _named_apart(list(_parts(kept))), name, variables, **_of_line(chat, origin))
+    own = _of_line(chat, origin, OF_CHAT)
+    return Chat(kept, _named_apart(list(_parts(kept))), name, variables, **own)
 
 
-def _of_line(entry: Mapping[str, Any], origin: str) -> dict[str, Any]:
-    """The user's own name of a prompt, and the answer that is given."""
+def _of_line(entry: Mapping[str, Any], origin: str, read: Collection[str]) -> dict[str, Any]:
+    """The user's own name of a prompt, the answer that is given, and the keys that are not read."""
     id_, target = entry.get("id"), entry.get("target")
     if isinstance(id_, bool) or not isinstance(id_, str | int | None):
         raise InputError(f"the id in {origin} is no text and no whole number", "give one of them")
     if not isinstance(target, str | None):
         raise InputError(f"the target in {origin} is not a text", "give the answer as a text")
     check_encodable(str(id_))
-    return {"id": id_, "target": target}
+    unread = tuple(str(key) for key in entry if key not in read)
+    return {"id": id_, "target": target, "unread": unread}
 
 
 def _named_apart(parts: Sequence[ChatPart]) -> tuple[ChatPart, ...]:
@@ -170,12 +176,16 @@ QUESTION_HINT = 'give {"question": "…", "documents": [{"id": "…", "text": "�
 
 @dataclass(frozen=True)
 class Question:
-    """A question, the documents before it, the user's name of it, and an answer that is given."""
+    """A question, the documents before it, the user's name of it, and an answer that is given.
+
+    `unread`: other keys of its object.
+    """
 
     text: str
     documents: tuple[Document, ...]
     id: str | int | None = None
     target: str | None = None
+    unread: tuple[str, ...] = ()
 
 
 def question_of(content: Mapping[str, Any], origin: str) -> Question:
@@ -195,7 +205,7 @@ def question_of(content: Mapping[str, Any], origin: str) -> Question:
             raise InputError(f"document {number} in {origin} has no text", QUESTION_HINT)
         name = entry.get("id", entry.get("title"))
         documents.append(Document("document" if name is None else str(name), entry["text"]))
-    return Question(text, tuple(documents), **_of_line(content, origin))
+    return Question(text, tuple(documents), **_of_line(content, origin, OF_QUESTION))
 
 
 def question_or_text(line: str, *, is_json: bool = False) -> str | Question:
@@ -224,7 +234,10 @@ def chat_of_line(line: str) -> Chat:
     Raises:
         InputError: it holds none.
     """
-    return chat_of(json_of(line, CHAT_HINT), "the chat")
+    content = json_of(line, CHAT_HINT)
+    if isinstance(content, dict) and "messages" not in content and "question" in content:
+        raise InputError("the line is a question", f"give the file as {option('file')}")
+    return chat_of(content, "the chat")
 
 
 def chat_of_question(prompt: Prompt, *, apart: bool) -> Chat:

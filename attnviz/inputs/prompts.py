@@ -142,7 +142,7 @@ class Prompt:
     `template`: of a chat, the name of the template that made it. `notes`: what is to be said of it.
     `id`: the user's own name of it; `ABSENT` of a plain text. `asking`: the names of segments that
     ask for the answer or instruct the model, so that they are no documents; `instructing`: those
-    that instruct.
+    that instruct. `unread`: keys of the chat or the question that are not read.
     """
 
     text: str
@@ -152,6 +152,7 @@ class Prompt:
     id: Any = ABSENT
     asking: frozenset[str] = frozenset()
     instructing: frozenset[str] = frozenset()
+    unread: tuple[str, ...] = ()
 
     def source(self, name: str) -> Source | None:
         """What a segment is to the answer; None: what stands between the others."""

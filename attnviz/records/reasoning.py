@@ -111,8 +111,8 @@ class Chain:
         cuts = [ChainTest("cut", e, e.change, e.other, e.other_source) for e in self.links]
         if self.deleted is None:
             return cuts
-        last = self.links[-1], self.deleted, self.other, self.other_source
-        return [*cuts, ChainTest("deletion", *last)]
+        last, other = self.links[-1], self.other_source
+        return [*cuts, ChainTest("deletion", last, self.deleted, self.other, other)]
 
     @property
     def holds(self) -> bool:

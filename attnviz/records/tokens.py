@@ -154,7 +154,7 @@ class Chat:
 
     `template`: the name of the template, of several; None leaves the choice to transformers.
     `variables`: what else the template reads (`enable_thinking`). `id`: the user's name of the
-    chat. `target`: an answer that is given.
+    chat. `target`: an answer that is given. `unread`: other keys of its object.
     """
 
     content: Mapping[str, Any]
@@ -163,6 +163,7 @@ class Chat:
     variables: Mapping[str, Any] = field(default_factory=dict)
     id: str | int | None = None
     target: str | None = None
+    unread: tuple[str, ...] = ()
 
 
 # How a model writes an answer.

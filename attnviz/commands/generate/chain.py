@@ -77,8 +77,9 @@ def chain_of(model: "LoadedModel", answer: Answer, check: Check) -> Chain | None
         changes = [sum(followed[i][part.first : part.after]) - whole for i in runs]
         (source, share), run = sources[0], run + len(sources)
         names = [each.name for each, _ in sources]
-        other = _costliest(zip(changes[1:], names[1:], strict=True))
-        links.append(ChainLink(part.section or part.text, source.name, share, changes[0], *other))
+        other, named = _costliest(zip(changes[1:], names[1:], strict=True))
+        text = part.section or part.text
+        links.append(ChainLink(text, source.name, share, changes[0], other, named))
     return Chain(tuple(links), *_deleted(check, links[-1].source, steps[-1][0]))
 
 
@@ -88,7 +89,8 @@ def _deleted(
     """The change of a part without its source, and the largest loss without another segment."""
     of = {each.segment: sum(each.changes[part.first : part.after]) for each in check.effects}
     own = of.pop(source, None)
-    return own, *_costliest((change, name) for name, change in of.items())
+    other, named = _costliest((change, name) for name, change in of.items())
+    return own, other, named
 
 
 def _costliest(others: Iterable[tuple[float, str]]) -> tuple[float | None, str | None]:

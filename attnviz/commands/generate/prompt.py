@@ -52,7 +52,7 @@ def prompt_for(
                 f"leave {option('by')} and {option('segments')} out",
             )
         read = _after_documents(model, asked.text, asked.documents, raw=raw)
-        return replace(read, id=asked.id)
+        return replace(read, id=asked.id, unread=asked.unread)
     if documents:
         return _after_documents(model, asked, documents, raw=raw)
     if raw:
@@ -70,7 +70,8 @@ def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequen
     if template is None:
         raise ModelError(
             f"{model.identity.name} has no chat template",
-            f"give its prompt as a text, with {option('docs')} or {option('segments')}",
+            f"give its prompt as a text, with {option('docs')} or {option('segments')}, or as "
+            f'{{"question": "…", "documents": […]}}, a line each of a .jsonl {option("file")}',
         )
     made = rendered(template, chat)
     segments = made.segments
@@ -81,8 +82,9 @@ def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequen
         segments = (*whole, *cut_parts(made.text, texts, by, wanted))
     parts = partition(made.text, segments, TEMPLATE, blanks=True)
     asking, instructing = _asking(chat, made.segments, parts, by)
-    about = asking | instructing, instructing
-    return Prompt(made.text, parts, template.name, made.notes, chat.id, *about)
+    asking |= instructing
+    read = Prompt(made.text, parts, template.name, made.notes, chat.id, asking, instructing)
+    return replace(read, unread=chat.unread)
 
 
 def _asking(

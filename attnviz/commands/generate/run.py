@@ -216,7 +216,17 @@ class Answering:
         And on words that the built-in model hardly met.
         """
         chat = self.prompt.template is not None
-        return (*self.prompt.notes, *(self.empty_notes if chat else ()), *self._rare_words)
+        of_chat = self.empty_notes if chat else ()
+        return (*self.prompt.notes, *self.unread_notes, *of_chat, *self._rare_words)
+
+    @property
+    def unread_notes(self) -> tuple[str, ...]:
+        """That keys of a chat or a question are not read, perhaps the answer."""
+        if not self.prompt.unread:
+            return ()
+        said = f"not read: {named_words(self.prompt.unread)}"
+        given = "" if self.target is not None else "; an answer that is given is “target”"
+        return (f"{said}{given}",)
 
     @property
     def _rare_words(self) -> tuple[str, ...]:

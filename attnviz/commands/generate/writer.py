@@ -72,7 +72,8 @@ class Writer:
         where, read = "" if line is None else f"line {line}: ", asked.read
         say(self.session, () if self.strange else asked.model_notes)
         notes = [note for note in asked.notes if note not in self.told]
-        self.told.update(asked.prompt.notes[:1])  # on the template, the same for every line
+        # on the template and on keys, the same for every line
+        self.told.update([*asked.prompt.notes[:1], *asked.unread_notes])
         say(self.session, (*notes, *run_notes(read)), where)
         answer = yield from self._pieces(asked, line)
         new = len(answer.weights)

@@ -208,6 +208,27 @@ def test_a_line_may_be_a_question_with_documents(run: Run, tmp_path: Path) -> No
     assert {row[3] for row in rows if row[0] == "1"} == {"Leo"}
 
 
+def test_keys_that_are_not_read_are_told_once(run: Run, folder: Path, tmp_path: Path) -> None:
+    asked = {"question": "who slept?", "answer": "Tom", "documents": [{"text": "Tom slept."}]}
+    twice = lines(tmp_path / "questions.jsonl", asked, asked, {**asked, "target": "Tom"})
+    err = run("generate", "--lines", "--file", twice, "--max-new-tokens", "1").err
+    assert err.count("not read: “answer”; an answer that is given is “target”\n") == 1
+    assert err.count("not read: “answer”\n") == 1  # it has its answer
+    chat = {"id": 1, "messages": SAID, "split": "test", "tools": []}
+    notes = attnviz.generate(chat, str(folder), max_new_tokens=1).notes
+    assert any("not read: “split”;" in note for note in notes)
+    del asked["answer"]
+    assert not any("not read" in note for note in attnviz.generate(asked).notes)
+
+
+def test_chats_and_questions_are_told_apart(run: Run, tmp_path: Path) -> None:
+    questions = lines(tmp_path / "q.jsonl", QUESTION)
+    asked = ("generate", "-m", "builtin", "--chat")
+    assert "line 1: the line is a question; give the file as --file" in run(*asked, questions).err
+    err = run(*asked, lines(tmp_path / "c.jsonl", {"messages": SAID})).err
+    assert 'as {"question": "…", "documents": […]}, a line each of a .jsonl --file' in err
+
+
 def test_texts_and_questions_are_no_table_together(run: Run, tmp_path: Path) -> None:
     file = lines(tmp_path / "mixed.txt", QUESTION, "the creature was")
     asked = ("generate", "--lines", "--file", file, "--max-new-tokens", "1")
