@@ -6,26 +6,41 @@ from urllib.parse import quote
 
 from attnviz.commands.generate.page import FOLDER as OF_ANSWER
 from attnviz.commands.generate.page import support
+from attnviz.commands.generate.telling import HALF
 from attnviz.commands.report.record import ReportedQuestion, ResultsReport, SourceUse
 from attnviz.commands.report.shown import (
     MEANING,
     about,
     cells,
     columns,
+    counted,
     damage_said,
-    failures,
     measure_titles,
     measures,
     notes_on,
     title,
     two,
-    unused_said,
 )
+from attnviz.draw.glossary import find_term
 from attnviz.draw.page import COMMON, HEAD, filled, policies, policy, source
 from attnviz.errors import readable
+from attnviz.records.reasoning import MATTERS
 
 FOLDER = "commands/report/page"
 STYLES = (f"{COMMON}.css", f"{OF_ANSWER}/tones.css", f"{FOLDER}/report.css")
+KEY = {
+    "supported": "supported",
+    "partly": f"partly supported (under {HALF:g})",
+    "unsupported": "unsupported, or failed",
+    "unmeasured": "not measured",
+}
+"""The margin of a statement, or of the least supported one of a question, by class."""
+TERMS = "groundedness,statement,supported,unrelated text,smallest set,share of attention,nats"
+USED = f"Said of a document that is needed, or whose deletion costs the answer over {MATTERS} nats."
+TOGETHER = (
+    "A document is needed together with others where its deletion alone costs nothing, as another "
+    "one says the same."
+)
 
 
 def page(report: ResultsReport) -> Iterator[str]:
@@ -33,16 +48,16 @@ def page(report: ResultsReport) -> Iterator[str]:
     names = columns(report)
     style = source(*STYLES).replace("{{numbers}}", str(len(names)))
     before, after = source(HEAD, f"{FOLDER}/report.html").split("{{questions}}")
-    notes = filter(None, [*damage_said(report), *notes_on(report), unused_said(report)])
+    notes = *damage_said(report), *notes_on(report), *counted(report)
     values = {
         "policies": policies(policy(style, "")),
         "style": style,
         "title": escape(title(report)),
         "about": escape(about(report)),
-        "notes": "\n".join(f"<p>{escape(readable(n))}</p>" for n in (*notes, *failures(report))),
-        "means": "\n".join(_row(*map(escape, cells)) for cells in measures(report)),
-        "meaning": escape(MEANING),
-        "titles": "".join(f"<th>{escape(each)}</th>" for each in measure_titles(report)),
+        "notes": "\n".join(f"<p>{escape(readable(each))}</p>" for each in notes),
+        "words": "\n".join(f"<dt>{escape(n)}</dt><dd>{escape(m)}</dd>" for n, m in _words()),
+        "means": "\n".join(_means(report)),
+        "key": " ".join(f'<span class="{name}">{said}</span>' for name, said in KEY.items()),
         "columns": _spans(["question", *names, ""]),
     }
     yield filled(before, values)
@@ -51,10 +66,26 @@ def page(report: ResultsReport) -> Iterator[str]:
     yield after
 
 
+def _words() -> Iterator[tuple[str, str]]:
+    """Each term of the page, and its definition."""
+    entries = filter(None, map(find_term, TERMS.split(",")))
+    yield from ((entry.name, entry.definition) for entry in entries)
+    yield "used", USED
+
+
+def _means(report: ResultsReport) -> Iterator[str]:
+    """The table of means, where there is one."""
+    if rows := [*measures(report)]:
+        titles = "".join(f"<th>{escape(each)}</th>" for each in measure_titles(report))
+        yield f'<table id="means"><thead><tr>{titles}</tr></thead><tbody>'
+        yield from (_row(*map(escape, cells)) for cells in rows)
+        yield f'</tbody></table><p class="hint">{escape(MEANING)}</p>'
+
+
 def _question(report: ResultsReport, each: ReportedQuestion) -> str:
     """A line that opens to the statements of the answer, and to the segments of the prompt."""
-    said = each.text if each.error is None else f"failed: {each.error}"
-    line = _spans([each.name, *cells(report, each), said or each.answer])
+    said = each.text if each.error is None else f"failed: {each.fault}"
+    line = _spans([report.name_of(each), *cells(report, each), said or each.answer])
     inner = [f'<p dir="auto">{_text(each.text)}</p>'] if each.text else []
     if each.error is not None:
         inner.append(f"<p>failed: {_text(each.error)}</p>")
@@ -63,6 +94,8 @@ def _question(report: ResultsReport, each: ReportedQuestion) -> str:
     if each.sources:
         head = "<tr><th>source</th><th>share</th><th>change (nats)</th><th></th></tr>"
         inner.append(f"<table>{head}{''.join(map(_source, each.sources))}</table>")
+    if any(n.needed and n.change is not None and n.change >= -MATTERS for n in each.sources):
+        inner.append(f'<p class="hint">{TOGETHER}</p>')
     if each.page is not None:
         inner.append(f'<p><a href="{escape(quote(each.page))}">The answer’s own page</a></p>')
     return (

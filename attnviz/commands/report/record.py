@@ -68,6 +68,12 @@ class ReportedQuestion:
         return f"line {self.line}" if self.id is None else str(self.id)
 
     @property
+    def fault(self) -> str:
+        """The error without its line, and without what to do about it."""
+        wrong, own = (self.error or "").partition("; ")[0], f"line {self.line} "
+        return f"it {wrong.removeprefix(own)}" if wrong.startswith(own) else wrong
+
+    @property
     def answer(self) -> str:
         """The text of the answer."""
         return " ".join(each.text for each in self.statements)
@@ -224,20 +230,32 @@ class ResultsReport:
             uses.setdefault(each.name, []).append(each.used)
         return {n: len(own) for n, own in uses.items() if len(own) > 1 and {*own} == {False}}
 
+    def name_of(self, each: ReportedQuestion) -> str:
+        """The name of a question; where several have its id, with its line."""
+        return f"line {each.line}: {each.name}" if each.id in self.repeated else each.name
+
     @cached_property
-    def by_key(self) -> Mapping[object, ReportedQuestion]:
-        """Each question by its id, with its line where the id repeats; without one, by its line."""
-        keys = (
-            (each.id, each.line if each.id is None or each.id in self.repeated else 0)
-            for each in self.questions
-        )
-        return dict(zip(keys, self.questions, strict=True))
+    def pairs(self) -> Mapping[int, ReportedQuestion]:
+        """By line: the same question in the earlier file, which has its id.
+
+        Without an id, or where one of the files repeats it, it also stands on the same line.
+        """
+        if self.against is None:
+            return {}
+        no_names = {None, *self.repeated, *self.against.repeated}
+
+        def key(each: ReportedQuestion) -> object:
+            return each.id, each.line if each.id in no_names else 0
+
+        earlier = {key(each): each for each in self.against.questions}
+        return {n.line: earlier[key(n)] for n in self.questions if key(n) in earlier}
 
     def differences(self, measure: str) -> Mapping[int, float]:
         """By line: a number of a question less that of the same one in the earlier file."""
-        earlier, of = {} if self.against is None else self.against.by_key, MEASURES[measure]
-        pairs = ((n.line, of(n), of(earlier[k])) for k, n in self.by_key.items() if k in earlier)
-        return {line: x - y for line, x, y in pairs if x is not None and y is not None}
+        of = MEASURES[measure]
+        paired = (each for each in self.questions if each.line in self.pairs)
+        values = ((each.line, of(each), of(self.pairs[each.line])) for each in paired)
+        return {line: x - y for line, x, y in values if x is not None and y is not None}
 
     @cached_property
     def changes(self) -> Mapping[int, float]:
@@ -253,7 +271,19 @@ class ResultsReport:
         if self.against is None:
             return []
         one, other = (self.against, self) if earlier else (self, self.against)
-        return [each.name for key, each in one.by_key.items() if key not in other.by_key]
+        paired = {each.line for each in self.pairs.values()} if earlier else {*self.pairs}
+        ids = {each.id for each in other.questions} - {None}
+        return [one.name_of(n) for n in one.questions if n.line not in paired and n.id not in ids]
+
+    @property
+    def unpaired(self) -> list[str]:
+        """The names of the questions whose id both files have, and which have no pair."""
+        ids = {each.id for each in self.against.questions} - {None} if self.against else {}
+        return [
+            self.name_of(each)
+            for each in self.questions
+            if each.id in ids and each.line not in self.pairs
+        ]
 
     @property
     def to_read(self) -> Sequence[ReportedQuestion]:

@@ -16,7 +16,7 @@ from attnviz.records.metrics import Estimate
 
 NAMED = 5
 """How many questions or documents a sentence names."""
-LABEL, TEXT = 20, 30
+LABEL, TEXT = 20, 12
 """Cells of a name at most, and of a text at least."""
 ABOUT = {
     "groundedness": "groundedness",
@@ -54,10 +54,11 @@ def title(report: ResultsReport) -> str:
         said = f"groundedness {mean} over {amount(n, 'question')}"
     else:
         said = f"none of {amount(len(report.questions), 'question')} has a groundedness"
-    if report.changes:
-        said += (
-            f", {with_error(report.change('groundedness'), signed=True)} against the earlier file"
-        )
+    if pairs := len(report.changes):
+        change = with_error(report.change("groundedness"), signed=True)
+        said += f", {change} over {amount(pairs, 'pair')} with the earlier file"
+    elif report.against is not None:
+        said += ", no pair with the earlier file"
     apart = report.told_apart
     counts = {
         "empty": apart["empty"],
@@ -89,6 +90,10 @@ def notes_on(report: ResultsReport) -> Iterator[str]:
         yield f"{amount(len(report.repeated), 'id')} repeated: {listed(map(str, report.repeated))}"
     if report.against is None:
         return
+    if of_it := [each for each in report.against.repeated if each not in report.repeated]:
+        yield f"{amount(len(of_it), 'id')} repeated in the earlier file: {listed(map(str, of_it))}"
+    if names := report.unpaired:
+        yield f"{amount(len(names), 'question')} of repeated ids without a pair: {listed(names)}"
     old, new = report.against.model, report.model
     if old != new:
         yield f"the models differ: {readable(new)}, and {readable(old)} before"
@@ -104,36 +109,40 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(few)
 
 
-def unused_said(report: ResultsReport) -> str:
-    """The documents of several questions that none of these used."""
-    names = [f"{name} ({n} questions)" for name, n in report.never_used.items()]
-    return f"never used: {listed(names)}" if names else ""
+def counted(report: ResultsReport) -> Iterator[str]:
+    """How many statements are unsupported; the documents that none of several questions used."""
+    if told := report.told:
+        yield f"unsupported: {told.count(False):,} of {amount(len(told), 'statement')}"
+    if names := [f"{name} ({n} questions)" for name, n in report.never_used.items()]:
+        yield f"never used: {listed(names)}"
 
 
-def failures(report: ResultsReport) -> Iterator[str]:
-    """Which questions have no answer, by reason."""
+def failures(report: ResultsReport, top: int) -> Iterator[str]:
+    """Which questions have no answer, for the first `top` reasons."""
     names: dict[str, list[str]] = {}
     for each in report.failed:
-        names.setdefault(each.error or "", []).append(each.name)
-    for why, own in list(names.items())[:NAMED]:
+        names.setdefault(each.fault, []).append(report.name_of(each))
+    for why, own in list(names.items())[:top]:
         yield f"failed: {listed(own)}: {readable(why)}"
-    if (more := len(names) - NAMED) > 0:
-        yield f"failed: {amount(more, 'other')}, each for a reason of its own"
+    if others := [*names.values()][top:]:
+        reasons = amount(len(others), "other reason")
+        yield f"failed: {sum(map(len, others))} more, for {reasons}; --top shows more"
 
 
 def measures(report: ResultsReport) -> Iterator[Sequence[str]]:
-    """Each measure that some question has: its name, its mean, over how many, and its change."""
+    """Each measure that some question has: its mean, over how many, its change, and the pairs."""
     for name, words in ABOUT.items():
         if n := len(report.values(name)):
-            if name == "unsupported":
-                words = f"{words} ({report.told.count(False)} of {len(report.told):,})"
-            change = [with_error(report.change(name), signed=True)] if report.against else []
+            change = []
+            if report.against:
+                pairs = len(report.differences(name))
+                change = [with_error(report.change(name), signed=True), f"{pairs:,}"]
             yield [words, with_error(report.estimate(name)), f"{n:,}", *change]
 
 
 def measure_titles(report: ResultsReport) -> Sequence[str]:
     """The names of these columns."""
-    return ["mean over questions", "", "over", *(["change"] if report.against else [])]
+    return ["mean over questions", "", "over", *(["change", "pairs"] if report.against else [])]
 
 
 def cells(report: ResultsReport, each: ReportedQuestion) -> Sequence[str]:
@@ -162,20 +171,24 @@ def render(report: ResultsReport, display: Display, top: int) -> Iterator[Render
     width = display.width
     yield from folded(Text(_letters(title(report), display), "bold"), width)
     yield from folded(Text(about(report), "dim"), width)
-    yield Text()
-    means = [[_letters(cell, display) for cell in row] for row in measures(report)]
-    heads = [Column(each, right=n > 0) for n, each in enumerate(measure_titles(report))]
-    yield from listing(heads, means, width)
-    if said := unused_said(report):
+    if means := [[_letters(cell, display) for cell in row] for row in measures(report)]:
+        yield Text()
+        heads = [Column(each, right=n > 0) for n, each in enumerate(measure_titles(report))]
+        yield from listing(heads, means, width)
+    for said in counted(report):
         yield from folded(Text(said), width)
-    for said in failures(report):
-        yield from folded(Text(said), width)
-    yield Text()
     answered = [each for each in report.to_read if each.error is None]
-    yield from _questions(report, answered[:top], display)
+    if answered:
+        yield Text()
+        yield from _questions(report, answered[:top], display)
     if (more := len(answered) - top) > 0:
         yield from footnotes([f"{amount(more, 'more question')}; -o report.html shows all"], width)
-    yield from footnotes([_letters(MEANING, display)], width)
+    if failed := [*failures(report, top)]:
+        yield Text()
+    for said in failed:
+        yield from folded(Text(said), width)
+    if means:
+        yield from footnotes([_letters(MEANING, display)], width)
 
 
 def _questions(
@@ -185,7 +198,7 @@ def _questions(
     heads = [Column("to read first"), *(Column(each, right=True) for each in columns(report))]
     rows = []
     for each in questions:
-        name = fenced(cut(readable(each.name), LABEL, unicode=display.unicode))
+        name = fenced(cut(readable(report.name_of(each)), LABEL, unicode=display.unicode))
         rows.append([name, *(_letters(cell, display) for cell in cells(report, each))])
     used = sum(2 + widest([head.name, *each]) for head, *each in zip(heads, *rows, strict=True))
     if (room := display.width - used) >= TEXT:

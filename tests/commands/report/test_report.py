@@ -147,6 +147,31 @@ def test_failed_questions_come_first_then_unsupported_ones_then_the_least_ground
     assert "failed: q4, q5: the prompt is too long" in run("report", path).out
 
 
+def test_a_failure_is_told_once_without_what_to_do(run: Run, file: Path) -> None:
+    nameless = [{**failed(3, "line 3 is empty; give at least one word.")[0], "id": None}]
+    others = [failed(n, f"reason {n}; mend it.") for n in (4, 5)]
+    path = written(
+        file, answer(1), failed(2, "the line is a chat; give --chat."), nameless, *others
+    )
+    *_, told, means = run("report", path).out.strip().split("\n\n")
+    assert means.startswith("Means over questions")
+    assert told.splitlines() == [
+        "failed: q2: the line is a chat",
+        "failed: line 3: it is empty",
+        "failed: q4: reason 4",
+        "failed: q5: reason 5",
+    ]
+    few = run("report", path, "--top", "2").out
+    assert "failed: 2 more, for 2 other reasons; --top shows more" in few
+
+
+def test_a_table_without_a_number_is_left_out(run: Run, file: Path) -> None:
+    out = run("report", written(file, failed(1))).out
+    assert "mean over" not in out.lower()
+    assert "to read first" not in out
+    assert "failed: q1: the prompt is too long" in out
+
+
 # Damage: named, and in no mean.
 
 
@@ -304,7 +329,7 @@ def test_differences_are_paired_by_id_and_what_got_worse_comes_first(
     found = summary(run, new, "--against", old)
     table = run("report", new, "--against", old).out
     (row,) = re.findall(r"^documents not used .*", table, re.MULTILINE)
-    assert row.endswith("+.00 ± .00")
+    assert row.endswith("+.00 ± .00      3")
     changes = [0.1, -0.4, -0.1]
     assert [row["id"] for row in found["rows"]] == ["b", "c", "a", "fresh"]
     against = found["against"]
@@ -313,6 +338,7 @@ def test_differences_are_paired_by_id_and_what_got_worse_comes_first(
     assert against["questions"] == 3
     assert (against["only_now"], against["only_earlier"]) == (["fresh"], ["gone"])
     assert "1 question only in the earlier file: gone" in run("report", new, "--against", old).err
+    assert "−.13 ± .15 over 3 pairs" in table
 
 
 def test_questions_without_an_id_are_paired_by_line(file: Path, tmp_path: Path) -> None:
@@ -327,6 +353,24 @@ def test_questions_without_an_id_are_paired_by_line(file: Path, tmp_path: Path) 
         "1 question only in this file: line 3",
         "1 question only in the earlier file: line 1",
     )
+
+
+def test_questions_of_a_repeated_id_are_paired_by_line_and_told_apart(
+    run: Run, file: Path, tmp_path: Path
+) -> None:
+    old = written(tmp_path / "old.jsonl", answer(1, [0.5], id_="a"), answer(2, id_="gone"))
+    new = written(file, answer(1, [0.4], id_="a"), answer(3, [0.9], id_="a"))
+    found = attnviz.report(new, against=old)
+    assert dict(found.record.changes) == {1: pytest.approx(-0.1)}
+    assert found.notes == (
+        "1 id repeated: a",
+        "1 question of repeated ids without a pair: line 3: a",
+        "1 question only in the earlier file: gone",
+    )
+    assert re.findall(r"^line \d: a", run("report", new).out, re.MULTILINE) == [
+        "line 1: a",
+        "line 3: a",
+    ]
 
 
 def test_another_model_is_compared_and_other_settings_are_not(file: Path, tmp_path: Path) -> None:
@@ -444,6 +488,17 @@ def test_no_line_of_the_terminal_is_too_long(run: Run, file: Path, columns: int)
     out = run("report", path, "--width", str(columns)).out
     assert max(map(len, out.splitlines())) <= columns
     assert "29 more questions" in out
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_a_comparison_is_a_table(run: Run, file: Path, tmp_path: Path, columns: int) -> None:
+    long = "a name of twenty let"
+    old = written(tmp_path / "old.jsonl", answer(1, [0.5], id_=long), answer(2))
+    new = written(file, answer(1, [0.4], id_=long, system=0.1), answer(2))
+    out = run("report", new, "--against", old, "--width", str(columns)).out
+    assert re.search(r"^unsupported statements +\.00 ± \.00 +2 +\+\.00 ± \.00 +2$", out, re.M)
+    (row,) = re.findall(rf"^{long} .*", out, re.MULTILINE)
+    assert ("What is 1?" in row) == (columns == 80)
 
 
 def test_hostile_texts_reach_no_terminal_and_no_markup(run: Run, file: Path) -> None:

@@ -28,7 +28,7 @@ def report(tmp_path: Path) -> Path:
 def test_a_question_opens_to_its_statements_and_sources(opened: Open, report: Path) -> None:
     page = opened(report)
     assert page.locator("h1").inner_text() == "groundedness .66 ± .24 over 2 questions; 1 failed"
-    questions = page.locator("details")
+    questions = page.locator("main details")
     names = [each.locator("summary span").first.inner_text() for each in questions.all()]
     assert names == ["q3", "q2", "q1"]
     assert "the prompt is <too> long" in questions.nth(0).locator("summary").inner_text()
@@ -52,11 +52,47 @@ def test_a_question_opens_to_its_statements_and_sources(opened: Open, report: Pa
         ["document 1", ".12", "−2.00", "used"],  # over four statements
     ]
     assert rows[5] == ["document 4", ".12", "−8.00", "needed"]
+    assert not second.get_by_text("needed together").count()
+
+
+def test_a_newcomer_learns_what_margins_and_words_mean(opened: Open, report: Path) -> None:
+    page = opened(report)
+    colors = "all => all.map(e => getComputedStyle(e).borderLeftColor)"
+    key = page.locator(".key span").evaluate_all(colors)
+    first, second, third = page.locator("main details").evaluate_all(colors)
+    assert len(set(key)) == 4
+    assert (first, second, third) == (key[2], key[2], key[0])
+    words = page.locator("header details")
+    assert not words.locator("dl").is_visible()
+    words.locator("summary").click()
+    terms = words.locator("dt").all_inner_texts()
+    assert {"groundedness", "supported", "smallest set", "used"} <= set(terms)
+
+
+def test_a_document_that_is_needed_and_costs_nothing_alone_is_explained(
+    opened: Open, tmp_path: Path
+) -> None:
+    twice = {"letter": (0.02, True), "copy": (-0.05, True)}
+    attnviz.report(written(tmp_path / "r.jsonl", answer(1, documents=twice))).save(
+        tmp_path / "report.html"
+    )
+    page = opened(tmp_path / "report.html")
+    page.locator("main summary").click()
+    assert page.get_by_text("needed together with others").is_visible()
+
+
+@pytest.mark.parametrize("width", [700, 1100])
+def test_no_name_of_a_column_is_cut(opened: Open, report: Path, width: int) -> None:
+    page = opened(report)
+    page.set_viewport_size({"width": width, "height": 800})
+    assert page.locator(".head span").evaluate_all(
+        "all => all.every(e => e.scrollWidth <= e.clientWidth)"
+    )
 
 
 def test_a_question_leads_to_its_own_page(opened: Open, report: Path) -> None:
     page = opened(report)
-    page.locator("summary").nth(1).click()
+    page.locator("main summary").nth(1).click()
     page.locator("a").click()
     assert page.locator("body").inner_text() == "the page of 2"
 
@@ -66,7 +102,7 @@ def test_five_hundred_questions_make_one_small_page(opened: Open, tmp_path: Path
     attnviz.report(written(tmp_path / "r.jsonl", *answers)).save(tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size < 1_500_000
     page = opened(tmp_path / "report.html")
-    assert page.locator("details").count() == 500
+    assert page.locator("main details").count() == 500
 
 
 def test_a_page_has_no_script_and_refers_to_no_server(report: Path) -> None:
