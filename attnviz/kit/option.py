@@ -6,6 +6,7 @@ command line. What only a command line has (the text, the output, colours) stand
 frozen dataclasses whose fields are options.
 """
 
+import difflib
 import functools
 import inspect
 import re
@@ -110,6 +111,10 @@ def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
         @functools.wraps(function)
         def call(*args: P.args, **named: P.kwargs) -> R:
+            for name in named.keys() - defaults:
+                raise TypeError(
+                    f"{function.__name__}() has no option {name!r}{_near(name, defaults)}"
+                )
             bound = signature.bind(*args, **named).arguments
             for name, value in bound.items():
                 _check_argument(parameters[name], value)
@@ -129,6 +134,12 @@ def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return call
 
     return featured
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """The name that is spelled most like one that there is not."""
+    close = difflib.get_close_matches(name, [*known], n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def finished_by(

@@ -170,7 +170,7 @@ class Curve:
     random: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Check:
     """The log-probability of the whole answer (nats), and what deletions change in it.
 
@@ -205,6 +205,17 @@ class Check:
     sink: str | None = None
     chain: Chain | None = None
     measure: Literal["attention", "contribution"] = "attention"
+
+    def __repr__(self) -> str:
+        facts = [f"{self.log_probability:.2f} nats"]
+        if self.grounds is not None:
+            number = len(self.documents)
+            gone = f"all {number} {self.kind}s" if number > 1 else f"its {self.kind}"
+            facts.append(f"{self.grounds.change:+.2f} without {gone}")
+        if self.statements:
+            yes = sum(each.groundedness.supported is True for each in self.statements)
+            facts.append(f"{yes} of {len(self.statements)} statements supported")
+        return f"<Check by {self.method}: {', '.join(facts)}>"
 
 
 # One segment after another, and the smallest set of them.

@@ -196,6 +196,12 @@ def test_what_cannot_be_is_said_in_a_sentence_without_flags(
 def test_an_option_that_there_is_not_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="no option 'heds'"):
         attnviz.show(TEXT, heds="L1H1")  # type: ignore[call-arg]
+    with pytest.raises(
+        TypeError, match=r"generate\(\) has no option 'documents'; did you mean docs"
+    ):
+        attnviz.generate(TEXT, documents={"a": "b"})  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"heads\(\) has no option 'qwxyz'$"):
+        attnviz.load_model().heads(TEXT, qwxyz=1)
 
 
 def test_labels_from_a_file_and_from_objects_are_the_same(tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ def test_groundedness_is_the_formula_on_runs_by_hand() -> None:
     assert check.grounds.change == pytest.approx(without - whole, abs=1e-4)
     assert said.groundedness.share == pytest.approx((whole - without) / -without, abs=1e-4)
     assert said.groundedness.supported is True
+    lost = f"{without - whole:+.2f} without all 2 documents"
+    assert str(check) == f"<Check by delete: {whole:.2f} nats, {lost}, 1 of 1 statements supported>"
 
 
 def test_a_statement_that_no_document_tells_is_unsupported(run: Run, tmp_path: Path) -> None:
