@@ -178,7 +178,7 @@ QUESTION_HINT = 'give {"question": "…", "documents": [{"id": "…", "text": "�
 class Question:
     """A question, the documents before it, the user's name of it, and an answer that is given.
 
-    `unread`: other keys of its object.
+    `unread`: other keys of its object, and documents without a text.
     """
 
     text: str
@@ -199,13 +199,17 @@ def question_of(content: Mapping[str, Any], origin: str) -> Question:
         raise InputError(f"the question in {origin} is not a text", QUESTION_HINT)
     if not isinstance(entries, list):
         raise InputError(f"documents in {origin} is not a list", QUESTION_HINT)
-    documents = list[Document]()
-    for number, entry in enumerate(entries, start=1):
+    documents, about = list[Document](), _of_line(content, origin, OF_QUESTION)
+    for number, given in enumerate(entries, start=1):
+        entry = {"text": given} if isinstance(given, str) else given
         if not isinstance(entry, dict) or not isinstance(entry.get("text"), str):
             raise InputError(f"document {number} in {origin} has no text", QUESTION_HINT)
+        if not entry["text"].strip():
+            about["unread"] += (f"document {number}, which is blank",)
+            continue
         name = entry.get("id", entry.get("title"))
         documents.append(Document("document" if name is None else str(name), entry["text"]))
-    return Question(text, tuple(documents), **_of_line(content, origin, OF_QUESTION))
+    return Question(text, tuple(documents), **about)
 
 
 def question_or_text(line: str, *, is_json: bool = False) -> str | Question:

@@ -241,3 +241,10 @@ def test_a_segment_that_is_the_sink_alone_is_not_deleted(folder: Path) -> None:
     asked = [{"role": "user", "content": "Who won? Ann."}]
     check = attnviz.generate(asked, folder, by="sentence", target=" A").check()
     assert [each.segment for each in check.effects] == ["user 1"]
+
+
+def test_a_document_may_be_a_text_alone_and_a_blank_one_is_left_out_with_a_note() -> None:
+    documents = ["Leo did it.", {"id": "gone", "text": " \n"}, {"id": "b", "text": "Tom slept."}]
+    answer = attnviz.generate({**QUESTION, "documents": documents})
+    assert [*of_segments(answer)][:3] == ["document", "b", "question"]
+    assert any("document 2, which is blank" in note for note in answer.notes)
