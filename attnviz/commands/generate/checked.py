@@ -7,10 +7,13 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.draw.labels import fenced
+from attnviz.draw.picture.canvas import Drawn, place
+from attnviz.draw.picture.frame import sheet, write_heading
+from attnviz.draw.picture.paint import PictureOptions
 from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing
 from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable
-from attnviz.records.grounding import Check, Curve, Statement
+from attnviz.records.grounding import DRAWS, Check, Curve, Statement
 from attnviz.records.reasoning import MATTERS, Chain
 
 NAMED = 6
@@ -121,6 +124,41 @@ def _curves(curves: Sequence[Curve], display: Display) -> Iterator[Text]:
         for k in steps
     ]
     yield from listing(columns, rows, display.width)
+
+
+WIDTH, HEIGHT, APART = 3.4, 2.6, 0.25
+"""Inches of a pane with a curve, and between two."""
+
+
+def draw_curves(check: Check, about: str, options: PictureOptions) -> Drawn:
+    """A pane for each curve, before the range of its random orders."""
+    title = options.title
+    if title is None:
+        title = f"the answer, with more and more of its {check.kind}s"
+    bounds = [x for curve in check.curves for x in (*curve.values, *curve.low, *curve.high)]
+    beyond = 0.05 * (max(bounds) - min(bounds)) or 0.05
+    with sheet([title, about], dpi=options.dpi, cmap=options.cmap) as (figure, fonts):
+        from matplotlib import colormaps
+
+        color = colormaps[options.cmap](0.75)
+        for n, curve in enumerate(check.curves):
+            axes = place(figure, n * (WIDTH + APART), 0, WIDTH, HEIGHT)
+            verb = "deleted from all" if curve.kind == "deletion" else "inserted into none"
+            axes.fill_between(
+                curve.tokens, curve.low, curve.high, color="0.88", label=f"{DRAWS} random orders"
+            )
+            label = f"most {check.measure} first"
+            axes.plot(curve.tokens, curve.values, ".-", color=color, label=label)
+            axes.set_xlim(0, curve.tokens[-1])
+            axes.set_ylim(min(bounds) - beyond, max(bounds) + beyond)
+            axes.tick_params(labelsize=8, labelleft=not n)
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.set_xlabel(f"tokens of {check.kind}s {verb}", fontsize=8)
+            if not n:
+                axes.set_ylabel("log-probability of the answer (nats)", fontsize=8)
+        axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+        write_heading(figure, HEIGHT + 0.15, 2 * WIDTH, title, about, fonts)
+    return Drawn(figure)
 
 
 def _chained(chain: Chain, measure: str, display: Display, dash: str) -> Iterator[Text]:

@@ -141,7 +141,9 @@ def check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signed
         wrong = f"does nothing for {form.name}, {WHOLE[form.name]}"
         idle = ("check", "check_method", "reduce", "hops") if form.name == "npz" else ()
         session.refuse("square", "rows", "sections", *idle, wrong=wrong)
-    if form.picture:
+    if form.picture and looks.checks == "curve":
+        session.refuse("rows", "sections", wrong="does nothing for a picture of curves")
+    elif form.picture:
         session.refuse("check", "check_method", wrong="is for tables, pages and rows")
     else:
         hint = f"leave it out, or add {option('output', 'FILE.png')}"

@@ -313,7 +313,8 @@ class AttentionAnswer:
 
         Args:
             path: its suffix decides: html, the page; npz, the rows of each head; json, jsonl, csv
-                or tsv, the rows of sentences; txt, the table; png, svg or pdf, a picture.
+                or tsv, the rows of sentences; txt, the table; png, svg or pdf, a picture, after
+                `check("curve")` of its curves.
             look: for a picture, as for `figure`.
 
         Raises:

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.commands.generate.answer import Answer, AnswerShares, AnswerView, KeyGroup
-from attnviz.commands.generate.checked import checked
+from attnviz.commands.generate.checked import checked, draw_curves
 from attnviz.console import Display
 from attnviz.draw.labels import fenced, name_of
 from attnviz.draw.picture import heatmap
@@ -170,8 +170,11 @@ QUOTED = 3
 
 
 def draw(shares: AnswerShares, **look: Any) -> Drawn:
-    """The shares of segments as a heatmap; `look`: as of `PictureLook`."""
-    return heatmap.draw(by_segment(shares, begun=True), options_of(PictureLook(**look), None))
+    """The shares of segments as a heatmap, or the curves of a check; `look`: of `PictureLook`."""
+    options = options_of(PictureLook(**look), None)
+    if shares.check is not None and shares.check.curves:
+        return draw_curves(shares.check, about_answer(shares), options)
+    return heatmap.draw(by_segment(shares, begun=True), options)
 
 
 def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator[RenderableType]:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.commands.generate.checked import about_check
+from attnviz.commands.generate.checked import about_check, draw_curves
+from attnviz.draw.picture.paint import PictureOptions
 from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.models.scratch.native import save_checkpoint
 from attnviz.records.capture import FloatArray
@@ -121,6 +122,24 @@ def test_tables_of_every_method_fit(run: Run, method: str, columns: int) -> None
     ].split():
         assert word in ended.out
     assert "groundedness" in ended.out
+
+
+def test_a_picture_of_curves_has_their_points_and_the_range_of_random_orders(
+    run: Run, tmp_path: Path
+) -> None:
+    asked = ("generate", f"{TOLD} {ELSE} {ASKS}", "--check-method", "curve", "-o")
+    assert run(*asked, str(tmp_path / "a.png"), "--title", "mine").status is ExitStatus.OK
+    err = run(*asked, str(tmp_path / "b.png"), "--rows", "token").err
+    assert "--rows does nothing for a picture of curves" in err
+    answer = attnviz.generate(f"{TOLD} {ELSE} {ASKS}")
+    check = answer.check("curve")
+    answer.save(tmp_path / "c.png", title="mine")
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "c.png").read_bytes()
+    drawn = draw_curves(check, "", PictureOptions()).figure
+    for axes, curve in zip(drawn.axes, check.curves, strict=False):
+        (line,), (band,) = axes.lines, axes.collections
+        assert line.get_xydata().T.tolist() == [[*curve.tokens], [*curve.values]]
+        assert {curve.low[3], curve.high[3]} <= {*band.get_paths()[0].vertices[:, 1]}
 
 
 def test_curves_are_those_of_runs_by_hand() -> None:
@@ -245,9 +264,9 @@ def test_each_line_is_checked_with_its_own_documents(run: Run) -> None:
 
 
 def test_a_method_is_refused_where_nothing_is_checked(run: Run, tmp_path: Path) -> None:
-    for name in ("answer.npz", "answer.png"):
+    for name, method in (("answer.npz", "curve"), ("answer.png", "subsets")):
         ended = run(
-            "generate", f"{TOLD} {ASKS}", "--check-method", "curve", "-o", str(tmp_path / name)
+            "generate", f"{TOLD} {ASKS}", "--check-method", method, "-o", str(tmp_path / name)
         )
         assert ended.status is ExitStatus.USAGE
         assert "--check-method" in ended.err
