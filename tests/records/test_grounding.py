@@ -16,13 +16,12 @@ from attnviz.records.grounding import (
     correlation_of_ranks,
     curves,
     groundedness,
-    lasso,
-    logit,
     single_deletions,
     smallest_set,
     steps_of,
     subset_fit,
 )
+from attnviz.records.lasso import lasso, logit
 
 
 def falling(loss: Callable[[frozenset[int]], float]) -> Without:

@@ -117,8 +117,10 @@ def checked(
         gone = sorted(token for i in parts.documents for token in parts.places[i])
         grounds = _grounds(runs, gone, written=not crossed)
         said = tuple(
-            Statement(*part, grounds.of(*part))
-            for part in ((p.text, p.first, p.after) for p in answer.parts("sentence"))
+            Statement(
+                each.text, each.first, each.after, grounds.of(each.text, each.first, each.after)
+            )
+            for each in answer.parts("sentence")
         )
         check = replace(check, grounds=grounds, statements=said)
     check = replace(check, **_FINDERS[method](runs, parts), runs=len(runs.made))
