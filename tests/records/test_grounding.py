@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from attnviz.records.grounding import (
-    Doubles,
     Groundedness,
     Grounds,
     Without,
@@ -21,7 +20,7 @@ from attnviz.records.grounding import (
     steps_of,
     subset_fit,
 )
-from attnviz.records.lasso import lasso, logit
+from attnviz.records.lasso import Doubles, lasso, logit
 
 
 def falling(loss: Callable[[frozenset[int]], float]) -> Without:
