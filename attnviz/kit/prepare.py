@@ -305,11 +305,15 @@ def verify(
 
 def frozen(prepared: Prepared) -> "FrozenRun":
     """The run of a text, held fixed."""
-    model = prepared.model
+    model, (n, _) = prepared.model, prepared.shape
     model.require("freeze")
-    heads = every_head(model.identity.heads_per_layer)
-    # each layer's scores, pattern and mask, and the vectors of a walk
-    prepared.budget.check(4 * prepared.budget.patterns(heads), "shorten the text")
+    from attnviz.models.frozen.run import ROWS_AT_ONCE
+
+    # each layer's vectors, half of those of a layer at work, and its rows at a time
+    each = model.working_bytes(1, n) // 2 + 4 * ROWS_AT_ONCE
+    whole = prepared.budget.patterns(every_head(model.identity.heads_per_layer))
+    kept = min(4 * whole, model.identity.n_layer * each)
+    prepared.budget.check(kept, "shorten the text")
     return model.freeze(prepared.ids)
 
 

@@ -1,22 +1,28 @@
 """A run held fixed: scores and logits are sums over the parts of the model, and say why."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import LlamaConfig, LlamaForCausalLM
 
+import attnviz.models.frozen.run as frozen_run
 from attnviz.errors import ModelError
+from attnviz.models import engine
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.frozen.contrast import Contrast, HeadOutput
 from attnviz.models.frozen.run import FrozenRun
+from attnviz.models.frozen.writes import writes
 from attnviz.models.huggingface.attention import recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.runs import freeze_gpt
 from attnviz.records.heads import Head
-from attnviz.records.parts import Group, Part, Shares
+from attnviz.records.parts import Group, Part, Shares, Side
 from tests.architectures import ARCHITECTURES, Architecture, N, named
 from tests.commands.heads.test_retrieval import planted
 from tests.frozen import (
@@ -189,7 +195,7 @@ def test_a_heads_part_is_its_output_at_the_query_through_the_frozen_norm() -> No
     assert b is not None
     keys = (b.k[1, 3] - b.k[1, 1]) * b.scaling
     for source in range(8):
-        wrote = a.pattern[1, 7, source] * a.v[1, source] @ a.w_o[1]
+        wrote = a.weights(torch.tensor([7]))[1, 0, source] * a.v[1, source] @ a.w_o[1]
         query = ((wrote - wrote.mean()) * scale) @ block.attn.w_q.weight[:, 6:].detach()
         got = part_values(contrast.query_walk.shares)[Part("head", 0, head.head, source)]
         assert got == pytest.approx(float(query @ keys), abs=1e-9)
@@ -332,7 +338,7 @@ def test_what_a_head_does_to_the_logits_is_that_of_a_hook_with_the_norm_held_fix
     assert a is not None
     final = run.streams[-1][7]
     scale = model.ln_f.weight / torch.sqrt(final.var(unbiased=False) + model.ln_f.eps)
-    wrote = (a.pattern[1, 7, :, None] * a.v[1]).sum(dim=0) @ a.w_o[1]
+    wrote = (a.weights(torch.tensor([7]))[1, 0, :, None] * a.v[1]).sum(dim=0) @ a.w_o[1]
     logits = model.logits((wrote - wrote.mean()) * scale).detach()
     writes = HeadOutput(run, Head(1, 1), 7)
     for moved in writes.moved(4):
@@ -375,7 +381,83 @@ def test_a_mask_of_one_row_is_that_of_every_query() -> None:
         model(ids)
     mask = torch.zeros(1, 1, 1, N)
     mask[..., -2:] = torch.finfo(torch.float32).min
-    visible = replace(seen[0], _masks=mask).visible
+    visible = replace(seen[0], _masks=mask).visible()
     assert visible.shape == (N, N)
     assert visible[:, :-2].all()
     assert not visible[:, -2:].any()
+
+
+# ---- long texts ----
+
+
+SIDES: tuple[Side, ...] = ("query", "key")
+SMALL_LLAMA = {
+    "vocab_size": 31,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+
+
+class Largest(TorchDispatchMode):
+    """Sees how many bytes the largest tensor has that is made."""
+
+    size = 0
+
+    def __torch_dispatch__(
+        self, function: Any, _types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        made = function(*args, **(kwargs or {}))
+        for tensor in made if isinstance(made, tuple | list) else [made]:
+            if isinstance(tensor, torch.Tensor):
+                self.size = max(self.size, tensor.untyped_storage().nbytes())
+        return made
+
+
+def all_that_is_asked(sums: FrozenRun, head: Head, query: int) -> list[np.ndarray]:
+    """Numbers of everything that a run held fixed is for."""
+    contrast = Contrast(sums, head, query, query // 2, None)
+    removed = [contrast.without(side, Part("head", 0, 1)).fixed for side in SIDES]
+    tree = contrast.tree("key", 2, 2)
+    written = HeadOutput(sums, Head(0, 1), query)
+    assert sums.output is not None
+    return [
+        contrast.row.weights,
+        contrast.query_walk.shares.values,
+        contrast.key_walk.shares.values,
+        contrast.table("head", 3)[2],
+        np.array([*removed, *(node.value for node in (*tree, *tree[0].children))]),
+        written.lengths,
+        np.array([moved.effect for moved in written.moved(3)]),
+        np.array([(each.query, each.key, each.value, each.total) for each in written.readers()]),
+        np.concatenate([added for _, added in writes(sums, [3, query], [1, 2])]),
+    ]
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_no_tensor_of_a_long_text_is_its_square(
+    native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n = 300
+    ids = torch.randint(31, (1, n), generator=torch.Generator().manual_seed(0))
+
+    def found() -> list[np.ndarray]:
+        torch.manual_seed(1)
+        if native:
+            model = GPT(GPTConfig(31, n, 12, n_layer=2, n_head=4)).double().eval()
+            return all_that_is_asked(freeze_gpt(model, ids), Head(1, 1), n - 2)
+        llama = LlamaForCausalLM(LlamaConfig(**SMALL_LLAMA)).double().eval()
+        return all_that_is_asked(freeze_transformers(llama, ids, [4, 4]), Head(1, 1), n - 2)
+
+    whole = found()
+    monkeypatch.setattr(frozen_run, "ROWS_AT_ONCE", 20 * n)
+    monkeypatch.setattr(frozen_run, "AT_ONCE", 40 * n)
+    monkeypatch.setattr(engine, "MOST_ROWS", 20)
+    monkeypatch.setattr(engine, "LEAST_ROWS", 1)
+    with Largest() as largest:
+        in_rows = found()
+    for one, other in zip(in_rows, whole, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    assert largest.size < 8 * n * n  # of one head, in float64

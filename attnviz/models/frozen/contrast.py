@@ -29,8 +29,6 @@ from attnviz.records.parts import (
     grouped,
 )
 
-AT_ONCE = 16
-"""Sums that are walked back at a time."""
 FAINT = 0.01
 """Parts of a tree that are less than this share of the contrast are left out."""
 
@@ -91,10 +89,10 @@ class Contrast:
         by_part = self.query_walk.shares.by(group)
         kept = by_part.strongest(most)
         members = [self._members(by_part.parts[i], group) for i in kept]
-        own = self._run.query_of(self._head, self._query, members)  # (parts, d_k)
+        own = self._run.query_of(self._head, self._query, members, self.query_walk)  # (parts, d_k)
         whole = self._attention.q[self._head.head, self._query]
         queries = torch.cat([own, whole[None] - own.sum(dim=0, keepdim=True)])
-        batches = torch.split(queries, AT_ONCE)
+        batches = torch.split(queries, self._run.at_once)
         by_keys = [self._run.of_keys(self._head, q, self._coefficients).shares for q in batches]
         each_value = np.concatenate([some.values for some in by_keys])
         each_total = np.concatenate([some.total for some in by_keys])
@@ -177,7 +175,8 @@ class HeadOutput:
     def __init__(self, run: FrozenRun, head: Head, query: int) -> None:
         self._run, self._head, self._query = run, head, query
         a = run.attention(head)
-        weights, values = a.pattern[head.head, query], a.values[head.head]  # (n), (n, d_v)
+        weights = a.weights(torch.tensor([query]))[head.head, 0]  # (n)
+        values = a.values[head.head]  # (n, d_v)
         taken = (weights[:, None] * values) @ a.w_o[head.head]  # (n, d)
         self.lengths: FloatArray = numbers(taken.norm(dim=-1))
         """How long each token's part of the addition is (n)."""
@@ -199,9 +198,11 @@ class HeadOutput:
         most = min(most, len(centred) // 2)
         ids = (*centred.topk(most).indices.tolist(), *(-centred).topk(most).indices.tolist())
         rows = output.weight[list(ids)] - output.weight.mean(dim=0)
-        shares = self._run.of_logits(self._query, rows).shares
-        own = [i for i, part in enumerate(shares.parts) if (part.layer, part.head) == self._head]
-        by_source = shares.values[:, own].astype(np.float32)  # (ids, n)
+        by_source = list[FloatArray]()  # (ids, n)
+        for some in torch.split(rows, self._run.at_once):
+            shares = self._run.of_logits(self._query, some).shares
+            own = [i for i, each in enumerate(shares.parts) if each[1:3] == self._head]
+            by_source += [*shares.values[:, own].astype(np.float32)]
         return tuple(
             Moved(id_, float(centred[id_]), tuple(effects.tolist()))
             for id_, effects in zip(ids, by_source, strict=True)
@@ -226,20 +227,22 @@ class HeadOutput:
     ) -> Iterator[Reader]:
         i, both = self._query, torch.stack([at, torch.zeros_like(at)])
         q, k, v = (vectors[0] - vectors[1] for vectors in frozen.asks(both))
+        (own,), on_it = a.weights(torch.tensor([i])).unbind(1), a.column(i)  # (h, n), (h, n)
+        strongest = on_it.argmax(dim=1).cpu()  # (h)
         for h in range(a.q.size(0)):
-            g, pattern = h // a.group, a.pattern[h]
-            scores = a.scaling * a.k[g] @ a.q[h].T  # (n_k, n_q)
-            coefficients = -pattern[i]
-            key = int(pattern[i].argmax())
+            g = h // a.group
+            coefficients = -own[h]
+            key = int(own[h].argmax())
             coefficients[key] += 1
             value = a.scaling * float(coefficients @ (a.k[g] @ q[h, i]))
-            head, total = Head(layer, h), float(coefficients @ scores[:, i])
+            head, total = Head(layer, h), a.scaling * float(coefficients @ (a.k[g] @ a.q[h, i]))
             yield Reader(head, "query", i, key, value, total)
-            row = int(pattern[:, i].argmax())
-            coefficients = -pattern[row]
+            row = int(strongest[h])
+            coefficients = -a.weights(strongest[h : h + 1])[h, 0]
             coefficients[i] += 1
             value = a.scaling * float(coefficients[i] * (k[g, i] @ a.q[h, row]))
-            yield Reader(head, "key", row, i, value, float(coefficients @ scores[:, row]))
+            total = a.scaling * float(coefficients @ (a.k[g] @ a.q[h, row]))
+            yield Reader(head, "key", row, i, value, total)
             yield Reader(head, "value", row, i, float(v[g, i].norm()), float(a.v[g, i].norm()))
 
     def _arriving(self) -> Iterator[tuple[int, Tensor]]:

@@ -14,7 +14,8 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -25,6 +26,10 @@ from attnviz.models.engine import numbers
 from attnviz.records.heads import Head
 from attnviz.records.parts import Part, PartKind, ScoreRow, Shares
 
+ROWS_AT_ONCE = 1 << 23
+"""Numbers of a layer's pattern that are computed at once; a smaller one is kept."""
+AT_ONCE = 1 << 22
+"""Numbers of the gradients that are followed back at once."""
 NEAR = 1e-5
 """How near a sum must be to what was observed, as a share of the largest number."""
 Embedded: TypeAlias = Literal["embedding", "position"]
@@ -34,22 +39,24 @@ Embedded: TypeAlias = Literal["embedding", "position"]
 class FrozenAttention:
     """The attention of a layer as it was.
 
-    q (h, n, d_k); k (g, n, d_k); v (g, n, d_v); pattern (h, n, n); `bias` (h, n, n) is added to
-    the scores q·k·scaling, after `cap` was put on them; w_o (h, d_v, d), b_o (d): the output
-    projection; `attended` (n, d): its output; `seen` (n, n): True where the mask lets a query see
-    a key.
+    q (h, n, d_k); k (g, n, d_k); v (g, n, d_v); w_o (h, d_v, d), b_o (d): the output projection;
+    `attended` (n, d): its output. Each of these computes rows of queries, as the whole is the
+    square of the text: `pattern` the weights (h, rows, m) of the first m keys, which are all that
+    these rows attend to; `bias` the addend (h, rows, n) to the
+    scores q·k·scaling, after `cap` was put on them; `seen` (rows, n), True where the mask lets a
+    query see a key.
     """
 
     q: Tensor
     k: Tensor
     v: Tensor
-    pattern: Tensor
+    pattern: Callable[[Tensor], Tensor]
     scaling: float
     w_o: Tensor
     b_o: Tensor | None
     attended: Tensor
-    seen: Tensor
-    bias: Tensor | None = None
+    seen: Callable[[Tensor], Tensor]
+    bias: Callable[[Tensor], Tensor | None] | None = None
     cap: float | None = None
 
     @property
@@ -61,6 +68,55 @@ class FrozenAttention:
     def values(self) -> Tensor:
         """The values of each head (h, n, d_v)."""
         return self.v.repeat_interleave(self.group, dim=0)
+
+    @cached_property
+    def _whole(self) -> Tensor | None:
+        """The whole pattern (h, n, n), where it is small."""
+        heads, n, _ = self.q.shape
+        return self.pattern(torch.arange(n)) if heads * n * n <= ROWS_AT_ONCE else None
+
+    @torch.no_grad()
+    def first_weights(self, queries: Tensor) -> Tensor:
+        """The weights of some rows (h, rows, m) on the first m keys; they have none on others."""
+        return self.pattern(queries) if self._whole is None else self._whole[:, queries]
+
+    def weights(self, queries: Tensor) -> Tensor:
+        """The weights of some rows (h, rows, n)."""
+        first = self.first_weights(queries)
+        return nn.functional.pad(first, (0, self.k.size(1) - first.size(2)))
+
+    def blocks(self, queries: Tensor) -> tuple[Tensor, ...]:
+        """These rows, in blocks whose weights are few."""
+        most = max(1, ROWS_AT_ONCE // (self.q.size(0) * self.k.size(1)))
+        return torch.split(queries.cpu(), most)
+
+    @property
+    def every(self) -> Tensor:
+        return torch.arange(self.q.size(1))
+
+    @property
+    def sample(self) -> Tensor:
+        """Rows from the first to the last that stand for all: a block of them at most."""
+        most = len(self.blocks(self.every)[0])
+        return torch.linspace(0, self.q.size(1) - 1, most, dtype=torch.float64).round().long()
+
+    def output(self, sources: Mapping[int, Sequence[int]], queries: Tensor) -> Tensor:
+        """What heads add, for some rows, of what they took from their sources (n, d)."""
+        heads = [head for head, own in sources.items() if own]
+        added = torch.zeros_like(self.attended)
+        if heads:
+            every = self.values
+            values = torch.stack([_only(every[head], sources[head]) for head in heads])
+            for rows in self.blocks(queries):
+                weights = self.first_weights(rows)[heads]  # (heads, rows, m)
+                z = weights @ values[:, : weights.size(2)]  # (heads, rows, d_v)
+                added[rows] = torch.einsum("hrv,hvd->rd", z, self.w_o[heads])
+        return added
+
+    def column(self, source: int) -> Tensor:
+        """The weight of each query on one key (h, n)."""
+        blocks = [self.weights(rows)[..., source] for rows in self.blocks(self.every)]
+        return torch.cat(blocks, dim=1)
 
 
 class FrozenLayer(ABC):
@@ -197,6 +253,11 @@ class FrozenRun:
     def n(self) -> int:
         return self.constant.size(0)
 
+    @property
+    def at_once(self) -> int:
+        """How many sums to walk back at a time."""
+        return max(1, AT_ONCE // self.constant.numel())
+
     @cached_property
     def mlps(self) -> list[Tensor]:
         """The addition of each layer beside its attention (n, d), by difference."""
@@ -213,8 +274,10 @@ class FrozenRun:
         a = self.attention(head)
         raw = a.scaling * (a.k[head.head // a.group] @ a.q[head.head, query])  # (n)
         capped = raw if a.cap is None else a.cap * torch.tanh(raw / a.cap)
-        added = torch.zeros_like(raw) if a.bias is None else a.bias[head.head, query]
-        weights, scores = a.pattern[head.head, query], capped + added
+        rows = torch.tensor([query])
+        bias = None if a.bias is None else a.bias(rows)  # (h, 1, n)
+        added = torch.zeros_like(raw) if bias is None else bias[head.head, 0]
+        weights, scores = a.weights(rows)[head.head, 0], capped + added
         left = 1 - float(weights.double().sum())
         strongest = int(weights.argmax())
         sink = None
@@ -225,7 +288,7 @@ class FrozenRun:
             scores=numbers(scores),
             added=numbers(added),
             weights=numbers(weights),
-            seen=a.seen[query].cpu().numpy(),
+            seen=a.seen(rows)[0].cpu().numpy(),
             sink=sink,
         )
 
@@ -272,7 +335,9 @@ class FrozenRun:
         """The parts of a head's part in a walk's only sum, and the row that took most of it."""
         a, to = self.attention(head), walk.at_attention[head.layer][0]  # (n, d)
         direction_of_values = to @ a.w_o[head.head].T  # (n, d_v)
-        taken = a.pattern[head.head, :, source]  # (n)
+        taken, rows = to.new_zeros(len(to)), _reached(to)
+        for some in a.blocks(rows):
+            taken[some] = a.weights(some)[head.head, :, source]
         row = int((taken * (direction_of_values @ a.values[head.head, source])).abs().argmax())
         direction = taken @ direction_of_values  # (d_v)
 
@@ -288,29 +353,27 @@ class FrozenRun:
         (gradient,), constant = gradients(number, stream.new_zeros((sums, *stream.shape)))
         with torch.no_grad():
             total = number(stream.expand(sums, *stream.shape))
-        at_attention, parts, values = dict[int, Tensor](), list[Part](), list[Tensor]()
-        n = range(self.n)
+        at_attention, values = dict[int, Tensor](), list[Tensor]()
         for i in reversed(range(layer)):
             values.append((gradient * self.mlps[i]).sum(dim=-1))  # (S, n)
-            parts += [Part("mlp", i, None, token) for token in n]
             (gradient, to_attention), more = self.through(i, gradient)
             constant = constant + more
             attention = self.layers[i].attention
             if attention is not None:
                 at_attention[i] = to_attention
-                taken = _taken(attention, to_attention)  # (S, h, n)
-                values.append(taken.flatten(1))
-                parts += [Part("head", i, h, token) for h in range(taken.size(1)) for token in n]
+                values.append(_taken(attention, to_attention).flatten(1))
                 if attention.b_o is not None:
                     constant = constant + (to_attention @ attention.b_o).sum(dim=-1)
-        for kind, vectors in self.embedded.items():
+        for vectors in self.embedded.values():
             values.append((gradient * vectors).sum(dim=-1))
-            parts += [Part(kind, source=token) for token in n]
         constant = constant + (gradient * self.constant).sum(dim=(-1, -2))
         values.append(constant[:, None])
-        parts.append(Part("biases"))
+        heads = (
+            0 if a is None else a.q.size(0) for a in (f.attention for f in self.layers[:layer])
+        )
+        parts = _parts(self.n, tuple(heads), tuple(self.embedded))
         together = torch.cat(values, dim=1).cpu().double().numpy()
-        shares = Shares(tuple(parts), together, total.cpu().double().numpy())
+        shares = Shares(parts, together, total.cpu().double().numpy())
         return Walk(shares, at_attention)
 
     def through(self, layer: int, gradient: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -321,10 +384,13 @@ class FrozenRun:
 
         return gradients(passed, torch.zeros_like(gradient), torch.zeros_like(gradient))
 
-    def vector(self, parts: Sequence[Part], layer: int) -> Tensor:
+    def vector(
+        self, parts: Sequence[Part], layer: int, rows: Mapping[int, Tensor] = MappingProxyType({})
+    ) -> Tensor:
         """The sum of some parts, each from a token, in the stream that arrives at a layer (n, d).
 
-        With the biases, it is also what the layers themselves add on the way.
+        With the biases, it is also what the layers themselves add on the way. `rows`: those of a
+        layer's attention to compute, if it is not all of them.
         """
         biases = any(part.source is None for part in parts)
         sources = defaultdict[tuple[PartKind, int | None, int | None], list[int]](list)
@@ -338,10 +404,8 @@ class FrozenRun:
         for i, frozen in enumerate(self.layers[:layer]):
             attended = zeros
             if (attention := frozen.attention) is not None:
-                for head in range(attention.q.size(0)):
-                    if taken := sources["head", i, head]:
-                        values = _only(attention.values[head], taken)
-                        attended = attended + attention.pattern[head] @ values @ attention.w_o[head]
+                own = {head: sources["head", i, head] for head in range(attention.q.size(0))}
+                attended = attended + attention.output(own, rows.get(i, attention.every))
                 if biases and attention.b_o is not None:
                     attended = attended + attention.b_o
             if biases or at.any() or attended.any():
@@ -350,15 +414,39 @@ class FrozenRun:
             at = at + _only(self.mlps[i], sources["mlp", i, None])
         return at[0]
 
-    def query_of(self, head: Head, query: int, parts: Sequence[Sequence[Part]]) -> Tensor:
-        """The addition of each collection of parts to a query vector (S, d_k)."""
-        layer = self.layers[head.layer]
+    def query_of(
+        self, head: Head, query: int, parts: Sequence[Sequence[Part]], walk: Walk
+    ) -> Tensor:
+        """The addition of each collection of parts of a walk to its query vector (S, d_k)."""
+        rows = {layer: _reached(to) for layer, to in walk.at_attention.items()}
+
+        def asked(at: Tensor) -> Tensor:
+            return self.layers[head.layer].asks(at[None])[0][0, head.head, query]
+
         with torch.no_grad():
-            at = torch.stack([self.vector(some, head.layer) for some in parts])  # (S, n, d)
-            queries: Tensor = layer.asks(at)[0][:, head.head, query]
-            zero = layer.asks(torch.zeros_like(at[:1]))[0][:, head.head, query]
+            queries = torch.stack([asked(self.vector(some, head.layer, rows)) for some in parts])
+            zero = asked(torch.zeros_like(self.constant))[None]
         biases = [any(part.kind == "biases" for part in some) for some in parts]
         return queries - zero * (1 - queries.new_tensor(biases))[:, None]
+
+
+@lru_cache(maxsize=4)
+def _parts(n: int, heads: tuple[int, ...], embedded: tuple[Embedded, ...]) -> tuple[Part, ...]:
+    """The parts of a walk down the layers with so many heads, in its order.
+
+    A long text has as many that walks must share them.
+    """
+    parts = list[Part]()
+    for i in reversed(range(len(heads))):
+        parts += [Part("mlp", i, None, token) for token in range(n)]
+        parts += [Part("head", i, h, token) for h in range(heads[i]) for token in range(n)]
+    parts += [Part(kind, source=token) for kind in embedded for token in range(n)]
+    return *parts, Part("biases")
+
+
+def _reached(gradient: Tensor) -> Tensor:
+    """The rows of a gradient (…, n, d) that are not 0."""
+    return gradient.abs().sum(dim=-1).reshape(-1, gradient.size(-2)).sum(dim=0).nonzero()[:, 0]
 
 
 def _only(vectors: Tensor, tokens: Sequence[int]) -> Tensor:
@@ -385,10 +473,10 @@ def gradients(number: Callable[..., Tensor], *inputs: Tensor) -> tuple[tuple[Ten
 
 def _taken(attention: FrozenAttention, gradient: Tensor) -> Tensor:
     """The share of each token in each head (S, h, n), by the gradient of its addition (S, n, d)."""
-    rows = gradient.abs().sum(dim=(0, 2)).nonzero()[:, 0]
-    sums = []
-    for one in gradient[:, rows]:  # (rows, d)
-        directions = torch.einsum("rd,hvd->hrv", one, attention.w_o)
-        weighed = directions @ attention.values.transpose(1, 2)  # (h, rows, n)
-        sums.append((weighed * attention.pattern[:, rows]).sum(dim=1))
-    return torch.stack(sums)
+    values = attention.values
+    at_keys = values.new_zeros((len(gradient), *values.shape))  # (S, h, n, d_v)
+    for rows in attention.blocks(_reached(gradient)):
+        weights = attention.first_weights(rows).transpose(1, 2)  # (h, m, rows)
+        for own, one in zip(at_keys, gradient[:, rows], strict=True):
+            own[:, : weights.size(1)] += weights @ torch.einsum("rd,hvd->hrv", one, attention.w_o)
+    return torch.stack([(own * values).sum(dim=-1) for own in at_keys])

@@ -10,9 +10,6 @@ from torch import Tensor
 from attnviz.errors import ModelError
 from attnviz.models.frozen.run import FrozenRun, gradients
 
-AT_ONCE = 1 << 24
-"""Numbers of the gradients that are followed back at once."""
-
 
 def writes(
     run: FrozenRun, positions: Sequence[int], ids: Sequence[int]
@@ -32,7 +29,7 @@ def writes(
             "the logits of this model are not a sum over its parts",
             "it caps them, or has no output layer that attnviz can follow; use another model",
         )
-    most, at = max(1, AT_ONCE // stream.numel()), list(positions)
+    most, at = run.at_once, list(positions)
     parts = [slice(i, i + most) for i in range(0, len(at), most)]
     rows = output.weight[list(ids)]  # (S, d)
 
@@ -54,4 +51,4 @@ def writes(
         added = [to[range(to.size(0)), at[part]] for part, (_, to) in zip(parts, both, strict=True)]
         directions = torch.einsum("sd,hvd->hsv", torch.cat(added), attention.w_o)
         of_keys = directions @ attention.values.transpose(1, 2)  # (h, S, n)
-        yield number, (attention.pattern[:, at] * of_keys).cpu().double().numpy()
+        yield number, (attention.weights(torch.tensor(at)) * of_keys).cpu().double().numpy()

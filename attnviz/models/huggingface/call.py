@@ -95,6 +95,11 @@ class AttentionCall:
         return weights[self._text]
 
     @property
+    def light(self) -> "AttentionCall":
+        """The same without the function's result, of which the weights are the text's square."""
+        return replace(self, _result=(self._result[0].new_empty(0), None))
+
+    @property
     def foreign(self) -> bool:
         return is_foreign(self._function)
 
@@ -119,32 +124,27 @@ class AttentionCall:
         cap = self._more.get("softcap")
         return None if cap is None else float(cap)
 
-    @property
-    def added(self) -> Tensor | None:
-        """The addend to the scores of the keys that a query sees (h, n_q, n_k); None: nothing.
+    def added(self, queries: Tensor) -> Tensor | None:
+        """The addend to the scores of the keys that a query sees (h, rows, n_k); None: nothing.
 
         The position bias, and what a mask holds beside what it hides (ALiBi, Doge).
         """
-        mask = self._whole_mask
+        mask = self._additive(queries, self.k.size(1))
         more = torch.zeros(()) if mask is None else mask[0]
         seen = more.masked_fill(more <= LOWEST / 2, 0)
         if self.bias is None and not seen.any():
             return None
-        every = seen if self.bias is None else _precise(self.bias) + seen
-        return every.expand(self.q.size(0), self.q.size(1), self.k.size(1)).to(self.q.dtype)
+        every = seen if self.bias is None else _precise(self.bias[:, queries]) + seen
+        return every.expand(self.q.size(0), len(queries), self.k.size(1)).to(self.q.dtype)
 
-    @property
-    def visible(self) -> Tensor:
-        """(n_q, n_k), True where the query may attend to the key."""
-        size, mask = (self.q.size(1), self.k.size(1)), self._whole_mask
+    def visible(self, queries: Tensor | None = None) -> Tensor:
+        """(rows, n_k), True where the query may attend to the key; None: all rows."""
+        rows = torch.arange(self.q.size(1)) if queries is None else queries
+        size, mask = (len(rows), self.k.size(1)), self._additive(rows, self.k.size(1))
         if mask is None:
             return torch.ones(size, dtype=torch.bool, device=self.q.device)
         # some encoders have one row for all queries
         return (mask[0, 0] > torch.finfo(mask.dtype).min / 2).expand(size)
-
-    @property
-    def _whole_mask(self) -> Tensor | None:
-        return self._additive(torch.arange(self.q.size(1)), self.k.size(1))
 
     def weights(
         self, queries: Tensor | None = None, hidden: Sequence[Sequence[int]] = ()
@@ -222,13 +222,15 @@ class AttentionCall:
         ours = torch.softmax(_grouped(q, k, out=q.new_empty(len(q), 4, 16)) * self.scaling, dim=-1)
         return bool((theirs - ours).abs().max() < PLAIN)
 
-    def pattern(self) -> Tensor:
-        """The whole pattern (h, n_q, n_k); in float64 where the queries are."""
-        scores = self.scores(torch.arange(self.q.size(1)))
-        if scores.dtype is not torch.float64:
-            return self.weights()
-        mask = self._whole_mask  # eager functions compute in float32
-        return torch.softmax(scores if mask is None else scores + mask[0], dim=-1)
+    def pattern(self, queries: Tensor) -> Tensor:
+        """As `weights`, but in the type of the queries."""
+        if self.q.dtype is torch.float64:  # eager functions compute in float32
+            scores = self.scores(queries)
+            mask = self._additive(queries, scores.size(2))
+            weights = torch.softmax(scores if mask is None else scores + mask[0], dim=-1)
+        else:
+            weights = self.weights(queries)
+        return weights.to(self.q.dtype)
 
     def scores(self, queries: Tensor) -> Tensor:
         """The scores of query rows before the mask, as softmax is given them: (h, rows, n)."""

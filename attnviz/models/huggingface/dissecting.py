@@ -257,7 +257,7 @@ def _recorded(
         w_o=w_o.unflatten(0, (call.q.size(0), -1)),  # type: ignore[no-untyped-call]
         b_o=b_o,
         z=z,
-        mask=call.visible,
+        mask=call.visible(),
         unembedding=output_vectors(model),
         arrays=present(
             **arrays,
@@ -348,5 +348,5 @@ def _kinds(model: Any, seen: Seen, layer: Sublayer, *, changed: bool) -> Kinds:
         changed=(" and ".join(words) or "changed by the model") if changed else "",
         residual=layer.added.how,
         factors=layer.added.factors,
-        causal=not bool(call.visible.all()),
+        causal=not bool(call.visible().all()),
     )

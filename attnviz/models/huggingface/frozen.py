@@ -51,7 +51,8 @@ class Turn:
     """One call of a layer: its arguments, and what its modules gave in it.
 
     `norms`: for each norm the inputs and outputs of its calls; `normed`: one of them came before
-    attention; `outputs`: the last output of every other module.
+    attention; `outputs`: the last output of attention's output projection and, as zeros that take
+    no memory, of the modules to silence, `off` and the other projections.
     """
 
     layer: nn.Module
@@ -65,12 +66,24 @@ class Turn:
     call: AttentionCall | None = None
     normed: bool = False
     after: Tensor = field(init=False)
+    off: list[nn.Module] = field(init=False)
 
     @property
     def x(self) -> Tensor:
         """The stream that arrives (1, n, d)."""
         arrived: Tensor = self.args[0] if self.args else self.named["hidden_states"]
         return arrived
+
+    def __post_init__(self) -> None:
+        self.off = [*_without_norms(self.layer, self.parts)]
+
+    def keep(self, module: nn.Module, output: Any) -> None:
+        """Keep what is needed of a module's output."""
+        projections = self.parts.projections.values() if self.parts else ()
+        if self.parts and module is self.parts.output:
+            self.outputs[module] = output
+        elif module in self.off or module in projections:
+            self.outputs[module] = _form(output)
 
     def on(self, x: Tensor) -> Any:
         """The layer's output in the same call on another stream."""
@@ -108,7 +121,7 @@ class TurnRecorder:
 
     def on_call(self, call: AttentionCall) -> None:
         if self._inside:
-            self.turns[-1].call = call
+            self.turns[-1].call = call.light
 
     def _begin(self, layer: nn.Module, args: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         self.turns.append(Turn(layer, self._parts.get(len(self.turns)), args, named))
@@ -125,7 +138,7 @@ class TurnRecorder:
             else:
                 (self.behind if self.turns else self.before).append((module, args[0], output))
         elif self._inside:
-            self.turns[-1].outputs[module] = output
+            self.turns[-1].keep(module, output)
 
     def _before_output(self, _module: nn.Module, args: Any) -> None:
         self.final = args[0]
@@ -137,10 +150,10 @@ class HuggingFaceLayer(FrozenLayer):
     def __init__(self, model: Any, turn: Turn) -> None:
         self._model, self._turn = model, turn
         self._norms = {module: _frozen_calls(module, of) for module, of in turn.norms.items()}
+        turn.norms.clear()
         self.attention = None if turn.parts is None else _attention(turn)
         self.normed = turn.normed
-        other = _without_norms(turn.layer, turn.parts)
-        self._off = [module for module in other if module in turn.outputs]  # others were not run
+        self._off = [module for module in turn.off if module in turn.outputs]  # others were not run
         self._factor: float | None = None
         self._factor = self._check()
         self._rounded: Sequence[Tensor | float] = (0.0, 0.0, 0.0)
@@ -213,7 +226,8 @@ class HuggingFaceLayer(FrozenLayer):
         pairs = [*zip(self.asks(self._turn.x), was, strict=True)]
         if not all(near(each[0], then) for each, then in pairs):
             raise self._unknown_attention()
-        return tuple(then - each[0] for each, then in pairs)
+        differences = (then - each[0] for each, then in pairs)
+        return tuple(each if each.any() else torch.zeros(()) for each in differences)
 
     def _check(self) -> float | None:
         """See that it is affine: what it makes of a sum is the sum of what it makes.
@@ -222,17 +236,20 @@ class HuggingFaceLayer(FrozenLayer):
         """
         draw = torch.Generator().manual_seed(0)
         x = self._turn.x.detach()
-        some = torch.randn((2, *x.shape[1:]), generator=draw, dtype=x.dtype).to(x.device)
-        both = torch.stack([torch.zeros_like(some[0]), some[0], some[1], some.sum(dim=0)])
+        drawn = torch.randn((2, *x.shape[1:]), generator=draw, dtype=x.dtype).to(x.device)
+        first, second = drawn[:1], drawn[1:]
+        each = [torch.zeros_like(first), first, second, first + second]
+        pairs = [*zip(each, each[::-1], strict=True)]  # the sum of attended is the same
         with torch.no_grad():
-            nothing, one, other, together = self.passes(both, both.flip(0))
-        # the second half of each: flipped, the sum of attended is the same
+            every = [self.passes(x, attended) for x, attended in pairs]  # alone: less memory
+        nothing, one, other, together = every
         if not near(one + other, together + nothing):
             raise unknown(f"{type(self._turn.layer).__name__} is not affine with its norms fixed")
-        alone = nothing - both[0]  # of the sum, what attention adds
-        factor = float((alone * both[3]).sum() / (both[3] * both[3]).sum())
-        added = both + factor * both.flip(0)
-        plain = all(map(near, (nothing, one, other), added))
+        factor = float((nothing * each[3]).sum() / (each[3] * each[3]).sum())
+        plain = all(
+            near(after, x + factor * attended)
+            for after, (x, attended) in zip(every[:3], pairs[:3], strict=True)
+        )
         return factor if plain else None
 
 
@@ -282,12 +299,11 @@ def _attention(turn: Turn) -> FrozenAttention:
         raise unknown(f"the output projection of {name} does not read its heads alone")
     if call.q.size(1) != call.k.size(1):
         raise unknown(f"{name} attends to more than its text")
-    pattern = call.pattern()
     attention = FrozenAttention(
         q=call.q,
         k=call.k,
         v=call.v,
-        pattern=pattern.to(call.q.dtype),
+        pattern=call.pattern,
         scaling=call.scaling,
         w_o=w_o.detach().unflatten(0, (heads, width)),  # type: ignore[no-untyped-call]
         b_o=None if b_o is None else b_o.detach(),
@@ -296,8 +312,10 @@ def _attention(turn: Turn) -> FrozenAttention:
         bias=call.added,
         cap=call.cap,
     )
-    out = torch.einsum("hqk,hkv,hvd->qd", attention.pattern, attention.values, attention.w_o)
-    if not near(out if b_o is None else out + b_o, attention.attended):
+    rows = attention.sample
+    call.scores(rows)  # raises where they are not known
+    out = torch.einsum("hqv,hvd->qd", attention.weights(rows) @ attention.values, attention.w_o)
+    if not near(out if b_o is None else out + b_o, attention.attended[rows]):
         raise unknown(f"{name} changes its heads' outputs before it adds them up")
     return attention
 
@@ -307,6 +325,13 @@ def _frozen_calls(module: nn.Module, calls: list[tuple[Tensor, Tensor]]) -> list
     if len(norms) < len(calls):
         raise unknown(f"{type(module).__name__} is no norm that can be held fixed")
     return norms
+
+
+def _form(output: Any) -> Any:
+    """Zeros in the form of an output, which take no memory."""
+    like = first_of(output)
+    zeros = like.new_zeros(()).expand(like.shape)
+    return (zeros, *output[1:]) if isinstance(output, tuple) else zeros
 
 
 def _in_turn(calls: list[FrozenNorm]) -> Callable[..., Tensor]:

@@ -200,7 +200,7 @@ def _some_pattern(call: AttentionCall) -> Tensor:
         return ProvenRows().of(call, -1, range(heads))(torch.arange(n_q))[0]
     except ModelError:
         try:
-            seen = call.visible.float()
+            seen = call.visible().float()
         except CannotCompute:  # a mask of another form
             seen = torch.ones(n_q, call.k.size(1))
             seen = seen.tril() if call.causal else seen

@@ -13,7 +13,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.models.attention import Hook, attached, causal_mask, kept, split_heads
+from attnviz.models.attention import (
+    Hook,
+    attached,
+    attention_pattern,
+    attention_scores,
+    causal_mask,
+    kept,
+    split_heads,
+)
 from attnviz.models.engine import (
     LOGIT_ROWS,
     ChangedBatch,
@@ -191,7 +199,7 @@ def _streams(
     return {"x": x, "normed": norm(x)}, rows
 
 
-FROZEN_POINTS = ("resid_pre", "resid_mid", "attn.q", "attn.k", "attn.v", "attn.pattern")
+FROZEN_POINTS = ("resid_pre", "resid_mid", "attn.q", "attn.k", "attn.v")
 
 
 @dataclass(eq=False)
@@ -217,7 +225,8 @@ def freeze_gpt(model: GPT, ids: Tensor) -> FrozenRun:
     n_layer = len(model.h)
     names = [f"h.{layer}.{point}" for layer in range(n_layer) for point in FROZEN_POINTS]
     with torch.no_grad(), kept(model, names, lambda value: value[0]) as seen:
-        final = model.hidden(ids)[0]  # (n, d)
+        rows = rows_at_a_time(ids.size(1), model.config.n_head)
+        final = model.hidden(ids, rows=rows)[0]  # (n, d)
         positions = model.wpe.weight.detach()[: ids.size(1)]
         return FrozenRun(
             embedded={"embedding": model.wte(ids[0]), "position": positions},
@@ -230,18 +239,22 @@ def freeze_gpt(model: GPT, ids: Tensor) -> FrozenRun:
 
 
 def _layer(block: Any, path: str, seen: dict[str, Tensor]) -> GPTLayer:
-    q, k, v, pattern = (seen[f"{path}attn.{name}"] for name in ("q", "k", "v", "pattern"))
+    q, k, v = (seen[f"{path}attn.{name}"] for name in "qkv")
     before, w_o = seen[f"{path}resid_pre"], block.attn.w_o
+
+    def visible(rows: Tensor) -> Tensor:
+        return (torch.arange(len(before)) <= rows[:, None]).to(before.device)
+
     attention = FrozenAttention(
         q=q,
         k=k,
         v=v,
-        pattern=pattern,
+        pattern=lambda rows: attention_pattern(attention_scores(q[:, rows], k), visible(rows)),
         scaling=1 / math.sqrt(q.size(2)),
         w_o=w_o.weight.detach().unflatten(0, (q.size(0), -1)),
         b_o=w_o.bias.detach(),
         attended=seen[f"{path}resid_mid"] - before,
-        seen=causal_mask(len(before), before.device),
+        seen=visible,
     )
     return GPTLayer(block, _norm(block.ln_1, before), attention)
 
