@@ -180,9 +180,9 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     except typer.TyperException as error:
         return _ended(session, _usage(session, error), ExitStatus.USAGE)
     except BrokenPipeError:
-        return ExitStatus.OK
+        return _closed(session)
     except SystemExit as ended:
-        return _exited(ended)
+        return _exited(session, ended)
     except Exception as error:
         if isinstance(error, MemoryError) or _REFUSED.search(str(error)):
             return _ended(session, NO_MEMORY, ExitStatus.MODEL)
@@ -194,10 +194,15 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     return ExitStatus(returned) if isinstance(returned, int) else session.status
 
 
-def _exited(ended: SystemExit) -> ExitStatus:
+def _closed(session: Session) -> ExitStatus:
+    """A pipe that closes early is no error; that a limit is broken is said all the same."""
+    return ExitStatus.BELOW if session.status == ExitStatus.BELOW else ExitStatus.OK
+
+
+def _exited(session: Session, ended: SystemExit) -> ExitStatus:
     """Typer exits by itself where a pipe closed (with 1: no error here) and after completion."""
     if isinstance(ended.__context__, BrokenPipeError):
-        return ExitStatus.OK
+        return _closed(session)
     return ExitStatus(ended.code) if isinstance(ended.code, int) else ExitStatus.OK
 
 

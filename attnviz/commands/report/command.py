@@ -154,11 +154,11 @@ def command_line(
         session.complain(why)
         session.status = ExitStatus.INPUT
     say(session, [*notes_on(found.record)])
-    seen = found if to.output is None else found.seen_from(to.output.parent)
-    deliver_result(session, to, replace(seen, _top=top))
     for why in _too_bad(found.record, fail_under, fail_drop, max_failed):
         session.complain(why)
         session.status = ExitStatus.BELOW
+    seen = found if to.output is None else found.seen_from(to.output.parent)
+    deliver_result(session, to, replace(seen, _top=top))
 
 
 LEAST = 1e-9

@@ -1,8 +1,11 @@
 """What a results file comes to: means with standard errors, what is left out, what got worse."""
 
 import json
+import os
 import re
 import statistics
+import subprocess
+import sys
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -451,6 +454,16 @@ def test_an_exit_code_says_that_groundedness_fell(
     ended = run("report", new, "--against", old, "--fail-drop", drop)
     assert ended.status == status
     assert ended.err.count("\n") == (status != ExitStatus.OK)
+
+
+def test_a_limit_is_broken_also_where_nobody_reads_on(file: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    program = [sys.executable, "-m", "attnviz", "report", written(file, answer(1, [0.5]))]
+    with os.fdopen(writing, "wb") as closed:
+        for least, status in ("0.4", ExitStatus.OK), ("0.6", ExitStatus.BELOW):
+            ended = subprocess.run([*program, "--fail-under", least], stdout=closed, check=False)
+            assert ended.returncode == status
 
 
 def test_a_drop_needs_an_earlier_file(run: Run, file: Path) -> None:
