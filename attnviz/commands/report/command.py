@@ -77,7 +77,7 @@ def report(path: FilePath, *, against: Earlier = None) -> Evaluation:
     """Read a results file: how well its answers are grounded, and which of them to read first.
 
     >>> row = '{"line": 1, "row": 1, "text": "blue .", "segment": "letter", "part": "segment", '
-    >>> row += '"share": 1, "groundedness": 0.8, "unrelated": 0.1, "change": -3, "needed": true, '
+    >>> row += '"share": 1, "groundedness": 0.8, "unrelated": 0.1, "section": "answer", '
     >>> with open("results.jsonl", "w") as file:
     ...     print(row + '"model": "builtin", "settings": "--check"}', file=file)
     >>> attnviz.report("results.jsonl")

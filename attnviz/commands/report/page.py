@@ -9,12 +9,12 @@ from attnviz.commands.generate.page import support
 from attnviz.commands.generate.telling import HALF
 from attnviz.commands.report.record import ReportedQuestion, ResultsReport, SourceUse
 from attnviz.commands.report.shown import (
-    MEANING,
     about,
     cells,
     columns,
     counted,
     damage_said,
+    meaning,
     measure_titles,
     measures,
     notes_on,
@@ -55,7 +55,7 @@ def page(report: ResultsReport) -> Iterator[str]:
         "title": escape(title(report)),
         "about": escape(about(report)),
         "notes": "\n".join(f"<p>{escape(readable(each))}</p>" for each in notes),
-        "words": "\n".join(f"<dt>{escape(n)}</dt><dd>{escape(m)}</dd>" for n, m in _words()),
+        "words": "\n".join(f"<dt>{escape(n)}</dt><dd>{escape(m)}</dd>" for n, m in _words(report)),
         "means": "\n".join(_means(report)),
         "key": " ".join(f'<span class="{name}">{said}</span>' for name, said in KEY.items()),
         "columns": _spans(["question", *names, ""]),
@@ -66,11 +66,12 @@ def page(report: ResultsReport) -> Iterator[str]:
     yield after
 
 
-def _words() -> Iterator[tuple[str, str]]:
+def _words(report: ResultsReport) -> Iterator[tuple[str, str]]:
     """Each term of the page, and its definition."""
     entries = filter(None, map(find_term, TERMS.split(",")))
     yield from ((entry.name, entry.definition) for entry in entries)
-    yield "used", USED
+    if report.tells_use:
+        yield "used", USED
 
 
 def _means(report: ResultsReport) -> Iterator[str]:
@@ -79,7 +80,7 @@ def _means(report: ResultsReport) -> Iterator[str]:
         titles = "".join(f"<th>{escape(each)}</th>" for each in measure_titles(report))
         yield f'<table id="means"><thead><tr>{titles}</tr></thead><tbody>'
         yield from (_row(*map(escape, cells)) for cells in rows)
-        yield f'</tbody></table><p class="hint">{escape(MEANING)}</p>'
+        yield f'</tbody></table><p class="hint">{escape(meaning(report))}</p>'
 
 
 def _question(report: ResultsReport, each: ReportedQuestion) -> str:
@@ -92,8 +93,9 @@ def _question(report: ResultsReport, each: ReportedQuestion) -> str:
     if each.statements:
         inner.append(f"<ul>{''.join(_statements(each))}</ul>")
     if each.sources:
-        head = "<tr><th>source</th><th>share</th><th>change (nats)</th><th></th></tr>"
-        inner.append(f"<table>{head}{''.join(map(_source, each.sources))}</table>")
+        head = "<th>source</th><th>share</th>"
+        head += "<th>change (nats)</th><th></th>" if report.tells_use else ""
+        inner.append(f"<table><tr>{head}</tr>{''.join(map(_source, each.sources))}</table>")
     if any(n.needed and n.change is not None and n.change >= -MATTERS for n in each.sources):
         inner.append(f'<p class="hint">{TOGETHER}</p>')
     if each.page is not None:
@@ -115,6 +117,7 @@ def _tone(each: ReportedQuestion) -> str:
 def _statements(each: ReportedQuestion) -> Iterator[str]:
     for statement in each.statements:
         tone, said = support(statement.support)
+        said = _text(statement.section or said)
         yield f'<li class="{tone}"><bdi>{_text(statement.text)}</bdi> <small>{said}</small></li>'
 
 

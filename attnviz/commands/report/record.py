@@ -10,6 +10,7 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import TypeAlias
 
+from attnviz.inputs.prompts import Source
 from attnviz.records.grounding import Groundedness
 from attnviz.records.metrics import Estimate
 from attnviz.records.reasoning import MATTERS
@@ -19,10 +20,14 @@ Id: TypeAlias = str | int | None
 
 @dataclass(frozen=True)
 class GroundedStatement:
-    """A sentence of an answer; `support` is None where it has no letter and no digit."""
+    """A sentence of an answer; `support` is None where it has no letter and no digit.
+
+    `section`: such as "thinking", which has no `support` either; None: the answer itself.
+    """
 
     text: str
     support: Groundedness | None
+    section: str | None = None
 
 
 @dataclass(frozen=True)
@@ -30,11 +35,11 @@ class SourceUse:
     """A segment of a prompt: its share of the attention, the mean over the statements.
 
     `change`: of the whole answer's log-probability (nats) without it; None: it was not deleted.
-    `needed`: whether it is in the smallest set; None: it is no document. `kind`: such as "system".
+    `needed`: whether it is in the smallest set; None: there is none, or it is no document.
     """
 
     name: str
-    kind: str | None
+    source: Source | None
     share: float
     change: float | None
     needed: bool | None
@@ -75,13 +80,13 @@ class ReportedQuestion:
 
     @property
     def answer(self) -> str:
-        """The text of the answer."""
-        return " ".join(each.text for each in self.statements)
+        """The text of the answer, without its thinking."""
+        return " ".join(each.text for each in self.statements if each.section is None)
 
     @property
     def documents(self) -> list[SourceUse]:
         """What the answer may rest on."""
-        return [each for each in self.sources if each.needed is not None]
+        return [each for each in self.sources if each.source == "document"]
 
     @property
     def supports(self) -> list[Groundedness]:
@@ -112,7 +117,7 @@ class ReportedQuestion:
     @property
     def system(self) -> float | None:
         """The share of the system prompt; None: there is none."""
-        shares = [each.share for each in self.sources if each.kind == "system"]
+        shares = [each.share for each in self.sources if each.source == "system"]
         return sum(shares) if shares else None
 
 
@@ -179,6 +184,11 @@ class ResultsReport:
         """Its mean over these questions, with the standard error; NaN of none."""
         return _estimate(self.values(measure))
 
+    @cached_property
+    def tells_use(self) -> bool:
+        """Whether documents were deleted one by one, which shows those that are not used."""
+        return bool(self.values("unused"))
+
     @property
     def failed(self) -> list[ReportedQuestion]:
         """The questions that have no answer."""
@@ -193,12 +203,11 @@ class ResultsReport:
     def told_apart(self) -> Mapping[str, int]:
         """How many answers have no groundedness, by why."""
         spoken = [each for each in self.answered if each.supports]
-        bare = sum(not each.documents for each in spoken)
-        unmeasured = sum(each.groundedness is None for each in spoken)
+        grounds = [each for each in spoken if each.documents]
         return {
             "empty": len(self.answered) - len(spoken),
-            "without_documents": bare,
-            "certain": unmeasured - bare,
+            "without_documents": len(spoken) - len(grounds),
+            "certain": sum(each.groundedness is None for each in grounds),
         }
 
     @property

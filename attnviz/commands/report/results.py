@@ -17,7 +17,7 @@ from attnviz.commands.report.record import (
     SourceUse,
 )
 from attnviz.errors import InputError, option, readable
-from attnviz.inputs.prompts import json_of
+from attnviz.inputs.prompts import Source, json_of
 from attnviz.inputs.text import STDIN, Stdin, read_lines
 from attnviz.records.grounding import Groundedness
 from attnviz.records.restore import JsonObject, row_from
@@ -47,7 +47,8 @@ SHARE = Fields[Any](
         Field("unrelated", NUMBER | None),
         Field("change", NUMBER | None, optional=True),
         Field("needed", bool | None, optional=True),
-        Field("source", str | None, optional=True),
+        Field("section", str),
+        Field("source", Source | None),
         Field("question", str | None, optional=True),
         Field("page", str | None, optional=True),
     ),
@@ -138,6 +139,8 @@ class _File:
         """See that all rows are of one model with one choice of settings."""
         if not self.since:
             self.made, self.since = (content["model"], content["settings"]), number
+            if "--check" not in content["settings"]:
+                raise InputError(f"{self.path!r} was made without --check", HINT)
         for what, first in zip(("model", "settings"), self.made, strict=True):
             if content[what] != first:
                 raise InputError(
@@ -216,9 +219,12 @@ class _Answer:
         if "error" in content:
             self.whole &= row is self.first
             return
-        spoken = any(map(str.isalnum, content["text"]))
-        support = Groundedness(content["groundedness"], content["unrelated"]) if spoken else None
-        statement = GroundedStatement(content["text"], support)
+        support, section = None, content["section"]
+        if re.fullmatch(r"answer( \d+)?", section):
+            section = None
+            if any(map(str.isalnum, content["text"])):
+                support = Groundedness(content["groundedness"], content["unrelated"])
+        statement = GroundedStatement(content["text"], support, section)
         if content["row"] == len(self.statements) + 1:
             self._end_row()
             self.statements.append(statement)
@@ -270,15 +276,10 @@ class _Column:
         change = content.get("change")
         self.share += content["share"]
         self.change = None if change is None or self.change is None else self.change + change
-        same = "segment", "part", "needed"
+        same = "segment", "part", "source", "needed"
         return all(content.get(name) == self.first.get(name) for name in same)
 
     def use(self, rows: int) -> SourceUse:
-        name, needed = self.first["segment"], self.first.get("needed")
-        return SourceUse(name, kind_of(self.first), self.share / rows, self.change, needed)
-
-
-def kind_of(row: JsonObject) -> str | None:
-    """What a segment is: as the row says, else by the name that a chat gives it ("system 2")."""
-    named = re.fullmatch(r"(system|user|tool|document)(?: \d+)?", row["segment"])
-    return row.get("source") or (named[1] if named else None)
+        own = self.first
+        share, needed = self.share / rows, own.get("needed")
+        return SourceUse(own["segment"], own["source"], share, self.change, needed)

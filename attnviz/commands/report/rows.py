@@ -52,7 +52,12 @@ ROW = Fields[QuestionRow](
             _change,
             optional=True,
         ),
-        Field("statements", int, "", lambda row: len(row.of.statements)),
+        Field(
+            "statements",
+            int,
+            "Those of its thinking do not count.",
+            lambda row: sum(each.section is None for each in row.of.statements),
+        ),
         Field(
             "unsupported",
             float | None,
@@ -186,7 +191,7 @@ class Evaluation(Result[ResultsReport]):
     """What a results file comes to; made by `attnviz.report`.
 
     >>> row = '{"line": 1, "row": 1, "text": "blue .", "segment": "letter", "part": "segment", '
-    >>> row += '"share": 1, "groundedness": 0.8, "unrelated": 0.1, "change": -3, "needed": true, '
+    >>> row += '"share": 1, "groundedness": 0.8, "unrelated": 0.1, "section": "answer", '
     >>> with open("results.jsonl", "w") as file:
     ...     print(row + '"model": "builtin", "settings": "--check"}', file=file)
     >>> attnviz.report("results.jsonl").groundedness.mean

@@ -27,9 +27,9 @@ ABOUT = {
 """Each measure in words."""
 MEANING = (
     "Means over questions ± standard error. The groundedness of a question is the mean over its "
-    "statements. A document is not used if it is not needed and its deletion costs at most 0.1 "
-    "nats."
+    "statements."
 )
+UNUSED = " A document is not used if it is not needed and its deletion costs at most 0.1 nats."
 
 
 def two(value: float | None, *, signed: bool = False) -> str:
@@ -145,6 +145,11 @@ def measure_titles(report: ResultsReport) -> Sequence[str]:
     return ["mean over questions", "", "over", *(["change", "pairs"] if report.against else [])]
 
 
+def meaning(report: ResultsReport) -> str:
+    """What these numbers are."""
+    return MEANING + UNUSED * report.tells_use
+
+
 def cells(report: ResultsReport, each: ReportedQuestion) -> Sequence[str]:
     """The numbers of a question: groundedness, its change, what is unsupported and unused."""
     change = [two(report.changes.get(each.line), signed=True)] if report.changes else []
@@ -153,13 +158,14 @@ def cells(report: ResultsReport, each: ReportedQuestion) -> Sequence[str]:
         two(each.groundedness),
         *change,
         _of(each.told.count(False), len(each.told)),
-        _of(used.count(False), len(used)),
+        *([_of(used.count(False), len(used))] if report.tells_use else []),
     ]
 
 
 def columns(report: ResultsReport) -> Sequence[str]:
     """The names of these."""
-    return ["grounded", *(["change"] if report.changes else []), "unsupported", "unused"]
+    change, unused = ["change"] * bool(report.changes), ["unused"] * report.tells_use
+    return ["grounded", *change, "unsupported", *unused]
 
 
 def _of(some: int, every: int) -> str:
@@ -188,7 +194,7 @@ def render(report: ResultsReport, display: Display, top: int) -> Iterator[Render
     for said in failed:
         yield from folded(Text(said), width)
     if means:
-        yield from footnotes([_letters(MEANING, display)], width)
+        yield from footnotes([_letters(meaning(report), display)], width)
 
 
 def _questions(

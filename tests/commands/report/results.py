@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 Line = Mapping[str, Any]
+SOURCES = ("system", "question")
 RUN = {"model": "builtin 8c6242cd678a12b7", "settings": "--check"}
 
 
@@ -42,6 +43,8 @@ def answer(
             "groundedness": value,
             "unrelated": None if value is None else unrelated,
             "supported": None,
+            "section": "answer",
+            "source": "document" if name in documents else name if name in SOURCES else None,
             "question": f"What is {line}?",
             **RUN,
             **more,

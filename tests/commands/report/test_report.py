@@ -92,10 +92,54 @@ def test_the_share_of_the_system_prompt_is_over_questions_that_have_one(
     assert found["system_share_questions"] == 2
 
 
-def test_a_row_says_what_its_segment_is(run: Run, file: Path) -> None:
-    rows = answer(1, documents={"rules": (0.0, False)})
-    rows[1]["source"] = "system"
-    assert summary(run, written(file, rows))["system_share"] == pytest.approx(rows[1]["share"])
+def test_a_row_says_what_its_segment_is_and_its_name_does_not(run: Run, file: Path) -> None:
+    rows = answer(1, documents={"rules": (0.0, False), "system 2": (-3.0, True)})
+    for row in rows:
+        row["source"] = {"rules": "system", "system 2": "document"}.get(row["segment"])
+    found = summary(run, written(file, rows))
+    assert found["system_share"] == pytest.approx(rows[1]["share"])
+    assert found["rows"][0]["documents"] == 1
+
+
+def test_thinking_is_in_no_mean_and_in_no_answer(run: Run, file: Path) -> None:
+    rows = answer(1, [0.05, 0.9, 0.0, 0.5])
+    for row in rows:
+        row["section"] = ("thinking", "answer", "tool call", "answer 2")[row["row"] - 1]
+    never = [{**row, "section": "thinking"} for row in answer(2, [0.2])]
+    path = written(file, rows, never)
+    found = summary(run, path)
+    assert (found["groundedness"], found["groundedness_questions"]) == (0.7, 1)
+    assert (found["statements"], found["unsupported_statements"]) == (2, 0)
+    assert found["empty"] == 1  # it came to no answer
+    said = [(row["statements"], row["answer"]) for row in found["rows"]]
+    assert said == [(2, "statement 2 . statement 4 ."), (0, "")]
+    items = re.findall(r"<li.*?</li>", run("report", path, "-f", "html").out)
+    assert items[0] == (
+        '<li class="unmeasured"><bdi>statement 1 .</bdi> <small>thinking</small></li>'
+    )
+    assert "<small>supported 0.90<" in items[1]
+    assert "<small>tool call<" in items[2]
+
+
+def test_documents_of_which_none_was_deleted_alone_have_no_column(run: Run, file: Path) -> None:
+    def subsets(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{k: v for k, v in row.items() if k not in ("change", "needed")} for row in rows]
+
+    path = written(file, subsets(answer(1, documents=TWO)), subsets(answer(2, [None])))
+    found = summary(run, path)
+    assert (found["without_documents"], found["certain"]) == (0, 1)
+    assert (found["unused_questions"], found["never_used"]) == (0, {})
+    assert [row["documents"] for row in found["rows"]] == [2, 1]
+    for form in "txt", "html":
+        out = run("report", path, "-f", form).out
+        assert not re.search(r"unused|not used|change \(nats\)", out)
+
+
+def test_a_file_made_without_a_check_is_refused(run: Run, file: Path) -> None:
+    for rows in answer(1, settings=""), [{**failed(1)[0], "settings": "--seed 1"}]:
+        ended = run("report", written(file, rows))
+        assert (ended.status, ended.err.count("\n")) == (ExitStatus.INPUT, 1)
+        assert "results.jsonl' was made without --check; write one with: attn" in ended.err
 
 
 def test_questions_without_documents_and_certain_ones_are_counted_apart(
@@ -219,6 +263,8 @@ DAMAGE = {
     "infinite": changed().replace("-3.0", "1e999"),
     "too grounded": changed(groundedness=1.5),
     "true": changed(row=True),
+    "an unknown source": changed(source="user"),
+    "another source": changed(source="system"),
     "half a character": changed(text="\ud800"),
     "an error": json.dumps(failed(2)[0]),
     "another id": changed(id="other"),
