@@ -78,8 +78,9 @@ def report(path: FilePath, *, against: Earlier = None) -> Evaluation:
 
     >>> row = '{"line": 1, "row": 1, "text": "blue .", "segment": "letter", "part": "segment", '
     >>> row += '"share": 1, "groundedness": 0.8, "unrelated": 0.1, "section": "answer", '
+    >>> row += '"source": "document", "model": "builtin", "settings": "--check"}'
     >>> with open("results.jsonl", "w") as file:
-    ...     print(row + '"model": "builtin", "settings": "--check"}', file=file)
+    ...     print(row, file=file)
     >>> attnviz.report("results.jsonl")
     <Evaluation of results.jsonl: groundedness .80 over 1 question>
 

@@ -1,6 +1,7 @@
 """What a results file comes to: each question, and means over questions with standard errors."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,8 @@ from attnviz.records.metrics import Estimate
 from attnviz.records.reasoning import MATTERS
 
 Id: TypeAlias = str | int | None
+BY_PLACE = re.compile(r"(document|user|assistant|tool)( [\d.]+)?")
+"""A document without a name of its own: that of a list, or a message of a chat."""
 
 
 @dataclass(frozen=True)
@@ -233,10 +236,14 @@ class ResultsReport:
 
     @property
     def never_used(self) -> dict[str, int]:
-        """Documents of two questions or more that none of these used, and how many they are."""
+        """Documents of two questions or more that none of these used, and how many they are.
+
+        Those without a name of their own are called by their place, and are of one question each.
+        """
         uses: dict[str, list[bool | None]] = {}
         for each in (document for question in self.answered for document in question.documents):
-            uses.setdefault(each.name, []).append(each.used)
+            if not BY_PLACE.fullmatch(each.name):
+                uses.setdefault(each.name, []).append(each.used)
         return {n: len(own) for n, own in uses.items() if len(own) > 1 and {*own} == {False}}
 
     def name_of(self, each: ReportedQuestion) -> str:
@@ -296,12 +303,12 @@ class ResultsReport:
 
     @property
     def to_read(self) -> Sequence[ReportedQuestion]:
-        """What to read first: failed questions; against an earlier file, what got worse; answers
-        with unsupported statements; then those that are least grounded."""
+        """What to read first: failed questions; against an earlier file, what got worse, as far as
+        two digits show it; answers with unsupported statements; then the least grounded."""
 
         def rank(each: ReportedQuestion) -> tuple[float, ...]:
             grounded = inf if each.groundedness is None else each.groundedness
-            change = self.changes.get(each.line, inf if self.changes else 0.0)
-            return each.error is None, change, False not in each.told, grounded, each.line
+            worse = min(round(self.changes.get(each.line, 0.0), 2), 0.0)
+            return each.error is None, worse, False not in each.told, grounded, each.line
 
         return sorted(self.questions, key=rank)

@@ -11,6 +11,7 @@ from typing import Any
 
 from attnviz.commands.report.record import (
     GroundedStatement,
+    Id,
     LeftOut,
     ReportedQuestion,
     ResultsReport,
@@ -202,9 +203,14 @@ class _Answer:
         self.add(self.first)
 
     @property
+    def id(self) -> Id:
+        """Its id; a blank one names nothing."""
+        id_: Id = self.content.get("id")
+        return id_ if str(id_).strip() else None
+
+    @property
     def name(self) -> str:
-        id_ = self.content.get("id")
-        return f"line {self.first.line}" if id_ is None else str(id_)
+        return ReportedQuestion(self.first.line, self.id).name
 
     @property
     def content(self) -> JsonObject:
@@ -254,7 +260,7 @@ class _Answer:
         segments = [each for each in self.columns if each.first["part"] == "segment"]
         return ReportedQuestion(
             line=self.first.line,
-            id=content.get("id"),
+            id=self.id,
             text=content.get("question") or "",
             statements=statements,
             sources=tuple(each.use(len(self.statements)) for each in segments if spoken),

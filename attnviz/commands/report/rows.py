@@ -106,7 +106,7 @@ COMPARED = Fields[ResultsReport](
     (
         Field("results", str, "The earlier file.", lambda report: _earlier(report).path),
         Field("model", str, "Its model.", lambda report: _earlier(report).model),
-        Field("questions", int, "How many both have.", lambda report: len(report.changes)),
+        Field("questions", int, "How many both have.", lambda report: len(report.pairs)),
         *(field for each in MEASURES for field in _change_of(each)),
         Field("only_now", list[str], "", lambda report: report.only_in(earlier=False)),
         Field("only_earlier", list[str], "", lambda report: report.only_in(earlier=True)),
@@ -192,8 +192,9 @@ class Evaluation(Result[ResultsReport]):
 
     >>> row = '{"line": 1, "row": 1, "text": "blue .", "segment": "letter", "part": "segment", '
     >>> row += '"share": 1, "groundedness": 0.8, "unrelated": 0.1, "section": "answer", '
+    >>> row += '"source": "document", "model": "builtin", "settings": "--check"}'
     >>> with open("results.jsonl", "w") as file:
-    ...     print(row + '"model": "builtin", "settings": "--check"}', file=file)
+    ...     print(row, file=file)
     >>> attnviz.report("results.jsonl").groundedness.mean
     0.8
     """

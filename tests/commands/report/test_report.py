@@ -82,6 +82,13 @@ def test_documents_that_no_question_used_are_named(run: Run, file: Path) -> None
     assert "never used: map (2 questions)" in run("report", path).out
 
 
+def test_documents_without_a_name_of_their_own_are_not_joined(run: Run, file: Path) -> None:
+    names = "document", "document 2", "tool 3", "user", "document 1.2", "document of 3", "7"
+    unused = dict.fromkeys(names, (0.0, False))
+    path = written(file, answer(1, documents=unused), answer(2, documents=unused))
+    assert summary(run, path)["never_used"] == {"document of 3": 2, "7": 2}
+
+
 def test_the_share_of_the_system_prompt_is_over_questions_that_have_one(
     run: Run, file: Path
 ) -> None:
@@ -343,6 +350,15 @@ def test_ids_that_repeat_are_named_and_all_counted(run: Run, file: Path) -> None
     assert ended.status == ExitStatus.OK
 
 
+@pytest.mark.parametrize("blank", ["", "  ", "\t"])
+def test_a_blank_id_names_nothing(run: Run, file: Path, blank: str) -> None:
+    path = written(file, answer(1, id_=blank), answer(2, id_=blank), answer(3, id_=blank)[:-1])
+    ended = run("report", path)
+    assert re.findall(r"^line \d(?= )", ended.out, re.MULTILINE) == ["line 1", "line 2"]
+    assert "line 3 is left out" in ended.err
+    assert "repeated" not in ended.err
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("model", "gpt2 1234"), ("settings", "--check --hops 2")]
 )
@@ -380,7 +396,7 @@ def test_differences_are_paired_by_id_and_what_got_worse_comes_first(
     (row,) = re.findall(r"^documents not used .*", table, re.MULTILINE)
     assert row.endswith("+.00 ± .00      3")
     changes = [0.1, -0.4, -0.1]
-    assert [row["id"] for row in found["rows"]] == ["b", "c", "a", "fresh"]
+    assert [row["id"] for row in found["rows"]] == ["b", "c", "fresh", "a"]
     against = found["against"]
     assert against["groundedness"] == pytest.approx(statistics.fmean(changes))
     assert against["groundedness_error"] == pytest.approx(error_of(changes))
@@ -388,6 +404,23 @@ def test_differences_are_paired_by_id_and_what_got_worse_comes_first(
     assert (against["only_now"], against["only_earlier"]) == (["fresh"], ["gone"])
     assert "1 question only in the earlier file: gone" in run("report", new, "--against", old).err
     assert "−.13 ± .15 over 3 pairs" in table
+
+
+def test_a_new_question_is_ranked_among_those_that_did_not_get_worse(
+    run: Run, file: Path, tmp_path: Path
+) -> None:
+    old = [answer(1, [0.9]), answer(2, [0.5]), answer(3, [0.6]), answer(4, [None])]
+    new = [
+        answer(1, [0.8]),  # got worse
+        answer(2, [0.499]),  # shown as .00
+        answer(3, [0.7]),  # got better
+        answer(4, [0.55]),  # had no groundedness
+        answer(5, [0.05]),  # new, and unsupported
+    ]
+    path = written(file, *new)
+    found = summary(run, path, "--against", written(tmp_path / "old.jsonl", *old))
+    assert [row["line"] for row in found["rows"]] == [1, 5, 2, 4, 3]
+    assert found["against"]["questions"] == 4
 
 
 def test_questions_without_an_id_are_paired_by_line(file: Path, tmp_path: Path) -> None:
