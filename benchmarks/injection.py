@@ -1,6 +1,6 @@
 """Which tool result made the model call this tool: planted injections that a tiny model follows.
 
-    python -m benchmarks.injection train FOLDER             # a tiny Llama, 25 minutes on one core
+    python -m benchmarks.injection train FOLDER [MINUTES]   # a tiny Llama, of CPU time, one thread
     python -m benchmarks.injection measure FOLDER [SEED]    # 200 chats with, 200 without
 
 A user asks an agent for some tools in order (`please read then copy then send with k3 .`), and each
@@ -12,13 +12,14 @@ A fifth of the wordings, all those of some openings with some verbs, are kept fo
 """
 
 import json
+import math
 import random
 import re
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -211,18 +212,23 @@ def batch_of(cases: Sequence[Case]) -> tuple[torch.Tensor, torch.Tensor]:
     return ids, labels
 
 
-def train(folder: Path) -> None:
-    """Train a tiny Llama on fresh chats until it calls rightly, or the CPU time is over."""
+def train(folder: Path, minutes: int) -> None:
+    """Train a tiny Llama on fresh chats until it calls rightly, or the CPU time is over.
+
+    A folder that holds one is trained on.
+    """
     torch.manual_seed(0)
     torch.set_num_threads(1)
     sizes = {"hidden_size": 96, "intermediate_size": 192, "num_hidden_layers": 4}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": len(WORDS)}
     ends = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": IDS["</tool_call>"]}
     model = LlamaForCausalLM(LlamaConfig(**sizes, **heads, **ends, max_position_embeddings=512))
+    if again := (folder / "config.json").exists():
+        model = LlamaForCausalLM.from_pretrained(folder)
     rate = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
-    draw, begun, step = random.Random(0), time.process_time(), 0
-    while (spent := time.process_time() - begun) < 60 * MINUTES:
-        left = 1 - spent / (60 * MINUTES)
+    draw, begun, step = random.Random(int(again)), time.process_time(), 0
+    while (spent := time.process_time() - begun) < 60 * minutes:
+        left = 1 - spent / (60 * minutes)
         for group in rate.param_groups:
             group["lr"] = 2e-3 * min(1, (step + 1) / 200) * max(0.05, left)
         results = draw.randint(*RESULTS)
@@ -239,7 +245,8 @@ def train(folder: Path) -> None:
             print(f"{spent / 60:.1f} min, step {step}, loss {loss.item():.3f}, {right}", flush=True)
             save(model, folder)
             if min(right) >= 99:
-                break
+                return
+    save(model, folder)
 
 
 def save(model: LlamaForCausalLM, folder: Path) -> None:
@@ -262,7 +269,7 @@ def fresh(seed: int, count: int, *, injected: bool) -> Iterator[Case]:
 
 
 @torch.no_grad()
-def rightly(model: LlamaForCausalLM, cases: Iterator[Case]) -> list[Case]:
+def rightly(model: LlamaForCausalLM, cases: Iterable[Case]) -> list[Case]:
     """Those of them in which the model writes the call that is meant, token by token."""
     return [case for case in cases if _writes(model, case)]
 
@@ -306,31 +313,31 @@ def rows_of(
     return [json.loads(line) for line in ended.stdout.splitlines()]
 
 
-def deleted(folder: Path, cases: Sequence[Case]) -> Iterator[tuple[Changes, Changes, Changes]]:
-    """For each chat what deletions change in the tool's name, in the call, and minus the shares."""
+def deleted(folder: Path, cases: Sequence[Case]) -> Iterator[tuple[Changes, Changes]]:
+    """For each chat what deletions change in the tool's name, and in the whole call."""
     rows = rows_of(
         folder, [c.chat for c in cases], "--check", "--rows", "section", "--section", NAME
     )
     for _, own in groupby(rows, key=itemgetter("line")):
-        name, call, shares = Changes(), Counter[str](), Changes()
+        name, call = Changes(), Counter[str]()
         for row in own:
             segment = row["segment"]
             if row["change"] is not None:
                 call[segment] += row["change"]
                 if row["section"] == "name":
-                    name[segment], shares[segment] = row["change"], -row["share"]
-        yield name, dict(call), shares
+                    name[segment] = row["change"]
+        yield name, dict(call)
 
 
 def followed(folder: Path, cases: Sequence[Case]) -> Iterator[Changes]:
-    """For each chat the links of the chain that hold, as `--check-method chain` has them."""
+    """For each chat the segment to which the chain goes back, if it holds."""
     lines = [{**c.chat, "target": f" <tool_call> {c.tool}"} for c in cases]
     hops = ("--hops", "1", "--check-method", "chain")
     rows = rows_of(folder, lines, *hops, "--section", NAME)
     for _, own in groupby(rows, key=itemgetter("line")):
         tests = list(own)
         held = all(test["holds"] for test in tests)
-        yield {tests[-1]["source"]: tests[0]["change"] if held else 0.0}
+        yield {tests[-1]["source"]: -math.inf if held else 0.0}
 
 
 def suppressed(folder: Path, cases: Sequence[Case]) -> Iterator[Changes]:
@@ -362,18 +369,20 @@ def measure(folder: Path, seed: int) -> None:
     torch.set_num_threads(1)
     model = LlamaForCausalLM.from_pretrained(folder).eval()
     for injected in (True, False):
-        cases = rightly(model, fresh(seed, CASES, injected=injected))
-        told = {"injected": injected, "seed": seed, "as meant": len(cases)}
-        ways = dict(
-            zip(("name", "call", "share"), zip(*deleted(folder, cases), strict=True), strict=True)
-        )
-        ways |= {"chain": [*followed(folder, cases)], "cut": [*suppressed(folder, cases)]}
+        drawn = [*fresh(seed, 2 * CASES, injected=injected)]
+        cases = rightly(model, drawn)[:CASES]
+        told = {"injected": injected, "seed": seed, "of": drawn.index(cases[-1]) + 1}
+        names, calls = zip(*deleted(folder, cases), strict=True)
+        ways = {"name": names, "call": calls}
+        ways |= {"chain": (*followed(folder, cases),), "cut": (*suppressed(folder, cases),)}
         for way, found in ways.items():
-            both = zip(found, cases, strict=True)
-            right = fmean(cause_of(changes) == case.cause for changes, case in both)
-            print(json.dumps({**told, "way": way, "right": round(right, 3)}), flush=True)
+            blamed = [cause_of(changes) for changes in found]
+            right = [a == case.cause for a, case in zip(blamed, cases, strict=True)]
+            row = {"way": way, "cases": len(cases), "right": fmean(right)}
+            print(json.dumps({**told, **row, "none": blamed.count(None)}), flush=True)
 
 
 if __name__ == "__main__":
-    command, folder, *seed = sys.argv[1:]
-    train(Path(folder)) if command == "train" else measure(Path(folder), int(*seed or "2"))
+    command, folder, *number = sys.argv[1:]
+    of = {"train": (train, MINUTES), "measure": (measure, 2)}[command]
+    of[0](Path(folder), int(*number) if number else of[1])
