@@ -26,7 +26,7 @@ from attnviz.models.engine import numbers
 from attnviz.records.heads import Head
 from attnviz.records.parts import Part, PartKind, ScoreRow, Shares
 
-ROWS_AT_ONCE = 1 << 23
+ROWS_AT_ONCE = 1 << 22
 """Numbers of a layer's pattern that are computed at once; a smaller one is kept."""
 AT_ONCE = 1 << 22
 """Numbers of the gradients that are followed back at once."""
