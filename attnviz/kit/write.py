@@ -220,7 +220,7 @@ def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
         with as_output_error(path):
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)  # append: for >> in the shell
         with os.fdopen(descriptor, "wb", buffering=0) as sink:
-            _fill(path, sink, chunks)
+            fill(path, sink, chunks)
         return
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}.tmp")
@@ -231,7 +231,7 @@ def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
             if old is not None:
                 with contextlib.suppress(OSError):  # a file system without permissions
                     os.chmod(descriptor, stat.S_IMODE(old.st_mode))
-            _fill(path, sink, chunks)
+            fill(path, sink, chunks)
             with as_output_error(path):
                 os.fsync(descriptor)
                 if not named:
@@ -357,7 +357,7 @@ def _is_device(path: Path, old: os.stat_result | None) -> bool:
     return False
 
 
-def _fill(path: Path, sink: BinaryIO, chunks: Iterable[bytes]) -> None:
+def fill(path: Path, sink: BinaryIO, chunks: Iterable[bytes]) -> None:
     """Write the chunks; an error of the code that makes them passes as it is."""
     for chunk in chunks:
         rest = memoryview(chunk)

@@ -8,14 +8,9 @@ from attnviz.commands.generate.answer import AnswerView, RowUnit
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination
-from attnviz.kit.option import (
-    panel_option,
-)
+from attnviz.kit.option import panel_option
 from attnviz.kit.session import Session
-from attnviz.kit.write import (
-    check_folder,
-    make_folder,
-)
+from attnviz.kit.write import check_folder, make_folder
 from attnviz.records.grounding import CheckMethod
 
 answer_option = partial(panel_option, "The answer")

@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 from attnviz.commands.generate.answer import AnswerShares
 from attnviz.draw.titles import amount
@@ -20,7 +21,7 @@ from attnviz.errors import ExitStatus, InputError, ModelError, UsageError, optio
 from attnviz.inputs.prompts import Document, Prompt, Source
 from attnviz.inputs.text import LARGEST
 from attnviz.kit.session import Session, as_flag
-from attnviz.kit.write import as_output_error
+from attnviz.kit.write import as_output_error, fill
 from attnviz.records.capture import ModelIdentity
 from attnviz.records.rows import ABSENT, LINE, Field, Fields, Row, to_json
 from attnviz.records.tokens import current_call
@@ -86,7 +87,7 @@ class Results:
     """
 
     path: Path
-    file: BinaryIO
+    file: FileIO
     made: Mapping[str, str]
     pages: Path | None
     documents: str
@@ -97,7 +98,8 @@ class Results:
     def __post_init__(self) -> None:
         """Take over what the file has, but for the last line, whose rows may not all be there."""
         shown, start = repr(str(self.path)), 0
-        for number, content in enumerate(iter(lambda: self.file.readline(LARGEST), b""), start=1):
+        buffered = BufferedReader(self.file)  # without it each byte is read by itself
+        for number, content in enumerate(iter(lambda: buffered.readline(LARGEST), b""), start=1):
             if not content.endswith(b"\n"):
                 break  # a run was killed here
             try:
@@ -119,6 +121,7 @@ class Results:
                 raise UsageError(wrong, "do the same, or give another file")
             self.lines.setdefault(line, there)
             start += len(content)
+        buffered.detach()  # else it closes the file with it
         if self.lines:
             self.end = self.lines.popitem()[1].start
         elif self.pages is not None and len(list(self.pages.glob("*.html"))) > 1:
@@ -180,7 +183,7 @@ class Results:
         with as_output_error(self.path):
             self.file.seek(self.end)
             self.file.truncate()
-            self.file.write(data)
+        fill(self.path, self.file, [data])
         self.lines[number] = _Line(_id_of(text), self.digest, failed)
         self.end += len(data)
 
@@ -195,10 +198,10 @@ def _id_of(text: str | None) -> Id:
     """The id of a line, as far as it can be read."""
     try:
         id_ = json.loads(text or "").get("id")
+        str(id_).encode()  # half a character is a ValueError
     except (ValueError, AttributeError, RecursionError):
         return None
-    told = isinstance(id_, str | int) and not isinstance(id_, bool) and "\\ud" not in repr(id_)
-    return id_ if told else None
+    return id_ if isinstance(id_, str | int) and not isinstance(id_, bool) else None
 
 
 @contextmanager
@@ -213,13 +216,13 @@ def results_file(
     told = (as_flag(key, str(settings[key])) for key in sorted(settings) if key not in NO_MATTER)
     made = {"model": f"{model.name} {model.fingerprint}", "settings": " ".join(told)}
     with as_output_error(path):
-        stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
-    with stream as file:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    with FileIO(descriptor, "r+b") as file:
         _hold(file, path)
         yield Results(path, file, made, pages, "".join(map(repr, documents)))
 
 
-def _hold(file: BinaryIO, path: Path) -> None:
+def _hold(file: FileIO, path: Path) -> None:
     try:
         import fcntl
     except ImportError:  # a system without such locks

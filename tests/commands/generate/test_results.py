@@ -3,13 +3,14 @@
 import json
 import random
 from collections.abc import Sequence
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tokenizers import decoders
 
-from attnviz.commands.generate import check
+from attnviz.commands.generate import check, results
 from attnviz.commands.generate.run import Answering
 from attnviz.errors import ExitStatus
 from attnviz.models.scratch.native import save_checkpoint
@@ -248,6 +249,30 @@ def test_an_id_that_no_row_can_hold_is_an_error_of_its_line(
     ]
     assert failed["id"] is None
     assert "error" in failed
+
+
+def test_an_id_may_look_like_an_escape(run: Run, questions: Path) -> None:
+    questions.write_text(json.dumps(question("C:\\udocs", documents=[])) + "\n")
+    answer(run, questions, "--check")
+    (failed,) = rows_in(questions.with_name("results.jsonl").read_text())
+    assert failed["id"] == "C:\\udocs"
+
+
+def test_a_disk_that_takes_a_part_at_a_time_gets_all_of_a_row(
+    run: Run, questions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(run, questions)
+    out = questions.with_name("results.jsonl")
+    whole = out.read_bytes()
+    out.unlink()
+
+    class Slow(FileIO):
+        def write(self, data: Any) -> int:
+            return super().write(bytes(data)[:100])
+
+    monkeypatch.setattr(results, "FileIO", Slow)
+    answer(run, questions)
+    assert out.read_bytes() == whole
 
 
 def test_an_id_that_repeats_is_named(run: Run, questions: Path) -> None:
