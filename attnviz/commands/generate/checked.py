@@ -134,7 +134,7 @@ def draw_curves(check: Check, about: str, options: PictureOptions) -> Drawn:
     """A pane for each curve, before the range of its random orders."""
     title = options.title
     if title is None:
-        title = f"the answer, with more and more of its {check.kind}s"
+        title = f"how probable the answer is with a part of the {check.kind}s"
     bounds = [x for curve in check.curves for x in (*curve.values, *curve.low, *curve.high)]
     beyond = 0.05 * (max(bounds) - min(bounds)) or 0.05
     with sheet([title, about], dpi=options.dpi, cmap=options.cmap) as (figure, fonts):
@@ -143,7 +143,7 @@ def draw_curves(check: Check, about: str, options: PictureOptions) -> Drawn:
         color = colormaps[options.cmap](0.75)
         for n, curve in enumerate(check.curves):
             axes = place(figure, n * (WIDTH + APART), 0, WIDTH, HEIGHT)
-            verb = "deleted from all" if curve.kind == "deletion" else "inserted into none"
+            verb = "deleted" if curve.kind == "deletion" else "inserted, beginning with none"
             axes.fill_between(
                 curve.tokens, curve.low, curve.high, color="0.88", label=f"{DRAWS} random orders"
             )
@@ -153,7 +153,7 @@ def draw_curves(check: Check, about: str, options: PictureOptions) -> Drawn:
             axes.set_ylim(min(bounds) - beyond, max(bounds) + beyond)
             axes.tick_params(labelsize=8, labelleft=not n)
             axes.spines[["top", "right"]].set_visible(False)
-            axes.set_xlabel(f"tokens of {check.kind}s {verb}", fontsize=8)
+            axes.set_xlabel(f"{check.kind} tokens {verb}", fontsize=8)
             if not n:
                 axes.set_ylabel("log-probability of the answer (nats)", fontsize=8)
         axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
