@@ -6,7 +6,6 @@ command line. What only a command line has (the text, the output, colours) stand
 frozen dataclasses whose fields are options.
 """
 
-import difflib
 import functools
 import inspect
 import re
@@ -36,7 +35,7 @@ from typer.models import OptionInfo
 
 from attnviz.errors import IdleOption, UsageError, argument, option
 from attnviz.kit.help import show_whole
-from attnviz.kit.session import FLAGS, Session, session_of
+from attnviz.kit.session import FLAGS, Session, nearest, session_of
 from attnviz.records.tokens import recording_call
 
 P = ParamSpec("P")
@@ -112,9 +111,8 @@ def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
         @functools.wraps(function)
         def call(*args: P.args, **named: P.kwargs) -> R:
             for name in named.keys() - defaults:
-                raise TypeError(
-                    f"{function.__name__}() has no option {name!r}{_near(name, defaults)}"
-                )
+                wrong = f"{function.__name__}() has no option {name!r}"
+                raise TypeError("; ".join(filter(None, [wrong, nearest(name, defaults)])))
             bound = signature.bind(*args, **named).arguments
             for name, value in bound.items():
                 _check_argument(parameters[name], value)
@@ -134,12 +132,6 @@ def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return call
 
     return featured
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    """The name that is spelled most like one that there is not."""
-    close = difflib.get_close_matches(name, [*known], n=1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def finished_by(

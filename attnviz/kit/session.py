@@ -71,7 +71,7 @@ class Configuration:
         for key in own:
             self._check_here(key)
             if key not in known:
-                hint = _nearest(key, known) or f"attnviz {name} --help-all lists its options"
+                hint = nearest(key, known) or f"attnviz {name} --help-all lists its options"
                 raise self._wrong(f"{key!r} in [{name}] is not an option of attnviz {name}", hint)
         settings = self.set_for(name, known)
         return {known[key].name: self._value(key, settings[key], known[key]) for key in settings}
@@ -89,7 +89,7 @@ class Configuration:
                 continue
             self._check_here(key)
             what = "a command" if isinstance(value, dict) else "an option that commands share"
-            hint = _nearest(key, names) or (
+            hint = nearest(key, names) or (
                 f"commands are {', '.join(names)}"
                 if isinstance(value, dict)
                 else "set the option of one command in its table, as in [show]"
@@ -181,7 +181,8 @@ def bare(flag: str) -> str:
     return flag.lstrip("-")
 
 
-def _nearest(key: str, names: Iterable[str]) -> str:
+def nearest(key: str, names: Iterable[str]) -> str:
+    """A hint: the name that is spelled most like one that there is not; empty without one."""
     close = difflib.get_close_matches(key, [*names], n=1)
     return f"did you mean {close[0]}?" if close else ""
 
