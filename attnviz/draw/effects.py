@@ -38,6 +38,15 @@ def _own_change(name: str) -> Field[Outcome | None]:
     )
 
 
+PART = Fields[Any](
+    "PartName",
+    "A part of a model; `head` is null but for a head.",
+    (
+        Field("kind", Literal["head", "mlp", "layer"]),
+        Field("layer", int, "", lambda part: part.layer or 0),
+        Field("head", int | None),
+    ),
+)
 BEGUN = "The word that was asked for, where this is the first of its several tokens."
 TEXT = "The token's own text with its leading space."
 MEASURED_TOKENS = Fields[Any](

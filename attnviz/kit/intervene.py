@@ -6,18 +6,26 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
-from attnviz.errors import UsageError, option
+import numpy as np
+
+from attnviz.draw.titles import amount
+from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.prepare import Prepared, encode
 from attnviz.models.placement import BATCH_TOKENS
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.positions import find_matches
 from attnviz.records.predict import (
     Candidate,
     ChangedRun,
     Intervention,
     Interventions,
     KeepNextTokens,
+    LogitRows,
+    NextTokens,
     Question,
     SourceRun,
 )
+from attnviz.records.tokens import Token
 
 
 def question_of(prepared: Prepared, answer: str | None, versus: str | None) -> Question | None:
@@ -76,6 +84,13 @@ def keep_next_tokens(prepared: Prepared, top: int, *, follow: bool = True) -> Ke
     return KeepNextTokens(ids, top, tokenizer.label, tokenizer.exact)
 
 
+def next_tokens_after(prepared: Prepared, top: int, last: FloatArray) -> NextTokens:
+    """The likeliest next tokens; `last`: the logits (V) after the text."""
+    keep = keep_next_tokens(prepared, top)
+    keep(LogitRows(None, np.array([len(prepared.ids) - 1]), last[None]))
+    return keep.next_tokens[0]
+
+
 K = TypeVar("K")
 Progress: TypeAlias = Callable[[int, int], None]
 """Is told how many runs are done, of how many."""
@@ -126,3 +141,64 @@ def check_memory(prepared: Prepared, kept: int = 0) -> None:
     more = max(0, BATCH_TOKENS // n - 1) * own + kept * own // 12
     logits = 4 * max(n, BATCH_TOKENS) * prepared.model.tokenizer.vocab_size
     prepared.budget.check(more + logits, "shorten the text")
+
+
+# Two texts, aligned: which position of a source stands for each of a text.
+
+
+def aligned(text: Capture, source: Capture, words: Sequence[str]) -> tuple[int | None, ...]:
+    """The position of the source for each position of the text; None where there is none.
+
+    Texts of one length are aligned position by position. With `words`, such as `blue=red`, the
+    tokens that both texts begin and end with are aligned, and these words with each other,
+    occurrence by occurrence: token by token where they have equally many, else the last with the
+    last.
+
+    Raises:
+        InputError: the texts have different lengths, and no words are given.
+    """
+    ours, theirs = text.query_tokens, source.query_tokens
+    if not words:
+        if len(ours) != len(theirs):
+            raise InputError(
+                f"the text has {amount(len(ours), 'token')}, and the source {len(theirs)}",
+                "give two texts of one length, or align words of theirs with "
+                + option("align", "WORD=WORD"),
+            )
+        return tuple(range(len(ours)))
+    n = len(ours)
+    behind = _alike(ours[::-1], theirs[::-1])
+    places = {n - 1 - i: len(theirs) - 1 - i for i in range(behind)}
+    places |= {i: i for i in range(min(_alike(ours, theirs), min(n, len(theirs)) - behind))}
+    for pair in words:
+        places |= _of_words(text, source, pair)
+    return tuple(places.get(position) for position in range(n))
+
+
+def _alike(ours: Sequence[Token], theirs: Sequence[Token]) -> int:
+    """How many tokens both begin with."""
+    pairs = enumerate(zip(ours, theirs, strict=False))
+    return next((i for i, (a, b) in pairs if a.id != b.id), min(len(ours), len(theirs)))
+
+
+def _of_words(text: Capture, source: Capture, pair: str) -> dict[int, int]:
+    ours, equals, theirs = pair.partition("=")
+    if not (equals and ours and theirs):
+        raise UsageError(
+            f"{option('align', repr(pair))} is not a pair of words", "give them as in blue=red"
+        )
+    mine = find_matches(text.query_tokens, ours, "align")
+    try:
+        other = find_matches(source.query_tokens, theirs, "align")
+    except UsageError as error:
+        raise UsageError(" source".join(error.wrong.rsplit(" text", 1)), error.hint) from None
+    if len(mine) != len(other):
+        raise UsageError(
+            f"{ours!r} stands {amount(len(mine), 'time')} in the text, and {theirs!r} "
+            f"{amount(len(other), 'time')} in the source",
+            f"name one of each, as in {option('align', f'{ours}#1={theirs}#1')}",
+        )
+    places = dict[int, int]()
+    for a, b in zip(mine, other, strict=True):
+        places |= dict(zip(a, b, strict=True)) if len(a) == len(b) else {a[-1]: b[-1]}
+    return places

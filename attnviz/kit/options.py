@@ -102,6 +102,21 @@ VERSUS = text_option(
 )
 VersusWord: TypeAlias = Annotated[str | None, VERSUS]
 VersusWords: TypeAlias = Annotated[str | Sequence[str] | None, Cli(str | None), VERSUS]
+SourceText: TypeAlias = Annotated[
+    str | Sequence[str],
+    Cli(str | None, default=None),
+    text_option("--from", metavar="SOURCE", help="The text that vectors are taken from."),
+]
+AlignedWords: TypeAlias = Annotated[
+    str | Sequence[str],
+    Cli(list[str] | None),
+    tokens_option(
+        "--align",
+        metavar="WORD=WORD",
+        help="A word of the text, and the word of the source that stands for it; for texts of "
+        "different lengths. Repeatable.",
+    ),
+]
 
 OneHead: TypeAlias = Annotated[
     HeadName | None,

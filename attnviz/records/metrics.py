@@ -309,6 +309,18 @@ class Estimate:
         error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
         return cls(fmean(values), error)
 
+    @classmethod
+    def ratio(cls, values: Sequence[float], sizes: Sequence[float]) -> "Estimate":
+        """The ratio of two means, with its standard error (Cochran 1977, equation 2.39).
+
+        In a mean of ratios, a sample whose size is next to nothing would decide.
+        """
+        size = fmean(sizes)
+        share = fmean(values) / size
+        rest = [value - share * own for value, own in zip(values, sizes, strict=True)]
+        error = stdev(rest) / sqrt(len(rest)) / abs(size) if len(rest) > 1 else None
+        return cls(share, error)
+
 
 def descending(value: float) -> float:
     """The key by which the largest value comes first, and one that was not measured last."""

@@ -11,11 +11,10 @@ from attnviz.commands.ablate.record import (
     mean_of,
     mean_together,
 )
-from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES, unit
+from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES, PART, unit
 from attnviz.draw.titles import facts
 from attnviz.errors import IdleOption, option
 from attnviz.kit.result import Form
-from attnviz.records.parts import Part
 from attnviz.records.predict import Candidate, Replacement
 from attnviz.records.rows import ERROR, LINE_OR_MEAN, Field, Fields, JsonOutput, list_of, model_name
 
@@ -32,15 +31,6 @@ class Ablated:
     candidate: Candidate | None = None
 
 
-PART = Fields[Part](
-    "PartName",
-    "A part of a model; `head` is null but for a head.",
-    (
-        Field("kind", Literal["head", "mlp", "layer"]),
-        Field("layer", int, "", lambda part: part.layer or 0),
-        Field("head", int | None),
-    ),
-)
 RUN: tuple[Field[Any], ...] = (LINE_OR_MEAN, model_name(lambda row: row.report.capture.model.name))
 MEASURED: tuple[Field[Ablated], ...] = (
     Field(

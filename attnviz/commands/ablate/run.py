@@ -18,7 +18,7 @@ from attnviz.commands.ablate.record import (
     effect_of,
 )
 from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.intervene import intervene, keep_next_tokens, question_of
+from attnviz.kit.intervene import intervene, next_tokens_after, question_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head, choose_heads, choose_layers
@@ -29,8 +29,6 @@ from attnviz.records.predict import (
     CutLink,
     Edit,
     Intervention,
-    LogitRows,
-    NextTokens,
     Outcome,
     Replacement,
     Site,
@@ -78,7 +76,7 @@ def ablate_together(
     prepared = _prepared(model, text, options, how)
     parts = tuple(_chosen(prepared, how))
     report, ends = _report(prepared, how, [parts])
-    before, after = (_next(prepared, top, last) for last in ends)
+    before, after = (next_tokens_after(prepared, top, last) for last in ends)
     return BeforeAfter(report, before, after)
 
 
@@ -146,7 +144,7 @@ def _report(
         effects=effects,
         question=question and question.likely(last),
         rank=int((last > last[question.answer.id]).sum()) + 1 if question else None,
-        first=_next(prepared, 1, last).candidates[0] if question else None,
+        first=next_tokens_after(prepared, 1, last).candidates[0] if question else None,
         cut=how.cut and replace(how.cut, number=len(links)),
     )
     return report, [ends[i] for i in sorted(ends)]
@@ -194,10 +192,3 @@ def _links(prepared: Prepared, cut: LinkNames) -> list[tuple[int, int]]:
             f"leave {option('renormalise')} out",
         )
     return links
-
-
-def _next(prepared: Prepared, top: int, last: FloatArray) -> NextTokens:
-    """The likeliest next tokens; `last`: the logits (V) after the text."""
-    keep = keep_next_tokens(prepared, top)
-    keep(LogitRows(None, np.array([len(prepared.ids) - 1]), last[None]))
-    return keep.next_tokens[0]

@@ -20,11 +20,18 @@ from attnviz.draw.effects import (
     ran,
     unit_of,
 )
-from attnviz.draw.labels import DIVERGING, distinct_labels, fenced
+from attnviz.draw.labels import DIVERGING, fenced
 from attnviz.draw.matrix import digits_for, largest
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
-from attnviz.draw.terminal.cells import Column, folded, footnotes, listing, signed_style
+from attnviz.draw.terminal.cells import (
+    Column,
+    folded,
+    footnotes,
+    listing,
+    next_before_and_after,
+    signed_style,
+)
 from attnviz.draw.terminal.grid import value_grid
 from attnviz.draw.titles import amount, caption, facts, probability
 from attnviz.errors import readable
@@ -145,17 +152,7 @@ def render_together(both: BeforeAfter, display: Display) -> Iterator[RenderableT
     yield from folded(Text(_effect_together(both), "bold"), display.width)
     if report.lines is not None:
         return
-    yield Text()
-    last = distinct_labels(report.capture.query_tokens, unicode=display.unicode)[-1]
-    yield from folded(Text(f"next token after {fenced(last)}", "dim"), display.width)
-    number = Column("", right=True)
-    pairs = zip(both.before.candidates, both.after.candidates, strict=True)
-    rows = [
-        [cell for token in pair for cell in (fenced(token.quoted), probability(token.probability))]
-        for pair in pairs
-    ]
-    columns = [Column("before"), number, Column("after"), number]
-    yield from listing(columns, rows, display.width)
+    yield from next_before_and_after(report.capture, both.before, both.after, display)
 
 
 def _effect_together(both: BeforeAfter) -> str:

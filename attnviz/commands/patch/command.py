@@ -27,11 +27,6 @@ from attnviz.kit.values import (
 )
 from attnviz.records.predict import SiteKind
 
-SourceText: TypeAlias = Annotated[
-    str | Sequence[str],
-    Cli(str | None, default=None),
-    g.text_option("--from", metavar="SOURCE", help="The text that vectors are taken from."),
-]
 PatchedPart: TypeAlias = Annotated[
     SiteKind,
     g.heads_option(
@@ -48,16 +43,6 @@ PatchedAt: TypeAlias = Annotated[
         "--query",
         metavar="TOKEN",
         help="Patch at these positions of the text only. Given as for show --query. Repeatable.",
-    ),
-]
-AlignedWords: TypeAlias = Annotated[
-    str | Sequence[str],
-    Cli(list[str] | None),
-    g.tokens_option(
-        "--align",
-        metavar="WORD=WORD",
-        help="A word of the text, and the word of the source that stands for it; for texts of "
-        "different lengths. Repeatable.",
     ),
 ]
 TopSites: TypeAlias = Annotated[
@@ -77,7 +62,7 @@ TopSites: TypeAlias = Annotated[
 )
 def patch(
     text: str | Sequence[str],
-    source: SourceText,
+    source: g.SourceText,
     model: AnyModel = "builtin",
     *,
     answer: g.AnswerWords = None,
@@ -86,7 +71,7 @@ def patch(
     heads: g.HeadsNamed = None,
     layers: g.LayersNamed = None,
     query: PatchedAt = (),
-    align: AlignedWords = (),
+    align: g.AlignedWords = (),
     top: TopSites = None,
     bos: g.Bos = None,
     special: g.Special = False,

@@ -2,10 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
-from statistics import fmean
-
-import numpy as np
 
 from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES
 from attnviz.draw.labels import distinct_labels
@@ -127,7 +123,7 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
                 same[0].site,
                 same[0].position,
                 Estimate.of(changes),
-                ratio(changes, gaps),
+                Estimate.ratio(changes, gaps),
                 mean_outcome([effect.own for effect in same]),
             )
         )
@@ -169,19 +165,6 @@ def _varied(reports: Sequence[PatchReport]) -> frozenset[int]:
         for i, position in enumerate(reports[0].positions)
         if len({tuple(t.id for t in r.tokens_at(r.positions[i])) for r in reports}) > 1
     )
-
-
-def ratio(values: Sequence[float], sizes: Sequence[float]) -> Estimate:
-    """The ratio of two means, with its standard error (Cochran 1977, equation 2.39).
-
-    In a mean of ratios, a pair whose size is next to nothing would decide.
-    """
-    size = fmean(sizes)
-    share = fmean(values) / size
-    if len(values) < 2:
-        return Estimate(share)
-    rest = [value - share * own for value, own in zip(values, sizes, strict=True)]
-    return Estimate(share, float(np.std(rest, ddof=1)) / sqrt(len(rest)) / abs(size))
 
 
 # As rows.

@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from attnviz.commands.patch.rows import PatchReport, effect_of
-from attnviz.draw.titles import amount
-from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.intervene import candidate, check_memory, intervene, question_of
+from attnviz.errors import InputError, option
+from attnviz.kit.intervene import aligned, candidate, check_memory, intervene, question_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
-from attnviz.records.capture import Capture
 from attnviz.records.heads import choose_heads, choose_layers
-from attnviz.records.positions import find_matches, find_positions
+from attnviz.records.positions import find_positions
 from attnviz.records.predict import (
     Edit,
     Outcome,
@@ -24,7 +22,6 @@ from attnviz.records.predict import (
     SourceRun,
     outcome_of,
 )
-from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -132,61 +129,3 @@ def _edits(model: "LoadedModel", how: Patching, positions: tuple[int, ...]) -> l
     layers = choose_layers(len(heads_per_layer), heads.layers or "all", "layers")
     sites = [Site(how.kind, n) for n in layers if how.kind != "attention" or heads_per_layer[n]]
     return [Edit(site, "source", (position,)) for site in sites for position in positions]
-
-
-def aligned(text: Capture, source: Capture, words: Sequence[str]) -> tuple[int | None, ...]:
-    """The position of the source for each position of the text; None where there is none.
-
-    Texts of one length are aligned position by position. With `words`, such as `blue=red`, the
-    tokens that both texts begin and end with are aligned, and these words with each other,
-    occurrence by occurrence: token by token where they have equally many, else the last with the
-    last.
-
-    Raises:
-        InputError: the texts have different lengths, and no words are given.
-    """
-    ours, theirs = text.query_tokens, source.query_tokens
-    if not words:
-        if len(ours) != len(theirs):
-            raise InputError(
-                f"the text has {amount(len(ours), 'token')}, and the source {len(theirs)}",
-                "give two texts of one length, or align words of theirs with "
-                + option("align", "WORD=WORD"),
-            )
-        return tuple(range(len(ours)))
-    n = len(ours)
-    behind = _alike(ours[::-1], theirs[::-1])
-    places = {n - 1 - i: len(theirs) - 1 - i for i in range(behind)}
-    places |= {i: i for i in range(min(_alike(ours, theirs), min(n, len(theirs)) - behind))}
-    for pair in words:
-        places |= _of_words(text, source, pair)
-    return tuple(places.get(position) for position in range(n))
-
-
-def _alike(ours: Sequence[Token], theirs: Sequence[Token]) -> int:
-    """How many tokens both begin with."""
-    pairs = enumerate(zip(ours, theirs, strict=False))
-    return next((i for i, (a, b) in pairs if a.id != b.id), min(len(ours), len(theirs)))
-
-
-def _of_words(text: Capture, source: Capture, pair: str) -> dict[int, int]:
-    ours, equals, theirs = pair.partition("=")
-    if not (equals and ours and theirs):
-        raise UsageError(
-            f"{option('align', repr(pair))} is not a pair of words", "give them as in blue=red"
-        )
-    mine = find_matches(text.query_tokens, ours, "align")
-    try:
-        other = find_matches(source.query_tokens, theirs, "align")
-    except UsageError as error:
-        raise UsageError(" source".join(error.wrong.rsplit(" text", 1)), error.hint) from None
-    if len(mine) != len(other):
-        raise UsageError(
-            f"{ours!r} stands {amount(len(mine), 'time')} in the text, and {theirs!r} "
-            f"{amount(len(other), 'time')} in the source",
-            f"name one of each, as in {option('align', f'{ours}#1={theirs}#1')}",
-        )
-    places = dict[int, int]()
-    for a, b in zip(mine, other, strict=True):
-        places |= dict(zip(a, b, strict=True)) if len(a) == len(b) else {a[-1]: b[-1]}
-    return places

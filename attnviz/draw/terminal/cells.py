@@ -29,12 +29,15 @@ from attnviz.draw.labels import (
     SIGNED_ON_DARK,
     VIRIDIS,
     between,
+    distinct_labels,
     fenced,
     is_light,
     runs,
     signed_color,
 )
-from attnviz.draw.titles import bar_of
+from attnviz.draw.titles import bar_of, probability
+from attnviz.records.capture import Capture
+from attnviz.records.predict import NextTokens
 
 # Colours: viridis for weights, blue and red for values with a sign.
 
@@ -248,6 +251,22 @@ def footnotes(notes: Sequence[str], width: int) -> Iterator[Text]:
     for note in notes:
         yield Text()
         yield from folded(Text(note, "dim"), width)
+
+
+def next_before_and_after(
+    capture: Capture, before: NextTokens, after: NextTokens, display: Display
+) -> Iterator[Text]:
+    """The next tokens of a run and of a changed one, side by side."""
+    yield Text()
+    last = distinct_labels(capture.query_tokens, unicode=display.unicode)[-1]
+    yield from folded(Text(f"next token after {fenced(last)}", "dim"), display.width)
+    number = Column("", right=True)
+    pairs = zip(before.candidates, after.candidates, strict=True)
+    rows = [
+        [cell for token in pair for cell in (fenced(token.quoted), probability(token.probability))]
+        for pair in pairs
+    ]
+    yield from listing([Column("before"), number, Column("after"), number], rows, display.width)
 
 
 def named_bars(rows: Sequence[tuple[str, float]], display: Display) -> Iterator[Text]:

@@ -3,8 +3,8 @@
 import pytest
 
 import attnviz
-from attnviz.commands.patch.run import aligned
 from attnviz.errors import AttnvizError
+from attnviz.kit.intervene import aligned
 
 
 def places(text: str, source: str, *words: str) -> tuple[int | None, ...]:
