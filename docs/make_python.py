@@ -69,6 +69,7 @@ OF = {
     ("generate", "title"): "`.figure(title)`",
     ("generate", "chat"): "`generate(prompt)`, a list of messages",
     ("predict", "lines"): "`predict(text)`, a list of texts",
+    ("predict", "pairs"): "`predict(text, answer, versus)`, a list of each",
     ("ablate", "lines"): "`ablate(text)`, a list of texts",
     ("ablate", "pairs"): "`ablate(text, answer, versus)`, a list of each",
     ("patch", "pairs"): "`patch(text, source, answer, versus)`, a list of each",

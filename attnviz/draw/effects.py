@@ -1,6 +1,6 @@
 """Effects of parts of a model: what is measured, its fields, columns and sentences."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ from attnviz.draw.terminal.cells import Column
 from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part, Shares
 from attnviz.records.predict import Candidate, Measure, Outcome
 from attnviz.records.rows import Field, Fields, measured
@@ -182,3 +183,17 @@ def strongest_parts(shares: Shares, top: int, names: Sequence[str]) -> list[tupl
         rest = float(shares.total[0]) - sum(value for _, value in rows)
         rows.append((part_name(None, names), rest))
     return rows
+
+
+MEAN_COLUMNS = (Column("part"), Column("mean", right=True), Column("± s.e.", right=True))
+
+
+def mean_parts(shares: Shares, roles: Sequence[str], top: int) -> Iterator[tuple[str, str, str]]:
+    """The strongest parts of a mean over texts, and all others together, with standard errors."""
+    named = [(part_name(part, roles), mean) for part, mean in shares.means[:top]]
+    if len(shares.parts) > top:
+        kept = {part for part, _ in shares.means[:top]}
+        rest = [i for i, part in enumerate(shares.parts) if part not in kept]
+        named.append(("all others", Estimate.of(shares.values[:, rest].sum(axis=1).tolist())))
+    for name, mean in named:
+        yield name, f"{mean.mean:+z.3f}", "" if mean.error is None else f"{mean.error:.3f}"

@@ -118,6 +118,16 @@ AlignedWords: TypeAlias = Annotated[
     ),
 ]
 
+NamedParts: TypeAlias = Annotated[
+    Sequence[str],
+    Cli(list[str] | None),
+    text_option(
+        "--segment",
+        metavar="NAME=WHERE",
+        help="A named part of the text: NAME=/regular expression/ or NAME=START:END. Repeatable.",
+    ),
+]
+
 OneHead: TypeAlias = Annotated[
     HeadName | None,
     Cli(str | None),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from attnviz.records.capture import Capture, FloatArray, ModelIdentity, OverText
 from attnviz.records.heads import Head
-from attnviz.records.metrics import descending
+from attnviz.records.metrics import Estimate, descending
 
 PartKind: TypeAlias = Literal["embedding", "position", "head", "mlp", "biases", "layer", "token"]
 Side: TypeAlias = Literal["query", "key"]
@@ -68,6 +68,13 @@ class Shares:
         return order
 
     @property
+    def means(self) -> list[tuple[Part, Estimate]]:
+        """Each part with the mean of what it adds over all sums, the farthest from 0 first."""
+        values = self.values.reshape(-1, len(self.parts)).T
+        means = zip(self.parts, map(Estimate.of, values.tolist()), strict=True)
+        return sorted(means, key=lambda each: -abs(each[1].mean))
+
+    @property
     def error(self) -> float:
         """The largest distance of a sum from its total, as a share of its terms' sizes."""
         sizes = np.abs(self.values).sum(axis=-1)
@@ -81,6 +88,28 @@ def _places(parts: tuple[Part, ...], group: Group) -> tuple[tuple[Part, ...], ND
     numbers: dict[Part, int] = {}
     places = [numbers.setdefault(grouped(part, group), len(numbers)) for part in parts]
     return tuple(numbers), np.array(places)
+
+
+def aligned(
+    each: Sequence[Shares], roles: Sequence[Sequence[str]]
+) -> tuple[Shares, tuple[str, ...]]:
+    """The one sum of each of several texts, over the same parts: values (texts, parts).
+
+    `roles`: of each text the role of every token (n), or nothing. The source of a part is then the
+    number of a role, whose names are returned, too; without roles, parts are summed up over their
+    tokens. A part that a text lacks adds 0 to its sum, so that the means still add up.
+    """
+    numbers, names, rows = dict[Part, int](), dict[str, int](), []
+    for shares, own in zip(each, roles, strict=True):
+        of_token = [names.setdefault(role, len(names)) for role in own]
+        places = [
+            numbers.setdefault(part._replace(source=source), len(numbers))
+            for part in shares.parts
+            for source in [of_token[part.source] if own and part.source is not None else None]
+        ]
+        rows.append(np.bincount(places, shares.values[0]))
+    values = np.array([np.pad(row, (0, len(numbers) - len(row))) for row in rows])
+    return Shares(tuple(numbers), values, np.concatenate([s.total for s in each])), tuple(names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from attnviz.errors import ModelError, in_quotes, option
 from attnviz.records.capture import Capture, FloatArray, IntArray
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate
-from attnviz.records.parts import Shares
+from attnviz.records.parts import Shares, aligned
 
 # Interventions: what is replaced or removed in a run, and what the model predicts then.
 
@@ -251,16 +251,35 @@ class Attribution:
     """A logit, or the difference of two, as a sum over the parts of the model.
 
     `shares`: the one sum; `bias` of the output layer is not part of it. `versus`: the other token.
+    `roles` (n): what each token is among those of other texts, where wanted.
     """
 
     token: Candidate
     versus: Candidate | None
     shares: Shares
     bias: float
+    roles: tuple[str, ...] = ()
 
     @property
     def logit(self) -> float:
         return float(self.shares.total[0]) + self.bias
+
+
+@dataclass(frozen=True, eq=False)
+class AttributionMean:
+    """Logits, or differences of two, of several texts as sums over the same parts.
+
+    `token`, `versus`: None where texts have their own. `shares`: values (texts, parts); the source
+    of a part numbers the `roles`. `logit`: its mean over the texts; `bias` is no part of the sums.
+    """
+
+    measure: Measure
+    token: Candidate | None
+    versus: Candidate | None
+    shares: Shares
+    roles: tuple[str, ...]
+    logit: Estimate
+    bias: Estimate
 
 
 @dataclass(frozen=True)
@@ -283,6 +302,10 @@ class Prediction:
     asked: PredictedAnswer | None = None
     fills: bool = False
 
+    @property
+    def measure(self) -> Measure:
+        return self.asked.question.measure if self.asked else "tokens"
+
 
 @dataclass(frozen=True)
 class PredictionMean:
@@ -290,17 +313,21 @@ class PredictionMean:
 
     `model`: its name. `texts`: how many. `likeliest`: the probability of the likeliest next token
     after a text, or (`fills`) in place of its masks; `followed`: the probability of the tokens that
-    really followed within it, where wanted. `measured`: the mean of what is measured of a
-    `question`, where one was asked.
+    really followed within it, where wanted. `measured`: the mean of what is measured of an answer,
+    where one was asked for; `answer` and `versus` are None where texts have their own.
+    `attribution`: the logits by part, where wanted.
     """
 
     model: str
     texts: int
     likeliest: Estimate
     followed: Estimate | None = None
-    question: Question | None = None
+    measure: Measure = "tokens"
+    answer: Candidate | None = None
+    versus: Candidate | None = None
     measured: Estimate | None = None
     fills: bool = False
+    attribution: AttributionMean | None = None
 
 
 # Next tokens from logits: the likeliest candidates, and the rank of the true one.
@@ -347,14 +374,38 @@ def mean_of(predictions: Sequence[Prediction]) -> PredictionMean:
         if prediction.each and not prediction.fills
     ]
     answers = [prediction.asked for prediction in predictions if prediction.asked]
+    asked = _shared([each.question for each in answers])
+    logits = [prediction.attribution for prediction in predictions if prediction.attribution]
     return PredictionMean(
         model=predictions[0].capture.model.name,
         texts=len(predictions),
         likeliest=Estimate.of(sure),
         followed=Estimate.of(followed) if followed else None,
-        question=answers[0].question if answers else None,
+        measure=predictions[0].measure,
+        answer=asked.answer if asked else None,
+        versus=asked.versus if asked else None,
         measured=Estimate.of([each.outcome.measured for each in answers]) if answers else None,
         fills=fills,
+        attribution=_mean_attribution(logits) if logits else None,
+    )
+
+
+def _shared(questions: Sequence[Question]) -> Question | None:
+    """The question that all texts have; None where there is none, or they have their own."""
+    return questions[0] if len({each.ids for each in questions}) == 1 else None
+
+
+def _mean_attribution(each: Sequence[Attribution]) -> AttributionMean:
+    shared = _shared([Question(logit.token, logit.versus) for logit in each])
+    shares, roles = aligned([logit.shares for logit in each], [logit.roles for logit in each])
+    return AttributionMean(
+        token=shared.answer if shared else None,
+        versus=shared.versus if shared else None,
+        measure="answer" if each[0].versus is None else "difference",
+        shares=shares,
+        roles=roles,
+        logit=Estimate.of([logit.logit for logit in each]),
+        bias=Estimate.of([logit.bias for logit in each]),
     )
 
 

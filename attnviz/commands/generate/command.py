@@ -51,15 +51,6 @@ Docs: TypeAlias = Annotated[
     Cli(list[Path] | None),
     g.text_option("--doc", metavar="FILE", help="A document before the question. Repeatable."),
 ]
-NamedParts: TypeAlias = Annotated[
-    Sequence[str],
-    Cli(list[str] | None),
-    g.text_option(
-        "--segment",
-        metavar="NAME=WHERE",
-        help="A named part of the prompt: NAME=/regular expression/ or NAME=START:END. Repeatable.",
-    ),
-]
 CutBy: TypeAlias = Annotated[
     By | None, g.text_option("--by", help="Cut the prompt into segments.", show_default="sentence")
 ]
@@ -185,7 +176,7 @@ def generate(
     model: AnyModel = "builtin",
     *,
     docs: Docs = None,
-    segments: NamedParts = (),
+    segments: g.NamedParts = (),
     by: CutBy = None,
     raw: Raw = False,
     target: GivenAnswer = None,

@@ -1,19 +1,21 @@
 """`attnviz predict`: which token comes next, and what the model attended to for it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.predict.rows import form_of
 from attnviz.commands.predict.run import Reading, predict_text
-from attnviz.errors import IdleOption, UsageError, option
+from attnviz.errors import IdleOption, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
-from attnviz.kit.lines import Lines, run_texts
+from attnviz.kit.lines import Lines, Pairs, run_texts
 from attnviz.kit.option import Arguments, Call, command_of, feature, only
 from attnviz.kit.result import Result, mean_result
+from attnviz.kit.roles import Roles
 from attnviz.kit.session import Session
-from attnviz.kit.values import AnyModel, loaded, model_of, texts_of
+from attnviz.kit.values import AnyModel, loaded, model_of, questions_of, words
 from attnviz.records.predict import Prediction, PredictionMean
 
 EachPosition: TypeAlias = Annotated[
@@ -51,6 +53,13 @@ def _one_reading(call: Arguments) -> None:
 
 @feature(
     only(
+        "roles segments",
+        lambda call: call["attribute"],
+        f"is for {option('attribute')}",
+        f"add {option('attribute')}",
+    ),
+    only("roles", lambda call: not call["segments"], f"does nothing with {option('segments')}"),
+    only(
         "versus",
         lambda call: call["attribute"] or call["answer"] is not None,
         f"is for an {option('answer')} or {option('attribute')}",
@@ -65,9 +74,11 @@ def predict(
     top: TopCandidates = Reading.top,
     each: EachPosition = False,
     lens: Lens = False,
-    answer: g.AnswerWord = None,
-    versus: g.VersusWord = None,
+    answer: g.AnswerWords = None,
+    versus: g.VersusWords = None,
     attribute: Attribute = False,
+    roles: Roles = None,
+    segments: g.NamedParts = (),
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -85,13 +96,14 @@ def predict(
     Returns:
         a result whose record is a `Prediction`; of several texts a `PredictionMean`.
     """
-    if attribute and not isinstance(text, str):
-        raise UsageError("parts of logits of several texts have no mean", "give one text")
-    texts = texts_of(text)
+    questions, parts = questions_of(text, answer, versus), words("segments", segments)
     model = loaded(model)
-    reading = Reading(top, each, lens, attribute, answer, versus)
+    reading = Reading(top, each, lens, attribute, roles=roles, segments=parts)
     options = model._text_options(bos, special, truncate)
-    predictions = [predict_text(model._loaded, one, options, reading) for one in texts]
+    predictions = [
+        predict_text(model._loaded, one, options, replace(reading, answer=word, versus=other))
+        for one, word, other in questions
+    ]
     results = [
         Result(form_of(one), one, (one.capture,), _top=top, _line=line)
         for line, one in enumerate(predictions, start=1)
@@ -104,14 +116,16 @@ attnviz predict "a fluffy blue creature roamed the verdant forest . the creature
 attnviz predict "a blue bird slept . the bird was" --answer blue --versus red
 attnviz predict "Bark is very cute and he is a" --lens
 attnviz predict --lines --file sample_texts/moles.txt --each --top 1
+attnviz predict --pairs sample_texts/colors.jsonl --attribute --roles position
 attnviz predict "Harry Potter went to" --model gpt2 --top 3 -f jsonl | jq -r .token
 """
-SHORT_HELP = "file lines answer versus each lens attribute top model format output quiet"
+SHORT_HELP = "file lines pairs answer versus each lens attribute top model format output quiet"
 
 
 @command_of(
     predict,
-    "text lines answer versus each lens attribute top truncate bos special model run",
+    "text lines pairs answer versus each lens attribute roles segments top truncate bos special "
+    "model run",
 )
 def command_line(
     session: Session,
@@ -119,6 +133,7 @@ def command_line(
     *,
     text: g.TextIn,
     lines: Lines = False,
+    pairs: Pairs = None,
     model: g.WhichModel,
     run: g.ModelRun,
     output: g.RecordOutput,
@@ -135,4 +150,5 @@ def command_line(
         partial(model_of, session, model, run),
         refusal="a saved capture holds no predictions",
         lines=lines,
+        pairs=pairs,
     )

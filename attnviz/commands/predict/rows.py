@@ -10,15 +10,14 @@ from attnviz.kit.result import Form
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
 from attnviz.records.predict import (
-    Attribution,
     Candidate,
+    Measure,
     PredictedAnswer,
     Prediction,
     PredictionMean,
-    Question,
     mean_of,
 )
-from attnviz.records.rows import LINE, LINE_OR_MEAN, Field, Fields, JsonOutput, measured
+from attnviz.records.rows import LINE_OR_MEAN, Field, Fields, JsonOutput, measured
 from attnviz.records.tokens import Token
 
 
@@ -107,7 +106,9 @@ class Answered:
     """The prediction for a question; `asked`: on a text, None for a mean over lines."""
 
     line: int | None
-    question: Question
+    measure: Measure
+    answer: Candidate | None
+    versus: Candidate | None
     measured: Estimate
     asked: PredictedAnswer | None = None
 
@@ -123,14 +124,19 @@ ANSWER = Fields[Answered](
     "What is predicted of an answer, alone or rather than another token.",
     (
         LINE_OR_MEAN,
-        Field("answer", str, "", lambda row: row.question.answer.label),
+        Field(
+            "answer",
+            str | None,
+            "null: a mean over lines with answers of their own.",
+            lambda row: row.answer and row.answer.label,
+        ),
         Field(
             "versus",
             str | None,
             "The token whose logit is subtracted.",
-            lambda row: row.question.versus and row.question.versus.label,
+            lambda row: row.versus and row.versus.label,
         ),
-        unit(lambda row: row.question.measure),
+        unit(lambda row: row.measure),
         Field(
             "measured",
             float,
@@ -155,7 +161,7 @@ ANSWER = Fields[Answered](
         Field("versus_rank", int | None, "", lambda row: row.rank(1)),
         Field("versus_logit", float | None, "", lambda row: row.outcome(2)),
         Field("versus_log_probability", float | None, "In nats.", lambda row: row.outcome(3)),
-        *EXACT_TOKENS.within(lambda row: row.question),
+        *EXACT_TOKENS.all,
     ),
 )
 
@@ -164,48 +170,73 @@ def answer_of(prediction: Prediction, top: int | None, line: int | None) -> Iter
     """The answer that was asked for."""
     asked = prediction.asked
     assert asked is not None
-    yield Answered(line, asked.question, Estimate(asked.outcome.measured), asked)
+    question, measured = asked.question, Estimate(asked.outcome.measured)
+    yield Answered(line, question.measure, question.answer, question.versus, measured, asked)
 
 
 def mean_answer(mean: PredictionMean, top: int | None, line: int | None) -> Iterator[Answered]:
     """The mean of the answer that was asked for."""
-    assert mean.question is not None
     assert mean.measured is not None
-    yield Answered(None, mean.question, mean.measured)
+    yield Answered(None, mean.measure, mean.answer, mean.versus, mean.measured)
 
 
 @dataclass(frozen=True)
 class LogitPart:
-    """A part of the model, and what it adds to a logit; `labels`: of the tokens of the text."""
+    """A part of the model, and what it adds to a logit; `line` is None for a mean over lines.
+
+    `labels`: of the tokens, or of the roles that `part.source` numbers. `role`: of its tokens.
+    """
 
     line: int | None
-    logit: Attribution
+    token: Candidate | None
+    versus: Candidate | None
+    logit: float
     part: Part
     labels: Sequence[str]
-    value: float
+    value: Estimate
+    role: str | None
 
 
 LOGIT_PART = Fields[LogitPart](
     "LogitPartRow",
-    "A part of the model, and what it adds to the likeliest token's logit.",
+    "A part of the model, and what it adds to a logit.",
     (
-        LINE,
-        Field("token", str, "The likeliest token.", lambda row: row.logit.token.label),
+        LINE_OR_MEAN,
+        Field(
+            "token",
+            str | None,
+            "The answer, or the likeliest token; null: a mean over lines with their own.",
+            lambda row: row.token and row.token.label,
+        ),
         Field(
             "versus",
             str | None,
             "The token whose logit is subtracted.",
-            lambda row: row.logit.versus and row.logit.versus.label,
+            lambda row: row.versus and row.versus.label,
         ),
-        Field("logit", float, "The logit, or the difference.", lambda row: row.logit.logit),
+        Field("logit", float, "The logit, or the difference."),
         Field("part", str, "The part, for a person.", lambda row: part_name(row.part, row.labels)),
         Field("kind", str, "", lambda row: row.part.kind),
         Field("layer", int | None, "", lambda row: row.part.layer),
         Field("head", int | None, "", lambda row: row.part.head),
         Field(
-            "source", int | None, "The token that the part is from.", lambda row: row.part.source
+            "source",
+            int | None,
+            "The token that the part is from; null in a mean over lines.",
+            lambda row: None if row.line is None else row.part.source,
         ),
-        Field("value", float, "What it adds."),
+        Field("value", float, "What it adds.", lambda row: row.value.mean),
+        Field(
+            "role",
+            str | None,
+            "Of the tokens that it is from, where wanted.",
+        ),
+        Field(
+            "error",
+            float | None,
+            "Of a mean over lines, its standard error.",
+            lambda row: row.value.error,
+        ),
     ),
 )
 JSON = JsonOutput((CANDIDATE, ANSWER, LOGIT_PART))
@@ -217,7 +248,22 @@ def logit_parts(prediction: Prediction, top: int | None, line: int | None) -> It
     assert logit is not None
     shares = logit.shares
     for i in shares.strongest(len(shares.parts))[:top]:
-        yield LogitPart(line, logit, shares.parts[i], labels, float(shares.values[0, i]))
+        value = Estimate(float(shares.values[0, i]))
+        part = shares.parts[i]
+        role = None if part.source is None or not logit.roles else logit.roles[part.source]
+        yield LogitPart(line, logit.token, logit.versus, logit.logit, part, labels, value, role)
+
+
+def mean_logit_parts(
+    mean: PredictionMean, top: int | None, line: int | None
+) -> Iterator[LogitPart]:
+    """The means of the parts over the lines, the strongest first."""
+    logit = mean.attribution
+    assert logit is not None
+    whole, roles = logit.logit.mean, logit.roles
+    for part, value in logit.shares.means[:top]:
+        role = None if part.source is None else roles[part.source]
+        yield LogitPart(None, logit.token, logit.versus, whole, part, roles, value, role)
 
 
 MEAN = Form[PredictionMean](
@@ -243,8 +289,12 @@ ANSWERS = replace(
     each=answer_of,
     mean_form=replace(MEAN, fields=ANSWER, each=mean_answer),
 )
-# parts of logits of different tokens have no mean
-LOGIT_PARTS = replace(CANDIDATES, fields=LOGIT_PART, each=logit_parts, mean=None)
+LOGIT_PARTS = replace(
+    CANDIDATES,
+    fields=LOGIT_PART,
+    each=logit_parts,
+    mean_form=replace(MEAN, fields=LOGIT_PART, each=mean_logit_parts, top=10),
+)
 
 
 def form_of(prediction: Prediction) -> Form[Prediction]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.kit.intervene import candidate_after, keep_next_tokens, question_of
 from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare
+from attnviz.kit.roles import Alike, roles_of
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import KeepLinks
 from attnviz.records.heads import every_head
@@ -36,7 +37,7 @@ class Reading:
 
     `answer`: also the prediction of this word, alone or compared with `versus`. `attribute`: also
     the answer's logit by part (the likeliest token's without an answer), or its difference from
-    that of `versus`.
+    that of `versus`; in a mean over texts also by `roles` of tokens, or by `segments`.
     """
 
     top: int = 10
@@ -45,6 +46,8 @@ class Reading:
     attribute: bool = False
     answer: str | None = None
     versus: str | None = None
+    roles: Alike | None = None
+    segments: tuple[str, ...] = ()
 
 
 def predict_text(
@@ -80,7 +83,7 @@ def predict_text(
         lens=through.next_tokens,
         evidence=_evidence(prepared, positions[-1]),
         attribution=(
-            _attribution(prepared, reading.versus, question, last.candidates[0])
+            _attribution(prepared, reading, question, last.candidates[0])
             if reading.attribute
             else None
         ),
@@ -127,9 +130,10 @@ def _answered(question: Question, last: FloatArray) -> PredictedAnswer:
 
 
 def _attribution(
-    prepared: Prepared, other: str | None, question: Question | None, likeliest: Candidate
+    prepared: Prepared, reading: Reading, question: Question | None, likeliest: Candidate
 ) -> Attribution:
-    """The answer's logit, or the likeliest token's (beside the `other`), as a sum over parts."""
+    """The answer's logit, or the likeliest token's (beside `versus`), as a sum over parts."""
+    other = reading.versus
     if question is None and other is not None:
         versus = candidate_after(prepared, other, "versus")
         if versus.id == likeliest.id:
@@ -150,7 +154,8 @@ def _attribution(
     signs = output.weight.new_tensor([1.0, -1.0][: len(ids)])
     shares = sums.of_logits(len(prepared.ids) - 1, signs[None] @ output.weight[ids]).shares
     bias = 0.0 if output.bias is None else float(signs @ output.bias[ids])
-    return Attribution(question.answer, question.versus, shares, bias)
+    roles = roles_of(prepared.empty, reading.roles, reading.segments)
+    return Attribution(question.answer, question.versus, shares, bias, roles)
 
 
 PER_LAYER, FAINT = 3, 0.1

@@ -7,7 +7,14 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.draw.effects import difference, named, strongest_parts, what_is_measured
+from attnviz.draw.effects import (
+    MEAN_COLUMNS,
+    difference,
+    mean_parts,
+    named,
+    strongest_parts,
+    what_is_measured,
+)
 from attnviz.draw.labels import distinct_labels, fenced, name_of
 from attnviz.draw.terminal.cells import (
     Column,
@@ -23,8 +30,10 @@ from attnviz.draw.terminal.cells import (
 from attnviz.draw.titles import amount, bar_of, facts, probability
 from attnviz.errors import readable
 from attnviz.records.metrics import Estimate
+from attnviz.records.parts import aligned
 from attnviz.records.predict import (
     Attribution,
+    AttributionMean,
     LastLink,
     NextTokens,
     PredictedAnswer,
@@ -73,19 +82,21 @@ def render(prediction: Prediction, display: Display, top: int) -> Iterator[Rende
         yield from _evidence(prediction.evidence, labels, display)
 
 
-def render_mean(mean: PredictionMean, display: Display) -> Iterator[Text]:
-    """How sure the model is over several texts."""
+def render_mean(mean: PredictionMean, display: Display, top: int = 10) -> Iterator[Text]:
+    """How sure the model is over several texts; `top`: the number of parts of a logit to list."""
     title = f"{readable(mean.model)}, mean of {amount(mean.texts, 'text')} ± standard error"
     yield from folded(Text(title, "dim"), display.width)
     likeliest = "likeliest token in place of a mask" if mean.fills else "likeliest next token"
     yield Text(f"probability of the {likeliest}: {_with_error(mean.likeliest)}")
     if mean.followed is not None:
         yield Text(f"probability of the tokens that followed: {_with_error(mean.followed)}")
-    question = mean.question
-    if question is not None and mean.measured is not None:
-        measured = what_is_measured(question.measure, question.answer, question.versus)
+    if mean.measured is not None:
+        measured = what_is_measured(mean.measure, mean.answer, mean.versus)
         line = f"{measured}: {_with_error(mean.measured, '+')}"
         yield from folded(Text(line), display.width)
+    if mean.attribution is not None:
+        yield Text()
+        yield from _mean_attribution(mean.attribution, top, display)
 
 
 def _with_error(number: Estimate, sign: str = "") -> str:
@@ -168,8 +179,21 @@ def _attribution(
     beside = f"; {bias:+.3f} of it is the output's bias" if bias else ""
     title = f"logit of {fenced(token.quoted)}{other} = {attribution.logit:+.3f}, by part{beside}"
     yield from folded(Text(title, "bold"), display.width)
-    rows = strongest_parts(attribution.shares.by("head"), top, labels)
+    shares = attribution.shares.by("head")
+    if attribution.roles:
+        shares, labels = aligned([attribution.shares], [attribution.roles])
+    rows = strongest_parts(shares, top, labels)
     yield from named_bars(rows, display)
+
+
+def _mean_attribution(mean: AttributionMean, top: int, display: Display) -> Iterator[Text]:
+    what = difference(mean.token, mean.versus)
+    if mean.measure == "answer":
+        what = f"logit of {named(mean.token) if mean.token else 'the token of each text'}"
+    beside = f"; {mean.bias.mean:+.3f} of it is the output's bias" if mean.bias.mean else ""
+    title = f"{what} = {_with_error(mean.logit, '+')}, by part{beside}"
+    yield from folded(Text(title, "bold"), display.width)
+    yield from listing(MEAN_COLUMNS, [*mean_parts(mean.shares, mean.roles, top)], display.width)
 
 
 def _evidence(
