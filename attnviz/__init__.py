@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from attnviz.commands.heads.receiver import Receivers
     from attnviz.commands.heads.retrieval import Retrieval
     from attnviz.commands.patch.command import patch
-    from attnviz.commands.patch.rows import PatchReport
+    from attnviz.commands.patch.rows import PatchedTogether, PatchReport
     from attnviz.commands.predict.command import predict
     from attnviz.commands.report.command import report
     from attnviz.commands.report.record import ResultsReport
@@ -78,6 +78,7 @@ __all__ = [
     "Model",
     "ModelComparison",
     "PatchReport",
+    "PatchedTogether",
     "Prediction",
     "PredictionMean",
     "Receivers",
@@ -125,7 +126,7 @@ _HOME = {
     "attnviz.commands.heads.labels": "LabelReport",
     "attnviz.commands.heads.receiver": "Receivers",
     "attnviz.commands.heads.retrieval": "Retrieval",
-    "attnviz.commands.patch.rows": "PatchReport",
+    "attnviz.commands.patch.rows": "PatchReport PatchedTogether",
     "attnviz.commands.report.record": "ResultsReport",
     "attnviz.records.grounding": "Check",
     "attnviz.records.metrics": "HeadReport",

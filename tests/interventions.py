@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
 from torch import Tensor, nn
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
+import attnviz
 from attnviz.records.heads import Head
 from attnviz.records.predict import (
     ChangedRun,
@@ -350,3 +354,63 @@ def runs_of(
 
 def followed(logits: Tensor, ids: Sequence[int] = IDS) -> Tensor:
     return logits[:-1].log_softmax(-1)[range(len(ids) - 1), list(ids[1:])]
+
+
+# Texts of words for these models, and sets of parts replaced by what they are on another text.
+
+WORDS, OTHER_WORDS = "w5 w6 w7 w8 w9 w5 w6", "w15 w6 w17 w8 w5 w9 w11"
+Replaced = dict[tuple[str, int], set[int]]
+"""The heads of ("head", layer) whose outputs are replaced; of ("mlp", layer), {0}: its output."""
+
+
+def with_words(model: Any) -> attnviz.Model:
+    """The model behind a tokenizer of the words w0 to w60."""
+    made = Tokenizer(WordLevel({f"w{i}": i for i in range(61)}, unk_token="w0"))
+    made.pre_tokenizer = WhitespaceSplit()
+    return attnviz.load_model(model, PreTrainedTokenizerFast(tokenizer_object=made))
+
+
+def ids_of(words: str) -> list[int]:
+    return [int(word[1:]) for word in words.split()]
+
+
+def last_logits(
+    architecture: Architecture, model: Any, replaced: Replaced, by: str, text: str = WORDS
+) -> Tensor:
+    """The logits (V) after the text, by a plain hook on each module, one run after the other.
+
+    `by`: "zero", "mean" (over the text's positions), or the words of another text.
+    """
+    modules = {
+        at: architecture.site(model, Site("mlp" if at[0] == "mlp" else "head", at[1]))
+        for at in replaced
+    }
+    kept: dict[tuple[str, int], Tensor] = {}
+    with ExitStack() as stack:
+        for at, (module, incoming) in modules.items():
+
+            def keep(values: Tensor, at: tuple[str, int] = at) -> Tensor:
+                kept[at] = values.clone()
+                return values
+
+            stack.enter_context(passing(module, incoming, keep))
+        logits_of(model, ids_of(text if by in ("zero", "mean") else by))
+    with ExitStack() as stack:
+        for at, (module, incoming) in modules.items():
+
+            def put(values: Tensor, at: tuple[str, int] = at) -> Tensor:
+                instead = kept[at].view(values.shape)
+                if by == "zero":
+                    instead = torch.zeros_like(values)
+                elif by == "mean":
+                    n = len(ids_of(text))
+                    instead = instead.reshape(n, -1).mean(0).expand(n, -1).reshape(values.shape)
+                changed, width = values.clone(), values.shape[-1]
+                width = width // HEADS if at[0] == "head" else width
+                for head in replaced[at]:
+                    own = slice(head * width, (head + 1) * width)
+                    changed[..., own] = instead[..., own]
+                return changed
+
+            stack.enter_context(passing(module, incoming, put))
+        return logits_of(model, ids_of(text))[-1]

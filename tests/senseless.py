@@ -387,6 +387,26 @@ CALLS = (
     call("patch TEXT --from SOURCE --part neuron", "part", part="neuron"),
     # no part is shown
     call("patch TEXT --from SOURCE --top 0", "top", top=0),
+    # nothing is together
+    call("patch TEXT --from SOURCE --together", "together", together=True),
+    # MLPs one at a time are a part
+    call("patch TEXT --from SOURCE --mlp 1", "mlps", mlps=1),
+    # parts together are heads and MLPs
+    call(
+        "patch TEXT --from SOURCE --together --mlp 1 --part mlp",
+        "part",
+        together=True,
+        mlps=1,
+        part="mlp",
+    ),
+    # one number is no picture
+    call(
+        "patch TEXT --from SOURCE --together --mlp 1 -o x.png",
+        "together",
+        together=True,
+        mlps=1,
+        then=("save", "x.png"),
+    ),
     # versus what?
     call("patch TEXT --from SOURCE --versus red", "versus", versus="red"),
     # two words are aligned

@@ -22,6 +22,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "LabelReport": (attnviz.heads, (), {"labels": LABELS}),
     "ModelComparison": (attnviz.compare, (TEXT,), {"against": "builtin"}),
     "PatchReport": (attnviz.patch, (TEXT, OTHER), {}),
+    "PatchedTogether": (attnviz.patch, (TEXT, OTHER), {"mlps": 1, "together": True}),
     "Prediction": (attnviz.predict, (TEXT,), {}),
     "PredictionMean": (attnviz.predict, ([TEXT, OTHER],), {"answer": "red"}),
     "Receivers": (attnviz.heads, ("the dog slept . " * 9,), {"receiver": True}),

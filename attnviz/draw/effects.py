@@ -48,6 +48,20 @@ PART = Fields[Any](
         Field("head", int | None),
     ),
 )
+NEXT_TOKEN = Fields[Any](
+    "",
+    "",
+    (
+        Field("when", Literal["before", "after"] | None, "Of the model as it is, or changed."),
+        Field("rank", int | None, "Counted from 1, the likeliest."),
+        Field("id", int | None, "", lambda row: row.candidate and row.candidate.id),
+        Field("token", str | None, "", lambda row: row.candidate and row.candidate.label),
+        Field(
+            "probability", float | None, "", lambda row: row.candidate and row.candidate.probability
+        ),
+        Field("exact", str | None, "", lambda row: row.candidate and row.candidate.exact),
+    ),
+)
 BEGUN = "The word that was asked for, where this is the first of its several tokens."
 TEXT = "The token's own text with its leading space."
 MEASURED_TOKENS = Fields[Any](
@@ -155,6 +169,18 @@ def part_name(part: Part | None, names: Sequence[str]) -> str:
         case "token":
             return f"from {token}"
     return part.kind
+
+
+def listed_parts(parts: Iterable[Part], heads_per_layer: Sequence[int]) -> str:
+    """`L1H2, L2 MLP`; all heads as `every head`, and all MLPs of several as `every MLP`."""
+    heads, mlps = list[str](), list[str]()
+    for part in parts:
+        (mlps if part.head is None else heads).append(part_name(part, ()))
+    if len(heads) == sum(heads_per_layer) > 1:
+        heads = ["every head"]
+    if len(mlps) == len(heads_per_layer) > 1:
+        mlps = ["every MLP"]
+    return ", ".join([*heads, *mlps])
 
 
 OTHER_PARTS = {"mlp": "MLP", "layer": "layer"}

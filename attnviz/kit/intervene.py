@@ -4,15 +4,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.prepare import Prepared, encode
+from attnviz.kit.prepare import HeadOptions, Prepared, encode
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.heads import choose_heads, choose_layers
+from attnviz.records.parts import Part
 from attnviz.records.positions import find_matches
 from attnviz.records.predict import (
     Candidate,
@@ -23,9 +25,13 @@ from attnviz.records.predict import (
     LogitRows,
     NextTokens,
     Question,
+    Site,
     SourceRun,
 )
 from attnviz.records.tokens import Token
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
 
 
 def question_of(prepared: Prepared, answer: str | None, versus: str | None) -> Question | None:
@@ -89,6 +95,26 @@ def next_tokens_after(prepared: Prepared, top: int, last: FloatArray) -> NextTok
     keep = keep_next_tokens(prepared, top)
     keep(LogitRows(None, np.array([len(prepared.ids) - 1]), last[None]))
     return keep.next_tokens[0]
+
+
+# Parts of a model, and what is replaced of them.
+
+
+def named_parts(model: "LoadedModel", heads: HeadOptions, mlps: str | None) -> list[Part]:
+    """The heads and the MLPs that are named."""
+    heads_per_layer, parts = model.identity.heads_per_layer, list[Part]()
+    if heads.named:
+        chosen = choose_heads(heads_per_layer, heads.layers, heads.heads)
+        parts += [Part("head", head.layer, head.head) for head in chosen]
+    if mlps is not None:
+        layers = choose_layers(len(heads_per_layer), mlps, "mlps")
+        parts += [Part("mlp", layer) for layer in layers]
+    return parts
+
+
+def site_of(part: Part) -> Site:
+    """The vector by which a head or an MLP acts."""
+    return Site("mlp" if part.head is None else "head", part.layer or 0, part.head)
 
 
 K = TypeVar("K")

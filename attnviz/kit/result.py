@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.console import Display, plain_text
 from attnviz.draw.titles import model_notes, text_notes
-from attnviz.errors import AttnvizError, UsageError, as_argument, spelled
+from attnviz.errors import AttnvizError, IdleOption, UsageError, as_argument, option, spelled
 from attnviz.inputs.captures import CAPTURE_META, Entry, archive_chunks
 from attnviz.kit.write import ROWS, choose_format, encoded, record_chunks, write_bytes
 from attnviz.records.capture import Capture, ModelIdentity
@@ -283,6 +283,13 @@ def mean_result(results: Sequence[Result[Any]]) -> Result[Any]:
     assert form.mean is not None
     record = form.mean([each.record for each in results])
     return Result(form.mean_form or form, record, _top=top, _line=None).after(results)
+
+
+def refuse_picture(*_: object, **look: object) -> NoReturn:
+    """Refuse to draw the one effect of several parts together."""
+    raise IdleOption(
+        f"{option('together')} gives one number, not a picture", "leave one of them out"
+    )
 
 
 def notes_of(captures: Iterable[Capture]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from numbers import Integral
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
 from attnviz.inputs.chats import Question, chat_of, question_of
 from attnviz.inputs.prompts import Document
@@ -194,6 +195,15 @@ def questions_of(
     texts = texts_of(text)
     answers = _words_of("answer", answer, len(texts))
     return list(zip(texts, answers, _words_of("versus", versus, len(texts)), strict=True))
+
+
+def sources_of(source: str | Sequence[str], texts: int) -> list[str]:
+    """The source of each text: one for all, or one for each."""
+    sources = [source] * texts if isinstance(source, str) else texts_of(source)
+    if len(sources) != texts:
+        wrong = f"there are {amount(texts, 'text')} and {amount(len(sources), 'source')}"
+        raise UsageError(wrong, "give one source, or one for each text")
+    return sources
 
 
 def _words_of(name: str, answer: str | Sequence[str] | None, texts: int) -> list[str | None]:

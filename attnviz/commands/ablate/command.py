@@ -6,14 +6,14 @@ from functools import partial
 from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.ablate.record import AblationReport, BeforeAfter, link_named
-from attnviz.commands.ablate.rows import BOTH, ONE_BY_ONE, SHOWN, refuse_picture
+from attnviz.commands.ablate.rows import BOTH, ONE_BY_ONE, SHOWN
 from attnviz.commands.ablate.run import Ablating, ablate_each, ablate_together
 from attnviz.errors import option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
 from attnviz.kit.option import Call, Cli, command_of, feature, only
-from attnviz.kit.result import Result, mean_result
+from attnviz.kit.result import Result, mean_result, refuse_picture
 from attnviz.kit.session import Session
 from attnviz.kit.values import AnyModel, layer_names, loaded, model_of, questions_of, which_heads
 from attnviz.records.predict import Replacement

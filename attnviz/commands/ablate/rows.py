@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Any
 
 from attnviz.commands.ablate.record import (
     AblationReport,
@@ -11,10 +11,9 @@ from attnviz.commands.ablate.record import (
     mean_of,
     mean_together,
 )
-from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES, PART, unit
+from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, NEXT_TOKEN, OWN_CHANGES, PART, unit
 from attnviz.draw.titles import facts
-from attnviz.errors import IdleOption, option
-from attnviz.kit.result import Form
+from attnviz.kit.result import Form, refuse_picture
 from attnviz.records.predict import Candidate, Replacement
 from attnviz.records.rows import ERROR, LINE_OR_MEAN, Field, Fields, JsonOutput, list_of, model_name
 
@@ -93,14 +92,7 @@ TOGETHER = Fields[Ablated](
         *RUN,
         Field("parts", list_of(PART), "", lambda row: row.effect.parts),
         *MEASURED,
-        Field("when", Literal["before", "after"] | None, "With the parts, or without them."),
-        Field("rank", int | None, "Counted from 1, the likeliest."),
-        Field("id", int | None, "", lambda row: row.candidate and row.candidate.id),
-        Field("token", str | None, "", lambda row: row.candidate and row.candidate.label),
-        Field(
-            "probability", float | None, "", lambda row: row.candidate and row.candidate.probability
-        ),
-        Field("exact", str | None, "", lambda row: row.candidate and row.candidate.exact),
+        *NEXT_TOKEN.within(lambda row: row),
     ),
 )
 JSON = JsonOutput((EFFECT, TOGETHER))
@@ -116,13 +108,6 @@ def ablated_together(both: BeforeAfter, top: int | None, line: int | None) -> It
         Ablated(line, both.report, effect, when, rank, candidate)
         for when, next_tokens in (("before", both.before), ("after", both.after))
         for rank, candidate in enumerate(next_tokens.candidates, start=1)
-    )
-
-
-def refuse_picture(*_: object, **look: object) -> NoReturn:
-    """Refuse to draw the one effect of several parts together."""
-    raise IdleOption(
-        f"{option('together')} gives one number, not a picture", "leave one of them out"
     )
 
 

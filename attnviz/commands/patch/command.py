@@ -5,22 +5,29 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, TypeAlias
 
-from attnviz.commands.patch.rows import FORM, PatchReport, check_positions
-from attnviz.commands.patch.run import Patching, patch_text
-from attnviz.draw.titles import amount
+from attnviz.commands.patch.rows import (
+    BOTH,
+    FORM,
+    SHOWN,
+    PatchedTogether,
+    PatchReport,
+    check_positions,
+)
+from attnviz.commands.patch.run import Patching, patch_text, patch_together
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Pairs, run_texts
 from attnviz.kit.option import Call, Cli, command_of, feature, only
-from attnviz.kit.result import Result, mean_result
+from attnviz.kit.result import Result, mean_result, refuse_picture
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
     AnyModel,
+    layer_names,
     loaded,
     model_of,
     questions_of,
-    texts_of,
+    sources_of,
     token_names,
     which_heads,
     words,
@@ -45,10 +52,32 @@ PatchedAt: TypeAlias = Annotated[
         help="Patch at these positions of the text only. Given as for show --query. Repeatable.",
     ),
 ]
+TogetherMlps: TypeAlias = Annotated[
+    g.LayerNames | None,
+    Cli(str | None),
+    g.heads_option(
+        "--mlp",
+        metavar="LAYERS",
+        help="With --together, take the outputs of these layers' MLPs, too: 1, 0-3, 0,2 or all. "
+        "Heads only if they are named.",
+    ),
+]
+AllAtOnce: TypeAlias = Annotated[
+    bool,
+    g.heads_option(
+        "--together",
+        help="Patch the chosen heads and MLPs at once, and show the next tokens before and after.",
+    ),
+]
 TopSites: TypeAlias = Annotated[
     int | None,
     Cli(int, default=10),
-    g.look_option("--top", metavar="K", min=1, help="Show the K parts that change most."),
+    g.look_option(
+        "--top",
+        metavar="K",
+        min=1,
+        help="Show the K parts that change most; with --together, K candidates.",
+    ),
 ]
 
 
@@ -58,7 +87,24 @@ TopSites: TypeAlias = Annotated[
         lambda call: call["part"] == "head",
         f"is for {option('part', 'head')}",
         f"choose layers with {option('layers')}",
-    )
+    ),
+    only(
+        "together",
+        lambda call: call.any_of("heads layers mlps"),
+        "needs heads or MLPs",
+        f"name them, as in {option('heads', 'L1H2,L3H0')} or {option('mlps', 'all')}",
+    ),
+    only(
+        "part",
+        lambda call: not call["together"],
+        "does nothing for parts together, which are heads and MLPs",
+    ),
+    only(
+        "mlps",
+        lambda call: call["together"],
+        f"is for {option('together')}",
+        f"patch MLPs one at a time with {option('part', 'mlp')}",
+    ),
 )
 def patch(
     text: str | Sequence[str],
@@ -70,13 +116,15 @@ def patch(
     part: PatchedPart = "head",
     heads: g.HeadsNamed = None,
     layers: g.LayersNamed = None,
+    mlps: TogetherMlps = None,
+    together: AllAtOnce = False,
     query: PatchedAt = (),
     align: g.AlignedWords = (),
     top: TopSites = None,
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
-) -> Result[PatchReport]:
+) -> Result[PatchReport] | Result[PatchedTogether]:
     """Replace activations of a run with those from another text (activation patching).
 
     >>> blue, red = (f"a {color} creature slept . the creature was" for color in ("blue", "red"))
@@ -93,44 +141,47 @@ def patch(
         model: a name as for `load_model`, or a loaded model.
 
     Returns:
-        a result whose record is a `PatchReport`.
+        a result whose record is a `PatchReport`; with `together` a `PatchedTogether`.
     """
     questions = questions_of(text, answer, versus)
-    sources = [source] * len(questions) if isinstance(source, str) else texts_of(source)
-    if len(sources) != len(questions):
-        wrong = f"there are {amount(len(questions), 'text')} and {amount(len(sources), 'source')}"
-        raise UsageError(wrong, "give one source, or one for each text")
+    sources = sources_of(source, len(questions))
     model = loaded(model)
     options = model._text_options(bos, special, truncate)
     patching = Patching(
         kind=part,
         heads=which_heads(layers, heads),
+        mlps=layer_names("mlps", mlps),
         queries=token_names("queries", query),
         align=words("align", align),
     )
+    run = partial(patch_together, top=top or SHOWN) if together else patch_text
     results = list[Result[Any]]()
     for (ours, word, other), theirs in zip(questions, sources, strict=True):
         how = replace(patching, answer=word, versus=other)
-        report = patch_text(model._loaded, ours, theirs, options, how)
-        runs, line = (report.capture, report.source), len(results) + 1
-        results.append(Result(FORM, report, runs, _top=top, _line=line))
-        check_positions([results[0].record, report])  # before all others are run
+        record = run(model._loaded, ours, theirs, options, how)
+        form, line = BOTH if together else FORM, len(results) + 1
+        results.append(Result(form, record, record.runs, _top=top, _line=line))
+        if not together:
+            check_positions([results[i].record for i in (0, -1)])  # before others are run
     return results[0] if isinstance(text, str) else mean_result(results)
 
 
 EXAMPLES = r"""
 attnviz patch "a blue bird slept . the bird was" --from "a red bird slept . the bird was"
 attnviz patch "a blue bird slept" --from "a red bird slept" --answer "." --part residual
+attnviz patch "a blue bird slept" --from "a red bird slept" --head L3H1,L4H0 --mlp 4 --together
 attnviz patch --pairs sample_texts/colors.jsonl -o heads.png
 attnviz patch --pairs sample_texts/colors.jsonl -f csv | grep '^,'
 """
-SHORT_HELP = "file source pairs answer versus part query model heads top format output quiet"
+SHORT_HELP = (
+    "file source pairs answer versus part together query model heads top format output quiet"
+)
 
 
 @command_of(
     patch,
-    "text source pairs truncate bos special model run layers heads answer versus part query align "
-    "top",
+    "text source pairs truncate bos special model run layers heads mlps answer versus part "
+    "together query align top",
 )
 def command_line(
     session: Session,
@@ -150,6 +201,8 @@ def command_line(
     to = destination_of(session, output)
     if to.format.picture or to.format.name == "html":
         session.refuse("top", wrong="does nothing here, as every part is shown")
+        if call.options.get("together"):
+            refuse_picture()
     source = call.options.get("source")
     if pairs is not None and source is not None:
         raise UsageError(

@@ -3,41 +3,65 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, OWN_CHANGES
+from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, NEXT_TOKEN, OWN_CHANGES, PART
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import facts
 from attnviz.errors import InputError, option
-from attnviz.kit.result import Form
+from attnviz.kit.result import Form, refuse_picture
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
+from attnviz.records.parts import Part
 from attnviz.records.predict import (
     Candidate,
     Edit,
     Measure,
+    NextTokens,
     Outcome,
     Question,
     Site,
     SiteKind,
     mean_outcome,
 )
-from attnviz.records.rows import ERROR, LAYER, LINE_OR_MEAN, Field, Fields, JsonOutput, model_name
+from attnviz.records.rows import (
+    ERROR,
+    LAYER,
+    LINE_OR_MEAN,
+    Field,
+    Fields,
+    JsonOutput,
+    list_of,
+    model_name,
+)
 from attnviz.records.tokens import Token
 
 
 @dataclass(frozen=True)
 class PatchEffect:
-    """The effect of the vectors of one site, taken from the source.
+    """The effect of the vectors of a site, or of several at once, taken from the source.
 
     `position`: the one position at which they are taken; None: at all that are patched. `change`:
     of what is measured. `share`: the change as a share of the distance between both texts; 0 is the
     text and 1 the source. `own`: the changes of the predictions of both tokens.
     """
 
-    site: Site
+    sites: tuple[Site, ...]
     position: int | None
     change: Estimate
     share: Estimate
     own: Outcome
+
+    @property
+    def site(self) -> Site:
+        """The first site, or the only one."""
+        return self.sites[0]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The heads and MLPs that the sites of a patch together are of."""
+        return tuple(
+            Part("mlp" if site.head is None else "head", site.layer, site.head)
+            for site in self.sites
+        )
 
 
 @dataclass(frozen=True)
@@ -87,18 +111,47 @@ class PatchReport:
         return self.capture.query_tokens[position], self.source.query_tokens[place]
 
     @property
+    def runs(self) -> tuple[Capture, Capture]:
+        """The text and its source."""
+        return self.capture, self.source
+
+    @property
     def strongest(self) -> Sequence[PatchEffect]:
         """The effects, the largest first."""
         return sorted(self.effects, key=lambda effect: -abs(effect.change.mean))
 
 
-def effect_of(edit: Edit, before: Outcome, ends: Outcome, after: Outcome) -> PatchEffect:
+@dataclass(frozen=True)
+class PatchedTogether:
+    """The next tokens of a text, and with vectors of several sites taken from the source at once.
+
+    `report` has their one effect.
+    """
+
+    report: PatchReport
+    before: NextTokens
+    after: NextTokens
+
+    @property
+    def measure(self) -> Measure:
+        return self.report.measure
+
+    @property
+    def runs(self) -> tuple[Capture, Capture]:
+        """The text and its source."""
+        return self.report.runs
+
+
+def effect_of(edits: Sequence[Edit], before: Outcome, ends: Outcome, after: Outcome) -> PatchEffect:
     """The effect on one text; `ends`: what the source predicts."""
-    position = edit.positions[0] if edit.positions and edit.site.head is None else None
+    positions = edits[0].positions or ()
+    one = len(positions) == len(edits) == 1 and edits[0].site.head is None
     change = after.measured - before.measured
     share = change / (ends.measured - before.measured)
     own = after.less(before)
-    return PatchEffect(edit.site, position, Estimate(change), Estimate(share), own)
+    sites = tuple(edit.site for edit in edits)
+    position = positions[0] if one else None
+    return PatchEffect(sites, position, Estimate(change), Estimate(share), own)
 
 
 def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
@@ -120,7 +173,7 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
         changes = [effect.change.mean for effect in same]
         effects.append(
             PatchEffect(
-                same[0].site,
+                same[0].sites,
                 same[0].position,
                 Estimate.of(changes),
                 Estimate.ratio(changes, gaps),
@@ -136,6 +189,12 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
         own_answers=len({report.question.ids for report in reports}) > 1,
         varied=_varied(reports),
     )
+
+
+def mean_together(every: Sequence[PatchedTogether]) -> PatchedTogether:
+    """The mean effect of the same sites; texts have no next tokens in common."""
+    nothing = NextTokens(0, None, ())
+    return PatchedTogether(mean_of([both.report for both in every]), nothing, nothing)
 
 
 def check_positions(reports: Sequence[PatchReport]) -> None:
@@ -172,14 +231,20 @@ def _varied(reports: Sequence[PatchReport]) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class PatchRow:
-    """An effect of a report; None stands for tokens of which pairs have several."""
+    """An effect of a report, and a candidate for the next token.
+
+    None stands for tokens of which pairs have several.
+    """
 
     line: int | None
     report: PatchReport
     effect: PatchEffect
-    source_position: int | None
-    token: str | None
-    source_token: str | None
+    source_position: int | None = None
+    token: str | None = None
+    source_token: str | None = None
+    when: str | None = None
+    rank: int | None = None
+    candidate: Candidate | None = None
 
 
 def patched_parts(report: PatchReport, top: int | None, line: int | None) -> Iterator[PatchRow]:
@@ -193,12 +258,49 @@ def patched_parts(report: PatchReport, top: int | None, line: int | None) -> Ite
         yield PatchRow(line, report, effect, place, token, source_token)
 
 
+RUN: tuple[Field[PatchRow], ...] = (
+    LINE_OR_MEAN,
+    model_name(lambda row: row.report.capture.model.name),
+)
+MEASURED: tuple[Field[PatchRow], ...] = (
+    *MEASURED_TOKENS.within(lambda row: row.report),
+    Field(
+        "texts",
+        int,
+        "Of how many pairs of texts it is the mean.",
+        lambda row: row.report.lines or 1,
+    ),
+    Field(
+        "before",
+        float,
+        "What is measured after the text: the difference of both logits, or the "
+        "log-probability of the answer in nats where there is no versus.",
+        lambda row: row.report.before.measured,
+    ),
+    Field("source", float, "The same after the source.", lambda row: row.report.ends.measured),
+    Field(
+        "after",
+        float,
+        "The same after the text with these vectors.",
+        lambda row: row.report.before.measured + row.effect.change.mean,
+    ),
+    Field("change", float, "after - before.", lambda row: row.effect.change.mean),
+    Field("error", float | None, ERROR, lambda row: row.effect.change.error),
+    Field(
+        "share",
+        float,
+        "change / (source - before): 0 is the text, 1 the source.",
+        lambda row: row.effect.share.mean,
+    ),
+    Field("share_error", float | None, ERROR, lambda row: row.effect.share.error),
+    *OWN_CHANGES.within(lambda row: row.effect.own),
+    *EXACT_TOKENS.within(lambda row: row.report),
+)
 PATCHED = Fields[PatchRow](
     "PatchRow",
     "The effect of the vectors of one part, taken from the source.",
     (
-        LINE_OR_MEAN,
-        model_name(lambda row: row.report.capture.model.name),
+        *RUN,
         Field(
             "kind",
             SiteKind,
@@ -223,43 +325,35 @@ PATCHED = Fields[PatchRow](
         Field("token", str | None, "The token there; null: several pairs have several."),
         Field("source_position", int | None, "The position of the source that it is taken from."),
         Field("source_token", str | None, "The token there."),
-        *MEASURED_TOKENS.within(lambda row: row.report),
-        Field(
-            "texts",
-            int,
-            "Of how many pairs of texts it is the mean.",
-            lambda row: row.report.lines or 1,
-        ),
-        Field(
-            "before",
-            float,
-            "What is measured after the text: the difference of both logits, or the "
-            "log-probability of the answer in nats where there is no versus.",
-            lambda row: row.report.before.measured,
-        ),
-        Field("source", float, "The same after the source.", lambda row: row.report.ends.measured),
-        Field(
-            "after",
-            float,
-            "The same after the text with these vectors.",
-            lambda row: row.report.before.measured + row.effect.change.mean,
-        ),
-        Field("change", float, "after - before.", lambda row: row.effect.change.mean),
-        Field("error", float | None, ERROR, lambda row: row.effect.change.error),
-        Field(
-            "share",
-            float,
-            "change / (source - before): 0 is the text, 1 the source.",
-            lambda row: row.effect.share.mean,
-        ),
-        Field("share_error", float | None, ERROR, lambda row: row.effect.share.error),
-        *OWN_CHANGES.within(lambda row: row.effect.own),
-        *EXACT_TOKENS.within(lambda row: row.report),
+        *MEASURED,
     ),
 )
-JSON = JsonOutput((PATCHED,))
+TOGETHER = Fields[PatchRow](
+    "PatchedTogetherRow",
+    "A token that may come next, before or with the vectors of all parts from the source.",
+    (
+        *RUN,
+        Field("parts", list_of(PART), "", lambda row: row.effect.parts),
+        *MEASURED,
+        *NEXT_TOKEN.within(lambda row: row),
+    ),
+)
+JSON = JsonOutput((PATCHED, TOGETHER))
 
 
+def together_rows(both: PatchedTogether, top: int | None, line: int | None) -> Iterator[PatchRow]:
+    """Each candidate before and after; of the mean over lines, which has none, the effect alone."""
+    (effect,) = both.report.effects
+    if line is None:
+        yield PatchRow(line, both.report, effect)
+        return
+    for when, next_tokens in (("before", both.before), ("after", both.after)):
+        for rank, candidate in enumerate(next_tokens.candidates, start=1):
+            yield PatchRow(line, both.report, effect, when=when, rank=rank, candidate=candidate)
+
+
+SHOWN = 10
+"""Parts that the terminal names."""
 FORM = Form[PatchReport](
     "patch",
     PATCHED,
@@ -268,6 +362,15 @@ FORM = Form[PatchReport](
     terminal="attnviz.commands.patch.shown:render",
     picture="attnviz.commands.patch.shown:draw",
     page="attnviz.commands.patch.shown:page",
-    top=10,
+    top=SHOWN,
     mean=mean_of,
+)
+BOTH = Form[PatchedTogether](
+    "patch",
+    TOGETHER,
+    together_rows,
+    lambda both: facts(both.report.capture),
+    terminal="attnviz.commands.patch.shown:render_together",
+    picture=refuse_picture,
+    mean=mean_together,
 )

@@ -7,10 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from attnviz.commands.patch.rows import PatchReport, effect_of
+from attnviz.commands.patch.rows import PatchedTogether, PatchReport, effect_of
 from attnviz.errors import InputError, option
-from attnviz.kit.intervene import aligned, candidate, check_memory, intervene, question_of
+from attnviz.kit.intervene import (
+    aligned,
+    candidate,
+    check_memory,
+    intervene,
+    named_parts,
+    next_tokens_after,
+    question_of,
+    site_of,
+)
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
+from attnviz.records.capture import FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
 from attnviz.records.positions import find_positions
 from attnviz.records.predict import (
@@ -35,13 +45,15 @@ SAME = 1e-4
 class Patching:
     """The sites and positions to patch, and what is measured.
 
-    `heads`: which heads, or of other sites which layers. `queries`: names of the positions to
+    `heads`: which heads, or of other sites which layers. `mlps`: the layers whose MLPs are patched
+    together with heads. `queries`: names of the positions to
     patch; none: all. `align`: words that correspond, as in `blue=red`. `answer`, `versus`: words;
     by default the likeliest token after the source and the likeliest after the text.
     """
 
     kind: SiteKind = "head"
     heads: HeadOptions = field(default_factory=HeadOptions)
+    mlps: str | None = None
     answer: str | None = None
     versus: str | None = None
     queries: Sequence[str] = ()
@@ -55,23 +67,51 @@ def patch_text(
 
     Heads are patched at all positions at once; other sites at one position after the other.
     """
+    report, _ = _report(model, text, source, options, how)
+    return report
+
+
+def patch_together(
+    model: "LoadedModel", text: str, source: str, options: TextOptions, how: Patching, top: int
+) -> PatchedTogether:
+    """Run a text once, with the vectors that some heads and MLPs have in the source."""
+    report, ends = _report(model, text, source, options, how, together=True)
+    before, after = (next_tokens_after(ours, top, last) for ours, last in ends)
+    return PatchedTogether(report, before, after)
+
+
+def _report(
+    model: "LoadedModel",
+    text: str,
+    source: str,
+    options: TextOptions,
+    how: Patching,
+    *,
+    together: bool = False,
+) -> tuple[PatchReport, list[tuple[Prepared, FloatArray]]]:
+    """Patch the sites one at a time, or together.
+
+    Returns:
+        the report; and the text with the logits (V) after it: as it is, and after the first patch.
+    """
     model.require("predict")
     ours, theirs = prepare(model, text, options), prepare(model, source, options)
     if ours.ids == theirs.ids:
         raise InputError("the source is the text itself", "give another one")
     places = aligned(ours.empty, theirs.empty, how.align)
     positions = _positions(ours, how, places)
-    edits = _edits(model, how, positions)
-    check_memory(theirs, len({edit.site._replace(head=None) for edit in edits}))
-    question, before, ends = _measured(ours, theirs, how)
-    outcomes = intervene(
+    patches = _patches(model, how, positions, together=together)
+    sites = {edit.site._replace(head=None) for edits in patches for edit in edits}
+    check_memory(theirs, len(sites))
+    question, before, ends, last = _measured(ours, theirs, how)
+    afters = intervene(
         ours,
-        [(edit,) for edit in edits],
-        lambda run: outcome_of(run.last, question.ids),
+        patches,
+        lambda run: (outcome_of(run.last, question.ids), run.last if run.index == 0 else None),
         source=SourceRun(theirs.ids, [place or 0 for place in places]),
     )
-    pairs = zip(edits, outcomes, strict=True)
-    return PatchReport(
+    pairs = zip(patches, afters, strict=True)
+    report = PatchReport(
         capture=ours.empty,
         source=theirs.empty,
         kind=how.kind,
@@ -80,9 +120,10 @@ def patch_text(
         ends=ends,
         places=places,
         positions=positions,
-        effects=[effect_of(edit, before, ends, after) for edit, after in pairs],
+        effects=[effect_of(edits, before, ends, at[0]) for edits, at in pairs],
         named=bool(how.queries),
     )
+    return report, [(ours, each) for each in (last, afters[0][1]) if each is not None]
 
 
 def _positions(prepared: Prepared, how: Patching, places: Sequence[int | None]) -> tuple[int, ...]:
@@ -99,8 +140,10 @@ def _positions(prepared: Prepared, how: Patching, places: Sequence[int | None]) 
     return positions
 
 
-def _measured(ours: Prepared, theirs: Prepared, how: Patching) -> tuple[Question, Outcome, Outcome]:
-    """The measurement, and its predictions after the text and after the source."""
+def _measured(
+    ours: Prepared, theirs: Prepared, how: Patching
+) -> tuple[Question, Outcome, Outcome, FloatArray]:
+    """The measurement; its predictions after the text and after the source; the text's logits."""
     last = [intervene(each, [()], lambda run: run.last)[0] for each in (ours, theirs)]
     question = question_of(ours, how.answer, how.versus)
     if question is None:  # the likeliest token after the source, and after the text
@@ -117,15 +160,22 @@ def _measured(ours: Prepared, theirs: Prepared, how: Patching) -> tuple[Question
             "the model predicts the answer equally after both texts",
             "choose another answer, or another source",
         )
-    return question.likely(last[0]), before, ends
+    return question.likely(last[0]), before, ends, last[0]
 
 
-def _edits(model: "LoadedModel", how: Patching, positions: tuple[int, ...]) -> list[Edit]:
-    """The change of each run: a head at all positions, or a layer at one."""
+def _patches(
+    model: "LoadedModel", how: Patching, positions: tuple[int, ...], *, together: bool
+) -> list[tuple[Edit, ...]]:
+    """The changes of each run: a head at all positions, or a layer at one; or all together."""
+    if together:
+        parts = named_parts(model, how.heads, how.mlps)
+        return [tuple(Edit(site_of(part), "source", positions) for part in parts)]
     heads_per_layer, heads = model.identity.heads_per_layer, how.heads
     if how.kind == "head":
         chosen = choose_heads(heads_per_layer, heads.layers, heads.heads)
-        return [Edit(Site("head", each.layer, each.head), "source", positions) for each in chosen]
+        return [
+            (Edit(Site("head", each.layer, each.head), "source", positions),) for each in chosen
+        ]
     layers = choose_layers(len(heads_per_layer), heads.layers or "all", "layers")
     sites = [Site(how.kind, n) for n in layers if how.kind != "attention" or heads_per_layer[n]]
-    return [Edit(site, "source", (position,)) for site in sites for position in positions]
+    return [(Edit(site, "source", (position,)),) for site in sites for position in positions]

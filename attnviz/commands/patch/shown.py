@@ -10,10 +10,11 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.patch.rows import PatchEffect, PatchReport
+from attnviz.commands.patch.rows import PatchedTogether, PatchEffect, PatchReport
 from attnviz.console import Display
 from attnviz.draw.effects import (
     LEGEND,
+    listed_parts,
     own_cells,
     own_columns,
     ran,
@@ -33,7 +34,14 @@ from attnviz.draw.matrix import digits_for, largest
 from attnviz.draw.page import COMMON, HEAD, filled, policies, policy, source
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
-from attnviz.draw.terminal.cells import Column, folded, footnotes, listing, signed_style
+from attnviz.draw.terminal.cells import (
+    Column,
+    folded,
+    footnotes,
+    listing,
+    next_before_and_after,
+    signed_style,
+)
 from attnviz.draw.terminal.grid import head_grid, value_grid
 from attnviz.draw.titles import amount, beginning, caption, facts
 from attnviz.errors import readable
@@ -67,11 +75,14 @@ def _shares_of(report: PatchReport) -> str:
 
 def _patching(report: PatchReport) -> str:
     """The vectors taken from the source, and where."""
-    where = "one position"
-    if report.kind == "head":
-        every = len(report.positions) == len(report.places)
-        where = "all positions" if every else amount(len(report.positions), "position")
+    where = _where(report) if report.kind == "head" else "one position"
     return f"{SITES[report.kind]} taken from the source at {where}"
+
+
+def _where(report: PatchReport) -> str:
+    """How many positions are patched at once."""
+    every = len(report.positions) == len(report.places)
+    return "all positions" if every else amount(len(report.positions), "position")
 
 
 def _ends_of(report: PatchReport) -> str:
@@ -135,12 +146,16 @@ def _site_name(effect: PatchEffect, places: Mapping[int, str]) -> str:
 # In a terminal.
 
 
-def render(report: PatchReport, display: Display, top: int) -> Iterator[RenderableType]:
-    """The map of all shares, and a table of the `top` strongest effects."""
-    first = f"{_ran(report, facts)}; {_patching(report)}"
-    lines = "\n".join((first, _ends_of(report), _shares_of(report)))
+def _heading(report: PatchReport, patching: str, display: Display) -> Iterator[Text]:
+    """The run and what is patched; both ends; the meaning of a share."""
+    lines = "\n".join((f"{_ran(report, facts)}; {patching}", _ends_of(report), _shares_of(report)))
     yield from folded(Text(lines, "dim"), display.width)
     yield Text()
+
+
+def render(report: PatchReport, display: Display, top: int) -> Iterator[RenderableType]:
+    """The map of all shares, and a table of the `top` strongest effects."""
+    yield from _heading(report, _patching(report), display)
     values = _map_of(report)
     if report.kind == "head":
         yield from head_grid(values, largest(values), signed_style, display)
@@ -174,6 +189,23 @@ def _table(report: PatchReport, effects: Sequence[PatchEffect], display: Display
     yield from listing(columns, rows, display.width)
     notes = [*([LEGEND] if with_own else []), *([OVER_PAIRS] if with_errors else [])]
     yield from footnotes(notes, display.width)
+
+
+def render_together(both: PatchedTogether, display: Display) -> Iterator[RenderableType]:
+    """The effect of all parts, and the next tokens before and after."""
+    report = both.report
+    (effect,) = report.effects
+    patching = f"outputs of several parts taken from the source at {_where(report)}"
+    yield from _heading(report, patching, display)
+    names = listed_parts(effect.parts, report.capture.model.heads_per_layer)
+    before, change, unit = report.before.measured, effect.change, unit_of(report.measure)
+    moved = f"{before:+.3f} → {before + change.mean:+.3f} ({_number(change)} {unit})"
+    sentence = f"with {names} of the source: {moved}, share {_number(effect.share)}"
+    yield from folded(Text(sentence, "bold"), display.width)
+    if report.lines is None:
+        yield from next_before_and_after(report.capture, both.before, both.after, display)
+    elif report.lines > 1:
+        yield from footnotes([OVER_PAIRS], display.width)
 
 
 def _cells(number: Estimate) -> Sequence[str]:

@@ -30,7 +30,7 @@ def report(
     places = tuple(range(len(words)))
     effects = [
         PatchEffect(
-            Site(kind, layer, place if kind == "head" else None),
+            (Site(kind, layer, place if kind == "head" else None),),
             None if kind == "head" else place,
             Estimate(20.0 * share, 0.5),
             Estimate(share),
