@@ -401,8 +401,10 @@ CALLS = (
     ),
     # one number is no picture
     call(
-        "patch TEXT --from SOURCE --together --mlp 1 -o x.png",
+        "patch TEXT --from SOURCE --together --mlp 1 --answer red --versus blue -o x.png",
         "together",
+        answer="red",
+        versus="blue",
         together=True,
         mlps=1,
         then=("save", "x.png"),
