@@ -80,7 +80,7 @@ def _texts(artist: Any) -> bool:
         (lambda: attnviz.ablate(BLUE, mlps=True), "mlps names no layers"),
         (lambda: attnviz.ablate(BLUE, whole_layers=[]), "whole_layers names no layers"),
         (lambda: attnviz.ablate(BLUE, cut=5), "cut is of type int"),
-        (lambda: attnviz.predict(BLUE, answer=["blue"]), "answer is of type list"),
+        (lambda: attnviz.predict(BLUE, answer=5), "answer is not one text"),
     ],
 )
 def test_what_is_wrong_is_a_sentence(call: Callable[[], Any], said: str) -> None:
