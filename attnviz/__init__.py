@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from attnviz.kit.result import Calculation, Result
     from attnviz.records.grounding import Check
     from attnviz.records.metrics import HeadReport
-    from attnviz.records.parts import Circuits, Why, Write
+    from attnviz.records.parts import Circuits, Why, WhyMean, Write
     from attnviz.records.predict import Prediction, PredictionMean
     from attnviz.records.tokens import Token
     from attnviz.records.trace import Verified
@@ -94,6 +94,7 @@ __all__ = [
     "Token",
     "Verified",
     "Why",
+    "WhyMean",
     "Write",
     "__version__",
     "ablate",
@@ -130,7 +131,7 @@ _HOME = {
     "attnviz.commands.report.record": "ResultsReport",
     "attnviz.records.grounding": "Check",
     "attnviz.records.metrics": "HeadReport",
-    "attnviz.records.parts": "Circuits Why Write",
+    "attnviz.records.parts": "Circuits Why WhyMean Write",
     "attnviz.records.predict": "Prediction PredictionMean",
     "attnviz.commands.ablate.command": "ablate",
     "attnviz.commands.show.capture": "AttentionCapture Link capture from_attention load verify",

@@ -16,7 +16,7 @@ from attnviz.records.capture import PairKind
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from attnviz.records.parts import Why, Write
+    from attnviz.records.parts import Write
 
 
 class Model(Loaded):
@@ -71,7 +71,7 @@ class Model(Loaded):
         """`attnviz.generate` with this model."""
         return attnviz.generate(prompt, self, **options)
 
-    def why(self, text: str, **options: Any) -> "attnviz.Result[Why]":
+    def why(self, text: "str | Sequence[str]", **options: Any) -> "attnviz.Result[Any]":
         """`attnviz.why` with this model."""
         return attnviz.why(text, self, **options)
 

@@ -69,6 +69,8 @@ OF = {
     ("generate", "title"): "`.figure(title)`",
     ("generate", "chat"): "`generate(prompt)`, a list of messages",
     ("predict", "lines"): "`predict(text)`, a list of texts",
+    ("why", "lines"): "`why(text)`, a list of texts",
+    ("why", "pairs"): "`why(text)`, a list of texts",
     ("predict", "pairs"): "`predict(text, answer, versus)`, a list of each",
     ("ablate", "lines"): "`ablate(text)`, a list of texts",
     ("ablate", "pairs"): "`ablate(text, answer, versus)`, a list of each",

@@ -28,6 +28,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "Receivers": (attnviz.heads, ("the dog slept . " * 9,), {"receiver": True}),
     "TextComparison": (attnviz.compare, (TEXT, OTHER), {}),
     "Why": (attnviz.why, (TEXT,), {"query": "was"}),
+    "WhyMean": (attnviz.why, ([TEXT, OTHER],), {"query": "-1", "head": "L4H0"}),
     "Write": (attnviz.writes, (TEXT,), {"head": "L3H2", "query": "was"}),
 }
 RECORDS = {

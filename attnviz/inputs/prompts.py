@@ -262,7 +262,7 @@ def _check_one_cut(by: By | None, wanted: Sequence[str]) -> None:
 PROMPT_HINT = (
     'give {"text": "…", "answer": "…", "versus": "…", "source": "…"}, of which text is needed'
 )
-FIELDS = "text", "answer", "versus", "source"
+FIELDS = "text", "answer", "versus", "source", "query", "key"
 LIKE = 0.82
 """How alike a name is to that of a field for which it was meant: `verses`, but not `source_id`."""
 

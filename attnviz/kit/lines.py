@@ -103,19 +103,20 @@ def _of_prompts(
     """Runs a line of a file of prompts with the fields that a command takes."""
     from attnviz.inputs.prompts import read_prompt
 
-    measures = set[str]()
+    measures = set[str | None]()
 
     def run(line: str, number: int) -> Result[Any]:
         prompt = read_prompt(line)
         if "source" in fields and "source" not in prompt:
             raise InputError("there is no source", 'add "source" to the line')
         result = run_one(number, **{name: prompt[name] for name in fields if name in prompt})
-        if measures - {result.record.measure}:
+        measure = result.record.measure if "answer" in fields else None
+        if measures - {measure}:
             raise InputError(
                 "this line asks for another measurement than the lines before it",
                 "give an answer and a versus on every line, or on none",
             )
-        measures.add(result.record.measure)
+        measures.add(measure)
         return result
 
     return run

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
+from attnviz.errors import option
 from attnviz.inputs.prompts import named
-from attnviz.kit.option import panel_option
+from attnviz.kit.option import only, panel_option
 from attnviz.records.capture import Capture
 from attnviz.records.tokens import OTHER, partition, segment_of
 
@@ -15,9 +16,14 @@ Roles: TypeAlias = Annotated[
         "What is asked",
         "--roles",
         help="Tell parts apart by the token that they are from, as that can be done for several "
-        "texts: by its position, or by its word; with --segment, by the part of the text.",
+        "texts: by its position from the start, its word, or its part of the text (--segment).",
     ),
 ]
+
+
+ONE_OF_ROLES = only(
+    "roles", lambda call: not call["segments"], f"does nothing with {option('segments')}"
+)
 
 
 def roles_of(capture: Capture, alike: Alike | None, segments: Sequence[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.errors import InputError, option
 from attnviz.records.capture import Capture, FloatArray, ModelIdentity, OverText
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate, descending
@@ -266,7 +267,8 @@ class Why(OverText):
     difference of raw scores, which the parts add up to; `added`: that of the position bias and of
     a sink, which belong to no part. `query_shares` and `key_shares`: the contrast by what the
     query asks with, and by what the keys answer with, of which `query_lead` and `key_lead` add
-    most; `pairs`: the strongest terms of both.
+    most; `pairs`: the strongest terms of both. `roles` (n): what each token is among those of other
+    texts, where wanted.
     """
 
     capture: Capture
@@ -288,6 +290,7 @@ class Why(OverText):
     error: float
     trees: Sequence[tuple[Side, tuple[Node, ...]]] = ()
     removals: Sequence[Removal] = ()
+    roles: tuple[str, ...] = ()
 
     @property
     def about(self) -> str:
@@ -311,6 +314,79 @@ class Why(OverText):
             for j, key in enumerate(self.key_parts)
         ]
         return sorted(rows, key=lambda pair: -abs(pair.value))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WhyMean:
+    """Why queries of several texts attend to their keys, on the mean over the texts.
+
+    `capture`: the first run. `query`, `key`, `versus`: their labels, where all texts have the same;
+    `expected`: the keys are contrasted with the means of their rows. `weight`: of the keys;
+    `contrast`, `added`: as of a `Why`. `query_shares`, `key_shares`: values (texts, parts); the
+    source of a part numbers the `roles`.
+    """
+
+    capture: Capture
+    head: Head
+    texts: int
+    query: str | None
+    key: str | None
+    versus: str | None
+    expected: bool
+    weight: Estimate
+    contrast: Estimate
+    added: Estimate
+    query_shares: Shares
+    key_shares: Shares
+    roles: tuple[str, ...]
+
+    @property
+    def about(self) -> str:
+        return f"{self.capture.model.name}, {self.head}, mean of {self.texts} texts"
+
+    def __repr__(self) -> str:
+        return f"<WhyMean {self.about}>"
+
+
+def mean_of(each: Sequence[Why]) -> WhyMean:
+    """The mean over several texts, with standard errors.
+
+    Raises:
+        InputError: the texts were asked about different heads, or by tokens without roles.
+    """
+    if each[0].group in ("part", "source") and not each[0].roles:
+        raise InputError(
+            "the tokens of several texts have no roles by which parts could be added up",
+            f"add {option('roles', 'position')}, or take {option('group', 'head')}",
+        )
+    heads = sorted({why.head for why in each})
+    if len(heads) > 1:
+        raise InputError(
+            f"the strongest head is {heads[0]} on one text and {heads[1]} on another",
+            f"name it with {option('head')}",
+        )
+    roles = [why.roles for why in each]
+    sides = [[why.query_shares for why in each], [why.key_shares for why in each]]
+    (query_shares, names), (key_shares, _) = (aligned(side, roles) for side in sides)
+    return WhyMean(
+        capture=each[0].capture,
+        head=heads[0],
+        texts=len(each),
+        query=_same([why.tokens[why.query].label for why in each]),
+        key=_same([why.tokens[why.key].label for why in each]),
+        versus=_same([why.tokens[why.versus].label for why in each if why.versus is not None]),
+        expected=each[0].versus is None,
+        weight=Estimate.of([float(why.row.weights[why.key]) for why in each]),
+        contrast=Estimate.of([why.contrast for why in each]),
+        added=Estimate.of([why.added for why in each]),
+        query_shares=query_shares,
+        key_shares=key_shares,
+        roles=names,
+    )
+
+
+def _same(labels: Sequence[str]) -> str | None:
+    return labels[0] if len(set(labels)) == 1 else None
 
 
 # Heads by the weights of a model, without any text.

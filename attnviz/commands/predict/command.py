@@ -13,7 +13,7 @@ from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
 from attnviz.kit.option import Arguments, Call, command_of, feature, only
 from attnviz.kit.result import Result, mean_result
-from attnviz.kit.roles import Roles
+from attnviz.kit.roles import ONE_OF_ROLES, Roles
 from attnviz.kit.session import Session
 from attnviz.kit.values import AnyModel, loaded, model_of, questions_of, words
 from attnviz.records.predict import Prediction, PredictionMean
@@ -58,7 +58,7 @@ def _one_reading(call: Arguments) -> None:
         f"is for {option('attribute')}",
         f"add {option('attribute')}",
     ),
-    only("roles", lambda call: not call["segments"], f"does nothing with {option('segments')}"),
+    ONE_OF_ROLES,
     only(
         "versus",
         lambda call: call["attribute"] or call["answer"] is not None,

@@ -6,17 +6,26 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from attnviz.commands.why.rows import CONTRAST, WRITTEN
-from attnviz.errors import InputError, ModelError, UsageError, option
+from attnviz.errors import IdleOption, InputError, ModelError, UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.choose import one_row
 from attnviz.kit.deliver import destination_of
-from attnviz.kit.lines import run_texts
-from attnviz.kit.option import Call, Cli, command_of, feature, panel_option
+from attnviz.kit.lines import Lines, Pairs, run_texts
+from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, panel_option
 from attnviz.kit.prepare import TextOptions, frozen, prepare
-from attnviz.kit.result import Result
+from attnviz.kit.result import Result, mean_result
+from attnviz.kit.roles import ONE_OF_ROLES, Alike, Roles, roles_of
 from attnviz.kit.session import Session
-from attnviz.kit.values import AnyModel, head_names, loaded, model_of, one_name
-from attnviz.records.parts import Group, Lead, Part, ScoreRow, Shares, Side, Why, Write
+from attnviz.kit.values import (
+    AnyModel,
+    head_names,
+    loaded,
+    model_of,
+    one_name,
+    texts_of,
+    words,
+)
+from attnviz.records.parts import Group, Lead, Part, ScoreRow, Shares, Side, Why, WhyMean, Write
 from attnviz.records.positions import one_position
 from attnviz.records.tokens import Token
 
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 question_option = partial(panel_option, "What is asked")
-OF_WHY = "key", "versus", "group", "depth", "check", "top"
+OF_WHY = "key", "versus", "group", "depth", "check", "top", "roles", "segments", "lines", "pairs"
 """Options that mean nothing to what a head writes."""
 Key: TypeAlias = Annotated[
     g.OneToken | None,
@@ -96,7 +105,8 @@ class WhyQuestion:
     headline, or the last word; without `key`, the strongest one; without `versus`, the mean of the
     row's scores by its own weights. `group`: how parts are summed up. `top`: how many parts to
     list. `depth`: how many heads a tree follows back, one behind the other; None: no tree. `check`:
-    also take the strongest part of each side away, and compute anew.
+    also take the strongest part of each side away, and compute anew. `roles`, `segments`: what
+    tokens are among those of other texts.
     """
 
     head: str | None = None
@@ -107,6 +117,8 @@ class WhyQuestion:
     top: int = 8
     depth: int | None = None
     check: bool = False
+    roles: Alike | None = None
+    segments: tuple[str, ...] = ()
 
 
 def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: TextOptions) -> Why:
@@ -146,6 +158,7 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
         error=error,
         trees=[(s, contrast.tree(s, question.depth, BRANCHES)) for s in SIDES if question.depth],
         removals=[contrast.without(s, _strongest(shares[s])) for s in SIDES if question.check],
+        roles=roles_of(prepared.empty, question.roles, question.segments),
     )
 
 
@@ -216,9 +229,18 @@ def _check_keys(
 # In Python, and on the command line.
 
 
-@feature()
+def _roles_apart(call: Arguments) -> None:
+    """See that roles are told apart only where tokens are."""
+    if call.any_of("roles segments") and call["group"] == "layer":
+        raise IdleOption(
+            f"{option('group', 'layer')} has no tokens to tell apart",
+            f"leave {option('roles')} and {option('segments')} out",
+        )
+
+
+@feature(_roles_apart, ONE_OF_ROLES)
 def why(
-    text: str,
+    text: str | Sequence[str],
     model: AnyModel = "builtin",
     *,
     head: g.OneHead = None,
@@ -229,10 +251,12 @@ def why(
     top: TopTerms = WhyQuestion.top,
     depth: Depth = None,
     check: CheckStrongest = False,
+    roles: Roles = None,
+    segments: g.NamedParts = (),
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
-) -> Result[Why]:
+) -> Result[Why] | Result[WhyMean]:
     """Say why a head's query attends to a key: its score as a sum over the parts of the model.
 
     >>> found = attnviz.why("a fluffy blue creature", head="L3H2", query="creature", key="blue")
@@ -242,14 +266,33 @@ def why(
     True
 
     Args:
-        text: the text.
+        text: a text; or several, each of which is asked about, and then their mean.
         model: a name as for `load_model`, or a loaded model.
+
+    Returns:
+        a result whose record is a `Why`; of several texts a `WhyMean`.
     """
-    model = loaded(model)
-    named = one_name(query), one_name(key), one_name(versus)
-    question = WhyQuestion(head_names(head), *named, group, top, depth, check)
-    contrast = ask_why(model._loaded, text, question, model._text_options(bos, special, truncate))
-    return Result(CONTRAST, contrast, (contrast.capture,), _top=top)
+    model, parts = loaded(model), words("segments", segments)
+    if group == "head" and (roles or parts):
+        group = "part"
+    question = WhyQuestion(
+        head=head_names(head),
+        query=one_name(query),
+        key=one_name(key),
+        versus=one_name(versus),
+        group=group,
+        top=top,
+        depth=depth,
+        check=check,
+        roles=roles,
+        segments=parts,
+    )
+    options = model._text_options(bos, special, truncate)
+    results = list[Result[Why]]()
+    for line, one in enumerate(texts_of(text), start=1):
+        found = ask_why(model._loaded, one, question, options)
+        results.append(Result(CONTRAST, found, (found.capture,), _top=top, _line=line))
+    return results[0] if isinstance(text, str) else mean_result(results)
 
 
 @feature()
@@ -290,13 +333,16 @@ SHORT_HELP = "file model head query key versus top check format output quiet"
 
 @command_of(
     why,
-    "text truncate bos special model run kind head query key versus group depth check writes top",
+    "text lines pairs truncate bos special model run kind head query key versus group roles "
+    "segments depth check writes top",
 )
 def command_line(
     session: Session,
     call: Call[Result[Any]],
     *,
     text: g.TextIn,
+    lines: Lines = False,
+    pairs: Pairs = None,
     model: g.WhichModel,
     run: g.ModelRun,
     kind: g.WhichKind = None,
@@ -325,6 +371,9 @@ def command_line(
         to,
         text,
         partial(model_of, session, model, run, kind),
+        lines=lines,
+        pairs=pairs,
+        fields=("text", "query", "key"),
     )
 
 

@@ -8,6 +8,8 @@ from typing import Any, Literal
 from attnviz.draw.effects import part_name
 from attnviz.draw.labels import distinct_labels
 from attnviz.kit.result import Form
+from attnviz.records.heads import Head
+from attnviz.records.metrics import Estimate
 from attnviz.records.parts import (
     Group,
     Moved,
@@ -20,12 +22,15 @@ from attnviz.records.parts import (
     Shares,
     Side,
     Why,
+    WhyMean,
     Write,
+    mean_of,
 )
 from attnviz.records.rows import (
     ABSENT,
     HEAD,
     LAYER,
+    LINE_OR_MEAN,
     RUN_FIELDS,
     TOKEN,
     Field,
@@ -47,50 +52,93 @@ def part_fields(of: Callable[[Any], Part | None], prefix: str = "") -> tuple[Fie
         Field(f"{prefix}kind", null, "", lambda row: getattr(of(row), "kind", None)),
         Field(f"{prefix}layer", int | None, "", lambda row: getattr(of(row), "layer", None)),
         Field(f"{prefix}head", int | None, "", lambda row: getattr(of(row), "head", None)),
-        Field(f"{prefix}source", int | None, source, lambda row: getattr(of(row), "source", None)),
+        Field(f"{prefix}source", int | None, source, lambda row: _source(row, of(row))),
     )
+
+
+def _source(row: Any, part: Part | None) -> int | None:
+    """The position of the token that a part is from; of a mean over lines there is none."""
+    of_mean = isinstance(row, Term) and row.line is None
+    return None if part is None or of_mean else part.source
 
 
 @dataclass(frozen=True)
 class Term:
-    """A pair of parts of a contrast; `labels`: of the tokens of the text."""
+    """A part at the query, a part at the keys, and what their product adds to a contrast.
 
-    why: Why
-    pair: Pair
+    `line` is None for a mean over lines, which has parts of one side; `query`, `key`, `versus` are
+    then None, and the sources of the parts number the `labels`, which are roles. `roles`: of the
+    tokens that these sources number, or nothing.
+    """
+
+    line: int | None
+    model: str
+    head: Head
     labels: Sequence[str]
+    roles: Sequence[str]
+    query_part: Part | None
+    key_part: Part | None
+    value: Estimate
+    query: int | None = None
+    key: int | None = None
+    versus: int | None = None
+
+    def token(self, position: int | None) -> str | None:
+        return None if position is None else self.labels[position]
+
+    def name(self, part: Part | None) -> str:
+        whole = self.line is None and part is None
+        return "all parts" if whole else part_name(part, self.labels)
+
+    def role(self, part: Part | None) -> str | None:
+        return self.roles[part.source] if part and part.source is not None and self.roles else None
 
 
 PAIR = Fields[Term](
     "PairRow",
     "A part at the query, a part at the key, and what their product adds to the contrast.",
     (
-        model_name(lambda row: row.why.model.name),
-        *head_fields(lambda row: row.why.head),
-        Field("query", int, "The position of the query.", lambda row: row.why.query),
-        Field("query_token", str, "", lambda row: row.labels[row.why.query]),
-        Field("key", int, "The position of the key.", lambda row: row.why.key),
-        Field("key_token", str, "", lambda row: row.labels[row.why.key]),
-        Field(
-            "versus",
-            int | None,
-            "The position of the key that it is contrasted with.",
-            lambda row: row.why.versus,
-        ),
+        LINE_OR_MEAN,
+        model_name(lambda row: row.model),
+        *head_fields(lambda row: row.head),
+        Field("query", int | None, "The position of the query; null in a mean over lines."),
+        Field("query_token", str | None, "", lambda row: row.token(row.query)),
+        Field("key", int | None, "The position of the key; null in a mean over lines."),
+        Field("key_token", str | None, "", lambda row: row.token(row.key)),
+        Field("versus", int | None, "The position of the key that it is contrasted with."),
         Field(
             "query_part",
             str,
             "The part at the query, for a person.",
-            lambda row: part_name(row.pair.query, row.labels),
+            lambda row: row.name(row.query_part),
         ),
-        *part_fields(lambda row: row.pair.query, "query_"),
+        *part_fields(lambda row: row.query_part, "query_"),
         Field(
             "key_part",
             str,
             "The part at the key, for a person.",
-            lambda row: part_name(row.pair.key, row.labels),
+            lambda row: row.name(row.key_part),
         ),
-        *part_fields(lambda row: row.pair.key, "key_"),
-        Field("value", float, "What the two add to the contrast.", lambda row: row.pair.value),
+        *part_fields(lambda row: row.key_part, "key_"),
+        Field("value", float, "What the two add to the contrast.", lambda row: row.value.mean),
+        Field(
+            "query_role",
+            str | None,
+            "Of the tokens that the part at the query is from, where wanted.",
+            lambda row: row.role(row.query_part),
+        ),
+        Field(
+            "key_role",
+            str | None,
+            "Of those that the part at the key is from.",
+            lambda row: row.role(row.key_part),
+        ),
+        Field(
+            "error",
+            float | None,
+            "Of a mean over lines, its standard error.",
+            lambda row: row.value.error,
+        ),
     ),
 )
 
@@ -247,7 +295,36 @@ JSON = JsonOutput((PAIR, READER), (WHY, WRITE))
 def terms(why: Why, top: int | None, line: int | None) -> Iterator[Term]:
     """Every term of the table."""
     labels = distinct_labels(why.tokens)
-    return (Term(why, pair, labels) for pair in why.pairs)
+    for pair in why.pairs:
+        yield Term(
+            line=line,
+            model=why.model.name,
+            head=why.head,
+            labels=labels,
+            roles=why.roles,
+            query_part=pair.query,
+            key_part=pair.key,
+            value=Estimate(pair.value),
+            query=why.query,
+            key=why.key,
+            versus=why.versus,
+        )
+
+
+def mean_terms(mean: WhyMean, top: int | None, line: int | None) -> Iterator[Term]:
+    """The parts at the queries, then those at the keys, the strongest of each first."""
+    for side, shares in (("query", mean.query_shares), ("key", mean.key_shares)):
+        for part, value in shares.means[:top]:
+            yield Term(
+                line=None,
+                model=mean.capture.model.name,
+                head=mean.head,
+                labels=mean.roles,
+                roles=mean.roles,
+                query_part=part if side == "query" else None,
+                key_part=part if side == "key" else None,
+                value=value,
+            )
 
 
 def readings(write: Write, top: int | None, line: int | None) -> Iterator[ReaderRow]:
@@ -256,6 +333,14 @@ def readings(write: Write, top: int | None, line: int | None) -> Iterator[Reader
     return (ReaderRow(write, reader, labels) for reader in write.readers)
 
 
+MEAN = Form[WhyMean](
+    "why",
+    PAIR,
+    mean_terms,
+    lambda mean: mean.about,
+    terminal="attnviz.commands.why.shown:render_mean",
+    top=8,
+)
 CONTRAST = Form[Why](
     "why",
     PAIR,
@@ -265,6 +350,8 @@ CONTRAST = Form[Why](
     picture="attnviz.commands.why.shown:draw",
     whole=WHY,
     top=8,
+    mean=mean_of,
+    mean_form=MEAN,
 )
 WRITTEN = Form[Write](
     "why",

@@ -14,9 +14,17 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.why.titles import about_write, asked_why, difference, found_why, identity
+from attnviz.commands.why.titles import (
+    about_write,
+    asked_why,
+    difference,
+    found_in_mean,
+    found_why,
+    identity,
+    summed_in_mean,
+)
 from attnviz.console import Display
-from attnviz.draw.effects import part_name, strongest_parts
+from attnviz.draw.effects import MEAN_COLUMNS, mean_parts, part_name, strongest_parts
 from attnviz.draw.labels import DIVERGING, fenced, names_of
 from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import sheet, write_heading
@@ -24,7 +32,7 @@ from attnviz.draw.picture.paint import draw_bar
 from attnviz.draw.terminal.around import in_ascii
 from attnviz.draw.terminal.cells import Column, cut, folded, listing, named_bars
 from attnviz.draw.titles import caption
-from attnviz.records.parts import Node, Reader, Removal, Shares, Side, Why, Write
+from attnviz.records.parts import Node, Reader, Removal, Shares, Side, Why, WhyMean, Write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,6 +120,23 @@ def render(why: Why, display: Display, top: int) -> Iterator[RenderableType]:
     yield Text()
     closing = f"{ACCOUNTING}; error of the sums: {why.error:.0e} of their terms' sizes"
     for sentence in (identity(why), closing):
+        yield from folded(Text(sentence, "dim"), display.width)
+
+
+def render_mean(mean: WhyMean, display: Display, top: int) -> Iterator[RenderableType]:
+    """The mean contrast, and its parts on both sides."""
+    for line in (found_in_mean(mean), summed_in_mean(mean)):
+        yield from folded(Text(_letters(line, display), "bold"), display.width)
+    for title, shares in (
+        ("what the queries ask with", mean.query_shares),
+        ("what the keys answer with", mean.key_shares),
+    ):
+        yield Text()
+        yield Text(title, "bold")
+        yield from listing(MEAN_COLUMNS, [*mean_parts(shares, mean.roles, top)], display.width)
+    yield Text()
+    note = "± s.e.: standard error over these texts; a part below two of them may be chance"
+    for sentence in (note, ACCOUNTING):
         yield from folded(Text(sentence, "dim"), display.width)
 
 
