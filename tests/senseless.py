@@ -348,6 +348,27 @@ CALLS = (
     call("ablate TEXT --renormalise", "renormalise", renormalise=True),
     # a link has no mean
     call("ablate TEXT --cut a:blue --with mean", "replacement", cut="a:blue", replacement="mean"),
+    # zero is a mean of nothing
+    call("ablate TEXT --mean-from words.txt", "mean_from", mean_from=["blue"]),
+    # the text has one mean
+    call(
+        "ablate TEXT --with mean --mean-by position",
+        "mean_by",
+        replacement="mean",
+        mean_by="position",
+    ),
+    # nothing is drawn
+    call("ablate TEXT --seed 3", "seed", seed=3),
+    # no text to draw from
+    call("ablate TEXT --with resample", "replacement", replacement="resample"),
+    # fewer than one text is drawn
+    call(
+        "ablate TEXT --with resample --resample-from words.txt --draws 0",
+        "draws",
+        replacement="resample",
+        resample_from=["blue"],
+        draws=0,
+    ),
     # no such replacement
     call("ablate TEXT --with noise", "replacement", replacement="noise"),
     # a link has two ends

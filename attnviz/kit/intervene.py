@@ -1,6 +1,6 @@
 """Runs with interventions, and the tokens that are measured after a text."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -140,10 +140,11 @@ def intervene(
     *,
     whole: bool = False,
     source: SourceRun | None = None,
+    given: Mapping[Site, FloatArray] | None = None,
 ) -> list[K]:
     """The part that `keep` takes from the run of each intervention.
 
-    `whole` and `source` as in `Interventions`.
+    `whole`, `source` and `given` as in `Interventions`.
     """
     check_memory(prepared)
     kept, progress = dict[int, K](), _WATCHING.get()
@@ -153,7 +154,8 @@ def intervene(
         if progress and len(interventions) > 1:
             progress(len(kept), len(interventions))
 
-    prepared.model.intervene(prepared.ids, Interventions(interventions, whole, source), consume)
+    wanted = Interventions(interventions, whole, source, given=given or {})
+    prepared.model.intervene(prepared.ids, wanted, consume)
     return [kept[i] for i in range(len(interventions))]
 
 

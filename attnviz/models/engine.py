@@ -157,9 +157,8 @@ def log_probability(logits: Tensor, ids: Tensor) -> Tensor:
 class ChangedBatch:
     """The interventions of a batch, each with its place in it.
 
-    `tokens`: n. `taken`: what takes the place of vectors, by ("mean" or "source", site): those of
-    another run (n, width), already in the order of this text's positions, or their mean in the
-    text's own run (1, width).
+    `tokens`: n. `taken`: what takes the place of vectors, by ("mean", "source" or "given", site):
+    (n, width), already in the order of this text's positions, or (1, width) for all of them.
     """
 
     interventions: Sequence[Intervention]
@@ -195,7 +194,7 @@ class ChangedBatch:
                 after[places] = 0.0
             else:
                 instead = self.taken[edit.by, edit.site]
-                after[places] = (instead[places] if edit.by == "source" else instead).to(after)
+                after[places] = (instead if len(instead) == 1 else instead[places]).to(after)
         return changed
 
 
@@ -204,14 +203,14 @@ def taken_vectors(
     ids: Sequence[int],
     interventions: Interventions,
 ) -> dict[tuple[str, Site], Tensor]:
-    """The vectors that edits put in: of the source, and means of the text `ids` itself.
+    """The vectors that edits put in: of the source, means of the text `ids` itself, or given ones.
 
     `vectors_of` runs a text once, unchanged, and gives the vectors of sites at its places
     (places, width), or their mean over all positions (1, width). A mean is that of the unchanged
     run, also where an earlier edit of the same intervention changes what arrives there.
     """
     edits = [e for changes in interventions.each for e in changes if isinstance(e, Edit)]
-    taken: dict[tuple[str, Site], Tensor] = {}
+    taken = {("given", site): torch.from_numpy(of) for site, of in interventions.given.items()}
     for by, run in {"mean": SourceRun(ids, (0,)), "source": interventions.source}.items():
         sites = {edit.site for edit in edits if edit.by == by}
         if run is not None and sites:

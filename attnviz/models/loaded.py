@@ -4,7 +4,7 @@ An engine derives from `LoadedModel`, and overrides what else it can do; the res
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
@@ -21,7 +21,7 @@ from attnviz.records.capture import (
     Wanted,
 )
 from attnviz.records.heads import Head, ModelCard
-from attnviz.records.predict import Interventions, LogitConsumer, RunConsumer
+from attnviz.records.predict import Interventions, LogitConsumer, RunConsumer, Site
 from attnviz.records.tokens import GoOn, Sampling, Token
 from attnviz.records.trace import HeadTrace
 
@@ -201,6 +201,13 @@ class LoadedModel(ABC):
         """Run the tokens once for each intervention; a model that predicts can do it.
 
         The consumer is given the runs in no particular order.
+        """
+        raise self._refusal("predict")
+
+    def site_vectors(self, ids: Sequence[int], sites: Collection[Site]) -> dict[Site, FloatArray]:
+        """The vectors of sites at every position of an unchanged run (n, width).
+
+        A model that predicts can do it.
         """
         raise self._refusal("predict")
 

@@ -1,6 +1,6 @@
 """Next tokens: the logits that a model hands over, and the predictions read from them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp
 from statistics import fmean
@@ -19,8 +19,9 @@ from attnviz.records.parts import Shares, aligned
 
 
 SiteKind: TypeAlias = Literal["head", "attention", "mlp", "residual"]
-Replacement: TypeAlias = Literal["zero", "mean"]
-"""The replacement of an output: zero, or its mean over the positions of the text."""
+Replacement: TypeAlias = Literal["zero", "mean", "resample"]
+"""The replacement of an output: zero, its mean over the positions of the text or of other texts, or
+what it is on another text."""
 
 
 class Site(NamedTuple):
@@ -41,11 +42,12 @@ class Site(NamedTuple):
 class Edit:
     """The vectors of a site replaced, at some positions or at all (None).
 
-    `by`: zero, their mean over all positions of the unchanged run, or what they are in the source.
+    `by`: zero, their mean over all positions of the unchanged run, what they are in the source, or
+    what `Interventions.given` has.
     """
 
     site: Site
-    by: Literal["zero", "mean", "source"]
+    by: Literal["zero", "mean", "source", "given"]
     positions: tuple[int, ...] | None = None
 
     @property
@@ -89,12 +91,14 @@ class Interventions:
 
     `whole`: the log-probabilities of all tokens that followed are wanted, too. `source`: the run
     that edits take vectors from. `rows`: the positions after which all logits are wanted.
+    `given`: vectors that edits put in, (n, width), or (1, width) for all positions.
     """
 
     each: Sequence[Intervention]
     whole: bool = False
     source: SourceRun | None = None
     rows: range | None = None
+    given: Mapping[Site, FloatArray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

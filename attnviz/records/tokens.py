@@ -218,6 +218,8 @@ ELSEWHERE = frozenset(
     " output format quiet debug color no_color width".split()
 )
 """Parameters that a result shows by itself, or that change no number of it."""
+OTHERS = {"mean_from", "resample_from"}
+"""Parameters that take many texts, whose number is told."""
 
 
 @dataclass(frozen=True)
@@ -253,6 +255,9 @@ def begin(given: Mapping[str, Any], seed: object = None) -> None:
 
 def _call_options(given: Mapping[str, Any], seed: object) -> CallOptions:
     options = {name: _plain(value) for name, value in given.items() if name not in ELSEWHERE}
+    for name in OTHERS & given.keys():  # whole texts, which would be repeated for each result
+        if isinstance(given[name], list | tuple):
+            options[name] = len(given[name])
     if isinstance(given.get("docs"), Mapping):  # whole documents, which a prompt holds already
         options["docs"] = {str(name): len(str(text)) for name, text in given["docs"].items()}
     return CallOptions(options, seed if isinstance(seed, int) else None)

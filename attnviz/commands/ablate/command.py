@@ -3,20 +3,34 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from attnviz.commands.ablate.record import AblationReport, BeforeAfter, link_named
 from attnviz.commands.ablate.rows import BOTH, ONE_BY_ONE, SHOWN
-from attnviz.commands.ablate.run import Ablating, ablate_each, ablate_together
-from attnviz.errors import option
+from attnviz.commands.ablate.run import DRAWS, Ablating, Replacing, ablate_each, ablate_together
+from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
 from attnviz.kit.option import Call, Cli, command_of, feature, only
+from attnviz.kit.others import MeanBy, other_texts
+from attnviz.kit.prepare import TextOptions
 from attnviz.kit.result import Result, mean_result, refuse_picture
 from attnviz.kit.session import Session
-from attnviz.kit.values import AnyModel, layer_names, loaded, model_of, questions_of, which_heads
+from attnviz.kit.values import (
+    AnyModel,
+    FilePath,
+    layer_names,
+    loaded,
+    model_of,
+    questions_of,
+    which_heads,
+)
 from attnviz.records.predict import Replacement
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
 
 Mlps: TypeAlias = Annotated[
     g.LayerNames | None,
@@ -40,7 +54,52 @@ WholeLayers: TypeAlias = Annotated[
 ReplacedWith: TypeAlias = Annotated[
     Replacement,
     g.heads_option(
-        "--with", help="What replaces an output: zero, or its mean over the text's positions."
+        "--with",
+        help="What replaces an output: zero; its mean over the text's positions, or over other "
+        "texts (--mean-from); or what it is on another text (--resample-from).",
+    ),
+]
+TextsIn: TypeAlias = FilePath | Sequence[str] | None
+MeanFrom: TypeAlias = Annotated[
+    TextsIn,
+    Cli(Path | None),
+    g.heads_option(
+        "--mean-from",
+        metavar="FILE",
+        help="With --with mean, take the mean over all positions of these texts: one a line, or "
+        "JSON lines with text.",
+    ),
+]
+MeanOver: TypeAlias = Annotated[
+    MeanBy,
+    g.heads_option(
+        "--mean-by",
+        help="With --mean-from, take it over all positions, or at each position over texts of one "
+        "length.",
+    ),
+]
+ResampleFrom: TypeAlias = Annotated[
+    TextsIn,
+    Cli(Path | None),
+    g.heads_option(
+        "--resample-from",
+        metavar="FILE",
+        help="With --with resample, take outputs from these texts, at the same positions.",
+    ),
+]
+Draws: TypeAlias = Annotated[
+    int,
+    g.heads_option(
+        "--draws",
+        metavar="N",
+        min=1,
+        help="With --with resample, how many texts are drawn; effects are means over them.",
+    ),
+]
+DrawSeed: TypeAlias = Annotated[
+    int,
+    g.heads_option(
+        "--seed", metavar="N", min=0, max=g.LARGEST_SEED, help="The random seed of the draws."
     ),
 ]
 Cut: TypeAlias = Annotated[
@@ -93,6 +152,24 @@ TopParts: TypeAlias = Annotated[
     only(
         "replacement", lambda call: call["cut"] is None, "does nothing for a link, which is removed"
     ),
+    only(
+        "mean_from",
+        lambda call: call["replacement"] == "mean",
+        f"is for {option('replacement', 'mean')}",
+        f"add {option('replacement', 'mean')}",
+    ),
+    only(
+        "mean_by",
+        lambda call: call["mean_from"] is not None,
+        f"is for {option('mean_from')}",
+        f"add {option('mean_from', 'FILE')}",
+    ),
+    only(
+        "resample_from draws seed",
+        lambda call: call["replacement"] == "resample",
+        f"is for {option('replacement', 'resample')}",
+        f"add {option('replacement', 'resample')}",
+    ),
 )
 def ablate(
     text: str | Sequence[str],
@@ -105,6 +182,11 @@ def ablate(
     answer: g.AnswerWords = None,
     versus: g.VersusWords = None,
     replacement: ReplacedWith = "zero",
+    mean_from: MeanFrom = None,
+    mean_by: MeanOver = "all",
+    resample_from: ResampleFrom = None,
+    draws: Draws = DRAWS,
+    seed: DrawSeed = 0,
     cut: Cut = None,
     renormalise: Renormalise = False,
     together: Together = False,
@@ -134,21 +216,54 @@ def ablate(
         heads=which_heads(layers, heads),
         mlps=layer_names("mlps", mlps),
         layers=layer_names("whole_layers", whole_layers),
-        replacement=replacement,
+        replacing=_replacing(replacement, mean_from, resample_from, mean_by, draws, seed),
         cut=None if cut is None else link_named(cut, renormalise=renormalise),
     )
     model = loaded(model)
     options = model._text_options(bos, special, truncate)
+    results = _of_each(model._loaded, questions, options, ablating, together=together, top=top)
+    return results[0] if isinstance(text, str) else mean_result(results)
+
+
+def _of_each(
+    model: "LoadedModel",
+    questions: Sequence[tuple[str, str | None, str | None]],
+    options: TextOptions,
+    ablating: Ablating,
+    *,
+    together: bool,
+    top: int | None,
+) -> list[Result[Any]]:
+    """The result of each text with its answer and versus."""
     results = list[Result[Any]]()
-    for line, (one, word, other) in enumerate(questions, start=1):
-        how = replace(ablating, answer=word, versus=other)
+    for line, (text, answer, versus) in enumerate(questions, start=1):
+        how = replace(ablating, answer=answer, versus=versus)
         form, record = (
-            (BOTH, ablate_together(model._loaded, one, options, how, top or SHOWN))
+            (BOTH, ablate_together(model, text, options, how, top or SHOWN))
             if together
-            else (ONE_BY_ONE, ablate_each(model._loaded, one, options, how))
+            else (ONE_BY_ONE, ablate_each(model, text, options, how))
         )
         results.append(Result(form, record, (record.capture,), _top=top, _line=line))
-    return results[0] if isinstance(text, str) else mean_result(results)
+    return results
+
+
+def _replacing(
+    replacement: Replacement,
+    mean_from: TextsIn,
+    resample_from: TextsIn,
+    mean_by: MeanBy,
+    draws: int,
+    seed: int,
+) -> Replacing:
+    """What replaces outputs, read and checked."""
+    if replacement == "resample" and resample_from is None:
+        raise UsageError(
+            f"there are no texts for {option('replacement', 'resample')}",
+            f"add {option('resample_from', 'FILE')}",
+        )
+    given = mean_from if resample_from is None else resample_from
+    texts = None if given is None else other_texts(given)
+    return Replacing(replacement, texts, mean_by, draws, seed)
 
 
 EXAMPLES = r"""
@@ -159,13 +274,14 @@ attnviz ablate "a blue creature slept . the creature was" --cut creature#2:blue 
 attnviz ablate "Bark is very cute and he is a dog" --mlp all --head all -o ablation.png
 attnviz ablate --pairs sample_texts/colors.jsonl --layer 2 -f jsonl | jq 'select(.line == null)'
 """
+FROM_TEXTS = "mean_from", "resample_from"
 SHORT_HELP = "file pairs answer versus model heads mlps cut together top format output quiet"
 
 
 @command_of(
     ablate,
     "text lines pairs truncate bos special model run layers heads mlps whole_layers answer versus "
-    "replacement cut renormalise together top",
+    "replacement mean_from mean_by resample_from draws seed cut renormalise together top",
 )
 def command_line(
     session: Session,
@@ -185,6 +301,8 @@ def command_line(
     that the part helps.
     """
     to = destination_of(session, output)
+    others = {name: other_texts(call[name]) for name in FROM_TEXTS if call[name] is not None}
+    call = replace(call, options={**call.options, **others})  # read, and run, once for all lines
     if to.format.picture:
         session.refuse("top", wrong="does nothing for a picture, which shows every part")
         if call.options.get("together"):

@@ -50,6 +50,22 @@ def link_named(name: str, *, renormalise: bool = False) -> LinkNames:
 
 
 @dataclass(frozen=True)
+class Others:
+    """Other texts whose activations replace those of a part.
+
+    `texts`: how many there are; `name`: of their file, or empty. `by_position`: a mean is taken at
+    each position. `draws`: the number of them that are drawn at random, and the mean of the effects
+    taken; None: none is drawn. `seed`: of the draw.
+    """
+
+    texts: int
+    name: str
+    by_position: bool = False
+    draws: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
 class Effect:
     """The effect of ablating some parts; a negative change means a worse prediction.
 
@@ -81,9 +97,10 @@ class AblationReport:
     log-probability, in nats: the mean over the `tokens` tokens that really followed, or that of the
     `question`'s answer after the last position, where its rank is `rank`, counted from 1, and
     `first` is the likeliest. With a versus, it is the difference of the logits of the two. `cut`:
-    the links that are removed; None where outputs are replaced by `replacement`. `lines`: the
-    number of texts of a mean; every error is then that of a mean over them, and `capture` and
-    `question` those of the first. `own_answers`: each of these texts had an answer of its own.
+    the links that are removed; None where outputs are replaced by `replacement`. `others`: the
+    texts that the replacement is taken from; None: the text itself. `lines`: the number of texts of
+    a mean; every error is then that of a mean over them, and `capture` and `question` those of the
+    first. `own_answers`: each of these texts had an answer of its own.
     """
 
     capture: Capture
@@ -97,6 +114,7 @@ class AblationReport:
     cut: LinkNames | None = None
     lines: int | None = None
     own_answers: bool = False
+    others: Others | None = None
 
     @property
     def measure(self) -> Measure:

@@ -45,6 +45,18 @@ MEASURED: tuple[Field[Ablated], ...] = (
         lambda row: None if row.report.cut else row.report.replacement,
     ),
     Field(
+        "other_texts",
+        int | None,
+        "How many texts the replacement is taken from; null: the text itself, or nothing.",
+        lambda row: row.report.others and row.report.others.texts,
+    ),
+    Field(
+        "draws",
+        int | None,
+        "Of how many of them, drawn at random, it is the mean; null: none is drawn.",
+        lambda row: row.report.others and row.report.others.draws,
+    ),
+    Field(
         "cut_query",
         str | None,
         "The query whose links are cut, as it was named.",

@@ -6,7 +6,7 @@ text ─► tokens ─► a run for each intervention ─► log-probabilities o
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,12 @@ from attnviz.commands.ablate.record import (
     AblationReport,
     BeforeAfter,
     LinkNames,
+    Others,
     effect_of,
 )
 from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.intervene import intervene, next_tokens_after, question_of
+from attnviz.kit.intervene import check_memory, intervene, next_tokens_after, question_of
+from attnviz.kit.others import MeanBy, OtherTexts
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head, choose_heads, choose_layers
@@ -30,14 +32,44 @@ from attnviz.records.predict import (
     Edit,
     Intervention,
     Outcome,
+    Question,
     Replacement,
     Site,
     SiteKind,
+    SourceRun,
+    log_softmax,
+    mean_outcome,
     outcome_of,
 )
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
+
+
+DRAWS = 10
+"""Other texts to draw."""
+
+
+@dataclass(frozen=True)
+class Replacing:
+    """What replaces outputs.
+
+    `texts`: those that it is taken from; None: the text itself. `mean_by`: how a mean over them is
+    taken; `draws`, `seed`: how many are drawn, to be taken one after the other.
+    """
+
+    by: Replacement = "zero"
+    texts: OtherTexts | None = None
+    mean_by: MeanBy = "all"
+    draws: int = DRAWS
+    seed: int = 0
+
+    @property
+    def edits(self) -> Literal["zero", "mean", "source", "given"]:
+        """The vectors that edits put in."""
+        if self.by == "resample":
+            return "source"
+        return "given" if self.texts is not None else self.by
 
 
 @dataclass(frozen=True)
@@ -53,7 +85,7 @@ class Ablating:
     heads: HeadOptions = field(default_factory=HeadOptions)
     mlps: str | None = None
     layers: str | None = None
-    replacement: Replacement = "zero"
+    replacing: Replacing = Replacing()
     cut: LinkNames | None = None
     answer: str | None = None
     versus: str | None = None
@@ -119,26 +151,18 @@ def _report(
     """
     question = question_of(prepared, how.answer, how.versus)
     links = _links(prepared, how.cut) if how.cut else ()
-    ends = dict[int, FloatArray]()
-
-    def keep(run: ChangedRun) -> tuple[NDArray[np.float64], Outcome | None]:
-        if run.index < 2:
-            ends[run.index] = run.last
-        if question is None:
-            return run.followed.astype(np.float64), None
-        outcome = outcome_of(run.last, question.ids)
-        return np.array([outcome.measured]), outcome
-
     changes = [(), *(_changes(parts, how, links) for parts in ablations)]
-    (before, outcome), *runs = intervene(prepared, changes, keep, whole=question is None)
+    taken = _taken(prepared, how.replacing, changes)
+    every = [_run(prepared, question, changes, each) for each in taken]
+    (before, outcome), *runs = map(_mean, zip(*(each for each, _ in every), strict=True))
     effects = [
         effect_of(parts, before, after, own.less(outcome) if own and outcome else None)
         for parts, (after, own) in zip(ablations, runs, strict=True)
     ]
-    last = ends[0]
+    last, *after_first = (_mean_logits(same) for same in zip(*(e for _, e in every), strict=True))
     report = AblationReport(
         capture=prepared.empty,
-        replacement=how.replacement,
+        replacement=how.replacing.by,
         baseline=float(before.mean()),
         tokens=len(before),
         effects=effects,
@@ -146,8 +170,90 @@ def _report(
         rank=int((last > last[question.answer.id]).sum()) + 1 if question else None,
         first=next_tokens_after(prepared, 1, last).candidates[0] if question else None,
         cut=how.cut and replace(how.cut, number=len(links)),
+        others=_others(how.replacing, len(taken)),
     )
-    return report, [ends[i] for i in sorted(ends)]
+    return report, [last, *after_first]
+
+
+def _others(how: Replacing, draws: int) -> Others | None:
+    """The other texts, as a report tells of them."""
+    if how.texts is None:
+        return None
+    count, by_position = len(how.texts.texts), how.mean_by == "position"
+    drawn = draws if how.by == "resample" else None
+    return Others(count, how.texts.name, by_position, drawn, how.seed)
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """What the edits of all runs put in, but for what comes from the text itself."""
+
+    source: SourceRun | None = None
+    given: Mapping[Site, FloatArray] = field(default_factory=dict)
+
+
+def _taken(prepared: Prepared, how: Replacing, changes: Sequence[Intervention]) -> list[_Taken]:
+    """What the edits put in: once, or once for each text that is drawn.
+
+    Raises:
+        InputError: no other text fits this one.
+    """
+    if how.texts is None:
+        return [_Taken()]
+    sites = {edit.site for each in changes for edit in each if isinstance(edit, Edit)}
+    if how.by == "resample":
+        check_memory(prepared, len({site._replace(head=None) for site in sites}))
+        return [_Taken(source) for source in how.texts.drawn(prepared, how.draws, how.seed)]
+    means = how.texts.means(prepared.model, prepared.options, sites, how.mean_by)
+    length, n = len(next(iter(means.values()))), len(prepared.ids)
+    if how.mean_by == "position" and length != n:
+        raise InputError(
+            f"the text has {n} tokens, and the {how.texts.named} have {length}, so that positions "
+            "do not correspond",
+            f"leave {option('mean_by')} out",
+        )
+    return [_Taken(given=means)]
+
+
+Measured: TypeAlias = tuple[NDArray[np.float64], Outcome | None]
+"""What is measured of a run (tokens), and the predictions of a question's tokens."""
+
+
+def _run(
+    prepared: Prepared,
+    question: Question | None,
+    changes: Sequence[Intervention],
+    taken: _Taken,
+) -> tuple[list[Measured], list[FloatArray]]:
+    """Each run's numbers, and the logits (V) after the text of the first two."""
+    ends = dict[int, FloatArray]()
+
+    def keep(run: ChangedRun) -> Measured:
+        if run.index < 2:
+            ends[run.index] = run.last
+        if question is None:
+            return run.followed.astype(np.float64), None
+        outcome = outcome_of(run.last, question.ids)
+        return np.array([outcome.measured]), outcome
+
+    whole = question is None
+    runs = intervene(prepared, changes, keep, whole=whole, source=taken.source, given=taken.given)
+    return runs, [ends[i] for i in sorted(ends)]
+
+
+def _mean(same: Sequence[Measured]) -> Measured:
+    """The mean over the texts that were drawn."""
+    outcomes = [outcome for _, outcome in same if outcome]
+    measured = np.mean([measured for measured, _ in same], axis=0)
+    return measured, mean_outcome(outcomes) if outcomes else None
+
+
+def _mean_logits(every: Sequence[FloatArray]) -> FloatArray:
+    """Logits (V) of the mean probability over the texts that were drawn."""
+    if len(every) == 1:
+        return every[0]
+    logits: FloatArray = np.logaddexp.reduce([log_softmax(e) for e in every]).astype(np.float32)
+    return logits
 
 
 SITES: Mapping[str, tuple[SiteKind, ...]] = MappingProxyType(
@@ -167,7 +273,7 @@ def _changes(
             changes += [CutLink(head, query, key, how.cut.renormalise) for query, key in links]
         else:
             sites = [Site(kind, head.layer, part.head) for kind in SITES[part.kind]]
-            changes += [Edit(site, how.replacement) for site in sites]
+            changes += [Edit(site, how.replacing.edits) for site in sites]
     return tuple(changes)
 
 

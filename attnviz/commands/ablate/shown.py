@@ -57,9 +57,21 @@ def _replaced(report: AblationReport) -> str:
         return f"a head's {links} from {fenced(cut.query)} to {fenced(cut.key)} removed{rescaled}"
     part = _part(report)
     article = "an" if part == "MLP" else "a"
-    by = "0" if report.replacement == "zero" else "its mean over the positions"
     output = "what a layer adds" if part == "layer" else f"{article} {part}'s output"
-    return f"{output} replaced by {by}"
+    return f"{output} replaced by {_replacement(report)}"
+
+
+def _replacement(report: AblationReport) -> str:
+    """`0`, `its mean over 200 texts of colors.jsonl`, and so on."""
+    others = report.others
+    if others is None:
+        return "0" if report.replacement == "zero" else "its mean over the positions"
+    of_file = f" of {fenced(others.name)}" if others.name else ""
+    if others.draws is not None:
+        drawn = f"mean of {others.draws} drawn from {amount(others.texts, 'text')}{of_file}"
+        return f"what it is at the same position of another text: {drawn} (seed {others.seed})"
+    at = " at the same position" if others.by_position else ""
+    return f"its mean{at} over {amount(others.texts, 'text')}{of_file}"
 
 
 def _measured(report: AblationReport) -> str:
@@ -170,7 +182,7 @@ def _effect_together(both: BeforeAfter) -> str:
             f"{without}: {difference(report.answer, report.versus)} {report.baseline:+.3f} → "
             f"{after:+.3f} ({effect.change:+.3f}{error})"
         )
-    if report.answer and report.lines is None:
+    if report.answer and report.lines is None and report.replacement != "resample":
         shift = " → ".join(probability(exp(log)) for log in (report.baseline, after))
         return f"{without}: P({named(report.answer)}) {shift} ({effect.change:+.3f} nats)"
     return f"{without}: {effect.change:+.3f}{error} nats on average, from {report.baseline:.3f}"

@@ -4,7 +4,7 @@ Letters in the shape comments as in `models/engine.py`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +36,7 @@ from attnviz.models.huggingface.layers import (
     unknown,
 )
 from attnviz.models.placement import BATCH_TOKENS
+from attnviz.records.capture import FloatArray
 from attnviz.records.predict import (
     ChangedRun,
     CutLink,
@@ -173,8 +174,8 @@ def changed_runs(
     cuts = any(isinstance(change, CutLink) for change in every)
     if cuts and not model._can_set_attn_implementation():
         raise unknown(f"{type(model).__name__} keeps its attention to itself: no link is cut")
-    vectors_of = partial(_vectors_of, model, heads_per_layer, places)
-    taken = taken_vectors(vectors_of, ids[0].tolist(), interventions)
+    of_run = partial(_vectors_of, model, heads_per_layer, places)
+    taken = taken_vectors(of_run, ids[0].tolist(), interventions)
     for indices in batches(range(len(each)), size):
         batch = ChangedBatch([each[i] for i in indices], n, taken)
         with ExitStack() as stack:
@@ -191,6 +192,16 @@ def changed_runs(
             at = interventions.rows
             some = None if at is None else numbers(rows[at.start : at.stop])
             yield ChangedRun(i, numbers(followed), numbers(rows[-1]), some)
+
+
+def vectors_at(
+    model: Any, ids: Tensor, heads_per_layer: Sequence[int], sites: Collection[Site]
+) -> dict[Site, FloatArray]:
+    """The vectors of sites in a run of ids (1, n), as `LoadedModel.site_vectors`."""
+    places = places_of(model, ids, heads_per_layer, {(site.kind, site.layer) for site in sites})
+    run = SourceRun(ids[0].tolist(), range(ids.size(1)))
+    of_sites = _vectors_of(model, heads_per_layer, places, run, sites, mean=False)
+    return {site: numbers(vectors) for site, vectors in of_sites.items()}
 
 
 def _vectors_of(

@@ -6,7 +6,7 @@ second run. What is written is what its own `generate` writes: it is given nothi
 and a criterion that is asked after every token whether to go on.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from inspect import signature
@@ -40,7 +40,7 @@ from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import ProvenRows, reduce_windows, run_and_capture
 from attnviz.models.huggingface.dissecting import dissected, output_vectors
 from attnviz.models.huggingface.frozen import freeze_transformers
-from attnviz.models.huggingface.intervening import SitePlace, changed_runs, passing
+from attnviz.models.huggingface.intervening import SitePlace, changed_runs, passing, vectors_at
 from attnviz.models.huggingface.layers import (
     Layers,
     check_outputs,
@@ -55,7 +55,7 @@ from attnviz.models.loaded import LoadedModel, RowReduction
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.predict import Interventions, LogitConsumer, LogitRows, RunConsumer
+from attnviz.records.predict import Interventions, LogitConsumer, LogitRows, RunConsumer, Site
 from attnviz.records.tokens import GoOn, Sampling, Token
 
 LONGEST = 128
@@ -354,6 +354,10 @@ class CausalLM(OneSequence):
         heads = self.identity.heads_per_layer
         for run in changed_runs(self.model, self._ids(ids), heads, interventions):
             consume(run)
+
+    @torch.inference_mode()
+    def site_vectors(self, ids: Sequence[int], sites: Collection[Site]) -> dict[Site, FloatArray]:
+        return vectors_at(self.model, self._ids(ids), self.identity.heads_per_layer, sites)
 
     def generate(
         self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn

@@ -1,7 +1,7 @@
 """The from-scratch GPT as an engine, with patterns recorded at its hook points, and its folder."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -39,12 +39,19 @@ from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
 from attnviz.models.scratch.gpt import GPT, from_gpt2, to_gpt2
-from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native
+from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native, vectors_of
 from attnviz.models.tokenizer import read_folder
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, ModelIdentity, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.predict import Interventions, LogitConsumer, LogitRows, RunConsumer
+from attnviz.records.predict import (
+    Interventions,
+    LogitConsumer,
+    LogitRows,
+    RunConsumer,
+    Site,
+    SourceRun,
+)
 from attnviz.records.tokens import GoOn, Sampling
 
 
@@ -174,6 +181,11 @@ class NativeModel(LoadedModel):
     ) -> None:
         with torch.inference_mode():
             intervene_native(self.model, self._ids(ids), interventions, consume)
+
+    def site_vectors(self, ids: Sequence[int], sites: Collection[Site]) -> dict[Site, FloatArray]:
+        with torch.inference_mode():
+            of_sites = vectors_of(self.model, SourceRun(ids, range(len(ids))), sites, mean=False)
+        return {site: numbers(vectors) for site, vectors in of_sites.items()}
 
     def generate(
         self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn

@@ -4,7 +4,7 @@ Letters in the shape comments as in `models/frozen/run.py` and `models/engine.py
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -283,7 +283,7 @@ def intervene_native(
     """
     n, layers, every = ids.size(1), range(len(model.h)), interventions.each
     rows = rows_at_a_time(n, model.config.n_head)
-    taken = taken_vectors(partial(_taken, model), ids[0].tolist(), interventions)
+    taken = taken_vectors(partial(vectors_of, model), ids[0].tolist(), interventions)
 
     def hand_over(index: int, stream: Tensor) -> None:
         consume(_result(model, ids[0], index, model.ln_f(stream), interventions))
@@ -346,7 +346,9 @@ def _cutting(rows: Mapping[tuple[int, int], Sequence[CutLink]], *, hide: bool = 
     return cut
 
 
-def _taken(model: GPT, source: SourceRun, sites: set[Site], mean: bool) -> dict[Site, Tensor]:
+def vectors_of(
+    model: GPT, source: SourceRun, sites: Collection[Site], mean: bool
+) -> dict[Site, Tensor]:
     """The vectors of sites in the run of a source, for `taken_vectors`."""
 
     def part(values: Tensor) -> Tensor:  # (n_s, d) or (h, n_s, d_v)

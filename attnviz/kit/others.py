@@ -1,0 +1,151 @@
+"""Other texts: activations of a run that come from them, as means or one text at a time."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.draw.titles import amount
+from attnviz.errors import InputError, UsageError, option
+from attnviz.inputs.prompts import read_prompt
+from attnviz.inputs.text import read_file
+from attnviz.kit.intervene import check_memory
+from attnviz.kit.prepare import Prepared, TextOptions, encode, fit, prepare
+from attnviz.kit.values import texts_of
+from attnviz.records.capture import FloatArray
+from attnviz.records.predict import Site, SourceRun
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+MeanBy: TypeAlias = Literal["all", "position"]
+"""Over all positions of all texts, or at each position over the texts."""
+Vectors: TypeAlias = Mapping[Site, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class OtherTexts:
+    """Texts that activations are taken from.
+
+    `name`: of the file that they are read from. `lines`: the number of each in it. `_found`: what
+    was made of them for a model already, kept while the texts are.
+    """
+
+    texts: Sequence[str]
+    name: str = ""
+    lines: Sequence[int] = ()
+    _found: dict[tuple[Any, ...], tuple["LoadedModel", Any]] = field(default_factory=dict)
+
+    @property
+    def named(self) -> str:
+        """`200 texts of colors.jsonl`."""
+        return amount(len(self.texts), "text") + (f" of {self.name}" if self.name else "")
+
+    def ids(self, model: "LoadedModel", options: TextOptions) -> list[list[int]]:
+        """The tokens of each text.
+
+        Raises:
+            UsageError: one does not fit the model; the message names it.
+        """
+        key = (id(model), options)
+        if key not in self._found:
+            self._found[key] = model, [self._ids(i, model, options) for i in range(len(self.texts))]
+        ids: list[list[int]] = self._found[key][1]
+        return ids
+
+    def _ids(self, i: int, model: "LoadedModel", options: TextOptions) -> list[int]:
+        try:
+            tokens = encode(model.tokenizer, self.texts[i], options)
+            return [t.id for t in fit(tokens, model.tokenizer.context, options.truncate)[0]]
+        except InputError as error:
+            where = f"line {self.lines[i]} of {self.name!r}" if self.lines else f"text {i + 1}"
+            raise UsageError(f"{where}: {error.wrong}", error.hint) from None
+
+    def means(
+        self, model: "LoadedModel", options: TextOptions, sites: Collection[Site], by: MeanBy
+    ) -> Vectors:
+        """The mean of each site's vectors over these texts: (1, width), or (n, width) by position.
+
+        Every position counts alike, special tokens too. Each text is run once for a model.
+
+        Raises:
+            UsageError: positions are wanted, and the texts have several lengths.
+        """
+        key = (id(model), options, frozenset(sites), by)
+        if key not in self._found:
+            self._found[key] = model, self._means(model, options, sites, by)
+        means: Vectors = self._found[key][1]
+        return means
+
+    def _means(
+        self, model: "LoadedModel", options: TextOptions, sites: Collection[Site], by: MeanBy
+    ) -> Vectors:
+        every = self.ids(model, options)
+        lengths = [len(ids) for ids in every]
+        if by == "position" and len(set(lengths)) > 1:
+            raise UsageError(
+                f"the {self.named} have {min(lengths)} to {max(lengths)} tokens, so that positions "
+                "do not correspond",
+                f"leave {option('mean_by')} out, or give texts of one length",
+            )
+        longest = prepare(model, self.texts[lengths.index(max(lengths))], options)
+        check_memory(longest, len({site._replace(head=None) for site in sites}))
+        sums = dict[Site, NDArray[np.float64]]()
+        for ids in every:
+            for site, vectors in model.site_vectors(ids, sites).items():
+                own = vectors.astype(np.float64)
+                own = own if by == "position" else own.sum(axis=0, keepdims=True)
+                sums[site] = sums.get(site, 0.0) + own
+        count = len(every) if by == "position" else sum(lengths)
+        return {site: (total / count).astype(np.float32) for site, total in sums.items()}
+
+    def drawn(self, prepared: Prepared, draws: int, seed: int) -> list[SourceRun]:
+        """Other texts of at least as many tokens, drawn without replacement, up to these.
+
+        Raises:
+            InputError: there is none.
+        """
+        own = prepared.ids
+        every = self.ids(prepared.model, prepared.options)
+        fitting = [ids[: len(own)] for ids in every if len(ids) >= len(own)]
+        others = [ids for ids in fitting if ids != own]
+        if not others:
+            raise InputError(
+                f"none of the {self.named} is another one of {amount(len(own), 'token')} or more",
+                "give texts that are as long as the text",
+            )
+        chosen = np.random.default_rng([seed, *own]).permutation(len(others))[:draws]
+        return [SourceRun(others[i], range(len(own))) for i in chosen.tolist()]
+
+
+def other_texts(given: Any) -> OtherTexts:
+    """The texts of a file, one a line, or those that are given.
+
+    A file whose first line is an object of JSON has one on each line, with a `text`.
+
+    Raises:
+        InputError: the file has none, or a line is no text.
+    """
+    if isinstance(given, OtherTexts):
+        return given
+    if not isinstance(given, str | PathLike):
+        return OtherTexts(texts_of(given))
+    path = Path(given)
+    read = enumerate(read_file(path).split("\n"), start=1)
+    lines = [(number, line.removesuffix("\r")) for number, line in read if line.strip()]
+    if not lines:
+        raise InputError(f"{str(path)!r} has no text", "give a file with a text on each line")
+    objects = lines[0][1].startswith("{")
+    texts = [_text_of(path, number, line) if objects else line for number, line in lines]
+    return OtherTexts(texts, path.name, [number for number, _ in lines])
+
+
+def _text_of(path: Path, number: int, line: str) -> str:
+    try:
+        return read_prompt(line)["text"]
+    except InputError as error:
+        raise InputError(f"line {number} of {str(path)!r}: {error.wrong}", error.hint) from None
