@@ -13,7 +13,9 @@ from attnviz.records.questions import asks_for_knowledge
 from attnviz.records.transforms import (
     Contributions,
     Difference,
+    ErrorsOverTexts,
     KeysDropped,
+    MeanOverTexts,
     Merged,
     NormBased,
     Reduced,
@@ -52,6 +54,10 @@ def transform_title(transform: Transform) -> str:
             return f"{dropped}, {named} attended to nothing else" if empty else dropped
         case SpecialDropped(share):
             return f"{share:.0%} of the weight was on special tokens or blanks, which are left out"
+        case MeanOverTexts(texts):
+            return f"mean over {texts:,} texts"
+        case ErrorsOverTexts(texts):
+            return f"standard errors of the mean over {texts:,} texts"
         case Reduced(how, over):
             return f"{how} over {'all of these' if over == 'all' else over}"
 

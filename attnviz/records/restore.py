@@ -371,6 +371,7 @@ def _transform(entry: JsonObject) -> Transform:
         raise ValueError("transforms cannot be right")
     values = {f.name: _read(f.type, entry[f.name], "transforms") for f in fields(known)}
     _check(0 <= values.get("share", 0) <= 1, "transforms")
+    _check(values.get("texts", 2) >= 2, "transforms")
     return known(**values)
 
 

@@ -129,6 +129,20 @@ class Reduced:
     over: Over
 
 
+@dataclass(frozen=True)
+class MeanOverTexts:
+    """Patterns of several texts became their mean, position by position."""
+
+    texts: int
+
+
+@dataclass(frozen=True)
+class ErrorsOverTexts:
+    """Standard errors of such a mean stand in the place of weights."""
+
+    texts: int
+
+
 Transform: TypeAlias = (
     Scores
     | Contributions
@@ -139,6 +153,8 @@ Transform: TypeAlias = (
     | KeysDropped
     | SpecialDropped
     | Reduced
+    | MeanOverTexts
+    | ErrorsOverTexts
 )
 
 KINDS: Mapping[str, type[Transform]] = {
@@ -151,6 +167,8 @@ KINDS: Mapping[str, type[Transform]] = {
     "keys-dropped": KeysDropped,
     "special-dropped": SpecialDropped,
     "reduced": Reduced,
+    "mean-over-texts": MeanOverTexts,
+    "errors-over-texts": ErrorsOverTexts,
 }
 """The name of each transform in files."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from attnviz.commands.show.command import ShowOptions, shown_of
 from attnviz.commands.show.run import Shown, pieces_of
 from attnviz.draw.titles import amount
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, option
 from attnviz.inputs.captures import capture_of, load_capture
 from attnviz.kit import options as g
 from attnviz.kit.choose import plan_heads
@@ -17,12 +17,13 @@ from attnviz.kit.options import HeadNames
 from attnviz.kit.prepare import prepare
 from attnviz.kit.prepare import verify as run_verify
 from attnviz.kit.result import notes_of
-from attnviz.kit.values import AnyModel, FilePath, loaded, path_of, which_heads
+from attnviz.kit.values import AnyModel, FilePath, loaded, path_of, texts_of, which_heads
 from attnviz.kit.write import choose_format, encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import links_of
 from attnviz.records.heads import Head, listed
+from attnviz.records.means import mean_of
 from attnviz.records.rows import ColumnArray
 from attnviz.records.tokens import Token
 from attnviz.records.trace import Verified
@@ -58,6 +59,12 @@ class AttentionCapture:
     """
 
     record: Capture
+    _errors: Capture | None = None
+
+    @property
+    def errors(self) -> "AttentionCapture | None":
+        """The standard errors of a mean over texts, in the place of weights; None of one text."""
+        return None if self._errors is None else AttentionCapture(self._errors)
 
     @property
     def text(self) -> str:
@@ -178,7 +185,7 @@ class AttentionCapture:
 
 @feature()
 def capture(
-    text: str,
+    text: str | Sequence[str],
     model: AnyModel = "builtin",
     *,
     heads: g.HeadsNamed = None,
@@ -197,7 +204,8 @@ def capture(
     (5, 5)
 
     Args:
-        text: the text.
+        text: the text; or several with as many tokens each, whose mean pattern is recorded, and
+            its standard `errors`.
         model: a name as for `load_model`, or a loaded model.
         scores: record scores, before mask and softmax, in place of weights.
         weighted: also record the norms of values, so that `show(weighted=True)` works later.
@@ -207,9 +215,20 @@ def capture(
     inner, which = model._loaded, which_heads(layers, heads, everything=True)
     plan = plan_heads(inner.identity, inner.card.heads, which)
     options = model._text_options(bos, special, truncate, target)
-    prepared = prepare(inner, text, options).with_gates()
-    recorded = prepared.record(plan.recorded, scores=scores, contributions=contribution)
-    return AttentionCapture(prepared.with_norms(recorded) if weighted else recorded)
+
+    def recorded(one: str) -> Capture:
+        prepared = prepare(inner, one, options).with_gates()
+        run = prepared.record(plan.recorded, scores=scores, contributions=contribution)
+        return prepared.with_norms(run) if weighted else run
+
+    if isinstance(text, str):
+        return AttentionCapture(recorded(text))
+    if weighted:
+        raise UsageError(
+            "norms of values have no place in a mean over texts", f"leave {option('weighted')} out"
+        )
+    mean, errors = mean_of([recorded(one) for one in texts_of(text)])
+    return AttentionCapture(mean, errors)
 
 
 def load(path: FilePath) -> AttentionCapture:

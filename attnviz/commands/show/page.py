@@ -263,7 +263,7 @@ def page_of(
         UsageError: it would show scores.
     """
     captured = exhibit.capture
-    if captured.signed:
+    if exhibit.value_name != "weight":
         raise UsageError(
             f"a page shows weights, and this capture holds {exhibit.value_name}s",
             f"use {option('view', 'heatmap')}, or capture the text again",

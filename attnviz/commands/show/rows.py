@@ -99,6 +99,16 @@ CONTRIBUTIONS = Fields[Any](
         *_pair(Field("contribution", float, "Below 0: against what the head writes in all.")),
     ),
 )
+ERRORS = Fields[Any](
+    "ErrorRow",
+    "How sure the mean weight over several texts is, of a capture that holds its standard errors.",
+    (
+        LINE,
+        Field("layer", int | str, f"{LAYER[:-1]}; the name of a reduction over layers."),
+        Field("head", int | str, "The head in its layer; the name of a reduction over heads."),
+        *_pair(Field("error", float, "The standard error of the mean weight.")),
+    ),
+)
 _NAMES = tuple(field.name for field in LINKS.all if field not in GATED)
 COLUMNS, EXACT = _NAMES[:-2], _NAMES[-2:]
 CHUNK = 32_768  # links in one chunk: a few megabytes at most
@@ -362,7 +372,7 @@ SHOW = Fields[ShownAs](
         *SHOWN.within(attrgetter("exhibit")),
     ),
 )
-JSON = JsonOutput((LINKS, SCORES, CONTRIBUTIONS), (SHOW,), rows_as_json=False)
+JSON = JsonOutput((LINKS, SCORES, CONTRIBUTIONS, ERRORS), (SHOW,), rows_as_json=False)
 
 
 def json_chunks(exhibit: Exhibit, request: "OutputRequest") -> Iterator[str]:

@@ -17,7 +17,7 @@ from attnviz.draw.titles import caption, facts, pane_titles, written
 from attnviz.errors import UsageError, option, readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import ColorScale, Exhibit, Orient, PictureLook
-from attnviz.records.transforms import NormBased
+from attnviz.records.transforms import ErrorsOverTexts, NormBased
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -160,6 +160,7 @@ def scale_for(cmap: str, kind: ColorScale, matrices: list[FloatArray], captured:
     low = min((float(np.fmin.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
     high = high if high > 0 else 1.0
     what = "weight × norm" if captured.transformed_by(NormBased) else "weight"
+    what = "standard error" if captured.transformed_by(ErrorsOverTexts) else what
     label = what + {"linear": "", "log": ", logarithmic", "row": " ÷ strongest"}[kind]
     return Scale(cmap, kind, high / LOG_RANGE if kind == "log" else low, high, label)
 
