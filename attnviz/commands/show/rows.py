@@ -101,7 +101,7 @@ CONTRIBUTIONS = Fields[Any](
 )
 ERRORS = Fields[Any](
     "ErrorRow",
-    "How sure the mean weight over several texts is, of a capture that holds its standard errors.",
+    "How much a query attends to a key in one head: the standard error of a mean over texts.",
     (
         LINE,
         Field("layer", int | str, f"{LAYER[:-1]}; the name of a reduction over layers."),
