@@ -15,6 +15,7 @@ from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part, Shares
 from attnviz.records.predict import Candidate, Measure, Outcome
 from attnviz.records.rows import Field, Fields, measured
+from attnviz.records.significance import LEVEL
 
 # Fields that rows of interventions share: of a record with the candidates `answer` and `versus`,
 # and of an outcome, or None: by how much the prediction of each changed.
@@ -147,6 +148,29 @@ def own_cells(own: Outcome | None) -> Sequence[str]:
     if own is None:
         return "", ""
     return f"{own.answer_log_probability:+.3f}", f"{own.versus_log_probability:+.3f}"
+
+
+P_HOLM = (
+    "Of a mean over texts: the p-value of the change against 0, by a normal approximation, "
+    "corrected for all parts that were tested (Holm)."
+)
+
+
+def tested(p_values: Sequence[float | None], part: str, texts: int) -> str:
+    """How many parts were tested, and how many of their means differ from 0; empty for one."""
+    known = [p for p in p_values if p is not None]
+    if len(known) < 2:
+        return ""
+    found = sum(p < LEVEL for p in known)
+    rough = f", rough for {amount(texts, 'text')}" if texts < FEW else ""
+    return (
+        f"{len(known):,} {part}s were tested, and after Holm's correction for all of them the mean "
+        f"change of {found or 'none'} differs from 0 (p < {LEVEL:g}, normal approximation{rough})"
+    )
+
+
+FEW = 30
+"""Below this number of texts, a mean is further from a normal distribution."""
 
 
 # Parts of a model: their names, their values by layer, and the strongest as bars.

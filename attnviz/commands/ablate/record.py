@@ -22,6 +22,7 @@ from attnviz.records.predict import (
     Replacement,
     mean_outcome,
 )
+from attnviz.records.significance import holm
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,15 @@ class Effect:
 
     `parts`: heads, MLPs or layers, or the heads whose links are cut. `change` is the mean over the
     report's tokens, `error` its standard error over them (None for a single token). `own`: the
-    changes of the predictions of the answer and of the token that it is compared with.
+    changes of the predictions of the answer and of the token that it is compared with. `p_holm`: of
+    a mean over texts, the p-value against 0, corrected for all parts that were tested.
     """
 
     parts: tuple[Part, ...]
     change: float
     error: float | None = None
     own: Outcome | None = None
+    p_holm: float | None = None
 
     @property
     def heads(self) -> tuple[Head, ...]:
@@ -160,12 +163,13 @@ class BeforeAfter:
 
 def mean_of(reports: Sequence[AblationReport]) -> AblationReport:
     """The mean over several texts of the effects of the same ablations, with standard errors."""
+    every = list(zip(*(report.effects for report in reports), strict=True))
+    changes = [Estimate.of([effect.change for effect in same]) for same in every]
     effects = []
-    for same in zip(*(report.effects for report in reports), strict=True):
-        change = Estimate.of([effect.change for effect in same])
+    for same, change, p in zip(every, changes, holm(changes), strict=True):
         outcomes = [effect.own for effect in same if effect.own]
         own = mean_outcome(outcomes) if outcomes else None
-        effects.append(Effect(same[0].parts, change.mean, change.error, own))
+        effects.append(Effect(same[0].parts, change.mean, change.error, own, p))
     cuts = [report.cut for report in reports]
     cut = cuts[0]
     if cut is not None and len(set(cuts)) > 1:  # texts have other numbers of these links

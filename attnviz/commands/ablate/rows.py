@@ -11,7 +11,15 @@ from attnviz.commands.ablate.record import (
     mean_of,
     mean_together,
 )
-from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, NEXT_TOKEN, OWN_CHANGES, PART, unit
+from attnviz.draw.effects import (
+    EXACT_TOKENS,
+    MEASURED_TOKENS,
+    NEXT_TOKEN,
+    OWN_CHANGES,
+    P_HOLM,
+    PART,
+    unit,
+)
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form, refuse_picture
 from attnviz.records.predict import Candidate, Replacement
@@ -89,6 +97,7 @@ MEASURED: tuple[Field[Ablated], ...] = (
         "change", float, "The difference; negative: the parts help.", lambda row: row.effect.change
     ),
     Field("error", float | None, ERROR, lambda row: row.effect.error),
+    Field("p_holm", float | None, P_HOLM, lambda row: row.effect.p_holm),
     *OWN_CHANGES.within(lambda row: row.effect.own),
     *EXACT_TOKENS.within(lambda row: row.report),
 )

@@ -18,6 +18,7 @@ from attnviz.draw.effects import (
     own_columns,
     part_name,
     ran,
+    tested,
     unit_of,
 )
 from attnviz.draw.labels import DIVERGING, fenced
@@ -147,8 +148,10 @@ def _table(report: AblationReport, effects: Sequence[Effect], display: Display) 
     notes = [LEGEND] if with_own else []
     if with_errors:
         over = "these texts" if report.lines else "these tokens"
+        chance = tested([each.p_holm for each in report.effects], _part(report), report.lines or 1)
         notes.append(
-            f"± s.e.: standard error over {over}; a change below two of them may be chance"
+            f"± s.e.: standard error over {over}; "
+            + (chance or "a change below two of them may be chance")
         )
     yield from footnotes(notes, display.width)
 

@@ -3,7 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, NEXT_TOKEN, OWN_CHANGES, PART
+from attnviz.draw.effects import (
+    EXACT_TOKENS,
+    MEASURED_TOKENS,
+    NEXT_TOKEN,
+    OWN_CHANGES,
+    P_HOLM,
+    PART,
+)
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import facts
 from attnviz.errors import InputError, option
@@ -32,6 +39,7 @@ from attnviz.records.rows import (
     list_of,
     model_name,
 )
+from attnviz.records.significance import holm
 from attnviz.records.tokens import Token
 
 
@@ -41,7 +49,8 @@ class PatchEffect:
 
     `position`: the one position at which they are taken; None: at all that are patched. `change`:
     of what is measured. `share`: the change as a share of the distance between both texts; 0 is the
-    text and 1 the source. `own`: the changes of the predictions of both tokens.
+    text and 1 the source. `own`: the changes of the predictions of both tokens. `p_holm`: of a mean
+    over pairs, the p-value of the change against 0, corrected for all sites that were tested.
     """
 
     sites: tuple[Site, ...]
@@ -49,6 +58,7 @@ class PatchEffect:
     change: Estimate
     share: Estimate
     own: Outcome
+    p_holm: float | None = None
 
     @property
     def site(self) -> Site:
@@ -168,18 +178,20 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
             "no mean",
             f"give each line its own {option('answer')} and {option('versus')}",
         )
-    effects = []
-    for same in zip(*(report.effects for report in reports), strict=True):
-        changes = [effect.change.mean for effect in same]
-        effects.append(
-            PatchEffect(
-                same[0].sites,
-                same[0].position,
-                Estimate.of(changes),
-                Estimate.ratio(changes, gaps),
-                mean_outcome([effect.own for effect in same]),
-            )
+    every = list(zip(*(report.effects for report in reports), strict=True))
+    changes = [[effect.change.mean for effect in same] for same in every]
+    corrected = holm([Estimate.of(values) for values in changes])
+    effects = [
+        PatchEffect(
+            same[0].sites,
+            same[0].position,
+            Estimate.of(values),
+            Estimate.ratio(values, gaps),
+            mean_outcome([effect.own for effect in same]),
+            p,
         )
+        for same, values, p in zip(every, changes, corrected, strict=True)
+    ]
     return replace(
         reports[0],
         before=mean_outcome([report.before for report in reports]),
@@ -286,6 +298,7 @@ MEASURED: tuple[Field[PatchRow], ...] = (
     ),
     Field("change", float, "after - before.", lambda row: row.effect.change.mean),
     Field("error", float | None, ERROR, lambda row: row.effect.change.error),
+    Field("p_holm", float | None, P_HOLM, lambda row: row.effect.p_holm),
     Field(
         "share",
         float,

@@ -18,6 +18,7 @@ from attnviz.draw.effects import (
     own_cells,
     own_columns,
     ran,
+    tested,
     unit_of,
     what_is_measured,
 )
@@ -56,7 +57,8 @@ SITES = {
     "residual": "the residual stream",
 }
 SHARE = "share: 0 is the text, 1 the source"
-OVER_PAIRS = "±: standard error over these pairs; what is below two of them may be chance"
+OVER_PAIRS = "±: standard error over these pairs; "
+CHANCE = "what is below two of them may be chance"
 APART = 0.5
 """Where the two texts are nearer than this (in logits), any change is a large share."""
 
@@ -187,7 +189,9 @@ def _table(report: PatchReport, effects: Sequence[PatchEffect], display: Display
         for effect in effects
     ]
     yield from listing(columns, rows, display.width)
-    notes = [*([LEGEND] if with_own else []), *([OVER_PAIRS] if with_errors else [])]
+    what = "head" if report.kind == "head" else "part"
+    chance = tested([each.p_holm for each in report.effects], what, report.lines or 1) or CHANCE
+    notes = [*([LEGEND] if with_own else []), *([OVER_PAIRS + chance] if with_errors else [])]
     yield from footnotes(notes, display.width)
 
 
@@ -205,7 +209,7 @@ def render_together(both: PatchedTogether, display: Display) -> Iterator[Rendera
     if report.lines is None:
         yield from next_before_and_after(report.capture, both.before, both.after, display)
     elif report.lines > 1:
-        yield from footnotes([OVER_PAIRS], display.width)
+        yield from footnotes([OVER_PAIRS + CHANCE], display.width)
 
 
 def _cells(number: Estimate) -> Sequence[str]:
