@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from attnviz.commands.heads.receiver import Receivers
     from attnviz.commands.heads.retrieval import Retrieval
     from attnviz.commands.patch.command import patch
-    from attnviz.commands.patch.rows import PatchedTogether, PatchReport
+    from attnviz.commands.patch.record import PatchedTogether, PatchReport
     from attnviz.commands.predict.command import predict
     from attnviz.commands.report.command import report
     from attnviz.commands.report.record import ResultsReport
@@ -127,7 +127,7 @@ _HOME = {
     "attnviz.commands.heads.labels": "LabelReport",
     "attnviz.commands.heads.receiver": "Receivers",
     "attnviz.commands.heads.retrieval": "Retrieval",
-    "attnviz.commands.patch.rows": "PatchReport PatchedTogether",
+    "attnviz.commands.patch.record": "PatchReport PatchedTogether",
     "attnviz.commands.report.record": "ResultsReport",
     "attnviz.records.grounding": "Check",
     "attnviz.records.metrics": "HeadReport",

@@ -430,6 +430,34 @@ CALLS = (
         mlps=1,
         then=("save", "x.png"),
     ),
+    # the stream is no sender
+    call(
+        "patch TEXT --from SOURCE --part residual --to logits", "to", part="residual", to="logits"
+    ),
+    # no such part of a head
+    call("patch TEXT --from SOURCE --to L4H0.z", "to", to="L4H0.z"),
+    # no path has MLPs
+    call("patch TEXT --from SOURCE --path-mlps freeze", "path_mlps", path_mlps="freeze"),
+    # a gradient goes to the logits
+    call("patch TEXT --from SOURCE --fast --to L4H0.q", "fast", fast=True, to="L4H0.q"),
+    # nothing is estimated
+    call("patch TEXT --from SOURCE --check", "check", check=True),
+    # parts together are one run
+    call(
+        "patch TEXT --from SOURCE --together --mlp 1 --fast",
+        "fast",
+        together=True,
+        mlps=1,
+        fast=True,
+    ),
+    # parts together take every path
+    call(
+        "patch TEXT --from SOURCE --together --mlp 1 --to logits",
+        "to",
+        together=True,
+        mlps=1,
+        to="logits",
+    ),
     # versus what?
     call("patch TEXT --from SOURCE --versus red", "versus", versus="red"),
     # two words are aligned

@@ -15,6 +15,7 @@ from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
 from attnviz.records.parts import Part
+from attnviz.records.paths import Paths, Receiver
 from attnviz.records.positions import find_matches
 from attnviz.records.predict import (
     Candidate,
@@ -157,6 +158,23 @@ def intervene(
     wanted = Interventions(interventions, whole, source, given=given or {})
     prepared.model.intervene(prepared.ids, wanted, consume)
     return [kept[i] for i in range(len(interventions))]
+
+
+def patch_paths(
+    prepared: Prepared, paths: Paths, keep: Callable[[FloatArray], K]
+) -> dict[tuple[int, Receiver], K]:
+    """The part that `keep` takes from the last logits (V), by sender and receiver."""
+    check_memory(prepared, kept=len(paths.receivers))
+    kept, progress = dict[tuple[int, Receiver], K](), _WATCHING.get()
+    runs = sum(to.follows(edit.site) for edit in paths.senders for to in paths.receivers)
+
+    def consume(sender: int, receiver: Receiver, last: FloatArray) -> None:
+        kept[sender, receiver] = keep(last)
+        if progress:
+            progress(len(kept), runs)
+
+    prepared.model.paths(prepared.ids, paths, consume)
+    return kept
 
 
 def check_memory(prepared: Prepared, kept: int = 0) -> None:

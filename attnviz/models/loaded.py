@@ -21,6 +21,7 @@ from attnviz.records.capture import (
     Wanted,
 )
 from attnviz.records.heads import Head, ModelCard
+from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import Interventions, LogitConsumer, RunConsumer, Site
 from attnviz.records.tokens import GoOn, Sampling, Token
 from attnviz.records.trace import HeadTrace
@@ -209,6 +210,20 @@ class LoadedModel(ABC):
 
         A model that predicts can do it.
         """
+        raise self._refusal("predict")
+
+    def paths(self, ids: Sequence[int], paths: Paths, consume: PathConsumer) -> None:
+        """Run the tokens for each sender, and each receiver that stands behind it.
+
+        A model that predicts can do it.
+
+        Raises:
+            ModelError: these paths of this model cannot be told from others.
+        """
+        raise self._refusal("predict")
+
+    def first_order(self, ids: Sequence[int], slope_of: SlopeOf) -> FirstOrder:
+        """The effects of patches to first order, by two runs and a gradient; as `intervene`."""
         raise self._refusal("predict")
 
     def fill(

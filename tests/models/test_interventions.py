@@ -274,7 +274,7 @@ def test_many_runs_are_batches_of_so_many_tokens_and_each_as_alone(
     alone = [runs_of(model, [changes])[0] for changes in few]
     for index, run in enumerate(found):
         np.testing.assert_allclose(run.last, alone[index % len(few)].last, atol=NEAR)
-    monkeypatch.setattr(intervening, "LOGITS", 3 * 7 * 61)
+    monkeypatch.setattr(intervening, "LOGITS_AT_ONCE", 3 * 7 * 61)
     sizes.clear()
     runs_of(model, few[:7])
     assert sizes[-3:] == [21, 21, 7]

@@ -1,24 +1,19 @@
 """`attnviz patch`: which parts carry the difference between two texts?"""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from attnviz.commands.patch.rows import (
-    BOTH,
-    FORM,
-    SHOWN,
-    PatchedTogether,
-    PatchReport,
-    check_positions,
-)
+from attnviz.commands.patch.record import PatchedTogether, PatchReport, check_positions
+from attnviz.commands.patch.rows import BOTH, FORM, SHOWN
 from attnviz.commands.patch.run import Patching, patch_text, patch_together
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Pairs, run_texts
 from attnviz.kit.option import Call, Cli, command_of, feature, only
+from attnviz.kit.prepare import TextOptions
 from attnviz.kit.result import Result, mean_result, refuse_picture
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
@@ -32,7 +27,11 @@ from attnviz.kit.values import (
     which_heads,
     words,
 )
+from attnviz.records.paths import MlpsOnPaths
 from attnviz.records.predict import SiteKind
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
 
 PatchedPart: TypeAlias = Annotated[
     SiteKind,
@@ -69,6 +68,38 @@ AllAtOnce: TypeAlias = Annotated[
         help="Patch the chosen heads and MLPs at once, and show the next tokens before and after.",
     ),
 ]
+PathEnds: TypeAlias = Annotated[
+    str | Sequence[str],
+    Cli(list[str] | None),
+    g.heads_option(
+        "--to",
+        metavar="PART",
+        help="Path patching: only what reaches this part changes, all other heads are held at the "
+        "text's own outputs. logits, a head's q, k or v (L4H0.q; L4H0: all three), or an MLP "
+        "(L3.mlp). Repeatable.",
+    ),
+]
+PathMlps: TypeAlias = Annotated[
+    MlpsOnPaths,
+    g.heads_option(
+        "--path-mlps",
+        help="With --to, MLPs between sender and receiver: computed anew, or held fixed, too.",
+    ),
+]
+ToFirstOrder: TypeAlias = Annotated[
+    bool,
+    g.heads_option(
+        "--fast",
+        help="Estimate all effects at once, to first order, by one gradient (attribution "
+        "patching).",
+    ),
+]
+AgainstExact: TypeAlias = Annotated[
+    bool,
+    g.heads_option(
+        "--check", help="With --fast, patch each part as well, and compare both by their ranks."
+    ),
+]
 TopSites: TypeAlias = Annotated[
     int | None,
     Cli(int, default=10),
@@ -79,6 +110,10 @@ TopSites: TypeAlias = Annotated[
         help="Show the K parts that change most; with --together, K candidates.",
     ),
 ]
+
+
+def _to_logits(names: str | Sequence[str]) -> bool:
+    return all(name.strip().lower() == "logits" for name in words("to", names))
 
 
 @feature(
@@ -105,6 +140,26 @@ TopSites: TypeAlias = Annotated[
         f"is for {option('together')}",
         f"patch MLPs one at a time with {option('part', 'mlp')}",
     ),
+    only(
+        "to",
+        lambda call: call["part"] in ("head", "mlp"),
+        f"is for what a head or an MLP writes, not for {option('part', 'residual')}",
+        f"choose {option('part', 'head')} or {option('part', 'mlp')}",
+    ),
+    only("path_mlps", lambda call: call["to"], f"is for {option('to')}", "name the end of a path"),
+    only(
+        "fast",
+        lambda call: not call["together"],
+        f"does nothing for parts {option('together')}, which are one run",
+    ),
+    only("to", lambda call: not call["together"], f"does not go with {option('together')}"),
+    only(
+        "fast",
+        lambda call: not call["to"] or _to_logits(call["to"]),
+        "is for paths to the logits; each path to a head or an MLP needs a run",
+        f"give {option('to', 'logits')} alone",
+    ),
+    only("check", lambda call: call["fast"], f"compares what {option('fast')} estimates"),
 )
 def patch(
     text: str | Sequence[str],
@@ -118,6 +173,10 @@ def patch(
     layers: g.LayersNamed = None,
     mlps: TogetherMlps = None,
     together: AllAtOnce = False,
+    to: PathEnds = (),
+    path_mlps: PathMlps = "recompute",
+    fast: ToFirstOrder = False,
+    check: AgainstExact = False,
     query: PatchedAt = (),
     align: g.AlignedWords = (),
     top: TopSites = None,
@@ -144,7 +203,7 @@ def patch(
         a result whose record is a `PatchReport`; with `together` a `PatchedTogether`.
     """
     questions = questions_of(text, answer, versus)
-    sources = sources_of(source, len(questions))
+    pairs = zip(questions, sources_of(source, len(questions)), strict=True)
     model = loaded(model)
     options = model._text_options(bos, special, truncate)
     patching = Patching(
@@ -153,35 +212,56 @@ def patch(
         mlps=layer_names("mlps", mlps),
         queries=token_names("queries", query),
         align=words("align", align),
+        to=words("to", to),
+        path_mlps=path_mlps,
+        fast=fast,
+        check=check,
     )
+    results = _results(model._loaded, pairs, options, patching, top, together=together)
+    return results[0] if isinstance(text, str) else mean_result(results)
+
+
+def _results(
+    model: "LoadedModel",
+    pairs: Iterable[tuple[tuple[str, str | None, str | None], str]],
+    options: TextOptions,
+    patching: Patching,
+    top: int | None,
+    *,
+    together: bool,
+) -> list[Result[Any]]:
+    """The result of each text and its source."""
     run = partial(patch_together, top=top or SHOWN) if together else patch_text
     results = list[Result[Any]]()
-    for (ours, word, other), theirs in zip(questions, sources, strict=True):
+    for (ours, word, other), theirs in pairs:
         how = replace(patching, answer=word, versus=other)
-        record = run(model._loaded, ours, theirs, options, how)
+        record = run(model, ours, theirs, options, how)
         form, line = BOTH if together else FORM, len(results) + 1
         results.append(Result(form, record, record.runs, _top=top, _line=line))
         if not together:
             check_positions([results[i].record for i in (0, -1)])  # before others are run
-    return results[0] if isinstance(text, str) else mean_result(results)
+    return results
 
 
 EXAMPLES = r"""
 attnviz patch "a blue bird slept . the bird was" --from "a red bird slept . the bird was"
 attnviz patch "a blue bird slept" --from "a red bird slept" --answer "." --part residual
 attnviz patch "a blue bird slept" --from "a red bird slept" --head L3H1,L4H0 --mlp 4 --together
+attnviz patch "a blue bird slept" --from "a red bird slept" --to L4H0.q --to logits
+attnviz patch "a blue bird slept" --from "a red bird slept" --fast --check
 attnviz patch --pairs sample_texts/colors.jsonl -o heads.png
 attnviz patch --pairs sample_texts/colors.jsonl -f csv | grep '^,'
 """
 SHORT_HELP = (
-    "file source pairs answer versus part together query model heads top format output quiet"
+    "file source pairs answer versus part together to fast query model heads top format output "
+    "quiet"
 )
 
 
 @command_of(
     patch,
     "text source pairs truncate bos special model run layers heads mlps answer versus part "
-    "together query align top",
+    "together to path_mlps fast check query align top",
 )
 def command_line(
     session: Session,

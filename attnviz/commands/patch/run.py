@@ -4,10 +4,11 @@ two texts ─► tokens, aligned ─► a run for each site and position ─► 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
 
-from attnviz.commands.patch.rows import PatchedTogether, PatchReport, effect_of
+from attnviz.commands.patch.paths import check_senders, estimate_of, first_order, path_effects
+from attnviz.commands.patch.record import PatchedTogether, PatchEffect, PatchReport, effect_of
 from attnviz.errors import InputError, option
 from attnviz.kit.intervene import (
     aligned,
@@ -22,6 +23,7 @@ from attnviz.kit.intervene import (
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
+from attnviz.records.paths import LOGITS, MlpsOnPaths, Paths, Receiver, receivers_of
 from attnviz.records.positions import find_positions
 from attnviz.records.predict import (
     Edit,
@@ -46,9 +48,11 @@ class Patching:
     """The sites and positions to patch, and what is measured.
 
     `heads`: which heads, or of other sites which layers. `mlps`: the layers whose MLPs are patched
-    together with heads. `queries`: names of the positions to
-    patch; none: all. `align`: words that correspond, as in `blue=red`. `answer`, `versus`: words;
-    by default the likeliest token after the source and the likeliest after the text.
+    together with heads. `queries`: names of the positions to patch; none: all. `align`: words that
+    correspond, as in `blue=red`. `answer`, `versus`: words; by default the likeliest token after
+    the source and the likeliest after the text. `to`: names of receivers; none: all that reads the
+    vectors; `path_mlps`: as in `Paths`. `fast`: effects to first order; `check`: the exact ones
+    beside them.
     """
 
     kind: SiteKind = "head"
@@ -58,6 +62,90 @@ class Patching:
     versus: str | None = None
     queries: Sequence[str] = ()
     align: Sequence[str] = ()
+    to: Sequence[str] = ()
+    path_mlps: MlpsOnPaths = "recompute"
+    fast: bool = False
+    check: bool = False
+
+
+class _Measured(NamedTuple):
+    """The measurement, and its predictions after the text and after the source."""
+
+    question: Question
+    before: Outcome
+    ends: Outcome
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Two texts that fit the model, aligned as in `PatchReport`."""
+
+    ours: Prepared
+    theirs: Prepared
+    how: Patching
+    places: tuple[int | None, ...]
+    positions: tuple[int, ...]
+    receivers: tuple[Receiver, ...]
+
+    @property
+    def source(self) -> SourceRun:
+        return SourceRun(self.theirs.ids, [place or 0 for place in self.places])
+
+    def ends(self) -> list[FloatArray]:
+        """The logits (V) after the text and after the source."""
+        return [intervene(each, [()], lambda run: run.last)[0] for each in (self.ours, self.theirs)]
+
+    def check_memory(self, patches: Sequence[Sequence[Edit]]) -> None:
+        sites = {edit.site._replace(head=None) for edits in patches for edit in edits}
+        check_memory(self.theirs, len(sites))
+
+    def effects(self, edits: Sequence[Edit], measured: _Measured) -> list[PatchEffect]:
+        """The effect of each edit alone, on each receiver if there are any."""
+        question, before, ends = measured
+        if self.receivers:
+            paths = Paths(edits, self.receivers, self.source, self.how.path_mlps)
+            return path_effects(self.ours, paths, question, before, ends)
+        patches = [(edit,) for edit in edits]
+        after = intervene(
+            self.ours,
+            patches,
+            lambda run: outcome_of(run.last, question.ids),
+            source=self.source,
+        )
+        return [
+            effect_of(edits, before, ends, at) for edits, at in zip(patches, after, strict=True)
+        ]
+
+    def estimates(self, edits: Sequence[Edit]) -> tuple[_Measured, list[PatchEffect]]:
+        """The measurement, and the effects to first order."""
+        measured: list[_Measured] = []
+
+        def measure(*last: FloatArray) -> Sequence[int]:
+            measured.append(_measured(self.ours, self.how, last))
+            return measured[0].question.ids
+
+        direct = self.how.path_mlps if self.receivers else None
+        found = first_order(self.ours, edits, self.source, measure, direct)
+        _, before, ends = measured[0]
+        effects = [estimate_of(edit, found, before, ends) for edit in edits]
+        if self.receivers:
+            effects = [replace(each, position=None, receiver=LOGITS) for each in effects]
+        return measured[0], effects
+
+    def report(self, measured: _Measured, effects: Sequence[PatchEffect]) -> PatchReport:
+        return PatchReport(
+            capture=self.ours.empty,
+            source=self.theirs.empty,
+            kind=self.how.kind,
+            **measured._asdict(),
+            places=self.places,
+            positions=self.positions,
+            effects=effects,
+            named=bool(self.how.queries),
+            receivers=self.receivers,
+            path_mlps=self.how.path_mlps,
+            fast=self.how.fast,
+        )
 
 
 def patch_text(
@@ -65,65 +153,51 @@ def patch_text(
 ) -> PatchReport:
     """Run a text once for each site, with the vectors that the site has in the source.
 
-    Heads are patched at all positions at once; other sites at one position after the other.
+    Heads are patched at all positions at once, and senders of paths, too; other sites at one
+    position after the other.
     """
-    report, _ = _report(model, text, source, options, how)
-    return report
+    task = _task(model, text, source, options, how)
+    edits = _edits(model, how, task.positions)
+    check_senders(edits, task.receivers)
+    task.check_memory([edits])
+    if not how.fast:
+        measured = _measured(task.ours, how, task.ends())
+        return task.report(measured, task.effects(edits, measured))
+    measured, effects = task.estimates(edits)
+    if how.check:
+        pairs = zip(effects, task.effects(edits, measured), strict=True)
+        effects = [replace(each, exact=exact.change) for each, exact in pairs]
+    return task.report(measured, effects)
 
 
 def patch_together(
     model: "LoadedModel", text: str, source: str, options: TextOptions, how: Patching, top: int
 ) -> PatchedTogether:
     """Run a text once, with the vectors that some heads and MLPs have in the source."""
-    report, ends = _report(model, text, source, options, how, together=True)
-    before, after = (next_tokens_after(ours, top, last) for ours, last in ends)
-    return PatchedTogether(report, before, after)
+    task = _task(model, text, source, options, how)
+    parts = named_parts(model, how.heads, how.mlps)
+    edits = tuple(Edit(site_of(part), "source", task.positions) for part in parts)
+    task.check_memory([edits])
+    before, ends = task.ends()
+    measured = _measured(task.ours, how, (before, ends))
+    (after,) = intervene(task.ours, [edits], lambda run: run.last, source=task.source)
+    outcome = outcome_of(after, measured.question.ids)
+    effect = effect_of(edits, measured.before, measured.ends, outcome)
+    report = task.report(measured, [effect])
+    likeliest = [next_tokens_after(task.ours, top, last) for last in (before, after)]
+    return PatchedTogether(report, before=likeliest[0], after=likeliest[1])
 
 
-def _report(
-    model: "LoadedModel",
-    text: str,
-    source: str,
-    options: TextOptions,
-    how: Patching,
-    *,
-    together: bool = False,
-) -> tuple[PatchReport, list[tuple[Prepared, FloatArray]]]:
-    """Patch the sites one at a time, or together.
-
-    Returns:
-        the report; and the text with the logits (V) after it: as it is, and after the first patch.
-    """
+def _task(
+    model: "LoadedModel", text: str, source: str, options: TextOptions, how: Patching
+) -> _Task:
     model.require("predict")
+    receivers = receivers_of(how.to, model.identity.heads_per_layer)
     ours, theirs = prepare(model, text, options), prepare(model, source, options)
     if ours.ids == theirs.ids:
         raise InputError("the source is the text itself", "give another one")
     places = aligned(ours.empty, theirs.empty, how.align)
-    positions = _positions(ours, how, places)
-    patches = _patches(model, how, positions, together=together)
-    sites = {edit.site._replace(head=None) for edits in patches for edit in edits}
-    check_memory(theirs, len(sites))
-    question, before, ends, last = _measured(ours, theirs, how)
-    afters = intervene(
-        ours,
-        patches,
-        lambda run: (outcome_of(run.last, question.ids), run.last if run.index == 0 else None),
-        source=SourceRun(theirs.ids, [place or 0 for place in places]),
-    )
-    pairs = zip(patches, afters, strict=True)
-    report = PatchReport(
-        capture=ours.empty,
-        source=theirs.empty,
-        kind=how.kind,
-        question=question,
-        before=before,
-        ends=ends,
-        places=places,
-        positions=positions,
-        effects=[effect_of(edits, before, ends, at[0]) for edits, at in pairs],
-        named=bool(how.queries),
-    )
-    return report, [(ours, each) for each in (last, afters[0][1]) if each is not None]
+    return _Task(ours, theirs, how, places, _positions(ours, how, places), receivers)
 
 
 def _positions(prepared: Prepared, how: Patching, places: Sequence[int | None]) -> tuple[int, ...]:
@@ -140,11 +214,8 @@ def _positions(prepared: Prepared, how: Patching, places: Sequence[int | None]) 
     return positions
 
 
-def _measured(
-    ours: Prepared, theirs: Prepared, how: Patching
-) -> tuple[Question, Outcome, Outcome, FloatArray]:
-    """The measurement; its predictions after the text and after the source; the text's logits."""
-    last = [intervene(each, [()], lambda run: run.last)[0] for each in (ours, theirs)]
+def _measured(ours: Prepared, how: Patching, last: Sequence[FloatArray]) -> _Measured:
+    """The measurement; `last`: the logits (V) after the text and after the source."""
     question = question_of(ours, how.answer, how.versus)
     if question is None:  # the likeliest token after the source, and after the text
         here, there = (int(logits.argmax()) for logits in last)
@@ -160,22 +231,16 @@ def _measured(
             "the model predicts the answer equally after both texts",
             "choose another answer, or another source",
         )
-    return question.likely(last[0]), before, ends, last[0]
+    return _Measured(question.likely(last[0]), before, ends)
 
 
-def _patches(
-    model: "LoadedModel", how: Patching, positions: tuple[int, ...], *, together: bool
-) -> list[tuple[Edit, ...]]:
-    """The changes of each run: a head at all positions, or a layer at one; or all together."""
-    if together:
-        parts = named_parts(model, how.heads, how.mlps)
-        return [tuple(Edit(site_of(part), "source", positions) for part in parts)]
+def _edits(model: "LoadedModel", how: Patching, positions: tuple[int, ...]) -> list[Edit]:
+    """The change of each run: a head or a path's sender at all positions, or a layer at one."""
     heads_per_layer, heads = model.identity.heads_per_layer, how.heads
     if how.kind == "head":
         chosen = choose_heads(heads_per_layer, heads.layers, heads.heads)
-        return [
-            (Edit(Site("head", each.layer, each.head), "source", positions),) for each in chosen
-        ]
+        return [Edit(Site("head", each.layer, each.head), "source", positions) for each in chosen]
     layers = choose_layers(len(heads_per_layer), heads.layers or "all", "layers")
     sites = [Site(how.kind, n) for n in layers if how.kind != "attention" or heads_per_layer[n]]
-    return [(Edit(site, "source", (position,)),) for site in sites for position in positions]
+    each = [positions] if how.to else [(position,) for position in positions]
+    return [Edit(site, "source", places) for site in sites for places in each]

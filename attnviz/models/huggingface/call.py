@@ -56,6 +56,11 @@ class AttentionCall:
         return replace(self, _text=text)
 
     @property
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of all texts (B, heads, n, d_k)."""
+        return self._texts
+
+    @property
     def q(self) -> Tensor:
         return self._texts[0][self._text]
 
@@ -117,6 +122,14 @@ class AttentionCall:
         with torch.random.fork_rng():  # a function may draw
             result = self._function(self.module, q, k, v, mask, **more)
         return replace(self, _masks=mask, _more=more, _texts=(q, k, v), _result=result, _text=0)
+
+    def with_input(self, which: int, values: Tensor) -> Tensor:
+        """The output (B, n_q, h, d_v) for all texts with one of the `inputs` replaced."""
+        inputs = list(self._texts)
+        inputs[which] = values
+        q, k, v = inputs
+        with torch.random.fork_rng():  # a function may draw
+            return self._function(self.module, q, k, v, self._masks, **self._more)[0]
 
     @property
     def cap(self) -> float | None:

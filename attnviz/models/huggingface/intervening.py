@@ -154,7 +154,7 @@ def passing(place: SitePlace, change: Callable[[Tensor], Tensor | None]) -> Iter
         raise unknown(f"{type(module).__name__} is not called for its output")
 
 
-LOGITS = 1 << 26
+LOGITS_AT_ONCE = 1 << 26
 """The most logits of a batch, which are all made at once."""
 
 
@@ -167,14 +167,14 @@ def changed_runs(
     """The runs over ids (1, n) of a causal transformers model, as `LoadedModel.intervene`."""
     n, vocabulary = ids.size(1), model.config.get_text_config().vocab_size
     each, whole = interventions.each, interventions.whole
-    size = max(1, min(BATCH_TOKENS // n, LOGITS // (n * vocabulary)))
+    size = max(1, min(BATCH_TOKENS // n, LOGITS_AT_ONCE // (n * vocabulary)))
     every = [change for changes in each for change in changes]
     sites = {(edit.site.kind, edit.layer) for edit in every if isinstance(edit, Edit)}
     places = places_of(model, ids, heads_per_layer, sites) if sites else {}
     cuts = any(isinstance(change, CutLink) for change in every)
     if cuts and not model._can_set_attn_implementation():
         raise unknown(f"{type(model).__name__} keeps its attention to itself: no link is cut")
-    of_run = partial(_vectors_of, model, heads_per_layer, places)
+    of_run = partial(vectors_of_sites, model, heads_per_layer, places)
     taken = taken_vectors(of_run, ids[0].tolist(), interventions)
     for indices in batches(range(len(each)), size):
         batch = ChangedBatch([each[i] for i in indices], n, taken)
@@ -182,7 +182,7 @@ def changed_runs(
             for (kind, layer), place in places.items():
                 if edits := batch.edits(kind, layer):
                     heads = heads_per_layer[layer] if kind == "head" else None
-                    edit = partial(_edited, batch, edits, heads)
+                    edit = partial(edited, batch, edits, heads)
                     stack.enter_context(passing(place, edit))
             if cuts:
                 stack.enter_context(_cutting(model, batch))
@@ -200,11 +200,11 @@ def vectors_at(
     """The vectors of sites in a run of ids (1, n), as `LoadedModel.site_vectors`."""
     places = places_of(model, ids, heads_per_layer, {(site.kind, site.layer) for site in sites})
     run = SourceRun(ids[0].tolist(), range(ids.size(1)))
-    of_sites = _vectors_of(model, heads_per_layer, places, run, sites, mean=False)
+    of_sites = vectors_of_sites(model, heads_per_layer, places, run, sites, mean=False)
     return {site: numbers(vectors) for site, vectors in of_sites.items()}
 
 
-def _vectors_of(
+def vectors_of_sites(
     model: Any,
     heads_per_layer: Sequence[int],
     places: Mapping[tuple[SiteKind, int], SitePlace],
@@ -216,7 +216,7 @@ def _vectors_of(
     vectors: dict[tuple[SiteKind, int], Tensor] = {}
 
     def keep(at: tuple[SiteKind, int], values: Tensor) -> None:
-        rows = _rows(values, 1, len(source.ids))[0]
+        rows = rows_of(values, 1, len(source.ids))[0]
         # a copy, as Falcon adds to it in place
         vectors[at] = rows.mean(dim=0, keepdim=True) if mean else rows.clone()
 
@@ -234,21 +234,21 @@ def _vectors_of(
     return taken
 
 
-def _edited(
+def edited(
     batch: ChangedBatch, edits: Sequence[tuple[int, Edit]], heads: int | None, values: Tensor
 ) -> Tensor:
     """Vectors (B, n, width), or (B·n, width) as some modules have them, after edits.
 
     `heads`: how many there are, where the vectors are theirs side by side.
     """
-    rows = _rows(values, len(batch.interventions), batch.tokens)
+    rows = rows_of(values, len(batch.interventions), batch.tokens)
     if heads is None:
         return batch.changed(rows, edits).view(values.shape)
     z = rows.view(*rows.shape[:2], heads, -1).transpose(1, 2)  # (B, h, n, d_v)
     return batch.changed(z, edits).transpose(1, 2).reshape(values.shape)
 
 
-def _rows(values: Tensor, runs: int, n: int) -> Tensor:
+def rows_of(values: Tensor, runs: int, n: int) -> Tensor:
     """Vectors (B, n, width), or (B·n, width), as (B, n, width)."""
     if values.shape[:-1] not in ((runs, n), (runs * n,)):
         raise unknown(f"vectors of the shape {tuple(values.shape)} are not those of {n} tokens")

@@ -50,11 +50,13 @@ from attnviz.models.huggingface.layers import (
     matrix_of,
     parts_of,
 )
+from attnviz.models.huggingface.paths import patched_paths, slopes
 from attnviz.models.huggingface.writing import Writings, passed
 from attnviz.models.loaded import LoadedModel, RowReduction
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, Wanted
 from attnviz.records.heads import Head
+from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import Interventions, LogitConsumer, LogitRows, RunConsumer, Site
 from attnviz.records.tokens import GoOn, Sampling, Token
 
@@ -358,6 +360,15 @@ class CausalLM(OneSequence):
     @torch.inference_mode()
     def site_vectors(self, ids: Sequence[int], sites: Collection[Site]) -> dict[Site, FloatArray]:
         return vectors_at(self.model, self._ids(ids), self.identity.heads_per_layer, sites)
+
+    @torch.inference_mode()
+    def paths(self, ids: Sequence[int], paths: Paths, consume: PathConsumer) -> None:
+        heads = self.identity.heads_per_layer
+        for sender, receiver, logits in patched_paths(self.model, self._ids(ids), heads, paths):
+            consume(sender, receiver, numbers(logits))
+
+    def first_order(self, ids: Sequence[int], slope_of: SlopeOf) -> FirstOrder:
+        return slopes(self.model, ids, self.identity.heads_per_layer, slope_of)
 
     def generate(
         self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn

@@ -39,19 +39,14 @@ from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
 from attnviz.models.scratch.gpt import GPT, from_gpt2, to_gpt2
-from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native, vectors_of
+from attnviz.models.scratch.paths import paths_native, slopes_native
+from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native, vectors_at
 from attnviz.models.tokenizer import read_folder
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, ModelIdentity, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.predict import (
-    Interventions,
-    LogitConsumer,
-    LogitRows,
-    RunConsumer,
-    Site,
-    SourceRun,
-)
+from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
+from attnviz.records.predict import Interventions, LogitConsumer, LogitRows, RunConsumer, Site
 from attnviz.records.tokens import GoOn, Sampling
 
 
@@ -183,9 +178,14 @@ class NativeModel(LoadedModel):
             intervene_native(self.model, self._ids(ids), interventions, consume)
 
     def site_vectors(self, ids: Sequence[int], sites: Collection[Site]) -> dict[Site, FloatArray]:
+        return vectors_at(self.model, ids, sites)
+
+    def paths(self, ids: Sequence[int], paths: Paths, consume: PathConsumer) -> None:
         with torch.inference_mode():
-            of_sites = vectors_of(self.model, SourceRun(ids, range(len(ids))), sites, mean=False)
-        return {site: numbers(vectors) for site, vectors in of_sites.items()}
+            paths_native(self.model, self._ids(ids), paths, consume)
+
+    def first_order(self, ids: Sequence[int], slope_of: SlopeOf) -> FirstOrder:
+        return slopes_native(self.model, ids, slope_of)
 
     def generate(
         self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn

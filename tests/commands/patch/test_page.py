@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from attnviz.commands.patch.rows import PatchEffect, PatchReport
-from attnviz.commands.patch.shown import draw, page
+from attnviz.commands.patch.page import page
+from attnviz.commands.patch.record import PatchEffect, PatchReport
+from attnviz.commands.patch.shown import draw
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
 from attnviz.records.predict import Candidate, Outcome, Question, Site, SiteKind

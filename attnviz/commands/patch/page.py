@@ -1,0 +1,148 @@
+"""The page of a patch. It has no script: the title of a cell holds its numbers."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+
+import numpy as np
+
+from attnviz.commands.patch.record import PatchEffect, PatchReport
+from attnviz.commands.patch.shown import (
+    agreement_of,
+    cells_of,
+    chance,
+    column_names,
+    ends_of,
+    map_of,
+    number_of,
+    patching,
+    place_names,
+    runs_of,
+    shares_of,
+    site_name,
+)
+from attnviz.draw.effects import unit_of
+from attnviz.draw.labels import PALE, SIGNED, SIGNED_ON_DARK, Rgb, fenced
+from attnviz.draw.matrix import largest
+from attnviz.draw.page import COMMON, HEAD, filled, policies, policy, source
+from attnviz.draw.titles import facts
+from attnviz.errors import readable
+from attnviz.records.tokens import Token
+
+FOLDER = "commands/patch/page"
+STEPS = 20
+"""Shades of each sign."""
+SHOWN = 12
+UNDERLINED = '<p class="hint">underlined: where the texts differ, or are not aligned</p>'
+
+
+def page(report: PatchReport) -> list[str]:
+    """The page, as one piece."""
+    style = source(f"{COMMON}.css", f"{FOLDER}/patch.css") + _shades()
+    title = patching(report)
+    notes = [*agreement_of(report), *([chance(report)] if (report.lines or 1) > 1 else [])]
+    values = {
+        "policies": policies(policy(style, "")),
+        "title": escape(title[0].upper() + title[1:]),
+        "about": escape(runs_of(report, facts)),
+        "ends": escape(ends_of(report)),
+        "share": escape(shares_of(report)),
+        "style": style,
+        "texts": "" if report.lines else _texts(report),
+        "legend": "" if report.lines else UNDERLINED,
+        "maps": "\n".join(_maps(report)),
+        "unit": unit_of(report.measure),
+        "largest": "\n".join(_largest(report)),
+        "errors": escape("; ".join(notes)),
+    }
+    return [filled(source(HEAD, f"{FOLDER}/patch.html"), values)]
+
+
+def _shades() -> str:
+    """A class for each shade, as the policy allows no style at an element.
+
+    Zero has the page's own ground, be it light or dark.
+    """
+    rules = []
+    for step in range(1, STEPS + 1):
+        share = step / STEPS
+        ink = " color: var(--ground);" if share >= PALE else ""
+        for sign, end in ((-1, "--below"), (1, "--above")):
+            ground = f"color-mix(in srgb, var({end}) {share:.0%}, var(--ground))"
+            rules.append(f".{_shade(sign * share)} {{ background: {ground};{ink} }}\n")
+    return f"{_ends(SIGNED)}@media (prefers-color-scheme: dark) {{ {_ends(SIGNED_ON_DARK)} }}\n" + (
+        "".join(rules)
+    )
+
+
+def _ends(colors: Sequence[Rgb]) -> str:
+    """The colours at both ends as variables of the page."""
+    _, below, above = ("".join(f"{part:02x}" for part in color) for color in colors)
+    return f":root {{ --below: #{below}; --above: #{above}; }}\n"
+
+
+def _shade(share: float) -> str:
+    step = round(max(-1.0, min(1.0, share)) * STEPS)
+    return f"{'n' if step < 0 else 'p'}{abs(step)}"
+
+
+def _texts(report: PatchReport) -> str:
+    """Both texts; the tokens in which they differ are marked."""
+    ours, theirs = report.capture.query_tokens, report.source.query_tokens
+    same = [
+        (i, place)
+        for i, place in enumerate(report.places)
+        if place is not None and theirs[place].id == ours[i].id
+    ]
+    mine, other = {i for i, _ in same}, {place for _, place in same}
+    return f"{_text('text', ours, mine)}\n{_text('source', theirs, other)}"
+
+
+def _text(name: str, tokens: Sequence[Token], same: set[int]) -> str:
+    labels = []
+    for token in tokens:
+        label = f"<bdi>{escape(readable(token.label))}</bdi>"
+        labels.append(label if token.index in same else f"<mark>{label}</mark>")
+    return f'<p class="text"><b>{name}</b> {" ".join(labels)}</p>'
+
+
+def _maps(report: PatchReport) -> Iterator[str]:
+    """A map for each receiver, on one scale."""
+    places, most = place_names(report), max(1.0, largest(map_of(report)))
+    for own in report.by_receiver:
+        values, effects = map_of(own), cells_of(own)
+        if report.kind == "head":
+            names = [f"<th>H{head}</th>" for head in range(values.shape[1])]
+        else:
+            names = [
+                f'<th class="token"><span>{escape(fenced(name))}</span></th>'
+                for name in column_names(own)
+            ]
+        title = f"<caption>to {own.receivers[0]}</caption>" if len(report.receivers) > 1 else ""
+        yield f'<div class="map"><table>{title}<thead><tr><th></th>{"".join(names)}</tr></thead>'
+        for layer, row in enumerate(values):
+            if not np.isnan(row).all():
+                cells = (_cell(effects.get((layer, i)), places, most) for i in range(len(row)))
+                yield f"<tr><th>L{layer}</th>{''.join(cells)}</tr>"
+        yield "</table></div>"
+
+
+def _cell(effect: PatchEffect | None, places: Mapping[int, str], most: float) -> str:
+    if effect is None:
+        return "<td></td>"
+    name, share, own = site_name(effect, places), effect.share, effect.own
+    title = f"{fenced(name)}: share {number_of(share)}, change {number_of(effect.change)}"
+    if effect.exact:
+        title += f", exact {number_of(effect.exact)}"
+    if not np.isnan(own.versus_logit):
+        title += f"; log p of the answer {own.answer_log_probability:+.3f}"
+        title += f", of the other token {own.versus_log_probability:+.3f}"
+    shade = _shade(share.mean / most)
+    return f'<td class="{shade}" title="{escape(title)}">{share.mean:z.2f}</td>'
+
+
+def _largest(report: PatchReport) -> Iterator[str]:
+    places = place_names(report)
+    for effect in report.strongest[:SHOWN]:
+        name = escape(fenced(site_name(effect, places)))
+        cells = "".join(f"<td>{number_of(each)}</td>" for each in (effect.share, effect.change))
+        yield f"<tr><th>{name}</th>{cells}</tr>"

@@ -1,0 +1,227 @@
+"""Path patching in a transformers model, by hooks: all heads but the sender are held fixed.
+
+Letters in the shape comments as in `models/engine.py`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnviz.models.engine import ChangedBatch, batches, taken_vectors
+from attnviz.models.first_order import SitesPassed, first_order
+from attnviz.models.huggingface.attention import corrected, forward, recording
+from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.intervening import (
+    LOGITS_AT_ONCE,
+    SitePlace,
+    edited,
+    passing,
+    places_of,
+    rows_of,
+    vectors_of_sites,
+)
+from attnviz.models.huggingface.layers import Layers, unknown
+from attnviz.models.placement import BATCH_TOKENS
+from attnviz.records.paths import LOGITS, FirstOrder, Paths, Receiver, SlopeOf
+from attnviz.records.predict import Interventions, Site, SiteKind, SourceRun
+
+
+def patched_paths(
+    model: Any, ids: Tensor, heads_per_layer: Sequence[int], paths: Paths
+) -> Iterator[tuple[int, Receiver, Tensor]]:
+    """The number of a sender, a receiver and the logits (V), over ids (1, n) of a causal model."""
+    runs = _path_runs(model, ids, heads_per_layer, paths)
+    for some in batches(range(len(paths.senders)), runs.at_once):
+        last, arrived = runs.sent(some)
+        for i, logits in zip(some, last, strict=True):
+            if LOGITS in paths.receivers:
+                yield i, LOGITS, logits
+        for to, own in paths.received(some):
+            if own:
+                for i, logits in zip(own, runs.received(to, arrived[to][own]), strict=True):
+                    yield some[i], to, logits
+
+
+@dataclass(frozen=True)
+class _PathRuns:
+    """Runs over ids (1, n); `held`: the vectors (n, width) of sites that do not change."""
+
+    model: Any
+    ids: Tensor
+    heads_per_layer: Sequence[int]
+    paths: Paths
+    places: Mapping[tuple[SiteKind, int], SitePlace]
+    held: Mapping[Site, Tensor]
+    taken: Mapping[tuple[str, Site], Tensor]
+
+    @property
+    def at_once(self) -> int:
+        n = self.ids.size(1)
+        vocabulary: int = self.model.config.get_text_config().vocab_size
+        return max(1, min(BATCH_TOKENS // n, LOGITS_AT_ONCE // (n * vocabulary)))
+
+    def sent(self, senders: Sequence[int]) -> tuple[Tensor, dict[Receiver, Tensor]]:
+        """The logits (B, V) after these senders, and the vectors that reach other receivers."""
+        changes = [(self.paths.senders[i],) for i in senders]
+        batch = ChangedBatch(changes, self.ids.size(1), self.taken)
+        arrived = dict[Receiver, Tensor]()
+        with ExitStack() as stack:
+            for (kind, layer), place in self.places.items():
+                stack.enter_context(
+                    passing(place, partial(self._pass, batch, arrived, kind, layer))
+                )
+            if any(to.letter for to in self.paths.receivers):
+                stack.enter_context(self._reading(len(senders), arrived))
+            return self._last(len(senders)), arrived
+
+    def _pass(
+        self,
+        batch: ChangedBatch,
+        arrived: dict[Receiver, Tensor],
+        kind: SiteKind,
+        layer: int,
+        values: Tensor,
+    ) -> Tensor:
+        """The vectors of a kind of site in a layer: as they were where held, with the senders'."""
+        runs = len(batch.interventions)
+        if kind == "mlp":
+            arrived[Receiver(layer)] = rows_of(values, runs, batch.tokens).clone()
+        held = self.held.get(Site(kind, layer))
+        if held is not None:
+            values = held.expand(runs, -1, -1).reshape(values.shape)
+        heads = self.heads_per_layer[layer] if kind == "head" else None
+        return edited(batch, batch.edits(kind, layer), heads, values)
+
+    def _reading(self, runs: int, arrived: dict[Receiver, Tensor]) -> AbstractContextManager[None]:
+        """Keep what the attention function is given for receivers (B, n, d_k) until the end."""
+        layers = Layers(self.model, "self")
+
+        def read(call: AttentionCall) -> None:
+            layer = layers.at_work(call.module)
+            for to in self.paths.receivers:
+                if to.letter and to.layer == layer:
+                    at, values = _of_receiver(call, to)
+                    if len(values) != runs:
+                        raise unknown(f"{type(call.module).__name__} attends in parts")
+                    arrived[to] = values[:, at].clone()
+
+        return recording(self.model, read)
+
+    def received(self, to: Receiver, vectors: Tensor) -> Tensor:
+        """The logits (B, V) of the text where a receiver alone gets other vectors."""
+        if to.letter:
+            given = self._giving(to, vectors)
+        else:
+            assert to.layer is not None
+            place = self.places["mlp", to.layer]
+            given = passing(place, lambda values: vectors.reshape(values.shape))
+        with given:
+            return self._last(len(vectors))
+
+    @contextmanager
+    def _giving(self, to: Receiver, vectors: Tensor) -> Iterator[None]:
+        """Give one head other queries, keys or values (B, n, d_k), and no other head."""
+        layers, left = Layers(self.model, "self"), {to.layer}
+
+        def correct(call: AttentionCall, output: Tensor) -> Tensor:  # (B, n, h, d_v)
+            layer = layers.at_work(call.module)
+            if layer != to.layer:
+                return output
+            left.discard(layer)
+            at, values = _of_receiver(call, to)
+            values, changed = values.clone(), output.clone()
+            values[:, at] = vectors
+            changed[:, :, to.head] = call.with_input(to.input, values)[:, :, to.head]
+            return changed
+
+        with corrected(self.model, correct):
+            yield
+        if left:
+            raise unknown(f"layer {to.layer} of {type(self.model).__name__} calls no attention")
+
+    def _last(self, runs: int) -> Tensor:
+        return _last(self.model, self.ids.expand(runs, -1))
+
+
+def _of_receiver(call: AttentionCall, to: Receiver) -> tuple[int, Tensor]:
+    """The place of a receiver's head among all queries, keys or values (B, heads, n, d_k)."""
+    assert to.head is not None
+    values = call.inputs[to.input]
+    return to.head // (call.q.size(0) // values.size(1)), values
+
+
+def _path_runs(model: Any, ids: Tensor, heads_per_layer: Sequence[int], paths: Paths) -> _PathRuns:
+    """Run the text and the source once.
+
+    Raises:
+        ModelError: these paths of this model cannot be told from others.
+    """
+    name = type(model).__name__
+    if not all(heads_per_layer):
+        raise unknown(
+            f"layers of {name} without attention carry what a head writes to other tokens"
+        )
+    if any(to.letter for to in paths.receivers) and not model._can_set_attn_implementation():
+        raise unknown(f"{name} keeps its queries, keys and values to itself")
+    kinds: tuple[SiteKind, ...] = ("head", "mlp") if paths.mlps == "freeze" else ("head",)
+    held = {Site(kind, layer) for kind in kinds for layer in range(len(heads_per_layer))}
+    read = {
+        Site("mlp", to.layer) for to in paths.receivers if to.head is None and to.layer is not None
+    }
+    every = {site[:2] for site in held | read} | {edit.site[:2] for edit in paths.senders}
+    places = places_of(model, ids, heads_per_layer, every)
+    vectors_of = partial(vectors_of_sites, model, heads_per_layer, places)
+    own = ids[0].tolist()
+    source = Interventions([(edit,) for edit in paths.senders], source=paths.source)
+    return _PathRuns(
+        model=model,
+        ids=ids,
+        heads_per_layer=heads_per_layer,
+        paths=paths,
+        places=places,
+        held=vectors_of(SourceRun(own, range(len(own))), held, False),
+        taken=taken_vectors(vectors_of, own, source),
+    )
+
+
+def slopes(
+    model: Any, ids: Sequence[int], heads_per_layer: Sequence[int], slope_of: SlopeOf
+) -> FirstOrder:
+    """The first order of patches over a text, as `LoadedModel.first_order`."""
+    kinds = {*slope_of.kinds}
+    if slope_of.direct:
+        held: tuple[SiteKind, ...] = ("head", "mlp") if slope_of.direct == "freeze" else ("head",)
+        kinds |= {(kind, layer) for kind in held for layer in range(len(heads_per_layer))}
+    with torch.no_grad():
+        places = places_of(model, _row(model, ids), heads_per_layer, kinds)
+
+    def last_of(ids: Sequence[int], passed: SitesPassed) -> Tensor:
+        with ExitStack() as stack:
+            for at, place in places.items():
+                stack.enter_context(passing(place, passed.hook(at)))
+            return _last(model, _row(model, ids))[0]
+
+    def by_head(values: Tensor, at: tuple[SiteKind, int]) -> Tensor:
+        heads = heads_per_layer[at[1]] if at[0] == "head" else 1
+        rows = values.reshape(-1, values.size(-1))
+        return rows.view(len(rows), heads, -1)
+
+    return first_order(last_of, by_head, ids, slope_of)
+
+
+def _row(model: Any, ids: Sequence[int]) -> Tensor:
+    return torch.tensor([list(ids)], device=model.device)  # (1, n)
+
+
+def _last(model: Any, ids: Tensor) -> Tensor:
+    """The logits (B, V) after the last position."""
+    few = "logits_to_keep" in signature(model.forward).parameters
+    more: dict[str, Any] = {"logits_to_keep": 1} if few else {}
+    logits: Tensor = forward(model, input_ids=ids, use_cache=False, **more).logits
+    return logits[:, -1]
