@@ -1,11 +1,13 @@
 """Patched vectors, shown: sentences, a map and a table in a terminal, and a picture."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
+from attnviz.commands.patch.graph import draw_graph
 from attnviz.commands.patch.record import PatchedTogether, PatchEffect, PatchReport
 from attnviz.console import Display
 from attnviz.draw.effects import (
@@ -258,15 +260,25 @@ def number_of(number: Estimate) -> str:
 
 def draw(report: PatchReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
     """The map as a picture."""
-    most = max(1.0, largest(map_of(report)))
-    panes = []
+    every, panes = map_of(report), list[Pane]()
+    most = max(1.0, largest(every))
     for own in report.by_receiver:
         title = SHARE if len(report.receivers) < 2 else f"to {own.receivers[0]}"
         columns = None if report.kind == "head" else column_names(own)
-        panes.append(Pane(title, map_of(own), -most, most, digits_for(most), columns=columns))
-    below = [ends_of(report)]
+        values, shares = np.full_like(every, np.nan), map_of(own)
+        values[: len(shares), : shares.shape[1]] = shares  # as many layers in each
+        panes.append(Pane(title, values, -most, most, digits_for(most), columns=columns))
+    below = [ends_of(report), *([SHARE] if len(report.receivers) > 1 else [])]
     if not report.lines:
         below.insert(0, f"source: “{beginning(report.source.text)}”")
     title = patching(report)
     title = title[0].upper() + title[1:]
-    return draw_panes(title, panes, about=runs_of(report, caption), below=below, dpi=dpi, cmap=cmap)
+    return draw_panes(
+        title,
+        panes,
+        about=runs_of(report, caption),
+        below=below,
+        dpi=dpi,
+        cmap=cmap,
+        more=partial(draw_graph, report) if report.receivers else None,
+    )

@@ -1,11 +1,11 @@
 """Pictures with a value for every head: layers down, heads across, one pane for each measure."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import ceil, cos, isnan, pi, sin
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from attnviz.records.metrics import Score
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
+    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
 
@@ -45,6 +46,10 @@ LONGEST_LABEL = 24
 NAMED_SIDE, LEAST_NAMED, LEAST_ROW, WIDEST = 9.0, 0.13, 0.25, 24.0
 """Inches of a pane with named columns: its width while its columns are wide enough to hold their
 names, the least width of these, the least height of a row, and the largest width."""
+
+
+More: TypeAlias = Callable[["Figure", Lettering, float], float]
+"""Draws below a height in inches, and returns its lower end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +91,12 @@ def draw_panes(
     below: Sequence[str] = (),
     dpi: int,
     cmap: str,
+    more: More | None = None,
 ) -> Drawn:
-    """The panes as one figure; `about` stands in small letters above them, and `below` below."""
+    """The panes as one figure; `about` stands in small letters above them, and `below` below.
+
+    `more` draws under the panes.
+    """
     names = panes[0].columns or ()
     with sheet([title, about, *below, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
         cell = _cell_of(panes)
@@ -100,6 +109,8 @@ def draw_panes(
             image = _draw_one(place(figure, left, bottom, width, height), pane, cell, cmap, fonts)
             draw_bar(place(figure, left + width + BAR_APART, bottom, BAR, height), image)
         bottom -= max(map(_label_height, panes, [cell[0]] * len(panes)))
+        if more:
+            bottom = more(figure, fonts, bottom - GAP_DOWN)
         line = min(ACROSS, len(panes)) * (width + GAP_ACROSS)
         write_heading(figure, height + 0.4, line, title, about, fonts)
         small = int(max(LEAST_LINE, line) * SMALL_LETTERS)

@@ -135,6 +135,21 @@ def test_a_page_and_a_picture_have_a_map_for_each_receiver(run: Run, tmp_path: P
     assert {"to L4H0.q", "to L4H0.k", "to L4H0.v", "to logits"} <= said
 
 
+def test_the_strongest_paths_are_arrows_as_wide_as_their_shares() -> None:
+    found = attnviz.patch(BLUE, RED, to=["L4H0", "L2.mlp", "logits"], **ASKED)
+    axes = found.figure().axes[-1]
+    arrows = sorted(axes.patches, key=lambda arrow: -arrow.get_linewidth())
+    shares = [abs(effect.share.mean) for effect in found.record.strongest]
+    drawn = [share for share in shares[:20] if share >= 0.01 * shares[0]]
+    assert len(arrows) == len(drawn) > 5
+    wide = arrows[0].get_linewidth()
+    ratios = [arrow.get_linewidth() / wide for arrow in arrows]
+    expected = [max(share / shares[0], 0.4 / wide) for share in drawn]
+    assert np.allclose(ratios, expected)
+    names = {text.get_text() for text in axes.texts}
+    assert {"logits", "L4H0", "L4H1", "L2 MLP", "v"} <= names
+
+
 @pytest.mark.parametrize(
     ("named", "said"),
     [
