@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from attnviz.api import Model, load_model
     from attnviz.commands.ablate.command import ablate
-    from attnviz.commands.ablate.record import AblationReport, BeforeAfter
+    from attnviz.commands.ablate.record import AblationReport, BeforeAfter, TokenEffects
     from attnviz.commands.atlas.command import ScanAtlas, atlas
     from attnviz.commands.atlas.record import Atlas, HeadAtlas
     from attnviz.commands.atlas.views import Development, Scatter
@@ -92,6 +92,7 @@ __all__ = [
     "Square",
     "TextComparison",
     "Token",
+    "TokenEffects",
     "Verified",
     "Why",
     "WhyMean",
@@ -119,7 +120,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "attnviz.commands.ablate.record": "AblationReport BeforeAfter",
+    "attnviz.commands.ablate.record": "AblationReport BeforeAfter TokenEffects",
     "attnviz.commands.atlas.record": "Atlas HeadAtlas",
     "attnviz.commands.atlas.views": "Development Scatter",
     "attnviz.commands.compare.record": "ModelComparison TextComparison",

@@ -348,6 +348,16 @@ CALLS = (
     call("ablate TEXT --renormalise", "renormalise", renormalise=True),
     # a link has no mean
     call("ablate TEXT --cut a:blue --with mean", "replacement", cut="a:blue", replacement="mean"),
+    # an answer is no token of the text
+    call("ablate TEXT --rows token --answer blue", "rows", rows="token", answer="blue"),
+    # the parts are one
+    call(
+        "ablate TEXT --rows token --together --head L1H2",
+        "rows",
+        rows="token",
+        together=True,
+        heads="L1H2",
+    ),
     # zero is a mean of nothing
     call("ablate TEXT --mean-from words.txt", "mean_from", mean_from=["blue"]),
     # the text has one mean

@@ -27,6 +27,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "PredictionMean": (attnviz.predict, ([TEXT, OTHER],), {"answer": "red"}),
     "Receivers": (attnviz.heads, ("the dog slept . " * 9,), {"receiver": True}),
     "TextComparison": (attnviz.compare, (TEXT, OTHER), {}),
+    "TokenEffects": (attnviz.ablate, (TEXT,), {"heads": "L3H2", "rows": "token"}),
     "Why": (attnviz.why, (TEXT,), {"query": "was"}),
     "WhyMean": (attnviz.why, ([TEXT, OTHER],), {"query": "-1", "head": "L4H0"}),
     "Write": (attnviz.writes, (TEXT,), {"head": "L3H2", "query": "was"}),

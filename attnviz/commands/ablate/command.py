@@ -4,11 +4,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from attnviz.commands.ablate.record import AblationReport, BeforeAfter, link_named
-from attnviz.commands.ablate.rows import BOTH, ONE_BY_ONE, SHOWN
-from attnviz.commands.ablate.run import DRAWS, Ablating, Replacing, ablate_each, ablate_together
+from attnviz.commands.ablate.record import (
+    AblationReport,
+    BeforeAfter,
+    TokenEffects,
+    check_lengths,
+    link_named,
+)
+from attnviz.commands.ablate.rows import AT_TOKENS, BOTH, ONE_BY_ONE, SHOWN
+from attnviz.commands.ablate.run import (
+    DRAWS,
+    Ablating,
+    Replacing,
+    ablate_each,
+    ablate_together,
+    ablate_tokens,
+)
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
@@ -16,7 +29,7 @@ from attnviz.kit.lines import Lines, Pairs, run_texts
 from attnviz.kit.option import Call, Cli, command_of, feature, only
 from attnviz.kit.others import MeanBy, other_texts
 from attnviz.kit.prepare import TextOptions
-from attnviz.kit.result import Result, mean_result, refuse_picture
+from attnviz.kit.result import Form, Result, mean_result, refuse_picture
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
     AnyModel,
@@ -124,6 +137,14 @@ Together: TypeAlias = Annotated[
         help="Ablate the chosen parts at once, and show the next tokens before and after.",
     ),
 ]
+EffectRows: TypeAlias = Annotated[
+    Literal["part", "token"],
+    g.look_option(
+        "--rows",
+        help="What a row is: a part, with the mean over the tokens that followed; or a part and a "
+        "token, with the change of its log-probability.",
+    ),
+]
 TopParts: TypeAlias = Annotated[
     int | None,
     Cli(int, default=SHOWN),
@@ -148,6 +169,12 @@ TopParts: TypeAlias = Annotated[
         lambda call: call["cut"] is not None,
         f"is for {option('cut')}",
         f"add {option('cut', 'QUERY:KEY')}",
+    ),
+    only(
+        "rows",
+        lambda call: not call["together"] and call["answer"] is None,
+        "is for one part at a time, and for the tokens of the text",
+        f"leave {option('together')} and {option('answer')} out",
     ),
     only(
         "replacement", lambda call: call["cut"] is None, "does nothing for a link, which is removed"
@@ -190,11 +217,12 @@ def ablate(
     cut: Cut = None,
     renormalise: Renormalise = False,
     together: Together = False,
+    rows: EffectRows = "part",
     top: TopParts = None,
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
-) -> Result[AblationReport] | Result[BeforeAfter]:
+) -> Result[AblationReport] | Result[BeforeAfter] | Result[TokenEffects]:
     """Ablate parts of a model one at a time, or several at once, and measure the effect.
 
     >>> text = "a fluffy blue creature roamed the forest . the creature was"
@@ -209,7 +237,8 @@ def ablate(
         model: a name as for `load_model`, or a loaded model.
 
     Returns:
-        a result whose record is an `AblationReport`; with `together` a `BeforeAfter`.
+        a result whose record is an `AblationReport`; with `together` a `BeforeAfter`; with rows of
+        tokens `TokenEffects`.
     """
     questions = questions_of(text, answer, versus)
     ablating = Ablating(
@@ -221,7 +250,8 @@ def ablate(
     )
     model = loaded(model)
     options = model._text_options(bos, special, truncate)
-    results = _of_each(model._loaded, questions, options, ablating, together=together, top=top)
+    kind = "together" if together else rows
+    results = _of_each(model._loaded, questions, options, ablating, kind, top)
     return results[0] if isinstance(text, str) else mean_result(results)
 
 
@@ -230,19 +260,23 @@ def _of_each(
     questions: Sequence[tuple[str, str | None, str | None]],
     options: TextOptions,
     ablating: Ablating,
-    *,
-    together: bool,
+    kind: Literal["part", "token", "together"],
     top: int | None,
 ) -> list[Result[Any]]:
     """The result of each text with its answer and versus."""
     results = list[Result[Any]]()
     for line, (text, answer, versus) in enumerate(questions, start=1):
         how = replace(ablating, answer=answer, versus=versus)
-        form, record = (
-            (BOTH, ablate_together(model, text, options, how, top or SHOWN))
-            if together
-            else (ONE_BY_ONE, ablate_each(model, text, options, how))
-        )
+        form: Form[Any]
+        record: AblationReport | BeforeAfter | TokenEffects
+        match kind:
+            case "together":
+                form, record = BOTH, ablate_together(model, text, options, how, top or SHOWN)
+            case "token":
+                form, record = AT_TOKENS, ablate_tokens(model, text, options, how)
+                check_lengths([*(each.record for each in results[:1]), record])
+            case _:
+                form, record = ONE_BY_ONE, ablate_each(model, text, options, how)
         results.append(Result(form, record, (record.capture,), _top=top, _line=line))
     return results
 
@@ -281,7 +315,7 @@ SHORT_HELP = "file pairs answer versus model heads mlps cut together top format 
 @command_of(
     ablate,
     "text lines pairs truncate bos special model run layers heads mlps whole_layers answer versus "
-    "replacement mean_from mean_by resample_from draws seed cut renormalise together top",
+    "replacement mean_from mean_by resample_from draws seed cut renormalise together rows top",
 )
 def command_line(
     session: Session,
@@ -316,4 +350,5 @@ def command_line(
         doing="ablating",
         lines=lines,
         pairs=pairs,
+        fields=("text",) if call["rows"] == "token" else ("text", "answer", "versus"),
     )

@@ -8,8 +8,8 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.errors import UsageError, option
-from attnviz.records.capture import Capture
+from attnviz.errors import InputError, UsageError, option
+from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
@@ -159,6 +159,72 @@ class BeforeAfter:
     @property
     def measure(self) -> Measure:
         return self.report.measure
+
+
+@dataclass(frozen=True, eq=False)
+class TokenEffects:
+    """The change of each token's log-probability, in nats, without each part.
+
+    `report`: the same as means over the tokens. `before` (n - 1): with all parts, of each token
+    from the second on. `changes` (parts, n - 1): in the order of the report's effects. `errors`
+    (parts, n - 1): of means over texts, standard errors over them. `varied`: the positions at which
+    these texts have several tokens.
+    """
+
+    report: AblationReport
+    before: FloatArray
+    changes: FloatArray
+    errors: FloatArray | None = None
+    varied: frozenset[int] = frozenset()
+
+    @property
+    def capture(self) -> Capture:
+        """The run, without patterns."""
+        return self.report.capture
+
+    @property
+    def measure(self) -> Measure:
+        return self.report.measure
+
+    @property
+    def strongest(self) -> list[int]:
+        """The numbers of the parts, first that which changes any token most."""
+        order: list[int] = np.argsort(-np.abs(self.changes).max(axis=1), kind="stable").tolist()
+        return order
+
+
+def check_lengths(every: Sequence[TokenEffects]) -> None:
+    """Check that tokens of several texts correspond.
+
+    Raises:
+        InputError: the texts have several lengths.
+    """
+    lengths = [len(each.before) + 1 for each in every]
+    if len(set(lengths)) > 1:
+        raise InputError(
+            f"the texts have {min(lengths)} to {max(lengths)} tokens, so their tokens have no mean",
+            f"give texts of one length, or leave {option('rows')} out",
+        )
+
+
+def mean_tokens(every: Sequence[TokenEffects]) -> TokenEffects:
+    """The mean at each position of texts of one length, with standard errors.
+
+    Raises:
+        InputError: they have several lengths.
+    """
+    check_lengths(every)
+    changes = np.stack([each.changes for each in every])  # (texts, parts, n - 1)
+    error = changes.std(axis=0, ddof=1) / sqrt(len(every)) if len(every) > 1 else None
+    ids = np.array([[token.id for token in each.capture.query_tokens] for each in every])
+    varied = np.flatnonzero((ids != ids[0]).any(axis=0)).tolist()
+    return TokenEffects(
+        mean_of([each.report for each in every]),
+        np.mean([each.before for each in every], axis=0),
+        changes.mean(axis=0),
+        error,
+        frozenset(varied),
+    )
 
 
 def mean_of(reports: Sequence[AblationReport]) -> AblationReport:

@@ -8,8 +8,10 @@ from attnviz.commands.ablate.record import (
     AblationReport,
     BeforeAfter,
     Effect,
+    TokenEffects,
     mean_of,
     mean_together,
+    mean_tokens,
 )
 from attnviz.draw.effects import (
     EXACT_TOKENS,
@@ -20,6 +22,7 @@ from attnviz.draw.effects import (
     PART,
     unit,
 )
+from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form, refuse_picture
 from attnviz.records.predict import Candidate, Replacement
@@ -38,8 +41,23 @@ class Ablated:
     candidate: Candidate | None = None
 
 
+@dataclass(frozen=True)
+class AblatedToken:
+    """The effect at a position in its report; no token where several texts have several."""
+
+    line: int | None
+    report: AblationReport
+    effect: Effect
+    position: int
+    token: str | None
+    exact: str | None
+    before: float
+    change: float
+    error: float | None
+
+
 RUN: tuple[Field[Any], ...] = (LINE_OR_MEAN, model_name(lambda row: row.report.capture.model.name))
-MEASURED: tuple[Field[Ablated], ...] = (
+REPLACED: tuple[Field[Any], ...] = (
     Field(
         "card",
         list[str],
@@ -77,14 +95,18 @@ MEASURED: tuple[Field[Ablated], ...] = (
         "Whether the weights left sum to 1 again.",
         lambda row: row.report.cut is not None and row.report.cut.renormalise,
     ),
+)
+TEXTS = Field[Any](
+    "texts",
+    int,
+    "Of how many texts it is the mean, each with the same weight.",
+    lambda row: row.report.lines or 1,
+)
+MEASURED: tuple[Field[Ablated], ...] = (
+    *REPLACED,
     *MEASURED_TOKENS.within(lambda row: row.report),
     Field("tokens", int, "How many tokens were measured.", lambda row: row.report.tokens),
-    Field(
-        "texts",
-        int,
-        "Of how many texts it is the mean, each with the same weight.",
-        lambda row: row.report.lines or 1,
-    ),
+    TEXTS,
     unit(lambda row: row.report.measure),
     Field("before", float, "What is measured, with the parts.", lambda row: row.report.baseline),
     Field(
@@ -116,7 +138,49 @@ TOGETHER = Fields[Ablated](
         *NEXT_TOKEN.within(lambda row: row),
     ),
 )
-JSON = JsonOutput((EFFECT, TOGETHER))
+TOKEN = Fields[AblatedToken](
+    "TokenEffectRow",
+    "The change of one token's log-probability without one part.",
+    (
+        *RUN,
+        *PART.within(lambda row: row.effect.parts[0]),
+        *REPLACED,
+        Field("position", int, "Of the token, which the tokens before it predict."),
+        Field("token", str | None, "Null: several texts have several there."),
+        Field("exact", str | None, "Its own text with its leading space."),
+        TEXTS,
+        Field("before", float, "Its log-probability in nats, with the part."),
+        Field("after", float, "The same without it.", lambda row: row.before + row.change),
+        Field("change", float, "The difference; negative: the part helps."),
+        Field("error", float | None, ERROR),
+    ),
+)
+JSON = JsonOutput((EFFECT, TOGETHER, TOKEN))
+
+
+def ablated_tokens(
+    effects: TokenEffects, top: int | None, line: int | None
+) -> Iterator[AblatedToken]:
+    """Each token without each of the strongest parts."""
+    tokens = effects.capture.query_tokens
+    labels = distinct_labels(tokens)
+    for part in effects.strongest[:top]:
+        errors = None if effects.errors is None else effects.errors[part]
+        for i, (before, change) in enumerate(
+            zip(effects.before, effects.changes[part], strict=True)
+        ):
+            known = i + 1 not in effects.varied
+            yield AblatedToken(
+                line,
+                effects.report,
+                effects.report.effects[part],
+                i + 1,
+                labels[i + 1] if known else None,
+                tokens[i + 1].exact if known else None,
+                float(before),
+                float(change),
+                None if errors is None else float(errors[i]),
+            )
 
 
 def ablated_together(both: BeforeAfter, top: int | None, line: int | None) -> Iterator[Ablated]:
@@ -152,4 +216,14 @@ BOTH = Form[BeforeAfter](
     terminal="attnviz.commands.ablate.shown:render_together",
     picture=refuse_picture,
     mean=mean_together,
+)
+AT_TOKENS = Form[TokenEffects](
+    "ablate",
+    TOKEN,
+    ablated_tokens,
+    lambda effects: facts(effects.capture),
+    terminal="attnviz.commands.ablate.at_tokens:render",
+    picture="attnviz.commands.ablate.at_tokens:draw",
+    top=SHOWN,
+    mean=mean_tokens,
 )

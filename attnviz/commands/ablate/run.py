@@ -16,6 +16,7 @@ from attnviz.commands.ablate.record import (
     BeforeAfter,
     LinkNames,
     Others,
+    TokenEffects,
     effect_of,
 )
 from attnviz.errors import InputError, UsageError, option
@@ -96,9 +97,17 @@ def ablate_each(
 ) -> AblationReport:
     """Ablate one part at a time."""
     prepared = _prepared(model, text, options, how)
-    parts = _chosen(prepared, how)
-    report, _ = _report(prepared, how, [(part,) for part in parts])
-    return report
+    return _ran(prepared, how, [(part,) for part in _chosen(prepared, how)]).report
+
+
+def ablate_tokens(
+    model: "LoadedModel", text: str, options: TextOptions, how: Ablating
+) -> TokenEffects:
+    """Ablate one part at a time, and keep the change of each token that followed."""
+    prepared = _prepared(model, text, options, how)
+    ran = _ran(prepared, how, [(part,) for part in _chosen(prepared, how)])
+    changes = np.stack([after - ran.before for after in ran.after])
+    return TokenEffects(ran.report, ran.before.astype(np.float32), changes.astype(np.float32))
 
 
 def ablate_together(
@@ -107,9 +116,9 @@ def ablate_together(
     """Ablate some parts at once."""
     prepared = _prepared(model, text, options, how)
     parts = tuple(_chosen(prepared, how))
-    report, ends = _report(prepared, how, [parts])
-    before, after = (next_tokens_after(prepared, top, last) for last in ends)
-    return BeforeAfter(report, before, after)
+    ran = _ran(prepared, how, [parts])
+    before, after = (next_tokens_after(prepared, top, last) for last in ran.ends)
+    return BeforeAfter(ran.report, before, after)
 
 
 def _prepared(model: "LoadedModel", text: str, options: TextOptions, how: Ablating) -> Prepared:
@@ -141,14 +150,22 @@ def _chosen(prepared: Prepared, how: Ablating) -> list[Part]:
     return [Part("head", head.layer, head.head) for head in heads] + others
 
 
-def _report(
-    prepared: Prepared, how: Ablating, ablations: Sequence[tuple[Part, ...]]
-) -> tuple[AblationReport, list[FloatArray]]:
-    """Run the text as it is, then once for each ablation, and compare.
+@dataclass(frozen=True, eq=False)
+class _Ran:
+    """A report, and the numbers that it is made of.
 
-    Returns:
-        the report, and the logits (V) after the text: as it is, and after the first ablation.
+    `before` (tokens): what is measured of the text as it is; `after`: the same of each ablation.
+    `ends`: the logits (V) after the text, as it is and after the first ablation.
     """
+
+    report: AblationReport
+    before: NDArray[np.float64]
+    after: Sequence[NDArray[np.float64]]
+    ends: Sequence[FloatArray]
+
+
+def _ran(prepared: Prepared, how: Ablating, ablations: Sequence[tuple[Part, ...]]) -> _Ran:
+    """Run the text as it is, then once for each ablation, and compare."""
     question = question_of(prepared, how.answer, how.versus)
     links = _links(prepared, how.cut) if how.cut else ()
     changes = [(), *(_changes(parts, how, links) for parts in ablations)]
@@ -172,7 +189,7 @@ def _report(
         cut=how.cut and replace(how.cut, number=len(links)),
         others=_others(how.replacing, len(taken)),
     )
-    return report, [last, *after_first]
+    return _Ran(report, before, [after for after, _ in runs], [last, *after_first])
 
 
 def _others(how: Replacing, draws: int) -> Others | None:

@@ -103,7 +103,7 @@ def _change_of(report: AblationReport) -> str:
     return f"change in {measured} ({unit_of(report.measure)}); negative = the {part} helps"
 
 
-def _heading(report: AblationReport, display: Display) -> Iterator[Text]:
+def heading(report: AblationReport, display: Display) -> Iterator[Text]:
     """The run and what replaces a part; what is measured; what the sign of a change means."""
     first = f"{_ran(report, facts)}; {_replaced(report)}"
     lines = "\n".join((first, _measured(report), _change_of(report)))
@@ -113,7 +113,7 @@ def _heading(report: AblationReport, display: Display) -> Iterator[Text]:
 
 def render(report: AblationReport, display: Display, top: int) -> Iterator[RenderableType]:
     """All parts as a grid, and a table of the `top` strongest effects."""
-    yield from _heading(report, display)
+    yield from heading(report, display)
     values, columns = by_part((each.parts[0], each.change) for each in report.effects)
     layers = [f"L{layer}" for layer in range(len(values))]
     yield from value_grid(values, layers, columns, largest(values), signed_style, display)
@@ -163,7 +163,7 @@ def _error(effect: Effect) -> str:
 def render_together(both: BeforeAfter, display: Display) -> Iterator[RenderableType]:
     """The next tokens with the parts and without them, side by side."""
     report = both.report
-    yield from _heading(report, display)
+    yield from heading(report, display)
     yield from folded(Text(_effect_together(both), "bold"), display.width)
     if report.lines is not None:
         return
@@ -198,7 +198,12 @@ def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Dr
     across = None if set(columns).isdisjoint(OTHER_PARTS.values()) else columns
     name = f"change ({unit_of(report.measure)})"
     pane = Pane(name, values, -most, most, digits_for(most), columns=across)
-    title, about = _replaced(report), _ran(report, caption)
-    below = [_measured(report), _change_of(report)]
-    title = title[0].upper() + title[1:]
+    title, about, below = about_picture(report)
     return draw_panes(title, [pane], about=about, below=below, dpi=dpi, cmap=cmap)
+
+
+def about_picture(report: AblationReport) -> tuple[str, str, list[str]]:
+    """A picture's title, and the lines above and below it."""
+    title = _replaced(report)
+    below = [_measured(report), _change_of(report)]
+    return title[0].upper() + title[1:], _ran(report, caption), below

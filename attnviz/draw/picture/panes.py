@@ -57,7 +57,8 @@ class Pane:
     """One measure: `values` (layers, heads), NaN where there is nothing, from `low` to `high`.
 
     `digits`: behind the point, where the cells have room for numbers. `boxed`: heads that are
-    marked. `columns`: the names of what stands across, where that is not heads alone.
+    marked. `columns`: the names of what stands across, where that is not heads alone; `rows`: of
+    what stands down, where that is not layers.
     """
 
     title: str
@@ -67,6 +68,7 @@ class Pane:
     digits: int = 2
     boxed: Collection[Head] = ()
     columns: Sequence[str] | None = None
+    rows: Sequence[str] | None = None
 
 
 def axis_label(score: Score) -> str:
@@ -153,7 +155,8 @@ def _draw_one(
     )
     axes.set_title(pane.title, fontsize=9, loc="left")
     layers = range(0, values.shape[0], max(1, ceil(0.2 / height)))
-    axes.yaxis.set_ticks(list(layers), [f"L{i}" for i in layers], fontsize=7)
+    down = [f"L{i}" if pane.rows is None else fenced(fonts.spell(pane.rows[i])) for i in layers]
+    axes.yaxis.set_ticks(list(layers), down, fontsize=7)
     names = pane.columns or [f"H{i}" for i in range(values.shape[1])]
     upright = _label_height(pane, width) > 0
     at = range(0, len(names), max(1, ceil((LEAST_LABEL if upright else 0.2) / width)))

@@ -6,68 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import GPT2LMHeadModel
 
 import attnviz
 from attnviz.errors import ExitStatus, InputError, UsageError
-from tests.builtin import FOLDER
 from tests.conftest import Run
+from tests.hooked import Hooked
 from tests.reading import on_one_line, rows_in
 
 TEXT = "a blue bird slept . the bird was"
 OTHERS = ["a red fox ran . the fox was", "the old house stood there"]
 SAME = ["a red fox ran . the fox was", "a green dog slept . the dog was"]
-
-
-class Hooked:
-    """The built-in checkpoint in transformers, and plain hooks on head outputs."""
-
-    def __init__(self) -> None:
-        self.model = GPT2LMHeadModel.from_pretrained(FOLDER).eval()
-        self.tokenizer = attnviz.load_model()._loaded.tokenizer
-        self.width = self.model.config.n_embd // self.model.config.n_head
-
-    def ids(self, text: str) -> list[int]:
-        return [token.id for token in self.tokenizer.encode(text, bos=True, special=False)]
-
-    def z(self, text: str, layer: int, head: int) -> torch.Tensor:
-        """(n, d_v) of a head."""
-        given = list[torch.Tensor]()
-        module = self.model.transformer.h[layer].attn.c_proj
-        handle = module.register_forward_pre_hook(lambda _m, args: given.append(args[0][0]))
-        self.logits(text)
-        handle.remove()
-        return given[0][:, head * self.width : (head + 1) * self.width]
-
-    def logits(self, text: str) -> torch.Tensor:
-        with torch.inference_mode():
-            logits: torch.Tensor = self.model(torch.tensor([self.ids(text)])).logits[0]
-        return logits
-
-    def changed(self, text: str, layer: int, head: int, instead: torch.Tensor) -> float:
-        """The mean change of log-probability of the tokens that followed."""
-
-        def change(_module: Any, args: Any) -> Any:
-            z = args[0].clone()
-            z[0, :, head * self.width : (head + 1) * self.width] = instead
-            return (z,)
-
-        before = self.followed(text)
-        module = self.model.transformer.h[layer].attn.c_proj
-        handle = module.register_forward_pre_hook(change)
-        after = self.followed(text)
-        handle.remove()
-        return float((after - before).mean())
-
-    def followed(self, text: str) -> torch.Tensor:
-        ids = self.ids(text)
-        logs = self.logits(text)[:-1].log_softmax(dim=-1)
-        return logs[range(len(ids) - 1), ids[1:]]
-
-
-@pytest.fixture(scope="module")
-def hooked() -> Hooked:
-    return Hooked()
 
 
 HEADS = [(0, 3), (2, 0), (4, 0)]
@@ -78,28 +26,35 @@ def changes(**options: Any) -> dict[tuple[int, int], float]:
     return {(row["layer"], row["head"]): row["change"] for row in rows}
 
 
-def test_a_mean_counts_every_position_of_every_text_alike(hooked: Hooked) -> None:
+def test_a_mean_counts_every_position_of_every_text_alike() -> None:
+    hooked = Hooked()
     found = changes(replacement="mean", mean_from=OTHERS)
     for head in HEADS:
         every = torch.cat([hooked.z(text, *head) for text in OTHERS])
         assert found[head] == pytest.approx(
-            hooked.changed(TEXT, *head, every.mean(dim=0)), abs=1e-4
+            hooked.changed(TEXT, *head, every.mean(dim=0)).mean().item(), abs=1e-4
         )
 
 
-def test_a_mean_by_position_has_one_vector_for_each(hooked: Hooked) -> None:
+def test_a_mean_by_position_has_one_vector_for_each() -> None:
+    hooked = Hooked()
     found = changes(replacement="mean", mean_from=SAME, mean_by="position")
     for head in HEADS:
         each = torch.stack([hooked.z(text, *head) for text in SAME]).mean(dim=0)
-        assert found[head] == pytest.approx(hooked.changed(TEXT, *head, each), abs=1e-4)
+        assert found[head] == pytest.approx(
+            hooked.changed(TEXT, *head, each).mean().item(), abs=1e-4
+        )
 
 
-def test_resampled_outputs_are_those_of_each_text_and_the_effect_their_mean(hooked: Hooked) -> None:
+def test_resampled_outputs_are_those_of_each_text_and_the_effect_their_mean() -> None:
+    hooked = Hooked()
     longer = [*SAME, "the old house stood there and nobody lived in it"]
     found = changes(replacement="resample", resample_from=longer)
     n = len(hooked.ids(TEXT))
     for head in HEADS:
-        each = [hooked.changed(TEXT, *head, hooked.z(text, *head)[:n]) for text in longer]
+        each = [
+            hooked.changed(TEXT, *head, hooked.z(text, *head)[:n]).mean().item() for text in longer
+        ]
         assert found[head] == pytest.approx(np.mean(each), abs=1e-4)
         assert np.ptp(each) > 0
 

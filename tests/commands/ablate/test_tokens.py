@@ -1,0 +1,91 @@
+"""`attnviz ablate --rows token`: at which tokens a part helps."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import attnviz
+from attnviz.errors import ExitStatus, InputError
+from tests.conftest import Run
+from tests.hooked import Hooked
+from tests.reading import on_one_line, rows_in
+
+TEXT = "a blue bird slept . the bird was blue"
+SAME = ["a red dog slept . the dog was red", TEXT]
+
+
+def test_each_token_changes_as_a_hook_on_the_head_makes_it() -> None:
+    hooked = Hooked()
+    rows = attnviz.ablate(TEXT, rows="token").rows
+    assert len(rows) == 20 * 9
+    before = hooked.followed(TEXT)
+    for head in ((0, 1), (2, 0), (4, 0), (4, 3)):
+        own = [row for row in rows if (row["layer"], row["head"]) == head]
+        assert [row["position"] for row in own] == list(range(1, 10))
+        changes = [row["change"] for row in own]
+        np.testing.assert_allclose(changes, hooked.changed(TEXT, *head, 0.0), atol=1e-4)
+        np.testing.assert_allclose([row["before"] for row in own], before, atol=1e-4)
+        for row in own:
+            assert row["after"] == pytest.approx(row["before"] + row["change"], abs=1e-5)
+    assert rows[0]["token"] == "a"
+    assert (rows[8]["token"], rows[8]["exact"]) == ("blue#2", " blue")
+
+
+def test_their_mean_is_the_row_of_the_part_and_the_largest_comes_first() -> None:
+    for more in ({}, {"replacement": "mean"}, {"mlps": "all"}, {"cut": "-1:blue#1"}):
+        found = attnviz.ablate(TEXT, rows="token", **more)
+        parts = {(r["kind"], r["layer"], r["head"]): r for r in attnviz.ablate(TEXT, **more).rows}
+        assert found.record.changes.shape == (len(parts), 9)
+        for effect, changes in zip(found.record.report.effects, found.record.changes, strict=True):
+            (part,) = effect.parts
+            row = parts[part.kind, part.layer, part.head]
+            assert changes.mean() == pytest.approx(row["change"], abs=1e-5)
+        largest = np.abs(found.record.changes).max(axis=1)
+        assert found.record.strongest[0] == largest.argmax()
+        assert (found.rows[0]["layer"], found.rows[0]["kind"]) == (
+            found.record.report.effects[largest.argmax()].parts[0].layer,
+            found.record.report.effects[largest.argmax()].parts[0].kind,
+        )
+
+
+def test_the_terminal_names_parts_and_tokens_and_fits(run: Run) -> None:
+    for width in ("40", "80"):
+        out = run("ablate", TEXT, "--rows", "token", "--top", "3", "--width", width).out
+        assert max(map(len, out.splitlines())) <= int(width)
+        assert "       L2H0  L4H0  L1H1\n" in out
+        assert "blue#2 -8.72 -4.74 -0.01\n" in out
+        assert "blue#2 -8.722, bird#2 -1.649, was -0.188" in on_one_line(out)
+    long = run("ablate", "the cat slept . " * 20, "--rows", "token", "--top", "2", "--head", "L4H0")
+    assert len(long.out.splitlines()) < 15
+
+
+def test_a_picture_has_parts_down_and_tokens_across(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "tokens.svg"
+    given = "--rows", "token", "--head", "L4H0", "--mlp", "1", "-o", str(file)
+    assert run("ablate", TEXT, *given).status == ExitStatus.OK
+    drawn = file.read_text(encoding="utf-8")
+    for name in ("L4H0", "L1 MLP", "blue#2", "change at each token (nats)"):
+        assert f">{name}<" in drawn or name in drawn
+
+
+def test_texts_of_one_length_have_a_mean_at_each_position(run: Run, tmp_path: Path) -> None:
+    found = attnviz.ablate(SAME, rows="token", heads="L4H0")
+    each = [attnviz.ablate(text, rows="token", heads="L4H0").record.changes[0] for text in SAME]
+    np.testing.assert_allclose(found.record.changes[0], np.mean(each, axis=0), atol=1e-6)
+    error = np.abs(each[0] - each[1]) / 2  # of two values
+    np.testing.assert_allclose(found.record.errors[0], error, atol=1e-5)
+    means = [row for row in found.rows if row["line"] is None]
+    assert [row["token"] for row in means][:4] == ["a", None, None, "slept"]
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text("\n".join(f'{{"text": "{text}", "answer": "."}}' for text in SAME))
+    out = run("ablate", "--pairs", str(pairs), "--rows", "token", "--head", "L4H0").out
+    assert "token 2 and its like: the 2 texts have several tokens there" in on_one_line(out)
+    with pytest.raises(InputError, match="the texts have 3 to 10 tokens, so their tokens have no"):
+        attnviz.ablate(["the cat", TEXT], rows="token", heads="L4H0")
+    lines = tmp_path / "lines.txt"
+    lines.write_text(f"the cat\n{TEXT}\n")
+    given = "--rows", "token", "--head", "L4H0", "-f", "jsonl"
+    ended = run("ablate", "--lines", "--file", str(lines), *given)
+    assert len(rows_in(ended.out)) == 2 + 9
+    assert "so their tokens have no mean" in ended.err

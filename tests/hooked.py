@@ -1,0 +1,57 @@
+"""The built-in checkpoint in transformers, and plain hooks on the outputs of its heads."""
+
+from typing import Any
+
+import torch
+from transformers import GPT2LMHeadModel
+
+import attnviz
+from tests.builtin import FOLDER
+
+
+class Hooked:
+    """The built-in checkpoint in transformers, and plain hooks on head outputs."""
+
+    def __init__(self) -> None:
+        self.model = GPT2LMHeadModel.from_pretrained(FOLDER).eval()
+        self.tokenizer = attnviz.load_model()._loaded.tokenizer
+        self.width = self.model.config.n_embd // self.model.config.n_head
+
+    def ids(self, text: str) -> list[int]:
+        return [token.id for token in self.tokenizer.encode(text, bos=True, special=False)]
+
+    def z(self, text: str, layer: int, head: int) -> torch.Tensor:
+        """(n, d_v) of a head."""
+        given = list[torch.Tensor]()
+        module = self.model.transformer.h[layer].attn.c_proj
+        handle = module.register_forward_pre_hook(lambda _m, args: given.append(args[0][0]))
+        self.logits(text)
+        handle.remove()
+        return given[0][:, head * self.width : (head + 1) * self.width]
+
+    def logits(self, text: str) -> torch.Tensor:
+        with torch.inference_mode():
+            logits: torch.Tensor = self.model(torch.tensor([self.ids(text)])).logits[0]
+        return logits
+
+    def changed(
+        self, text: str, layer: int, head: int, instead: torch.Tensor | float
+    ) -> torch.Tensor:
+        """The change of log-probability of each token that followed (n - 1)."""
+
+        def change(_module: Any, args: Any) -> Any:
+            z = args[0].clone()
+            z[0, :, head * self.width : (head + 1) * self.width] = instead
+            return (z,)
+
+        before = self.followed(text)
+        module = self.model.transformer.h[layer].attn.c_proj
+        handle = module.register_forward_pre_hook(change)
+        after = self.followed(text)
+        handle.remove()
+        return after - before
+
+    def followed(self, text: str) -> torch.Tensor:
+        ids = self.ids(text)
+        logs = self.logits(text)[:-1].log_softmax(dim=-1)
+        return logs[range(len(ids) - 1), ids[1:]]
