@@ -3,14 +3,16 @@
     python -m benchmarks.interventions
 
 The built-in checkpoint through all three: heads, MLPs and layers taken away, vectors of another
-text, links that are cut, and several of these together. All compute in float64, where a difference
-is no rounding. Prints the largest one of the log-probabilities after the last token; ends with 1
-where it is above 1e-5.
+text, links that are cut, several of these together, paths from each head to each kind of receiver,
+and the first order of each head's patch. All compute in float64, where a difference is no rounding.
+Prints the largest one of the log-probabilities after the last token (of a first order: of its
+effect); ends with 1 where it is above 1e-5.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -20,7 +22,8 @@ from transformer_lens.model_bridge import TransformerBridge
 from transformers import AutoTokenizer, GPT2LMHeadModel
 
 from attnviz.models.catalog import Source, load
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, every_head
+from attnviz.records.paths import MlpsOnPaths, Paths, Receiver, SlopeOf, receivers_of
 from attnviz.records.predict import (
     ChangedRun,
     CutLink,
@@ -42,15 +45,19 @@ HOOKS: dict[SiteKind, str] = {
     "residual": "blocks.{}.hook_resid_pre",
 }
 PATTERN, SCORES = "blocks.{}.attn.hook_pattern", "blocks.{}.attn.hook_attn_scores"
+INPUTS = {letter: f"blocks.{{}}.attn.hook_{letter}" for letter in ("q", "k", "v")}
+ENGINES = "native", "transformers"
+TOLD_APART = 7, 9
+"""Tokens whose logits are compared in a gradient."""
 AS_SOURCE = "all of the stream patched, which is the source"
 
-Hook = Callable[[Tensor, object], Tensor]
+Hook = Callable[[Tensor, object], Tensor | None]
 
 
 def main() -> int:
     """Compare every run of every kind, engine by engine."""
     folder = str(files("attnviz").joinpath("builtin", "gpt"))
-    engines = {engine: load(Source(folder, engine=engine)) for engine in ("native", "transformers")}
+    engines = {engine: load(Source(folder, engine=engine)) for engine in ENGINES}
     encode = engines["native"].tokenizer.encode
     ids, source = (
         [token.id for token in encode(text, bos=True, special=False)] for text in (TEXT, SOURCE)
@@ -79,10 +86,57 @@ def main() -> int:
             ours = np.stack([kept[i] for i in range(len(runs))])
             found.append(float(np.abs(ours - theirs).max()))
         worst = max(worst, *found)
-        each = ", ".join(f"{e} {d:.1e}" for e, d in zip(engines, found, strict=True))
-        print(f"  {name}: {len(runs)} runs, {each}; the runs change one by up to {moved:.2f}")
+        _tell(name, len(runs), found, moved)
+    taken = SourceRun(source, range(len(ids)))
+    for name, (found, moved, runs) in _along(lens, engines.values(), ids, taken).items():
+        worst = max(worst, *found)
+        _tell(name, runs, found, moved)
     print(f"largest difference {worst:.1e}, at most {MOST:.0e}")
     return int(worst > MOST)
+
+
+def _tell(name: str, runs: int, found: Sequence[float], moved: float) -> None:
+    each = ", ".join(f"{e} {d:.1e}" for e, d in zip(ENGINES, found, strict=True))
+    print(f"  {name}: {runs} runs, {each}; the runs change one by up to {moved:.2f}")
+
+
+def _along(
+    lens: "_Lens", engines: Iterable[Any], ids: Sequence[int], source: SourceRun
+) -> dict[str, tuple[list[float], float, int]]:
+    """Paths, and first orders: the largest difference of each engine, and how much they change."""
+    engines = list(engines)
+    heads_per_layer = engines[0].identity.heads_per_layer
+    edits = [Edit(Site("head", *head), "source") for head in every_head(heads_per_layer)]
+    receivers = receivers_of(["logits", "L4H0", "L3.mlp"], heads_per_layer)
+    plain, results = lens.after(()), dict[str, tuple[list[float], float, int]]()
+    for mlps in get_args(MlpsOnPaths):
+        paths = Paths(edits, receivers, source, mlps)
+        theirs = {
+            (i, to): lens.along(edit, to, mlps)
+            for i, edit in enumerate(edits)
+            for to in receivers
+            if to.follows(edit.site)
+        }
+        found = []
+        for model in engines:
+            ours = dict[tuple[int, Receiver], NDArray[np.float32]]()
+
+            def keep(i: int, to: Receiver, last: Any, ours: dict[Any, Any] = ours) -> None:
+                ours[i, to] = _logs(torch.tensor(last))
+
+            model.paths(ids, paths, keep)
+            if ours.keys() != theirs.keys():
+                raise SystemExit("a path is missing")
+            found.append(max(float(np.abs(ours[path] - theirs[path]).max()) for path in ours))
+        moved = max(float(np.abs(each - plain).max()) for each in theirs.values())
+        results[f"a path, MLPs: {mlps}"] = found, moved, len(theirs)
+    exact = lens.slopes(*TOLD_APART)
+    layers = range(len(heads_per_layer))
+    slope_of = SlopeOf([("head", layer) for layer in layers], source, lambda *_: TOLD_APART)
+    firsts = [model.first_order(ids, slope_of) for model in engines]
+    apart = [max(abs(each.of(e) - exact[e.site]) for e in edits) for each in firsts]
+    results["the first order of a head"] = apart, max(map(abs, exact.values())), len(exact)
+    return results
 
 
 def _runs(heads_per_layer: Sequence[int], n: int) -> dict[str, list[Intervention]]:
@@ -148,6 +202,7 @@ class _Lens:
         self._ids = torch.tensor([list(ids)])
         with torch.no_grad():
             logits, self._source = self._bridge.run_with_cache(torch.tensor([list(source)]))
+            _, self._text = self._bridge.run_with_cache(self._ids)
         self._after_source = _logs(logits[0, -1])
 
     def of_source(self) -> NDArray[np.float32]:
@@ -160,12 +215,53 @@ class _Lens:
         hooks = [self._hook(change) for change in changes]
         return _logs(self._bridge.run_with_hooks(self._ids, fwd_hooks=hooks)[0, -1])
 
+    @torch.no_grad()
+    def along(self, sender: Edit, to: Receiver, mlps: MlpsOnPaths) -> NDArray[np.float32]:
+        """The log-probabilities (V) after the last token where one path is patched."""
+        layers, arrived = range(self._bridge.cfg.n_layers), dict[str, Tensor]()
+        kinds: list[SiteKind] = ["head", "mlp"] if mlps == "freeze" else ["head"]
+        names = [HOOKS[kind].format(layer) for kind in kinds for layer in layers]
+        name = HOOKS["mlp" if to.head is None else "head"].format(to.layer)
+        if to.letter:
+            name = INPUTS[to.letter].format(to.layer)
+
+        def keep(vectors: Tensor, hook: object) -> None:
+            arrived[name] = vectors.clone()
+
+        def instead(vectors: Tensor, hook: object) -> Tensor:
+            at = slice(None) if to.head is None else (0, slice(None), to.head)
+            vectors[at] = arrived[name][at]
+            return vectors
+
+        at = HOOKS[sender.site.kind].format(sender.layer)
+        hooks: list[tuple[str, Hook]] = [(name, keep)] if to.layer is not None else []
+        hooks += [(each, lambda vectors, hook, n=each: self._text[n].clone()) for each in names]
+        hooks += [(at, _edited(sender, self._source[at], self._text[at]))]
+        logits = self._bridge.run_with_hooks(self._ids, fwd_hooks=hooks)
+        if to.layer is not None:
+            logits = self._bridge.run_with_hooks(self._ids, fwd_hooks=[(name, instead)])
+        return _logs(logits[0, -1])
+
+    def slopes(self, answer: int, versus: int) -> dict[Site, float]:
+        """The gradient of a difference of logits times that of both texts' vectors, by head."""
+        names = [HOOKS["head"].format(layer) for layer in range(self._bridge.cfg.n_layers)]
+        kept = dict[str, Tensor]()
+        hooks = [(n, lambda z, hook, n=n: kept.setdefault(n, z.clone())) for n in names]
+        last = self._bridge.run_with_hooks(self._ids, fwd_hooks=hooks)[0, -1]
+        slopes = torch.autograd.grad(last[answer] - last[versus], [kept[n] for n in names])
+        effects = dict[Site, float]()
+        for layer, (name, slope) in enumerate(zip(names, slopes, strict=True)):
+            products = (slope * (self._source[name] - kept[name])).sum(dim=(0, 1, 3))
+            for head, effect in enumerate(products.tolist()):
+                effects[Site("head", layer, head)] = effect
+        return effects
+
     def _hook(self, change: Edit | CutLink) -> tuple[str, Hook]:
         if isinstance(change, CutLink):
             point = SCORES if change.renormalise else PATTERN
             return point.format(change.layer), _without(change)
         name = HOOKS[change.site.kind].format(change.layer)
-        return name, _edited(change, self._source[name])
+        return name, _edited(change, self._source[name], self._text[name])
 
 
 def _without(cut: CutLink) -> Hook:
@@ -176,14 +272,15 @@ def _without(cut: CutLink) -> Hook:
     return hook
 
 
-def _edited(edit: Edit, source: Tensor) -> Hook:
+def _edited(edit: Edit, source: Tensor, text: Tensor) -> Hook:
+    """An edit by the vectors of the source, or by the mean of those of the unchanged text."""
     places = slice(None) if edit.positions is None else list(edit.positions)
 
     def hook(vectors: Tensor, hook: object) -> Tensor:  # (1, n, d) or (1, n, h, d_v)
         at = (0, places) if edit.site.head is None else (0, places, edit.site.head)
         if edit.by == "mean":
             of_site = at[0], slice(None), *at[2:]
-            vectors[at] = vectors[of_site].mean(dim=0)
+            vectors[at] = text[of_site].mean(dim=0)
         else:
             vectors[at] = source[at] if edit.by == "source" else 0
         return vectors
