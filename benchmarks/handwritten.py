@@ -17,6 +17,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+from transformers.utils import logging
 
 LETTERS = "abcdefgh"
 GAMMA = 3.0
@@ -136,6 +137,7 @@ def _words(words: Sequence[str]) -> PreTrainedTokenizerFast:
 
 
 def main(folder: str) -> None:
+    logging.disable_progress_bar()
     for name, (model, tokenizer) in (
         ("induction", induction_model()),
         ("addition", addition_model()),
