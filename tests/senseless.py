@@ -385,6 +385,12 @@ CALLS = (
     call("ablate TEXT --cut blue", "cut", cut="blue"),
     # a key is not after its query
     call("ablate TEXT --cut a:creature", "", cut="a:creature"),
+    # the text has no segments
+    call("ablate TEXT --cut @a:@a", "cut", cut="@a:@a"),
+    # nothing is cut in a segment
+    call("ablate TEXT --segment a=0:5 --cut blue:a", "segments", segments=["a=0:5"], cut="blue:a"),
+    # every row would be empty
+    call("ablate TEXT --cut *:* --renormalise", "renormalise", cut="*:*", renormalise=True),
     # an MLP has no links
     call("ablate TEXT --cut blue:a --mlp all", "mlps", cut="blue:a", mlps="all"),
     # a layer has more than links

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from attnviz.commands.ablate.record import (
+    SEGMENT,
     AblationReport,
     BeforeAfter,
     TokenEffects,
     check_lengths,
-    link_named,
+    links_named,
 )
 from attnviz.commands.ablate.rows import AT_TOKENS, BOTH, ONE_BY_ONE, SHOWN
 from attnviz.commands.ablate.run import (
@@ -39,6 +40,7 @@ from attnviz.kit.values import (
     model_of,
     questions_of,
     which_heads,
+    words,
 )
 from attnviz.records.predict import Replacement
 
@@ -116,12 +118,14 @@ DrawSeed: TypeAlias = Annotated[
     ),
 ]
 Cut: TypeAlias = Annotated[
-    str | None,
+    str | Sequence[str] | None,
+    Cli(list[str] | None),
     g.heads_option(
         "--cut",
         metavar="QUERY:KEY",
         help="Remove the heads' links between these tokens, in place of their outputs. Tokens are "
-        "given as for show --query.",
+        "given as for show --query; * is every token, @NAME a --segment, @:@ within each segment. "
+        "Repeatable: all are removed together.",
     ),
 ]
 Renormalise: TypeAlias = Annotated[
@@ -171,6 +175,12 @@ TopParts: TypeAlias = Annotated[
         f"add {option('cut', 'QUERY:KEY')}",
     ),
     only(
+        "segments",
+        lambda call: SEGMENT in "".join(words("cut", call["cut"])),
+        f"is for {option('cut', '@NAME:@NAME')}",
+        f"add {option('cut')}",
+    ),
+    only(
         "rows",
         lambda call: not call["together"] and call["answer"] is None,
         "is for one part at a time, and for the tokens of the text",
@@ -215,6 +225,7 @@ def ablate(
     draws: Draws = DRAWS,
     seed: DrawSeed = 0,
     cut: Cut = None,
+    segments: g.NamedParts = (),
     renormalise: Renormalise = False,
     together: Together = False,
     rows: EffectRows = "part",
@@ -246,7 +257,7 @@ def ablate(
         mlps=layer_names("mlps", mlps),
         layers=layer_names("whole_layers", whole_layers),
         replacing=_replacing(replacement, mean_from, resample_from, mean_by, draws, seed),
-        cut=None if cut is None else link_named(cut, renormalise=renormalise),
+        cut=links_named(words("cut", cut), words("segments", segments), renormalise=renormalise),
     )
     model = loaded(model)
     options = model._text_options(bos, special, truncate)
@@ -314,8 +325,9 @@ SHORT_HELP = "file pairs answer versus model heads mlps cut together top format 
 
 @command_of(
     ablate,
-    "text lines pairs truncate bos special model run layers heads mlps whole_layers answer versus "
-    "replacement mean_from mean_by resample_from draws seed cut renormalise together rows top",
+    "text lines pairs segments truncate bos special model run layers heads mlps whole_layers "
+    "answer versus replacement mean_from mean_by resample_from draws seed cut renormalise together "
+    "rows top",
 )
 def command_line(
     session: Session,

@@ -24,30 +24,49 @@ from attnviz.records.predict import (
 )
 from attnviz.records.significance import holm
 
+EVERY, SEGMENT = "*", "@"
+"""Names of every token, and the first letter of that of a segment."""
+
 
 @dataclass(frozen=True)
 class LinkNames:
     """Links to cut, by the names of their queries and keys.
 
-    `renormalise`: rescale the other weights of a row to sum to 1. `number`: how many links of each
-    head these are in a text; 0 before a run.
+    `names`: of each query and its key: of tokens, `*` for every token, `@system` for a segment, and
+    `@` for the same one on both sides. `renormalise`: rescale the other weights of a row to sum to
+    1. `segments`: parts of the text, as a user names them. `number`: how many links of each head
+    these are in a text; 0 before a run.
     """
 
-    query: str
-    key: str
+    names: tuple[tuple[str, str], ...]
     renormalise: bool = False
+    segments: tuple[str, ...] = ()
     number: int = 0
 
+    @property
+    def query(self) -> str:
+        """The names of the queries, with commas between several."""
+        return ", ".join(query for query, _ in self.names)
 
-def link_named(name: str, *, renormalise: bool = False) -> LinkNames:
-    """The links that `QUERY:KEY` names."""
-    query, colon, key = name.partition(":")
-    if not (colon and query and key) or ":" in key:
-        raise UsageError(
-            f"{option('cut', repr(name))} is not QUERY:KEY",
-            "give two tokens, as in creature:blue; one that has a colon, by its position",
-        )
-    return LinkNames(query, key, renormalise)
+    @property
+    def key(self) -> str:
+        return ", ".join(key for _, key in self.names)
+
+
+def links_named(
+    cuts: Sequence[str], segments: tuple[str, ...] = (), *, renormalise: bool = False
+) -> LinkNames | None:
+    """The links that each `QUERY:KEY` names, all together; None where none does."""
+    names = []
+    for name in cuts:
+        query, colon, key = name.partition(":")
+        if not (colon and query and key) or ":" in key:
+            raise UsageError(
+                f"{option('cut', repr(name))} is not QUERY:KEY",
+                "give two tokens, as in creature:blue; one that has a colon, by its position",
+            )
+        names.append((query, key))
+    return LinkNames(tuple(names), renormalise, segments) if names else None
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ REPLACED: tuple[Field[Any], ...] = (
     Field(
         "cut_query",
         str | None,
-        "The query whose links are cut, as it was named.",
+        "The query whose links are cut, as it was named; of several cuts, with commas between.",
         lambda row: row.report.cut and row.report.cut.query,
     ),
     Field("cut_key", str | None, "Their key.", lambda row: row.report.cut and row.report.cut.key),

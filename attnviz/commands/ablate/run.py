@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.commands.ablate.links import find_links
 from attnviz.commands.ablate.record import (
     AblationReport,
     BeforeAfter,
@@ -26,7 +27,6 @@ from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head, choose_heads, choose_layers
 from attnviz.records.parts import Part
-from attnviz.records.positions import find_positions
 from attnviz.records.predict import (
     ChangedRun,
     CutLink,
@@ -167,7 +167,8 @@ class _Ran:
 def _ran(prepared: Prepared, how: Ablating, ablations: Sequence[tuple[Part, ...]]) -> _Ran:
     """Run the text as it is, then once for each ablation, and compare."""
     question = question_of(prepared, how.answer, how.versus)
-    links = _links(prepared, how.cut) if how.cut else ()
+    heads = sum(map(len, ablations))
+    links = find_links(prepared.empty, how.cut, heads) if how.cut else ()
     changes = [(), *(_changes(parts, how, links) for parts in ablations)]
     taken = _taken(prepared, how.replacing, changes)
     every = [_run(prepared, question, changes, each) for each in taken]
@@ -292,26 +293,3 @@ def _changes(
             sites = [Site(kind, head.layer, part.head) for kind in SITES[part.kind]]
             changes += [Edit(site, how.replacing.edits) for site in sites]
     return tuple(changes)
-
-
-def _links(prepared: Prepared, cut: LinkNames) -> list[tuple[int, int]]:
-    """The (query, key) pairs that names of links stand for, as far as the model has them."""
-    empty = prepared.empty
-    queries = find_positions(empty.query_tokens, [cut.query], "cut")
-    keys = find_positions(empty.key_tokens, [cut.key], "cut")
-    seen = empty.allowed_count()
-    links = [(query, key) for query in queries for key in keys if key < seen[query]]
-    if not links:
-        raise UsageError(
-            f"{cut.query!r} never attends to {cut.key!r}, which stands after it",
-            "name a key that is not after the query",
-        )
-    of_query = {query: sum(q == query for q, _ in links) for query, _ in links}
-    alone = [query for query, cuts in of_query.items() if cuts >= seen[query]]
-    if cut.renormalise and alone:
-        label = empty.query_tokens[alone[0]].label
-        raise UsageError(
-            f"nothing is left of the row of {label!r} to renormalise",
-            f"leave {option('renormalise')} out",
-        )
-    return links

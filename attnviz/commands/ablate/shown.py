@@ -6,7 +6,7 @@ from math import exp
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.ablate.record import AblationReport, BeforeAfter, Effect
+from attnviz.commands.ablate.record import EVERY, SEGMENT, AblationReport, BeforeAfter, Effect
 from attnviz.console import Display
 from attnviz.draw.effects import (
     LEGEND,
@@ -53,13 +53,27 @@ def _replaced(report: AblationReport) -> str:
     """The replacement of a part, or the fate of a link."""
     cut = report.cut
     if cut is not None:
+        where = " and ".join(_cut(names, segments=bool(cut.segments)) for names in cut.names)
         links = "link" if cut.number < 2 else f"{cut.number} links"
         rescaled = ", the other weights of its row rescaled to sum to 1" if cut.renormalise else ""
-        return f"a head's {links} from {fenced(cut.query)} to {fenced(cut.key)} removed{rescaled}"
+        return f"a head's {links} {where} removed{rescaled}"
     part = _part(report)
     article = "an" if part == "MLP" else "a"
     output = "what a layer adds" if part == "layer" else f"{article} {part}'s output"
     return f"{output} replaced by {_replacement(report)}"
+
+
+def _cut(names: tuple[str, str], *, segments: bool) -> str:
+    """`from creature to blue`, `from every token to 0`, `within each segment`."""
+
+    def named_as(name: str) -> str:
+        if segments and name.startswith(SEGMENT):
+            return f"segment {fenced(name[1:])}" if name != SEGMENT else "each segment"
+        return "every token" if name == EVERY else fenced(name)
+
+    query, key = map(named_as, names)
+    within = segments and query == key and names[0].startswith(SEGMENT)
+    return f"within {query}" if within else f"from {query} to {key}"
 
 
 def _replacement(report: AblationReport) -> str:
@@ -177,7 +191,8 @@ def _effect_together(both: BeforeAfter) -> str:
     names = ", ".join(part_name(part, ()) for part in effect.parts)
     if report.cut is not None and len(effect.parts) == sum(report.capture.model.heads_per_layer):
         names = "every head"
-    without = f"without the link of {names}" if report.cut else f"without {names}"
+    links = "the link" if report.cut and report.cut.number == 1 else "these links"
+    without = f"without {links} of {names}" if report.cut else f"without {names}"
     error = f" ± {_error(effect)}" if _error(effect) else ""
     after = report.baseline + effect.change
     if report.measure == "difference":

@@ -335,11 +335,11 @@ def _cutting(rows: Mapping[tuple[int, int], Sequence[CutLink]], *, hide: bool = 
         nonlocal first
         changed, block = values.clone(), range(first, first + values.size(2))
         for (run, query), cuts in rows.items():
-            if query in block:
-                for each in cuts:
-                    if each.renormalise or not hide:
-                        at = run, each.head.head, query - block.start, each.key
-                        changed[at] = torch.finfo(values.dtype).min if hide else 0.0
+            wanted = [each for each in cuts if each.renormalise or not hide]
+            if query in block and wanted:
+                heads, keys = ([each.head.head for each in wanted], [each.key for each in wanted])
+                least = torch.finfo(values.dtype).min if hide else 0.0
+                changed[run, heads, query - block.start, keys] = least
         first = block.stop
         return changed
 
