@@ -1,6 +1,6 @@
 """The weights of a model: read, checked against its configuration, told apart by a fingerprint."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from math import prod
@@ -123,9 +123,23 @@ def fingerprint(tensors: Mapping[str, Tensor], more: str = "", *, whole: bool = 
 
 
 def as_it_is_now(model: Any) -> Any:
-    """The same loaded model, with the fingerprint of the weights that it has by now."""
+    """The same loaded model, with the fingerprint and the hooks that it has by now."""
     mark = fingerprint(*model.weights())
-    return replace(model, identity=replace(model.identity, fingerprint=mark))
+    identity = model.identity.with_hooks(len(list(own_hooks(model.model))))
+    return replace(model, identity=replace(identity, fingerprint=mark))
+
+
+LIBRARIES = {"accelerate", "attnviz", "peft", "torch", "transformers"}
+"""Packages whose hooks belong to the model."""
+
+
+def own_hooks(model: nn.Module) -> Iterator[Any]:
+    """The hooks on a model's modules that change its forward pass, and are no library's."""
+    for module in model.modules():
+        for hook in (*module._forward_pre_hooks.values(), *module._forward_hooks.values()):
+            package = getattr(hook, "__module__", None) or ""
+            if package.partition(".")[0] not in LIBRARIES:
+                yield hook
 
 
 def with_all_bytes(model: Any) -> Any:

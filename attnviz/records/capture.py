@@ -209,7 +209,8 @@ class ModelIdentity:
     bytes, where they were verified. None where another program made the capture, or no model was
     run: then `dtype` is "none", too. `parameters` is 0 where nobody counted them. `own_code`: its
     folder names code of its own, which was not run. `differs`: why its tokens may be others than
-    in transformers. A saved capture does not keep the last two.
+    in transformers. `hooks`: how many a user has registered on its modules, which its name then
+    tells. A saved capture does not keep the last three.
     """
 
     name: str
@@ -222,10 +223,18 @@ class ModelIdentity:
     fingerprint: str | None = None
     own_code: bool = False
     differs: str = field(default="", compare=False)
+    hooks: int = field(default=0, compare=False)
 
     @property
     def n_layer(self) -> int:
         return len(self.heads_per_layer)
+
+    def with_hooks(self, hooks: int) -> "ModelIdentity":
+        """The same model with so many hooks of a user's: `gpt2 with 2 hooks of your own`."""
+        plain, now = (
+            f" with {n} hook{'s' * (n > 1)} of your own" if n else "" for n in (self.hooks, hooks)
+        )
+        return replace(self, name=self.name.removesuffix(plain) + now, hooks=hooks)
 
 
 UNPREDICTABLE = 10
