@@ -18,6 +18,10 @@ class Head(NamedTuple):
         return f"L{self.layer}H{self.head}"
 
 
+Pairing: TypeAlias = Literal["same", "best"]
+"""A head is compared with the head of the same name, or with the most similar one."""
+
+
 def every_head(heads_per_layer: Sequence[int]) -> tuple[Head, ...]:
     """All heads of a model, from the number of heads in each layer (0: no attention there)."""
     return tuple(Head(layer, head) for layer, n in enumerate(heads_per_layer) for head in range(n))

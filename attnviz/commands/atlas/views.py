@@ -157,7 +157,8 @@ def _from_median(values: FloatArray64) -> FloatArray64:
 
 
 STEP = re.compile(r"(?:step|steps|ckpt|checkpoint|iter|iteration)[-_= ]?(\d{1,15})(?!\d)", re.I)
-ASKED = ("split", "field", "key", "length", "documents")
+OF_CORPUS = ("split", "field", "key")
+ASKED = (*OF_CORPUS, "length", "documents")
 MOST_NAMED = 3
 
 
@@ -291,15 +292,22 @@ def _difference(first: Atlas, other: Atlas) -> str:
     if heads.keys() != others.keys():
         alone = _one_sided({first.folder: heads, other.folder: others})
         return f"their heads differ ({alone})"
-    for name in ASKED:
+    if difference := corpus_differs(first, other, ASKED):
+        return difference
+    for unit, size, another in zip(("documents", "tokens"), first.size, other.size, strict=True):
+        if size != another:
+            return f"their numbers of {unit} differ ({size:,}, {another:,})"
+    return ""
+
+
+def corpus_differs(first: Atlas, other: Atlas, asked: Sequence[str] = OF_CORPUS) -> str:
+    """In which of these options, or which files, two scans differ; empty where they do not."""
+    for name in asked:
         value, another = first.manifest.get(name), other.manifest.get(name)
         if value != another:
             return f"their {name} differs ({value}, {another})"
     if first.manifest.get("corpus") != other.manifest.get("corpus"):
         return f"their corpus differs ({_corpus_difference(first, other)})"
-    for unit, size, another in zip(("documents", "tokens"), first.size, other.size, strict=True):
-        if size != another:
-            return f"their numbers of {unit} differ ({size:,}, {another:,})"
     return ""
 
 

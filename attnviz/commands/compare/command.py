@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from attnviz.commands.compare.record import ModelComparison, Pairing, TextComparison
+from attnviz.commands.compare.record import ModelComparison, TextComparison
 from attnviz.commands.compare.rows import OF_A_WORD, OF_MODELS, OF_ROWS, SHOWN
 from attnviz.commands.compare.run import compare_models, compare_texts
 from attnviz.errors import UsageError, option
@@ -18,6 +18,7 @@ from attnviz.kit.option import Call, Cli, command_of, feature, only
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
 from attnviz.kit.values import AnyModel, loaded, model_of, one_name, transforms, which_heads
+from attnviz.records.heads import Pairing
 
 ComparedTexts: TypeAlias = Annotated[
     list[str] | None,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.records.capture import Capture, FloatArray
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, Pairing
 from attnviz.records.metrics import entropy
 
 Basis: TypeAlias = Literal["rows", "shares"]
@@ -73,10 +73,6 @@ class TextComparison:
         if self.queries is None or not self.captures[0].causal:
             return False
         return len(set(self.queries)) == 1 and self.queries[0] < self.shared
-
-
-Pairing: TypeAlias = Literal["same", "best"]
-"""A head is compared with the head of the same name, or with the most similar one."""
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,13 @@ from attnviz.commands.compare.record import (
     HeadDifference,
     HeadMatch,
     ModelComparison,
-    Pairing,
     Sight,
     TextComparison,
 )
 from attnviz.draw.titles import amount
 from attnviz.kit.result import Form
 from attnviz.records.capture import Capture
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, Pairing
 from attnviz.records.rows import (
     HEAD,
     LAYER,

@@ -14,7 +14,6 @@ from attnviz.commands.compare.record import (
     HeadDifference,
     HeadMatch,
     ModelComparison,
-    Pairing,
     Sight,
     TextComparison,
     divergence,
@@ -27,7 +26,7 @@ from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.apply import NOTHING, exhibit_of
 from attnviz.records.capture import Capture, FloatArray, LayerPattern
 from attnviz.records.exhibit import Choice, whole_map
-from attnviz.records.heads import Head, choose_heads, every_head
+from attnviz.records.heads import Head, Pairing, choose_heads, every_head
 from attnviz.records.positions import one_position
 from attnviz.records.tokens import numbered
 from attnviz.records.transforms import SpecialDropped, Transforms
