@@ -155,7 +155,7 @@ class ScanAtlas(Result[Atlas]):
         Raises:
             UsageError: scipy is not installed, or there are fewer heads.
         """
-        check_number("number", number, 2, whole=True)
+        check_number("cluster", number, 2, whole=True)
         return Result(IN_GROUPS, groups_of(self.record, number))
 
     @property
