@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from attnviz.commands.atlas.command import ScanAtlas, atlas
     from attnviz.commands.atlas.record import Atlas, HeadAtlas
     from attnviz.commands.atlas.views import Development, Scatter
+    from attnviz.commands.circuit.command import circuit
+    from attnviz.commands.circuit.record import CircuitReport, CircuitSearch
     from attnviz.commands.compare.command import compare
     from attnviz.commands.compare.record import ModelComparison, TextComparison
     from attnviz.commands.explain.command import explain
@@ -68,6 +70,8 @@ __all__ = [
     "BeforeAfter",
     "Calculation",
     "Check",
+    "CircuitReport",
+    "CircuitSearch",
     "Circuits",
     "Development",
     "Evaluation",
@@ -101,6 +105,7 @@ __all__ = [
     "ablate",
     "atlas",
     "capture",
+    "circuit",
     "compare",
     "estimate_scan",
     "explain",
@@ -123,6 +128,7 @@ _HOME = {
     "attnviz.commands.ablate.record": "AblationReport BeforeAfter TokenEffects",
     "attnviz.commands.atlas.record": "Atlas HeadAtlas",
     "attnviz.commands.atlas.views": "Development Scatter",
+    "attnviz.commands.circuit.record": "CircuitReport CircuitSearch",
     "attnviz.commands.compare.record": "ModelComparison TextComparison",
     "attnviz.commands.generate.square": "Square",
     "attnviz.commands.heads.labels": "LabelReport",
@@ -136,6 +142,7 @@ _HOME = {
     "attnviz.records.predict": "Prediction PredictionMean",
     "attnviz.commands.ablate.command": "ablate",
     "attnviz.commands.show.capture": "AttentionCapture Link capture from_attention load verify",
+    "attnviz.commands.circuit.command": "circuit",
     "attnviz.commands.compare.command": "compare",
     "attnviz.commands.explain.command": "explain",
     "attnviz.commands.generate.command": "generate",

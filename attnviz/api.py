@@ -59,6 +59,15 @@ class Model(Loaded):
         """`attnviz.patch` with this model."""
         return attnviz.patch(text, source, self, **options)
 
+    def circuit(
+        self,
+        text: "str | Sequence[str]",
+        source: "str | Sequence[str] | None" = None,
+        **options: Any,
+    ) -> "attnviz.Result[Any]":
+        """`attnviz.circuit` with this model."""
+        return attnviz.circuit(text, source, self, **options)
+
     def compare(self, *texts: str, **options: Any) -> "attnviz.Result[Any]":
         """`attnviz.compare` with this model."""
         return attnviz.compare(*texts, model=self, **options)

@@ -50,6 +50,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "report": "Show how well many answers are grounded, and which of them to read first.",
         "ablate": "Ablate heads, MLPs or layers and measure the effect on predictions.",
         "patch": "Replace activations of a run with those from another text (activation patching).",
+        "circuit": "Replace everything outside of a circuit: is it faithful, complete and minimal?",
         "compare": "Compare what a word attends to in several texts, or two models on one text.",
         "explore": "Explore a text's attention in a terminal app, with keyboard and mouse.",
         "tokens": "Show how a model splits a text: each token's index, id, text and characters.",

@@ -40,7 +40,7 @@ NARROWEST, WIDEST = 40, 100_000
 DEFAULT_WIDTH = 80
 DEFAULT_HEIGHT = 25
 
-PLAIN = str.maketrans("“”‘’×–", "\"\"''x-")
+PLAIN = str.maketrans("“”‘’×–∖∅", "\"\"''x-\\0")
 """ASCII for the letters of sentences, one cell for one."""
 
 ColorMode: TypeAlias = Literal["auto", "always", "never"]

@@ -78,6 +78,7 @@ OF = {
     ("ablate", "lines"): "`ablate(text)`, a list of texts",
     ("ablate", "pairs"): "`ablate(text, answer, versus)`, a list of each",
     ("patch", "pairs"): "`patch(text, source, answer, versus)`, a list of each",
+    ("circuit", "pairs"): "`circuit(text, source, answer, versus)`, a list of each",
     ("generate", "resume"): "the command's alone: a loop keeps what it likes",
     ("generate", "pages"): "`AttentionAnswer.save(…)`",
     ("generate", "text"): "`generate(prompt)`",

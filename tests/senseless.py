@@ -26,6 +26,7 @@ FLAGS = {
     "mlps": "--mlp",
     "replacement": "--with",
     "sections": "--section",
+    "source": "--from",
     "segments": "--segment",
     "whole_layers": "--whole-layer",
 }
@@ -478,6 +479,45 @@ CALLS = (
     call("patch TEXT --from SOURCE --versus red", "versus", versus="red"),
     # two words are aligned
     call("patch TEXT --from SOURCE --align blue", "align", align="blue"),
+    # no circuit is named
+    call("circuit TEXT --from SOURCE", "heads"),
+    # and none of its MLPs
+    call("circuit TEXT --from SOURCE --mlp none", "heads", mlps="none"),
+    # the source is missing
+    call("circuit TEXT --head L1H2", "source", heads="L1H2"),
+    # a mean needs no source
+    call(
+        "circuit TEXT --from SOURCE --head L1H2 --with mean",
+        "source",
+        heads="L1H2",
+        replacement="mean",
+    ),
+    # nor does 0 need words that correspond
+    call(
+        "circuit TEXT --head L1H2 --with zero --align blue=red",
+        "align",
+        heads="L1H2",
+        replacement="zero",
+        align="blue=red",
+    ),
+    # no such replacement
+    call("circuit TEXT --head L1H2 --with noise", "replacement", heads="L1H2", replacement="noise"),
+    # a search draws nothing
+    call("circuit TEXT --from SOURCE --find 2 --seed 1", "seed", find=2, seed=1),
+    call("circuit TEXT --from SOURCE --find 2 --subsets 5", "subsets", find=2, subsets=5),
+    # nothing is found
+    call("circuit TEXT --from SOURCE --find 0", "find", find=0),
+    # the model has fewer parts
+    call(
+        "circuit TEXT --from SOURCE --answer blue --versus red --find 21",
+        "find",
+        answer="blue",
+        versus="red",
+        find=21,
+    ),
+    # no such head, no such layer
+    call("circuit TEXT --from SOURCE --head L9H9", "", heads="L9H9"),
+    call("circuit TEXT --from SOURCE --mlp 99", "", mlps=99),
     # one text alone
     call("compare TEXT", ""),
     # pairs are of two models

@@ -17,6 +17,8 @@ LABELS = [{"text": "a fluffy blue creature", "links": [["creature", ["fluffy", "
 CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "AblationReport": (attnviz.ablate, (TEXT,), {"heads": "L3H2"}),
     "BeforeAfter": (attnviz.ablate, (TEXT,), {"heads": "L3H2", "together": True}),
+    "CircuitReport": (attnviz.circuit, (TEXT, OTHER), {"heads": "L4H0"}),
+    "CircuitSearch": (attnviz.circuit, (TEXT, OTHER), {"find": 1}),
     "Circuits": (attnviz.heads, (), {"circuits": True}),
     "HeadReport": (attnviz.heads, (TEXT,), {}),
     "LabelReport": (attnviz.heads, (), {"labels": LABELS}),

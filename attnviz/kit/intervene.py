@@ -134,6 +134,21 @@ def watched(progress: Progress) -> Iterator[None]:
         _WATCHING.reset(before)
 
 
+@contextmanager
+def counted_as_one(total: int) -> Iterator[None]:
+    """Tell how many of the runs of several texts are done, not of each by itself."""
+    tell, done = _WATCHING.get(), 0
+
+    def count(_done: int, _of: int) -> None:
+        nonlocal done
+        done += 1
+        if tell:
+            tell(done, total)
+
+    with watched(count):
+        yield
+
+
 def intervene(
     prepared: Prepared,
     interventions: Sequence[Intervention],

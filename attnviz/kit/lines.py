@@ -37,7 +37,8 @@ Pairs: TypeAlias = Annotated[
     g.text_option(
         "--pairs",
         metavar="FILE",
-        help="Run many prompts: JSON lines with text, answer, versus, and source for patch. The "
+        help="Run many prompts: JSON lines with text, answer, versus, and source for patch and "
+        "circuit. The "
         "terminal shows the mean; as rows, it comes last.",
     ),
 ]
@@ -98,19 +99,21 @@ def run_texts(
 
 
 def _of_prompts(
-    run_one: Callable[..., Result[Any]], fields: Sequence[str]
-) -> Callable[[str, int], Result[Any]]:
+    run_one: Callable[..., R],
+    fields: Sequence[str],
+    measure_of: Callable[[R], object] = lambda result: result.record.measure,  # type: ignore
+) -> Callable[[str, int], R]:
     """Runs a line of a file of prompts with the fields that a command takes."""
     from attnviz.inputs.prompts import read_prompt
 
-    measures = set[str | None]()
+    measures = set[object]()
 
-    def run(line: str, number: int) -> Result[Any]:
+    def run(line: str, number: int) -> R:
         prompt = read_prompt(line)
         if "source" in fields and "source" not in prompt:
             raise InputError("there is no source", 'add "source" to the line')
         result = run_one(number, **{name: prompt[name] for name in fields if name in prompt})
-        measure = result.record.measure if "answer" in fields else None
+        measure = measure_of(result) if "answer" in fields else None
         if measures - {measure}:
             raise InputError(
                 "this line asks for another measurement than the lines before it",
@@ -120,6 +123,30 @@ def _of_prompts(
         return result
 
     return run
+
+
+def prompts_in(
+    session: Session, pairs: Path, measure_of: Callable[..., object], fields: Sequence[str]
+) -> dict[str, list[str]]:
+    """The prompts of a file that are run together, field by field; bad ones are left out.
+
+    `measure_of` takes the fields of one, sees that it can be run, and gives what is measured.
+    """
+    found = list[dict[str, str]]()
+
+    def check(_number: int, **prompt: str) -> object:
+        measure = measure_of(**prompt)
+        found.append(prompt)
+        return measure
+
+    run = _of_prompts(check, fields, lambda measure: measure)
+    lines = session.progress(read_lines(None, pairs, session.stdin), "line")
+    list(each_line(session, lines, run, OF_A_TEXT))
+    asked = [name for name in fields if any(name in prompt for prompt in found)]
+    for name in asked:
+        if not all(name in prompt for prompt in found):
+            raise InputError(f"some lines have no {name}", "give one on every line, or on none")
+    return {name: [prompt[name] for prompt in found] for name in asked}
 
 
 def each_line(

@@ -102,11 +102,9 @@ VERSUS = text_option(
 )
 VersusWord: TypeAlias = Annotated[str | None, VERSUS]
 VersusWords: TypeAlias = Annotated[str | Sequence[str] | None, Cli(str | None), VERSUS]
-SourceText: TypeAlias = Annotated[
-    str | Sequence[str],
-    Cli(str | None, default=None),
-    text_option("--from", metavar="SOURCE", help="The text that vectors are taken from."),
-]
+SOURCE = text_option("--from", metavar="SOURCE", help="The text that vectors are taken from.")
+SourceText: TypeAlias = Annotated[str | Sequence[str], Cli(str | None, default=None), SOURCE]
+MaybeSource: TypeAlias = Annotated[str | Sequence[str] | None, Cli(str | None), SOURCE]
 AlignedWords: TypeAlias = Annotated[
     str | Sequence[str],
     Cli(list[str] | None),

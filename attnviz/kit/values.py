@@ -199,7 +199,9 @@ def questions_of(
 
 def sources_of(source: str | Sequence[str], texts: int) -> list[str]:
     """The source of each text: one for all, or one for each."""
-    sources = [source] * texts if isinstance(source, str) else texts_of(source)
+    if isinstance(source, str):
+        return [source] * texts
+    sources = texts_of(source)
     if len(sources) != texts:
         wrong = f"there are {amount(texts, 'text')} and {amount(len(sources), 'source')}"
         raise UsageError(wrong, "give one source, or one for each text")

@@ -39,6 +39,8 @@ RUN: tuple[tuple[tuple[str, ...], list[str], Options, int | None], ...] = (
      None),
     (("patch", TEXT, "--from", RED, "--answer", "blue"), [TEXT, RED],
      {"from": RED, "answer": "blue"}, None),
+    (("circuit", TEXT, "--from", RED, "--find", "1", "--answer", "blue"), [TEXT, RED],
+     {"from": RED, "find": 1, "answer": "blue"}, 0),
     (("compare", "the cat sat", "a dog sat"), ["the cat sat", "a dog sat"], {}, None),
     (("compare", TEXT, "--against", "builtin"), [TEXT, TEXT], {"against": "builtin"}, None),
     (("tokens", TEXT, "--no-bos"), [TEXT], {"bos": False}, None),

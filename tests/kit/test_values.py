@@ -16,6 +16,7 @@ MODELLED: dict[str, Callable[..., object]] = {
     "ablate": lambda model: attnviz.ablate(TEXT, model),
     "against": lambda model: attnviz.compare(TEXT, against=model),
     "capture": lambda model: attnviz.capture(TEXT, model),
+    "circuit": lambda model: attnviz.circuit(TEXT, TEXT, model, find=1),
     "compare": lambda model: attnviz.compare(TEXT, TEXT, model=model),
     "explain": lambda model: attnviz.explain(TEXT, model),
     "generate": lambda model: attnviz.generate(TEXT, model),
@@ -30,6 +31,7 @@ MODELLED: dict[str, Callable[..., object]] = {
 TEXTED: dict[str, Callable[..., object]] = {
     "ablate": attnviz.ablate,
     "capture": attnviz.capture,
+    "circuit": lambda text: attnviz.circuit(text, TEXT, find=1),
     "compare": lambda text: attnviz.compare(text, TEXT),
     "explain": attnviz.explain,
     "generate": attnviz.generate,

@@ -1,0 +1,290 @@
+"""`attnviz circuit`: are these parts the circuit, and which parts are?"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+from attnviz.commands.circuit.record import (
+    CircuitReport,
+    CircuitSearch,
+    OutsideBy,
+    runs_of_search,
+)
+from attnviz.commands.circuit.rows import FOUND, MEASURED
+from attnviz.commands.circuit.run import (
+    NONE,
+    Circuiting,
+    CircuitText,
+    find_circuit,
+    measure_circuit,
+    parts_left,
+    text_of,
+)
+from attnviz.draw.titles import amount
+from attnviz.errors import UsageError, option
+from attnviz.kit import options as g
+from attnviz.kit.deliver import deliver_result, destination_of
+from attnviz.kit.lines import Pairs, prompts_in, run_texts
+from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
+from attnviz.kit.result import Result, mean_result
+from attnviz.kit.session import Session
+from attnviz.kit.values import (
+    AnyModel,
+    Loaded,
+    layer_names,
+    loaded,
+    model_of,
+    questions_of,
+    sources_of,
+    which_heads,
+    words,
+)
+from attnviz.records.predict import Measure
+
+CIRCUIT = "The circuit"
+circuit_option = partial(panel_option, CIRCUIT)
+CircuitMlps: TypeAlias = Annotated[
+    g.LayerNames | None,
+    Cli(str | None),
+    g.heads_option(
+        "--mlp",
+        metavar="LAYERS",
+        help="MLPs are parts, too, and those of these layers belong to the circuit: 1, 0-3, 0,2, "
+        "all or none. Without this, MLPs run as they are, on what arrives.",
+    ),
+]
+OutsideWith: TypeAlias = Annotated[
+    OutsideBy,
+    circuit_option(
+        "--with",
+        help="What replaces the outputs of parts outside of the circuit: what they are in the "
+        "source, their mean over the text's positions, or zero.",
+    ),
+]
+FindParts: TypeAlias = Annotated[
+    int | None,
+    circuit_option(
+        "--find",
+        metavar="K",
+        min=1,
+        help="Search: add the part that raises faithfulness most, K times. Parts are chosen on "
+        "every second text, the first one included; the others measure.",
+    ),
+]
+RandomSubsets: TypeAlias = Annotated[
+    int,
+    circuit_option(
+        "--subsets",
+        metavar="N",
+        min=0,
+        max=10_000,
+        help="Random subsets of the circuit that completeness is measured on.",
+    ),
+]
+SubsetSeed: TypeAlias = Annotated[
+    int,
+    circuit_option(
+        "--seed", metavar="N", min=0, max=g.LARGEST_SEED, help="The random seed of the subsets."
+    ),
+]
+
+
+@feature(
+    only(
+        "subsets seed",
+        lambda call: call["find"] is None,
+        "does nothing for a search",
+        f"leave it out, or {option('find')}",
+    ),
+    only(
+        "source align",
+        lambda call: call["replacement"] == "source",
+        "does nothing where outputs are replaced by their mean or by 0",
+        f"leave it out, or give {option('replacement', 'source')}",
+    ),
+)
+def circuit(
+    text: str | Sequence[str],
+    source: g.MaybeSource = None,
+    model: AnyModel = "builtin",
+    *,
+    heads: g.HeadsNamed = None,
+    layers: g.LayersNamed = None,
+    mlps: CircuitMlps = None,
+    answer: g.AnswerWords = None,
+    versus: g.VersusWords = None,
+    replacement: OutsideWith = "source",
+    align: g.AlignedWords = (),
+    find: FindParts = None,
+    subsets: RandomSubsets = 10,
+    seed: SubsetSeed = 0,
+    bos: g.Bos = None,
+    special: g.Special = False,
+    truncate: g.Truncate = None,
+) -> Result[CircuitReport] | Result[CircuitSearch]:
+    """Replace everything outside of a circuit: is it faithful, complete and minimal?
+
+    >>> blue, red = (f"a {color} creature slept . the creature was" for color in ("blue", "red"))
+    >>> found = attnviz.circuit(blue, red, heads="L4H0,L4H1,L3H1")
+    >>> 0.8 < found.record.itself.faithfulness.mean < 1.1
+    True
+
+    The likeliest token after the text is measured, rather than that after the source, or what is
+    asked for. Of several texts, each is measured, and their mean comes last; the source, the
+    answer and the versus are one for all of them, or one for each. A search is one for all.
+
+    Args:
+        text: a text, or several.
+        model: a name as for `load_model`, or a loaded model.
+
+    Returns:
+        a result whose record is a `CircuitReport`; with `find` a `CircuitSearch`.
+    """
+    questions = questions_of(text, answer, versus)
+    sources = [None] * len(questions) if source is None else sources_of(source, len(questions))
+    how = Circuiting(
+        heads=which_heads(layers, heads),
+        mlps=layer_names("mlps", mlps),
+        replacement=replacement,
+        align=words("align", align),
+        subsets=subsets,
+        seed=seed,
+    )
+    _check_named(how, find)
+    model = loaded(model)
+    options = model._text_options(bos, special, truncate)
+    texts = (
+        text_of(model._loaded, ours, theirs, options, replace(how, answer=word, versus=other))
+        for (ours, word, other), theirs in zip(questions, sources, strict=True)
+    )
+    return _result(texts, how, find, alone=isinstance(text, str))
+
+
+def _check_named(how: Circuiting, find: int | None) -> None:
+    """See that there is a circuit, or a search for one."""
+    if find is None and not (how.heads.named or how.mlps not in (None, NONE)):
+        raise UsageError(
+            "no part of the circuit is named",
+            f"name some, as in {option('heads', 'L1H2,L3H0')}, or search with {option('find', 5)}",
+        )
+
+
+def _result(
+    texts: Iterable[CircuitText], how: Circuiting, find: int | None, *, alone: bool
+) -> Result[Any]:
+    """The search over all texts; or the circuit on the one text, or their mean."""
+    if find is not None:
+        every = [*texts]
+        captures = [captured for own in every for captured in own.task.captures]
+        search = find_circuit(every, how, find)
+        return Result(FOUND, search, captures, _line=1 if alone else None)
+    results = list[Result[Any]]()
+    for line, own in enumerate(texts, start=1):
+        report = measure_circuit(own, how)
+        results.append(Result(MEASURED, report, own.task.captures, _line=line))
+    return results[0] if alone else mean_result(results)
+
+
+EXAMPLES = r"""
+attnviz circuit --pairs sample_texts/colors.jsonl --head L4H0,L4H1,L4H3,L3H1,L3H2
+attnviz circuit --pairs sample_texts/colors.jsonl --head L4H0,L3H2 --mlp 2-4 -o circuit.png
+attnviz circuit --pairs sample_texts/colors.jsonl --find 5
+attnviz circuit "a blue bird slept . the bird was" --from "a red bird slept . the bird was" -H L4H0
+attnviz circuit "a blue bird slept . the bird was" --head L4H0,L2H0 --with mean --answer blue
+"""
+SHORT_HELP = "file source pairs answer versus heads mlps replacement find model format output quiet"
+
+
+@command_of(
+    circuit,
+    "text source pairs truncate bos special model run layers heads mlps answer versus replacement "
+    "align find subsets seed",
+)
+def command_line(
+    session: Session,
+    call: Call[Result[Any]],
+    *,
+    text: g.TextIn,
+    pairs: Pairs = None,
+    model: g.WhichModel,
+    run: g.ModelRun,
+    output: g.ReportOutput,
+) -> None:
+    """Replace everything outside of a circuit: is it faithful, complete and minimal?
+
+    F is what is measured. Faithfulness is the share of the model's F that the circuit keeps; a
+    complete circuit changes as the model does when parts of it are replaced; in a minimal one, each
+    part adds to faithfulness. --find searches for such a circuit.
+    """
+    to = destination_of(session, output)
+    from_source = call["replacement"] == "source"
+    if pairs is not None and call.options.get("source") is not None:
+        raise UsageError(
+            f"the sources are those of {option('pairs')}", f"leave {option('source')} out"
+        )
+    fields = ("text", "answer", "versus", *(["source"] if from_source else []))
+    load = partial(model_of, session, model, run)
+    if pairs is not None and call["find"] is not None:
+        deliver_result(session, to, _searched(session, call, load, pairs, fields))
+        return
+    run_texts(
+        session,
+        call,
+        to,
+        text,
+        load if call["find"] is None else partial(_told, session, call, load),
+        doing="measuring" if call["find"] is None else "searching",
+        pairs=pairs,
+        fields=fields,
+    )
+
+
+def _how(call: Call[Result[Any]]) -> Circuiting:
+    """The circuit that a search begins with, and what replaces the other parts."""
+    return Circuiting(
+        heads=which_heads(call["layers"], call["heads"]),
+        mlps=layer_names("mlps", call["mlps"]),
+        replacement=call["replacement"],
+        align=words("align", call["align"]),
+    )
+
+
+def _told(
+    session: Session, call: Call[Result[Any]], load: Callable[[], Loaded], texts: int = 1
+) -> Loaded:
+    """The model, when stderr says how many runs a search of it takes, before it begins."""
+    model = load()
+    how = _how(call)
+    left = parts_left(model._loaded, how, call["find"])
+    runs = runs_of_search(texts, len(left), call["find"])
+    found, noun = amount(len(left), "part"), "pair" if how.replacement == "source" else "text"
+    session.logged(f"searching {found} on {amount(texts, noun)}: {amount(runs, 'run')}")
+    return model
+
+
+def _searched(
+    session: Session,
+    call: Call[Result[Any]],
+    load: Callable[[], Loaded],
+    pairs: Path,
+    fields: Sequence[str],
+) -> Result[Any]:
+    """The search over all prompts of a file."""
+    if session.given("text", "file"):
+        raise UsageError(f"the texts are those of {option('pairs')}", "leave the other text out")
+    model = load()
+    options = model._text_options(call["bos"], call["special"], call["truncate"])
+    how = _how(call)
+
+    def measure_of(
+        text: str, source: str | None = None, answer: str | None = None, versus: str | None = None
+    ) -> Measure:
+        own = replace(how, answer=answer, versus=versus)
+        return text_of(model._loaded, text, source, options, own).task.measure
+
+    prompts = prompts_in(session, pairs, measure_of, fields)
+    _told(session, call, lambda: model, len(prompts["text"]))
+    with session.running("searching"):
+        return call(**prompts, model=model)

@@ -1,0 +1,197 @@
+"""How faithful, complete and minimal a circuit is, and how a search found one, as rows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from attnviz.commands.circuit.record import (
+    CircuitReport,
+    CircuitSearch,
+    CircuitTask,
+    Found,
+    OutsideBy,
+    SubsetKind,
+    WithoutSubset,
+    mean_of,
+)
+from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, PART, unit
+from attnviz.draw.titles import facts
+from attnviz.kit.result import Form
+from attnviz.records.parts import Part
+from attnviz.records.rows import ERROR, LINE_OR_MEAN, Field, Fields, JsonOutput, list_of, model_name
+
+
+@dataclass(frozen=True)
+class SubsetRow:
+    """A circuit without a subset of it; `line`: None for a mean."""
+
+    line: int | None
+    report: CircuitReport
+    without: WithoutSubset
+
+    @property
+    def task(self) -> CircuitTask:
+        return self.report.task
+
+
+@dataclass(frozen=True)
+class SearchRow:
+    """A step of a search, and the circuit with the part that it added."""
+
+    line: int | None
+    search: CircuitSearch
+    step: int
+    found: Found
+
+    @property
+    def task(self) -> CircuitTask:
+        return self.search.task
+
+
+RUN: tuple[Field[Any], ...] = (
+    LINE_OR_MEAN,
+    model_name(lambda row: row.task.captures[0].model.name),
+)
+ASKED: tuple[Field[Any], ...] = (
+    Field(
+        "replacement",
+        OutsideBy,
+        "What replaces the outputs of parts outside of the circuit.",
+        lambda row: row.task.replacement,
+    ),
+    Field(
+        "with_mlps",
+        bool,
+        "Whether MLPs are parts; else they run as they are, on what arrives.",
+        lambda row: row.task.with_mlps,
+    ),
+    *MEASURED_TOKENS.within(lambda row: row.task),
+    unit(lambda row: row.task.measure),
+)
+CIRCUIT = Fields[SubsetRow](
+    "SubsetRow",
+    "A circuit C, and the model M, without a subset K of the circuit.",
+    (
+        *RUN,
+        Field("circuit", list_of(PART), "The parts of C.", lambda row: row.report.circuit),
+        Field(
+            "subset",
+            SubsetKind,
+            "none: K is empty, so that the row is of C itself; part: K is one part; circuit: all "
+            "of C; random: drawn.",
+            lambda row: row.without.subset.kind,
+        ),
+        Field("removed", list_of(PART), "The parts of K.", lambda row: row.without.subset.removed),
+        *ASKED,
+        Field("texts", int, "Of how many texts it is the mean.", lambda row: row.task.lines or 1),
+        Field("whole", float, "F(M): what is measured.", lambda row: row.report.whole.mean),
+        Field(
+            "nothing",
+            float,
+            "F(∅): the same with every part replaced.",
+            lambda row: row.report.nothing.mean,
+        ),
+        Field("circuit_without", float, "F(C∖K).", lambda row: row.without.circuit.mean),
+        Field("model_without", float, "F(M∖K).", lambda row: row.without.model.mean),
+        Field("gap", float, "F(M∖K) - F(C∖K).", lambda row: row.without.gap.mean),
+        Field("gap_error", float | None, ERROR, lambda row: row.without.gap.error),
+        Field(
+            "faithfulness",
+            float,
+            "(F(C∖K) - F(∅)) / (F(M) - F(∅)).",
+            lambda row: row.without.faithfulness.mean,
+        ),
+        Field(
+            "faithfulness_error", float | None, ERROR, lambda row: row.without.faithfulness.error
+        ),
+        Field(
+            "loss",
+            float,
+            "(F(C) - F(C∖K)) / (F(M) - F(∅)): the faithfulness that C loses.",
+            lambda row: row.without.loss.mean,
+        ),
+        Field("loss_error", float | None, ERROR, lambda row: row.without.loss.error),
+        *EXACT_TOKENS.within(lambda row: row.task),
+    ),
+)
+SEARCH = Fields[SearchRow](
+    "SearchRow",
+    "A part that a search added, and the faithfulness of the circuit with it.",
+    (
+        *RUN,
+        Field("step", int, "Counted from 1."),
+        *Fields[Part](
+            "",
+            "",
+            (
+                Field("kind", Literal["head", "mlp"]),
+                Field("layer", int, "", lambda part: part.layer or 0),
+                Field("head", int | None),
+            ),
+        ).within(lambda row: row.found.part),
+        *ASKED,
+        Field(
+            "chosen_on",
+            int,
+            "The number of texts on which parts are chosen.",
+            lambda row: row.search.chosen_on,
+        ),
+        Field(
+            "chosen_faithfulness",
+            float,
+            "(F(C) - F(∅)) / (F(M) - F(∅)) on these.",
+            lambda row: row.found.chosen.mean,
+        ),
+        Field("chosen_error", float | None, ERROR, lambda row: row.found.chosen.error),
+        Field(
+            "measured_on",
+            int,
+            "The number of the other texts; 0: there was one for both.",
+            lambda row: row.search.measured_on,
+        ),
+        Field(
+            "faithfulness",
+            float,
+            "The same on the other texts.",
+            lambda row: row.found.faithfulness.mean,
+        ),
+        Field("faithfulness_error", float | None, ERROR, lambda row: row.found.faithfulness.error),
+        Field(
+            "with_circuit",
+            float,
+            "F(C), measured on these.",
+            lambda row: row.found.circuit.mean,
+        ),
+        Field("whole", float, "F(M): of the whole model.", lambda row: row.search.whole.mean),
+        Field(
+            "nothing", float, "F(∅): with every part replaced.", lambda row: row.search.nothing.mean
+        ),
+        *EXACT_TOKENS.within(lambda row: row.task),
+    ),
+)
+JSON = JsonOutput((CIRCUIT, SEARCH))
+
+
+def steps_of(search: CircuitSearch, top: int | None, line: int | None) -> Iterator[SearchRow]:
+    """The steps in order."""
+    for step, found in enumerate(search.steps, start=1):
+        yield SearchRow(line, search, step, found)
+
+
+MEASURED = Form[CircuitReport](
+    "circuit",
+    CIRCUIT,
+    lambda report, top, line: (SubsetRow(line, report, each) for each in report.without),
+    lambda report: facts(report.task.captures[0]),
+    terminal="attnviz.commands.circuit.shown:render",
+    picture="attnviz.commands.circuit.picture:draw",
+    mean=mean_of,
+)
+FOUND = Form[CircuitSearch](
+    "circuit",
+    SEARCH,
+    steps_of,
+    lambda search: facts(search.task.captures[0]),
+    terminal="attnviz.commands.circuit.shown:render_search",
+    picture="attnviz.commands.circuit.picture:draw_search",
+)

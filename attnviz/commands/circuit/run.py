@@ -1,0 +1,238 @@
+"""Is this the circuit? A text, run with everything outside of it replaced.
+
+text (and source) ─► tokens, aligned ─► a run for each set of replaced parts ─► F of each ─► report
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from attnviz.commands.circuit.record import (
+    CircuitReport,
+    CircuitSearch,
+    CircuitTask,
+    Ends,
+    Found,
+    OutsideBy,
+    in_order,
+    left_of,
+    mean_task,
+    runs_of_search,
+    subsets_of,
+    without_of,
+)
+from attnviz.draw.titles import amount
+from attnviz.errors import InputError, UsageError, option
+from attnviz.kit.intervene import (
+    aligned,
+    candidate,
+    check_memory,
+    counted_as_one,
+    intervene,
+    named_parts,
+    question_of,
+    site_of,
+)
+from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
+from attnviz.records.heads import every_head
+from attnviz.records.metrics import Estimate
+from attnviz.records.parts import Part
+from attnviz.records.predict import Edit, Question, SourceRun, outcome_of
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+SAME = 1e-4
+"""Ends that are nearer than this (in logits) do not differ."""
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Circuiting:
+    """The circuit, as users name its parts; what replaces the others; and what is measured.
+
+    `mlps`: the layers whose MLPs belong to it, or `none`; None: MLPs are no parts, and run as they
+    are. `align`: words that correspond, as in `blue=red`. `answer`, `versus`: words; by default the
+    likeliest token after the text, and after the source where that is another one. `subsets`: how
+    many random ones; `seed` draws them.
+    """
+
+    heads: HeadOptions = field(default_factory=HeadOptions)
+    mlps: str | None = None
+    replacement: OutsideBy = "source"
+    answer: str | None = None
+    versus: str | None = None
+    align: Sequence[str] = ()
+    subsets: int = 10
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class CircuitText:
+    """A text in which parts can be replaced.
+
+    `source`: the run that gives vectors, where one does; `positions`: where they are replaced;
+    None: everywhere. `ends`: F(M) and F(∅).
+    """
+
+    prepared: Prepared
+    source: SourceRun | None
+    positions: tuple[int, ...] | None
+    task: CircuitTask
+
+    def measured(self, replaced: Sequence[Collection[Part]]) -> list[float]:
+        """F with each of these sets of parts replaced."""
+        by, ids = self.task.replacement, self.task.question.ids
+        edits = {part: Edit(site_of(part), by, self.positions) for part in self.task.parts}
+        return intervene(
+            self.prepared,
+            [tuple(edits[part] for part in parts) for parts in replaced],
+            lambda run: outcome_of(run.last, ids).measured,
+            source=self.source,
+        )
+
+
+def text_of(
+    model: "LoadedModel", text: str, source: str | None, options: TextOptions, how: Circuiting
+) -> CircuitText:
+    """The text, what is measured after it, and the vectors that replace others."""
+    model.require("predict")
+    ours = prepare(model, text, options)
+    theirs, run, positions = None, None, None
+    if how.replacement == "source":
+        if source is None:
+            raise UsageError(
+                "there is no source to take vectors from",
+                f"give {option('source', 'TEXT')}, or {option('replacement', 'mean')}",
+            )
+        theirs = prepare(model, source, options)
+        if ours.ids == theirs.ids:
+            raise InputError("the source is the text itself", "give another one")
+        places = aligned(ours.empty, theirs.empty, how.align)
+        run = SourceRun(theirs.ids, [place or 0 for place in places])
+        positions = tuple(i for i, place in enumerate(places) if place is not None)
+    parts = all_parts(model, how)
+    check_memory(theirs or ours, len({site_of(part)[:2] for part in parts}))
+    captures = (ours.empty,) if theirs is None else (ours.empty, theirs.empty)
+    task = CircuitTask(captures, how.replacement, parts, _question(ours, theirs, how))
+    return CircuitText(ours, run, positions, task)
+
+
+def _question(ours: Prepared, theirs: Prepared | None, how: Circuiting) -> Question:
+    """What is measured: as asked, or the likeliest token, rather than that after the source."""
+    asked = question_of(ours, how.answer, how.versus)
+    texts = [ours] if theirs is None else [ours, theirs]
+    last = [intervene(each, [()], lambda run: run.last)[0] for each in texts]
+    if asked is None:
+        first, *other = dict.fromkeys(int(logits.argmax()) for logits in last)
+        versus = candidate(ours, other[0]) if other else None
+        asked = Question(candidate(ours, first), versus)
+    return asked.likely(last[0])
+
+
+def all_parts(model: "LoadedModel", how: Circuiting) -> tuple[Part, ...]:
+    """All heads; all MLPs, too, where some are named or none of them is to be kept."""
+    heads_per_layer = model.identity.heads_per_layer
+    parts = [Part("head", head.layer, head.head) for head in every_head(heads_per_layer)]
+    if how.mlps is not None:
+        parts += [Part("mlp", layer) for layer in range(len(heads_per_layer))]
+    return tuple(sorted(parts, key=in_order))
+
+
+def circuit_named(model: "LoadedModel", how: Circuiting) -> tuple[Part, ...]:
+    """The parts of the circuit that is named."""
+    mlps = None if how.mlps == NONE else how.mlps
+    return tuple(sorted(named_parts(model, how.heads, mlps), key=in_order))
+
+
+def measure_circuit(own: CircuitText, how: Circuiting) -> CircuitReport:
+    """Measure the circuit on one text."""
+    circuit = circuit_named(own.prepared.model, how)
+    subsets = subsets_of(circuit, how.subsets, how.seed)
+    outside = left_of(own.task.parts, circuit)
+    circuits = [(*outside, *subset.removed) for subset in subsets]
+    models = [subset.removed for subset in subsets]
+    values = own.measured([own.task.parts, *circuits, *models])
+    nothing, n = values[0], len(subsets)
+    whole, alone = values[1 + n], values[1]
+    _check_apart(whole, nothing)
+    without = [
+        without_of(subset, circuit=[c], model=[m], alone=[alone], ends=Ends([whole], [nothing]))
+        for subset, c, m in zip(subsets, values[1 : 1 + n], values[1 + n :], strict=True)
+    ]
+    return CircuitReport(own.task, circuit, Estimate(whole), Estimate(nothing), without)
+
+
+def _check_apart(whole: float, nothing: float) -> None:
+    if not abs(whole - nothing) >= SAME:
+        raise InputError(
+            "the model predicts the answer equally with everything replaced",
+            f"choose another {option('answer')}, or another {option('replacement')}",
+        )
+
+
+def parts_left(model: "LoadedModel", how: Circuiting, find: int) -> list[Part]:
+    """The parts outside of the circuit, of which a search adds some."""
+    left = left_of(all_parts(model, how), circuit_named(model, how))
+    if find > len(left):
+        raise UsageError(
+            f"{option('find', find)} is more than the {amount(len(left), 'part')} outside of the "
+            "circuit",
+            "give a smaller number",
+        )
+    return left
+
+
+def find_circuit(texts: Sequence[CircuitText], how: Circuiting, find: int) -> CircuitSearch:
+    """Add the part that raises faithfulness most, `find` times.
+
+    Parts are chosen on the first text, the third, the fifth and so on, and measured on the others;
+    both on the one text where there is no other.
+    """
+    model = texts[0].prepared.model
+    start, left = circuit_named(model, how), parts_left(model, how, find)
+    chosen_on, others = texts[::2], texts[1::2]
+    runs = runs_of_search(len(texts), len(left), find)
+    with counted_as_one(runs):
+        ends = _ends(chosen_on)
+        added = _greedy(chosen_on, ends, start, find)
+        own = _ends(others) if others else ends
+        outside = [left_of(left, [part for part, _ in added[: n + 1]]) for n in range(find)]
+        values = [each.measured(outside) for each in others or texts]
+    return CircuitSearch(
+        task=mean_task([each.task for each in texts]) if others else texts[0].task,
+        start=start,
+        steps=[
+            Found(part, chosen, own.share(circuit, own.nothing), Estimate.of(circuit))
+            for (part, chosen), circuit in zip(added, zip(*values, strict=True), strict=True)
+        ],
+        whole=Estimate.of(own.whole),
+        nothing=Estimate.of(own.nothing),
+        chosen_on=len(chosen_on),
+        measured_on=len(others),
+        runs=runs,
+    )
+
+
+def _ends(texts: Sequence[CircuitText]) -> Ends:
+    """F(M) and F(∅) of each text."""
+    values = [each.measured([(), each.task.parts]) for each in texts]
+    whole, nothing = zip(*values, strict=True)
+    _check_apart(fmean(whole), fmean(nothing))
+    return Ends(whole, nothing)
+
+
+def _greedy(
+    texts: Sequence[CircuitText], ends: Ends, start: Sequence[Part], find: int
+) -> list[tuple[Part, Estimate]]:
+    """The parts in the order in which they are added, with the faithfulness of the circuit then."""
+    added, outside = list[tuple[Part, Estimate]](), left_of(texts[0].task.parts, start)
+    for _ in range(find):
+        replaced = [left_of(outside, [part]) for part in outside]
+        values = [each.measured(replaced) for each in texts]
+        shares = [ends.share(own, ends.nothing) for own in zip(*values, strict=True)]
+        best = max(range(len(outside)), key=lambda i: shares[i].mean)
+        added.append((outside[best], shares[best]))
+        outside = replaced[best]
+    return added

@@ -1,0 +1,182 @@
+"""A circuit, shown: sentences, and tables in a terminal."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from attnviz.commands.circuit.record import CircuitReport, CircuitSearch, CircuitTask, WithoutSubset
+from attnviz.console import Display
+from attnviz.draw.effects import listed_parts, part_name, ran, unit_of, what_is_measured
+from attnviz.draw.terminal.cells import Column, folded, footnotes, listing
+from attnviz.draw.titles import amount, facts
+from attnviz.records.capture import Capture
+from attnviz.records.metrics import Estimate
+from attnviz.records.parts import Part
+
+BY = {
+    "source": "taken from the source",
+    "mean": "replaced by their means over the text's positions",
+    "zero": "replaced by 0",
+}
+LOSS = "loss: the faithfulness that the circuit loses without the part"
+LETTERS = "C: the circuit; M: the whole model; K: what is taken from both; gap: F(M∖K) - F(C∖K)"
+OVER_TEXTS = "±: standard error over these texts; what is below two of them may be chance"
+APART = 0.5
+"""Where F(M) and F(∅) are nearer than this (in logits), any difference is a large share."""
+
+
+def ran_on(task: CircuitTask, name: Callable[[Capture], str]) -> str:
+    noun = "text" if task.replacement != "source" else "pair"
+    return ran(task.captures[0], task.lines, noun, name)
+
+
+def replaced(task: CircuitTask) -> str:
+    """What happens outside of a circuit, and what MLPs do."""
+    parts = "heads and MLPs" if task.with_mlps else "heads"
+    mlps = "" if task.with_mlps else "; MLPs run as they are, on what arrives"
+    return f"{parts} outside of the circuit {BY[task.replacement]}{mlps}"
+
+
+def ends_of(task: CircuitTask, whole: Estimate, nothing: Estimate) -> str:
+    """What is measured, and its values in the model and with everything replaced."""
+    measured = what_is_measured(task.measure, task.answer, task.versus)
+    mean = "mean of " if task.lines else ""
+    ends = f"F(M) = {whole.mean:+.3f}, with every part replaced F(∅) = {nothing.mean:+.3f}"
+    sentence = f"F: {mean}{measured}; {ends}"
+    apart = abs(whole.mean - nothing.mean)
+    if apart < APART:
+        sentence += f", only {apart:.3f} apart, so that shares say little"
+    return sentence
+
+
+def number(value: Estimate) -> str:
+    return f"{value.mean:+.3f}" + ("" if value.error is None else f" ± {value.error:.3f}")
+
+
+def names_of(parts: Sequence[Part], task: CircuitTask) -> str:
+    return listed_parts(parts, task.heads_per_layer) or "nothing"
+
+
+def _heading(
+    task: CircuitTask, whole: Estimate, nothing: Estimate, display: Display, *more: str
+) -> Iterator[Text]:
+    lines = f"{ran_on(task, facts)}; {replaced(task)}", ends_of(task, whole, nothing), *more
+    yield from folded(Text("\n".join(lines), "dim"), display.width)
+    yield Text()
+
+
+def faithful(report: CircuitReport) -> str:
+    """The faithfulness of the circuit, and its gap to the model."""
+    own, unit = report.itself, unit_of(report.measure)
+    return (
+        f"{names_of(report.circuit, report.task)}: faithfulness {number(own.faithfulness)}, "
+        f"F(C) = {own.circuit.mean:+.3f}, |F(M) - F(C)| = {abs(own.gap.mean):.3f}"
+        + ("" if own.gap.error is None else f" ± {own.gap.error:.3f}")
+        + f" {unit}"
+    )
+
+
+def complete(report: CircuitReport) -> str:
+    """The largest gap over all subsets, and the mean."""
+    worst = report.completeness[0]
+    drawn = sum(each.subset.kind == "random" for each in report.without)
+    subsets = amount(len(report.completeness), "subset")
+    if drawn:
+        subsets += f", {drawn} of them random"
+    return (
+        f"completeness over {subsets}: mean |gap| {report.mean_gap:.3f}, largest gap "
+        f"{number(worst.gap)} without {names_of(worst.subset.removed, report.task)}"
+    )
+
+
+def render(report: CircuitReport, display: Display) -> Iterator[RenderableType]:
+    """Faithfulness in a sentence; what each part adds, in a table; completeness."""
+    task = report.task
+    yield from _heading(task, report.whole, report.nothing, display)
+    yield from folded(Text(faithful(report), "bold"), display.width)
+    yield Text()
+    yield from _table(report, display)
+    yield from folded(Text(complete(report)), display.width)
+    several = (task.lines or 1) > 1
+    yield from footnotes([LOSS, LETTERS, *([OVER_TEXTS] if several else [])], display.width)
+
+
+def _table(report: CircuitReport, display: Display) -> Iterator[Text]:
+    errors = (report.task.lines or 1) > 1
+    error = [Column("± s.e.", right=True)] if errors else []
+    columns = [
+        Column("K"),
+        *(Column("loss", right=True), *error),
+        *(Column("F(C∖K)", right=True), Column("F(M∖K)", right=True)),
+        *(Column("gap", right=True), *error),
+    ]
+    rows = list(report.minimality)
+    rows += [each for each in report.without if each.subset.kind == "circuit"]
+    yield from listing(columns, [_row(each) for each in rows], display.width)
+    yield Text()
+
+
+def _row(each: WithoutSubset) -> list[str]:
+    removed = each.subset.removed
+    name = part_name(removed[0], ()) if each.subset.kind == "part" else "all of C"
+    values = f"{each.circuit.mean:+.3f}", f"{each.model.mean:+.3f}"
+    return [name, *_cells(each.loss), *values, *_cells(each.gap)]
+
+
+def _cells(value: Estimate) -> list[str]:
+    return [f"{value.mean:+.3f}", *([] if value.error is None else [f"{value.error:.3f}"])]
+
+
+# A search.
+
+
+def divided(search: CircuitSearch) -> str:
+    """On which texts parts were chosen, and on which the circuits are measured."""
+    if not search.measured_on:
+        return "chosen and measured on one text: faithfulness is higher here than on others"
+    noun = "pair" if search.task.replacement == "source" else "text"
+    chosen = "1" if search.chosen_on == 1 else "1, 3, 5, …"
+    return (
+        f"parts chosen on {amount(search.chosen_on, noun)} ({chosen}); F and faithfulness measured "
+        f"on the other {search.measured_on}"
+    )
+
+
+def render_search(search: CircuitSearch, display: Display) -> Iterator[RenderableType]:
+    """The parts in the order in which they were added, and the circuit as options."""
+    task = search.task
+    yield from _heading(task, search.whole, search.nothing, display, divided(search))
+    if search.start:
+        start = f"from {names_of(search.start, task)}"
+        yield from folded(Text(start, "bold"), display.width)
+        yield Text()
+    errors = search.steps[0].faithfulness.error is not None
+    own = [Column("± s.e.", right=True)] if errors else []
+    chosen = [Column("where chosen", right=True)] if search.measured_on else []
+    columns = [
+        *(Column("", right=True), Column("part added"), Column("faithfulness", right=True), *own),
+        *(Column("F(C)", right=True), *chosen),
+    ]
+    rows = [
+        [
+            *(str(step), part_name(each.part, ()), *_cells(each.faithfulness)),
+            f"{each.circuit.mean:+.3f}",
+            *([f"{each.chosen.mean:+.3f}"] if search.measured_on else []),
+        ]
+        for step, each in enumerate(search.steps, start=1)
+    ]
+    yield from listing(columns, rows, display.width)
+    yield Text()
+    yield from folded(Text(f"the circuit: {_named(search)}"), display.width)
+    yield from footnotes([OVER_TEXTS] if errors else [], display.width)
+
+
+def _named(search: CircuitSearch) -> str:
+    """`heads L3H1,L4H0, MLPs 2`: the circuit that was found, as options take it."""
+    heads = [part_name(part, ()) for part in search.circuit if part.head is not None]
+    mlps = [str(part.layer) for part in search.circuit if part.head is None]
+    named = [f"heads {','.join(heads)}"] if heads else []
+    if search.task.with_mlps:
+        named.append(f"MLPs {','.join(mlps) or 'none'}")
+    return ", ".join(named)

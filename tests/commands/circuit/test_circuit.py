@@ -1,0 +1,302 @@
+"""`attnviz circuit`: beside plain hooks, a closed form, and what its definitions say."""
+
+import json
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import attnviz
+from attnviz.commands.circuit.record import runs_of_search, subsets_of
+from attnviz.records.parts import Part
+from tests.conftest import Run
+from tests.interventions import (
+    ARCHITECTURES,
+    HEADS,
+    OTHER_WORDS,
+    WORDS,
+    Replaced,
+    last_logits,
+    with_words,
+)
+from tests.reading import on_one_line, rows_in
+
+BLUE, RED = (f"a {color} bird slept . the bird was" for color in ("blue", "red"))
+COLORS = "blue", "red"
+ASKED = {"answer": "blue", "versus": "red"}
+FOXES = BLUE.replace("bird", "fox"), RED.replace("bird", "fox")
+EVERY: Replaced = {(kind, layer): {0} for kind in ("mlp",) for layer in (0, 1)}
+EVERY |= {("head", layer): set(range(HEADS)) for layer in (0, 1)}
+CIRCUIT: Replaced = {("head", 0): {1, 2}, ("head", 1): {3}, ("mlp", 1): {0}}
+
+
+def less(ones: Replaced, others: Replaced) -> Replaced:
+    return {at: heads - others.get(at, set()) for at, heads in ones.items()}
+
+
+@pytest.mark.parametrize("by", ["source", "mean", "zero"])
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_f_of_circuits_and_of_subsets_is_that_of_plain_hooks(name: str, by: Any) -> None:
+    architecture = ARCHITECTURES[name]
+    model = architecture.model()
+    found = attnviz.circuit(
+        *(WORDS, OTHER_WORDS if by == "source" else None, with_words(model)),
+        heads="L0H1,L0H2,L1H3",
+        mlps=1,
+        answer="w3",
+        versus="w4",
+        replacement=by,
+        subsets=2,
+    )
+
+    def f(replaced: Replaced) -> float:
+        logits = last_logits(architecture, model, replaced, OTHER_WORDS if by == "source" else by)
+        return float(logits[3] - logits[4])
+
+    outside = less(EVERY, CIRCUIT)
+    whole, nothing = f({}), f(EVERY)
+    assert [row["subset"] for row in found.rows] == ["none", *["part"] * 4, "circuit"] + (
+        ["random"] * 2
+    )
+    for row in found.rows:
+        removed: Replaced = {}
+        for part in row["removed"]:
+            removed.setdefault((part["kind"], part["layer"]), set()).add(part["head"] or 0)
+        alone = f(less(EVERY, less(CIRCUIT, removed)))
+        measured = row["whole"], row["nothing"], row["circuit_without"], row["model_without"]
+        assert np.allclose(measured, [whole, nothing, alone, f(removed)], atol=1e-5)
+        assert np.isclose(row["gap"], f(removed) - alone, atol=2e-5)
+        loss = (f(outside) - alone) / (whole - nothing)
+        assert np.isclose(row["loss"], loss, rtol=1e-3, atol=1e-3)
+
+
+def test_everything_is_faithful_and_nothing_is_not() -> None:
+    for mlps in None, "all":
+        report = attnviz.circuit(BLUE, RED, heads="all", mlps=mlps, **ASKED).record
+        assert report.itself.faithfulness.mean == pytest.approx(1, abs=1e-6)
+        assert report.itself.gap.mean == pytest.approx(0, abs=1e-5)
+        assert report.mean_gap == pytest.approx(0, abs=1e-5)
+        (nothing,) = (each for each in report.without if each.subset.kind == "circuit")
+        assert nothing.faithfulness.mean == pytest.approx(0, abs=1e-6)
+        assert nothing.loss.mean == pytest.approx(1, abs=1e-6)
+
+
+def test_with_every_head_and_mlp_replaced_the_source_speaks() -> None:
+    report = attnviz.circuit(BLUE, RED, heads="L4H0", mlps="none", **ASKED).record
+    (row,) = attnviz.predict(RED, **ASKED).rows
+    source = row["answer_logit"] - row["versus_logit"]
+    assert report.nothing.mean == pytest.approx(source, abs=1e-4)
+
+
+# A model whose F is a sum over heads: one layer of heads, no MLP, no norm before the logits.
+
+
+def additive() -> tuple[attnviz.Model, Tensor]:
+    """The model, and what each of its heads adds to logit(blue) - logit(red) after `BLUE`."""
+    model = attnviz.load_model()
+    loaded: Any = model._loaded
+    gpt, tokenizer = loaded.model, loaded.tokenizer
+    silenced = [block.mlp.c_proj for block in gpt.h] + [block.attn.w_o for block in gpt.h[1:]]
+    for module in silenced:
+        nn.init.zeros_(module.weight)
+        nn.init.zeros_(module.bias)
+    gpt.ln_f = nn.Identity()
+    z, w_o = list[Tensor](), gpt.h[0].attn.w_o.weight.detach()
+    handle = gpt.h[0].attn.z.register_forward_hook(lambda *given: z.append(given[2][0, :, -1]))
+    ids = [token.id for token in tokenizer.encode(BLUE, bos=True, special=False)]
+    with torch.inference_mode():
+        gpt(torch.tensor([ids]))
+    handle.remove()
+    answer, versus = (attnviz.predict(BLUE, answer=word).record.asked for word in ("blue", "red"))
+    blue, red = (each.question.answer.id for each in (answer, versus))
+    direction = (gpt.wte.weight[blue] - gpt.wte.weight[red]).detach()
+    heads, width = z[0].shape
+    return model, torch.einsum("hw,hwd,d->h", z[0], w_o.view(heads, width, -1), direction)
+
+
+def test_in_an_additive_model_every_number_has_its_closed_form() -> None:
+    model, adds = additive()
+    whole = float(adds.sum())
+    found = attnviz.circuit(
+        BLUE, model=model, heads="L0H1,L0H3", replacement="zero", mlps="none", **ASKED
+    ).record
+    own = float(adds[1] + adds[3])
+    assert found.itself.faithfulness.mean == pytest.approx(own / whole, rel=1e-4)
+    assert found.itself.gap.mean == pytest.approx(whole - own, rel=1e-4)
+    for each in found.without:  # what lies outside is missed alike without any subset
+        assert each.gap.mean == pytest.approx(whole - own, rel=1e-4)
+    for each in found.minimality:
+        head = each.subset.removed[0].head
+        assert each.loss.mean == pytest.approx(float(adds[head]) / whole, rel=1e-4)
+
+
+def test_a_search_in_an_additive_model_adds_the_largest_part_first() -> None:
+    model, adds = additive()
+    adds = adds / adds.sum()
+    found = attnviz.circuit(BLUE, model=model, find=4, replacement="zero", **ASKED).record
+    order = adds.argsort(descending=True).tolist()
+    # the heads of later layers add nothing, and stand before those that take away
+    first = [head for head in order if adds[head] > 0]
+    assert [(s.part.layer, s.part.head) for s in found.steps[: len(first)]] == [
+        (0, head) for head in first
+    ]
+    sums = adds[first].cumsum(0).tolist()
+    faithful = [step.faithfulness.mean for step in found.steps[: len(first)]]
+    assert faithful == pytest.approx(sums, rel=1e-4)
+
+
+def test_where_one_head_alone_matters_a_search_finds_it_first() -> None:
+    model = attnviz.load_model()
+    loaded: Any = model._loaded
+    for layer, block in enumerate(loaded.model.h):
+        rows = block.attn.w_o.weight.data.view(4, -1, block.attn.w_o.weight.shape[1])
+        for head in range(4):
+            if (layer, head) != (2, 1):
+                rows[head] = 0
+    found = attnviz.circuit(BLUE, model=model, find=2, replacement="zero", **ASKED).record
+    assert found.steps[0].part == Part("head", 2, 1)
+    assert found.steps[0].faithfulness.mean == pytest.approx(1, abs=1e-4)
+
+
+# Several texts.
+
+
+def test_the_mean_over_pairs_has_the_errors_of_its_formulas() -> None:
+    texts, sources = (
+        [pair[i] for pair in ((BLUE, RED), FOXES, [f"a {c} cat ran . the cat was" for c in COLORS])]
+        for i in (0, 1)
+    )
+    both = zip(texts, sources, strict=True)
+    each = [attnviz.circuit(a, b, heads="L4H0,L3H2", **ASKED) for a, b in both]
+    found = attnviz.circuit(texts, sources, heads="L4H0,L3H2", **ASKED)
+    assert [row for row in found.rows if row["line"] == 2] == [
+        row | {"line": 2} for row in each[1].rows
+    ]
+    mean = found.record.itself
+    reports = [one.record for one in each]
+    gaps = [one.itself.gap.mean for one in reports]
+    assert mean.gap.mean == pytest.approx(fmean(gaps))
+    assert mean.gap.error == pytest.approx(stdev(gaps) / 3**0.5)
+    sizes = [one.whole.mean - one.nothing.mean for one in reports]
+    kept = [one.itself.circuit.mean - one.nothing.mean for one in reports]
+    share = sum(kept) / sum(sizes)
+    rest = [a - share * b for a, b in zip(kept, sizes, strict=True)]
+    assert mean.faithfulness.mean == pytest.approx(share)
+    assert mean.faithfulness.error == pytest.approx(stdev(rest) / 3**0.5 / fmean(sizes))
+
+
+def test_a_search_chooses_on_one_half_and_measures_on_the_other() -> None:
+    texts, sources = [BLUE, FOXES[0], BLUE], [RED, FOXES[1], RED]
+    found = attnviz.circuit(texts, sources, find=2, **ASKED).record
+    assert (found.chosen_on, found.measured_on) == (2, 1)
+    alone = attnviz.circuit(BLUE, RED, find=2, **ASKED).record
+    assert [step.part for step in found.steps] == [step.part for step in alone.steps]
+    heads = [(step.part.layer, step.part.head) for step in found.steps]
+    for n, step in enumerate(found.steps, start=1):
+        fox = attnviz.circuit(*FOXES, heads=heads[:n], **ASKED).record.itself
+        bird = attnviz.circuit(BLUE, RED, heads=heads[:n], **ASKED).record.itself
+        assert step.faithfulness.mean == pytest.approx(fox.faithfulness.mean, abs=1e-5)
+        assert step.chosen.mean == pytest.approx(bird.faithfulness.mean, abs=1e-5)
+    best = max(
+        attnviz.circuit(BLUE, RED, heads=[(layer, head)], **ASKED).record.itself.faithfulness.mean
+        for layer in range(5)
+        for head in range(4)
+    )
+    assert found.steps[0].chosen.mean == pytest.approx(best, abs=1e-5)
+
+
+def test_a_search_goes_on_from_the_parts_that_are_named_and_counts_its_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = attnviz.load_model()
+    runs, intervene = [0], type(model._loaded).intervene
+
+    def counted(self: Any, ids: Any, interventions: Any, consume: Any) -> None:
+        runs[0] += len(interventions.each)
+        intervene(self, ids, interventions, consume)
+
+    monkeypatch.setattr(type(model._loaded), "intervene", counted)
+    texts, sources = [BLUE, FOXES[0], BLUE], [RED, FOXES[1], RED]
+    found = model.circuit(texts, sources, heads="L4H0", mlps="0,1", find=3, **ASKED).record
+    asked = 6  # what is measured of each text and of each source, before the search
+    assert runs[0] - asked == found.runs == runs_of_search(3, 22, 3)
+    assert Part("head", 4, 0) not in [step.part for step in found.steps]
+    assert len(found.circuit) == 6
+
+
+def test_random_subsets_differ_and_are_neither_single_nor_all_parts() -> None:
+    circuit = [Part("head", 0, head) for head in range(6)]
+    drawn = [each for each in subsets_of(circuit, 20, 3) if each.kind == "random"]
+    assert len({each.removed for each in drawn}) == 20
+    assert all(1 < len(each.removed) < 6 for each in drawn)
+    assert drawn == [each for each in subsets_of(circuit, 20, 3) if each.kind == "random"]
+    assert drawn != [each for each in subsets_of(circuit, 20, 4) if each.kind == "random"]
+    every = {each.removed for each in subsets_of(circuit[:3], 20, 0) if each.kind == "random"}
+    assert every == set(combinations(circuit[:3], 2))
+
+
+# The command line.
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> str:
+    file = tmp_path / "pairs.jsonl"
+    lines = [{"text": a, "source": b, **ASKED} for a, b in ((BLUE, RED), FOXES)]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    return str(file)
+
+
+def test_python_gives_the_rows_of_the_command(run: Run, pairs: str) -> None:
+    given = [BLUE, FOXES[0]], [RED, FOXES[1]]
+    found = attnviz.circuit(*given, heads=["L4H0", "L3H2"], mlps=[2], seed=1, subsets=1, **ASKED)
+    flags = "--head", "L4H0,L3H2", "--mlp", "2", "--seed", "1", "--subsets", "1"
+    assert found.rows == rows_in(run("circuit", "--pairs", pairs, *flags, "-f", "jsonl").out)
+    search = attnviz.circuit(*given, find=2, **ASKED)
+    ended = run("circuit", "--pairs", pairs, "--find", "2", "-f", "jsonl")
+    assert search.rows == rows_in(ended.out)
+    assert "searching 20 parts on 2 pairs: 45 runs" in ended.err
+    assert search.record.runs == 45
+
+
+def test_a_bad_line_is_told_and_left_out_of_a_search(run: Run, pairs: str) -> None:
+    good = run("circuit", "--pairs", pairs, "--find", "1", "-f", "jsonl").out
+    file = Path(pairs)
+    first, second = file.read_text().splitlines()
+    file.write_text("\n".join((first, '{"text": "a bird"}', second)))
+    ended = run("circuit", "--pairs", pairs, "--find", "1", "-f", "jsonl")
+    assert (ended.status, ended.out) == (3, good)
+    assert "line 2: there is no source" in ended.err
+
+
+def test_the_terminal_says_what_is_replaced_and_what_mlps_do(run: Run, pairs: str) -> None:
+    shown = on_one_line(run("circuit", "--pairs", pairs, "--head", "L4H0").out)
+    assert "heads outside of the circuit taken from the source; MLPs run as they are" in shown
+    assert "with every part replaced F(∅) =" in shown
+    shown = on_one_line(run("circuit", "--pairs", pairs, "--head", "L4H0", "--mlp", "none").out)
+    assert "heads and MLPs outside of the circuit taken" in shown
+    shown = on_one_line(run("circuit", BLUE, "--find", "1", "--with", "mean").out)
+    assert "replaced by their means over the text's positions" in shown
+    assert "chosen and measured on one text" in shown
+
+
+def test_pictures_say_what_their_axes_count(tmp_path: Path) -> None:
+    for found, words in (
+        (attnviz.circuit(BLUE, RED, heads="L4H0,L3H2"), "F(M∖K): the model without K (logits)"),
+        (attnviz.circuit([BLUE, FOXES[0]], [RED, FOXES[1]], find=2, **ASKED), "faithfulness"),
+    ):
+        labels = [axes.get_xlabel() + axes.get_ylabel() for axes in found.figure().axes]
+        assert any(words in label for label in labels)
+        found.save(tmp_path / "circuit.png")
+        assert (tmp_path / "circuit.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("width", [40, 60, 160])
+def test_no_line_is_wider_than_the_terminal(run: Run, pairs: str, width: int) -> None:
+    for flags in ("--head", "all"), ("--find", "2"):
+        out = run("circuit", "--pairs", pairs, *flags, "--width", str(width)).out
+        assert max(map(len, out.splitlines())) <= width
