@@ -34,24 +34,31 @@ class Hooked:
             logits: torch.Tensor = self.model(torch.tensor([self.ids(text)])).logits[0]
         return logits
 
-    def changed(
+    def logits_with(
         self, text: str, layer: int, head: int, instead: torch.Tensor | float
     ) -> torch.Tensor:
-        """The change of log-probability of each token that followed (n - 1)."""
+        """The logits (n, V) where a head's outputs are these."""
 
         def change(_module: Any, args: Any) -> Any:
             z = args[0].clone()
             z[0, :, head * self.width : (head + 1) * self.width] = instead
             return (z,)
 
-        before = self.followed(text)
         module = self.model.transformer.h[layer].attn.c_proj
         handle = module.register_forward_pre_hook(change)
-        after = self.followed(text)
+        logits = self.logits(text)
         handle.remove()
-        return after - before
+        return logits
 
-    def followed(self, text: str) -> torch.Tensor:
+    def changed(
+        self, text: str, layer: int, head: int, instead: torch.Tensor | float
+    ) -> torch.Tensor:
+        """The change of log-probability of each token that followed (n - 1)."""
+        after = self.logits_with(text, layer, head, instead)
+        return self.followed(text, after) - self.followed(text)
+
+    def followed(self, text: str, logits: torch.Tensor | None = None) -> torch.Tensor:
+        """The log-probability of each token that followed (n - 1), by these logits or its own."""
         ids = self.ids(text)
-        logs = self.logits(text)[:-1].log_softmax(dim=-1)
+        logs = (self.logits(text) if logits is None else logits)[:-1].log_softmax(dim=-1)
         return logs[range(len(ids) - 1), ids[1:]]

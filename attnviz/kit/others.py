@@ -115,7 +115,7 @@ class OtherTexts:
         others = [ids for ids in fitting if ids != own]
         if not others:
             raise InputError(
-                f"none of the {self.named} is another one of {amount(len(own), 'token')} or more",
+                f"the {self.named} have no other text of {amount(len(own), 'token')} or more",
                 "give texts that are as long as the text",
             )
         chosen = np.random.default_rng([seed, *own]).permutation(len(others))[:draws]

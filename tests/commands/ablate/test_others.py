@@ -59,6 +59,19 @@ def test_resampled_outputs_are_those_of_each_text_and_the_effect_their_mean() ->
         assert np.ptp(each) > 0
 
 
+def test_next_tokens_are_those_of_the_mean_probability_over_the_draws() -> None:
+    hooked = Hooked()
+    drawn = {"replacement": "resample", "resample_from": SAME, "heads": "L4H0", "together": True}
+    both = attnviz.ablate(TEXT, **drawn, top=5).record
+    each = [
+        hooked.logits_with(TEXT, 4, 0, hooked.z(text, 4, 0))[-1].softmax(dim=-1) for text in SAME
+    ]
+    assert both.before.candidates[0].label == "blue"
+    for candidate in both.after.candidates:
+        wanted = float(sum(each)[candidate.id] / 2)
+        assert candidate.probability == pytest.approx(wanted, abs=1e-5)
+
+
 def test_draws_are_seeded_leave_out_the_text_itself_and_shorter_ones() -> None:
     texts = [TEXT, "too short", *SAME, "a black cat ran . the cat was"]
     draw = {"replacement": "resample", "resample_from": texts, "draws": 1}
@@ -69,7 +82,7 @@ def test_draws_are_seeded_leave_out_the_text_itself_and_shorter_ones() -> None:
     assert len({found[4, 0] for found in several}) > 1
     (row, *_) = attnviz.ablate(TEXT, **{**draw, "draws": 9}).rows
     assert (row["other_texts"], row["draws"]) == (5, 3)
-    with pytest.raises(InputError, match="none of the 2 texts is another one of 9 tokens or more"):
+    with pytest.raises(InputError, match="the 2 texts have no other text of 9 tokens or more"):
         changes(replacement="resample", resample_from=texts[:2])
 
 
