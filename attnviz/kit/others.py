@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,10 @@ from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.prompts import read_prompt
 from attnviz.inputs.text import read_file
 from attnviz.kit.intervene import check_memory
+from attnviz.kit.option import Cli
+from attnviz.kit.options import heads_option
 from attnviz.kit.prepare import Prepared, TextOptions, encode, fit, prepare
-from attnviz.kit.values import texts_of
+from attnviz.kit.values import FilePath, texts_of
 from attnviz.records.capture import FloatArray
 from attnviz.records.predict import Site, SourceRun
 
@@ -24,6 +26,25 @@ if TYPE_CHECKING:
 
 MeanBy: TypeAlias = Literal["all", "position"]
 """Over all positions of all texts, or at each position over the texts."""
+TextsIn: TypeAlias = FilePath | Sequence[str] | None
+MeanFrom: TypeAlias = Annotated[
+    TextsIn,
+    Cli(Path | None),
+    heads_option(
+        "--mean-from",
+        metavar="FILE",
+        help="With --with mean, take the mean over all positions of these texts: one a line, or "
+        "JSON lines with text.",
+    ),
+]
+MeanTaken: TypeAlias = Annotated[
+    MeanBy,
+    heads_option(
+        "--mean-by",
+        help="With --mean-from, take it over all positions, or at each position over texts of one "
+        "length.",
+    ),
+]
 Vectors: TypeAlias = Mapping[Site, FloatArray]
 
 

@@ -28,13 +28,12 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
 from attnviz.kit.option import Call, Cli, command_of, feature, only
-from attnviz.kit.others import MeanBy, other_texts
+from attnviz.kit.others import MeanBy, MeanFrom, MeanTaken, TextsIn, other_texts
 from attnviz.kit.prepare import TextOptions
 from attnviz.kit.result import Form, Result, mean_result, refuse_picture
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
     AnyModel,
-    FilePath,
     layer_names,
     loaded,
     model_of,
@@ -72,25 +71,6 @@ ReplacedWith: TypeAlias = Annotated[
         "--with",
         help="What replaces an output: zero; its mean over the text's positions, or over other "
         "texts (--mean-from); or what it is on another text (--resample-from).",
-    ),
-]
-TextsIn: TypeAlias = FilePath | Sequence[str] | None
-MeanFrom: TypeAlias = Annotated[
-    TextsIn,
-    Cli(Path | None),
-    g.heads_option(
-        "--mean-from",
-        metavar="FILE",
-        help="With --with mean, take the mean over all positions of these texts: one a line, or "
-        "JSON lines with text.",
-    ),
-]
-MeanOver: TypeAlias = Annotated[
-    MeanBy,
-    g.heads_option(
-        "--mean-by",
-        help="With --mean-from, take it over all positions, or at each position over texts of one "
-        "length.",
     ),
 ]
 ResampleFrom: TypeAlias = Annotated[
@@ -220,7 +200,7 @@ def ablate(
     versus: g.VersusWords = None,
     replacement: ReplacedWith = "zero",
     mean_from: MeanFrom = None,
-    mean_by: MeanOver = "all",
+    mean_by: MeanTaken = "all",
     resample_from: ResampleFrom = None,
     draws: Draws = DRAWS,
     seed: DrawSeed = 0,
