@@ -300,7 +300,7 @@ attnviz ablate "Bark is very cute and he is a dog" --mlp all --head all -o ablat
 attnviz ablate --pairs sample_texts/colors.jsonl --layer 2 -f jsonl | jq 'select(.line == null)'
 """
 FROM_TEXTS = "mean_from", "resample_from"
-SHORT_HELP = "file pairs answer versus model heads mlps cut together top format output quiet"
+SHORT_HELP = "pairs answer versus model heads mlps cut together top format output"
 
 
 @command_of(

@@ -194,7 +194,7 @@ attnviz circuit --pairs sample_texts/colors.jsonl --find 5
 attnviz circuit "a blue bird slept . the bird was" --from "a red bird slept . the bird was" -H L4H0
 attnviz circuit "a blue bird slept . the bird was" --head L4H0,L2H0 --with mean --answer blue
 """
-SHORT_HELP = "file source pairs answer versus heads mlps replacement find model format output quiet"
+SHORT_HELP = "source pairs answer heads mlps replacement find model format output"
 
 
 @command_of(

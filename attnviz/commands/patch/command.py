@@ -250,12 +250,8 @@ attnviz patch "a blue bird slept" --from "a red bird slept" --head L3H1,L4H0 --m
 attnviz patch "a blue bird slept" --from "a red bird slept" --to L4H0.q --to logits
 attnviz patch "a blue bird slept" --from "a red bird slept" --fast --check
 attnviz patch --pairs sample_texts/colors.jsonl -o heads.png
-attnviz patch --pairs sample_texts/colors.jsonl -f csv | grep '^,'
 """
-SHORT_HELP = (
-    "file source pairs answer versus part together to fast query model heads top format output "
-    "quiet"
-)
+SHORT_HELP = "source pairs answer versus part together to model format output"
 
 
 @command_of(
