@@ -103,9 +103,8 @@ Cut: TypeAlias = Annotated[
     g.heads_option(
         "--cut",
         metavar="QUERY:KEY",
-        help="Remove the heads' links between these tokens, in place of their outputs. Tokens are "
-        "given as for show --query; * is every token, @NAME a --segment, @:@ within each segment. "
-        "Repeatable: all are removed together.",
+        help="Remove the heads' links between these tokens, not their outputs. Tokens as for show "
+        "--query; * is every one, @NAME a --segment, @:@ within each. Repeatable.",
     ),
 ]
 Renormalise: TypeAlias = Annotated[
@@ -118,7 +117,7 @@ Together: TypeAlias = Annotated[
     bool,
     g.heads_option(
         "--together",
-        help="Ablate the chosen parts at once, and show the next tokens before and after.",
+        help="Ablate all chosen parts at once, and show next tokens.",
     ),
 ]
 EffectRows: TypeAlias = Annotated[
