@@ -53,19 +53,18 @@ def first_order(
     if slope_of.direct:
         held = ("head",) if slope_of.direct == "recompute" else ("head", "mlp")
     there, here = SitesPassed(), SitesPassed(held)
-    with torch.no_grad():
+    with torch.inference_mode(False), torch.no_grad():
         ends = last_of(slope_of.source.ids, there)
-    with torch.enable_grad():
+    with torch.inference_mode(False), torch.enable_grad():
         last = last_of(ids, here)
         before, after = numbers(last), numbers(ends)
         answer, *versus = slope_of.measure(before, after)
-        value = last.float()[answer] - (
-            last.float()[versus[0]] if versus else last.logsumexp(dim=0)
-        )
+        scores = last.float()
+        value = scores[answer] - (scores[versus[0]] if versus else scores.logsumexp(dim=0))
         slopes = torch.autograd.grad(value, list(here.values.values()))
     places, products = list(slope_of.source.places), {}
     for (at, values), slope in zip(here.values.items(), slopes, strict=True):
         other = by_head(there.values[at], at)[places]
         own, gradient = (by_head(each, at).detach() for each in (values, slope))
-        products[at] = numbers((gradient * (other - own)).sum(dim=-1))
+        products[at] = numbers((gradient.float() * (other - own).float()).sum(dim=-1))
     return FirstOrder(before, after, products)

@@ -10,7 +10,7 @@ from attnviz.errors import UsageError, option
 from attnviz.kit.intervene import patch_paths
 from attnviz.kit.prepare import Prepared
 from attnviz.records.capture import FloatArray
-from attnviz.records.paths import FirstOrder, MlpsOnPaths, Paths, Receiver, SlopeOf
+from attnviz.records.paths import LOGITS, FirstOrder, MlpsOnPaths, Paths, Receiver, SlopeOf
 from attnviz.records.predict import Edit, Outcome, Question, SourceRun, outcome_of
 
 UNKNOWN = Outcome(np.nan, np.nan)
@@ -35,12 +35,18 @@ def path_effects(
     ]
 
 
-def check_senders(edits: Sequence[Edit], receivers: Sequence[Receiver]) -> None:
-    """See that something stands before every receiver.
+def check_senders(edits: Sequence[Edit], receivers: Sequence[Receiver], n: int) -> None:
+    """See that something stands before every receiver, in a text of n tokens.
 
     Raises:
         UsageError: nothing does.
     """
+    if LOGITS in receivers and n - 1 not in (edits[0].positions or ()):
+        raise UsageError(
+            "the last token is not patched, and the logits after it read no other one directly",
+            f"patch it as well, as with {option('queries', '-1')}, or leave {option('to', LOGITS)} "
+            "out",
+        )
     for to in receivers:
         if not any(to.follows(edit.site) for edit in edits):
             raise UsageError(
@@ -59,7 +65,8 @@ def first_order(
     """Two runs and a gradient; `measure` and `direct` as in `SlopeOf`."""
     n, _ = prepared.shape
     model = prepared.model
-    kept = GRAPH * n * n * sum(model.identity.heads_per_layer)
+    native = model.identity.engine == "native"  # another engine's matrices are in its estimate
+    kept = GRAPH * n * n * sum(model.identity.heads_per_layer) if native else 0
     layers = len(model.identity.heads_per_layer) * model.working_bytes(n, n)
     prepared.budget.check(kept + layers, "shorten the text")
     kinds = list(dict.fromkeys(edit.site[:2] for edit in edits))

@@ -158,7 +158,7 @@ def patch_text(
     """
     task = _task(model, text, source, options, how)
     edits = _edits(model, how, task.positions)
-    check_senders(edits, task.receivers)
+    check_senders(edits, task.receivers, len(task.places))
     task.check_memory([edits])
     if not how.fast:
         measured = _measured(task.ours, how, task.ends())

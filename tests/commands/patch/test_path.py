@@ -150,6 +150,14 @@ def test_the_strongest_paths_are_arrows_as_wide_as_their_shares() -> None:
     assert {"logits", "L4H0", "L4H1", "L2 MLP", "v"} <= names
 
 
+def test_the_logits_read_no_token_but_the_last_directly(run: Run) -> None:
+    for more in ((), ("--fast",)):
+        ended = run("patch", BLUE, "--from", RED, "--to", "logits", "--query", "blue", *more)
+        assert "the last token is not patched" in ended.err
+    both = run("patch", BLUE, "--from", RED, "--to", "logits", "--query", "blue", "--query", "-1")
+    assert both.status == 0
+
+
 @pytest.mark.parametrize(
     ("named", "said"),
     [
