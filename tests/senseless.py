@@ -500,6 +500,22 @@ CALLS = (
         replacement="zero",
         align="blue=red",
     ),
+    # a mean over other texts is a mean
+    call(
+        "circuit TEXT --head L1H2 --with zero --mean-from words.txt",
+        "mean_from",
+        heads="L1H2",
+        replacement="zero",
+        mean_from="words.txt",
+    ),
+    # a mean at each position is over other texts
+    call(
+        "circuit TEXT --head L1H2 --with mean --mean-by position",
+        "mean_by",
+        heads="L1H2",
+        replacement="mean",
+        mean_by="position",
+    ),
     # no such replacement
     call("circuit TEXT --head L1H2 --with noise", "replacement", heads="L1H2", replacement="noise"),
     # a search draws nothing

@@ -124,6 +124,22 @@ class OtherTexts:
         count = len(every) if by == "position" else sum(lengths)
         return {site: (total / count).astype(np.float32) for site, total in sums.items()}
 
+    def means_for(self, prepared: Prepared, sites: Collection[Site], by: MeanBy) -> Vectors:
+        """The means, for a run of this text.
+
+        Raises:
+            InputError: they are of positions, and the text has more or fewer.
+        """
+        means = self.means(prepared.model, prepared.options, sites, by)
+        length, n = len(next(iter(means.values()))), len(prepared.ids)
+        if by == "position" and length != n:
+            raise InputError(
+                f"the text has {n} tokens, and the {self.named} have {length}, so that positions "
+                "do not correspond",
+                f"leave {option('mean_by')} out",
+            )
+        return means
+
     def drawn(self, prepared: Prepared, draws: int, seed: int) -> list[SourceRun]:
         """Other texts of at least as many tokens, drawn without replacement, up to these.
 

@@ -222,15 +222,7 @@ def _taken(prepared: Prepared, how: Replacing, changes: Sequence[Intervention]) 
     if how.by == "resample":
         check_memory(prepared, len({site._replace(head=None) for site in sites}))
         return [_Taken(source) for source in how.texts.drawn(prepared, how.draws, how.seed)]
-    means = how.texts.means(prepared.model, prepared.options, sites, how.mean_by)
-    length, n = len(next(iter(means.values()))), len(prepared.ids)
-    if how.mean_by == "position" and length != n:
-        raise InputError(
-            f"the text has {n} tokens, and the {how.texts.named} have {length}, so that positions "
-            "do not correspond",
-            f"leave {option('mean_by')} out",
-        )
-    return [_Taken(given=means)]
+    return [_Taken(given=how.texts.means_for(prepared, sites, how.mean_by))]
 
 
 Measured: TypeAlias = tuple[NDArray[np.float64], Outcome | None]

@@ -27,7 +27,8 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import Pairs, prompts_in, run_texts
-from attnviz.kit.option import Call, Cli, command_of, feature, only, panel_option
+from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, only, panel_option
+from attnviz.kit.others import MeanFrom, MeanTaken, other_texts
 from attnviz.kit.result import Result, mean_result
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
@@ -60,7 +61,7 @@ OutsideWith: TypeAlias = Annotated[
     circuit_option(
         "--with",
         help="What replaces the outputs of parts outside of the circuit: what they are in the "
-        "source, their mean over the text's positions, or zero.",
+        "source, their mean over the text's positions or over other texts (--mean-from), or zero.",
     ),
 ]
 FindParts: TypeAlias = Annotated[
@@ -91,7 +92,18 @@ SubsetSeed: TypeAlias = Annotated[
 ]
 
 
+def _named(arguments: Arguments) -> None:
+    """See that there is a circuit, or a search for one."""
+    named = arguments.any_of("heads layers") or arguments["mlps"] not in (None, NONE)
+    if arguments["find"] is None and not named:
+        raise UsageError(
+            "no part of the circuit is named",
+            f"name some, as in {option('heads', 'L1H2,L3H0')}, or search with {option('find', 5)}",
+        )
+
+
 @feature(
+    _named,
     only(
         "subsets seed",
         lambda call: call["find"] is None,
@@ -103,6 +115,18 @@ SubsetSeed: TypeAlias = Annotated[
         lambda call: call["replacement"] == "source",
         "does nothing where outputs are replaced by their mean or by 0",
         f"leave it out, or give {option('replacement', 'source')}",
+    ),
+    only(
+        "mean_from",
+        lambda call: call["replacement"] == "mean",
+        f"is for {option('replacement', 'mean')}",
+        f"add {option('replacement', 'mean')}",
+    ),
+    only(
+        "mean_by",
+        lambda call: call["mean_from"] is not None,
+        f"is for {option('mean_from')}",
+        f"add {option('mean_from', 'FILE')}",
     ),
 )
 def circuit(
@@ -117,6 +141,8 @@ def circuit(
     versus: g.VersusWords = None,
     replacement: OutsideWith = "source",
     align: g.AlignedWords = (),
+    mean_from: MeanFrom = None,
+    mean_by: MeanTaken = "all",
     find: FindParts = None,
     subsets: RandomSubsets = 10,
     seed: SubsetSeed = 0,
@@ -149,10 +175,11 @@ def circuit(
         mlps=layer_names("mlps", mlps),
         replacement=replacement,
         align=words("align", align),
+        texts=None if mean_from is None else other_texts(mean_from),
+        mean_by=mean_by,
         subsets=subsets,
         seed=seed,
     )
-    _check_named(how, find)
     model = loaded(model)
     options = model._text_options(bos, special, truncate)
     texts = (
@@ -160,15 +187,6 @@ def circuit(
         for (ours, word, other), theirs in zip(questions, sources, strict=True)
     )
     return _result(texts, how, find, alone=isinstance(text, str))
-
-
-def _check_named(how: Circuiting, find: int | None) -> None:
-    """See that there is a circuit, or a search for one."""
-    if find is None and not (how.heads.named or how.mlps not in (None, NONE)):
-        raise UsageError(
-            "no part of the circuit is named",
-            f"name some, as in {option('heads', 'L1H2,L3H0')}, or search with {option('find', 5)}",
-        )
 
 
 def _result(
@@ -200,7 +218,7 @@ SHORT_HELP = "source pairs answer heads mlps replacement find model format outpu
 @command_of(
     circuit,
     "text source pairs truncate bos special model run layers heads mlps answer versus replacement "
-    "align find subsets seed",
+    "mean_from mean_by align find subsets seed",
 )
 def command_line(
     session: Session,
@@ -220,6 +238,9 @@ def command_line(
     """
     to = destination_of(session, output)
     from_source = call["replacement"] == "source"
+    if call["mean_from"] is not None:  # read, and run, once for all lines
+        texts = other_texts(call["mean_from"])
+        call = replace(call, options={**call.options, "mean_from": texts})
     if pairs is not None and call.options.get("source") is not None:
         raise UsageError(
             f"the sources are those of {option('pairs')}", f"leave {option('source')} out"
@@ -248,6 +269,8 @@ def _how(call: Call[Result[Any]]) -> Circuiting:
         mlps=layer_names("mlps", call["mlps"]),
         replacement=call["replacement"],
         align=words("align", call["align"]),
+        texts=call["mean_from"],
+        mean_by=call["mean_by"],
     )
 
 

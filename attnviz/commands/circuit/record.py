@@ -39,7 +39,9 @@ class CircuitTask:
     `captures`: the text, and its source where there is one, without patterns. `replacement`: of
     what is outside of a circuit. `parts`: all that can be replaced, M. `question`: what is
     measured. `lines`: the number of texts of a mean; every error is then that of a mean over them.
-    `own_answers`: the texts have questions of their own.
+    `own_answers`: the texts have questions of their own. `other_texts`: over how many texts the
+    mean that replaces outputs is taken, of a file of this `file_name`, `by_position` or over all
+    positions; None: over the text's own.
     """
 
     captures: tuple[Capture, ...]
@@ -48,6 +50,9 @@ class CircuitTask:
     question: Question
     lines: int | None = None
     own_answers: bool = False
+    other_texts: int | None = None
+    file_name: str = ""
+    by_position: bool = False
 
     @property
     def measure(self) -> Measure:

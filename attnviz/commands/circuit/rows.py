@@ -60,6 +60,12 @@ ASKED: tuple[Field[Any], ...] = (
         lambda row: row.task.replacement,
     ),
     Field(
+        "other_texts",
+        int | None,
+        "Over how many texts a mean is taken; null: over the text's own positions, or none.",
+        lambda row: row.task.other_texts,
+    ),
+    Field(
         "with_mlps",
         bool,
         "Whether MLPs are parts; else they run as they are, on what arrives.",

@@ -34,6 +34,7 @@ from attnviz.kit.intervene import (
     question_of,
     site_of,
 )
+from attnviz.kit.others import MeanBy, OtherTexts, Vectors
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.heads import every_head
 from attnviz.records.metrics import Estimate
@@ -54,7 +55,8 @@ class Circuiting:
 
     `mlps`: the layers whose MLPs belong to it, or `none`; None: MLPs are no parts, and run as they
     are. `align`: words that correspond, as in `blue=red`. `answer`, `versus`: words; by default the
-    likeliest token after the text, and after the source where that is another one. `subsets`: how
+    likeliest token after the text, and after the source where that is another one. `texts`: those
+    that a mean is over, taken so; None: the text itself. `subsets`: how
     many random ones; `seed` draws them.
     """
 
@@ -64,6 +66,8 @@ class Circuiting:
     answer: str | None = None
     versus: str | None = None
     align: Sequence[str] = ()
+    texts: OtherTexts | None = None
+    mean_by: MeanBy = "all"
     subsets: int = 10
     seed: int = 0
 
@@ -73,23 +77,26 @@ class CircuitText:
     """A text in which parts can be replaced.
 
     `source`: the run that gives vectors, where one does; `positions`: where they are replaced;
-    None: everywhere. `ends`: F(M) and F(∅).
+    None: everywhere. `given`: the vectors that replace others, where they are means of other texts.
     """
 
     prepared: Prepared
     source: SourceRun | None
     positions: tuple[int, ...] | None
+    given: Vectors | None
     task: CircuitTask
 
     def measured(self, replaced: Sequence[Collection[Part]]) -> list[float]:
         """F with each of these sets of parts replaced."""
-        by, ids = self.task.replacement, self.task.question.ids
+        by = "given" if self.given is not None else self.task.replacement
+        ids = self.task.question.ids
         edits = {part: Edit(site_of(part), by, self.positions) for part in self.task.parts}
         return intervene(
             self.prepared,
             [tuple(edits[part] for part in parts) for parts in replaced],
             lambda run: outcome_of(run.last, ids).measured,
             source=self.source,
+            given=self.given,
         )
 
 
@@ -113,10 +120,20 @@ def text_of(
         run = SourceRun(theirs.ids, [place or 0 for place in places])
         positions = tuple(i for i, place in enumerate(places) if place is not None)
     parts = all_parts(model, how)
-    check_memory(theirs or ours, len({site_of(part)[:2] for part in parts}))
+    sites = [site_of(part) for part in parts]
+    check_memory(theirs or ours, len({site[:2] for site in sites}))
+    given = None if how.texts is None else how.texts.means_for(ours, sites, how.mean_by)
     captures = (ours.empty,) if theirs is None else (ours.empty, theirs.empty)
-    task = CircuitTask(captures, how.replacement, parts, _question(ours, theirs, how))
-    return CircuitText(ours, run, positions, task)
+    task = CircuitTask(
+        captures=captures,
+        replacement=how.replacement,
+        parts=parts,
+        question=_question(ours, theirs, how),
+        other_texts=len(how.texts.texts) if how.texts else None,
+        file_name=how.texts.name if how.texts else "",
+        by_position=how.mean_by == "position",
+    )
+    return CircuitText(ours, run, positions, given, task)
 
 
 def _question(ours: Prepared, theirs: Prepared | None, how: Circuiting) -> Question:

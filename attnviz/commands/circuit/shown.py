@@ -8,6 +8,7 @@ from rich.text import Text
 from attnviz.commands.circuit.record import CircuitReport, CircuitSearch, CircuitTask, WithoutSubset
 from attnviz.console import Display
 from attnviz.draw.effects import listed_parts, part_name, ran, unit_of, what_is_measured
+from attnviz.draw.labels import fenced
 from attnviz.draw.terminal.cells import Column, folded, footnotes, listing
 from attnviz.draw.titles import amount, facts
 from attnviz.records.capture import Capture
@@ -35,7 +36,12 @@ def replaced(task: CircuitTask) -> str:
     """What happens outside of a circuit, and what MLPs do."""
     parts = "heads and MLPs" if task.with_mlps else "heads"
     mlps = "" if task.with_mlps else "; MLPs run as they are, on what arrives"
-    return f"{parts} outside of the circuit {BY[task.replacement]}{mlps}"
+    by = BY[task.replacement]
+    if task.other_texts is not None:
+        at = " at the same position" if task.by_position else ""
+        of_file = f" of {fenced(task.file_name)}" if task.file_name else ""
+        by = f"replaced by their means{at} over {amount(task.other_texts, 'text')}{of_file}"
+    return f"{parts} outside of the circuit {by}{mlps}"
 
 
 def ends_of(task: CircuitTask, whole: Estimate, nothing: Estimate) -> str:

@@ -240,6 +240,31 @@ def test_random_subsets_differ_and_are_neither_single_nor_all_parts() -> None:
     assert every == set(combinations(circuit[:3], 2))
 
 
+def test_means_over_other_texts_are_what_they_are_over_one(run: Run, tmp_path: Path) -> None:
+    how: dict[str, Any] = {"heads": "L4H0,L3H2", "mlps": 4, "subsets": 2, **ASKED}
+    mean = {"replacement": "mean"}
+
+    def numbers(found: Any) -> list[list[float]]:
+        names = "whole", "nothing", "circuit_without", "model_without", "gap", "loss"
+        return [[row[name] for name in names] for row in found.rows]
+
+    own = attnviz.circuit(BLUE, **mean, **how)
+    of_itself = attnviz.circuit(BLUE, **mean, mean_from=[BLUE], **how)
+    assert np.allclose(numbers(own), numbers(of_itself), atol=1e-4)
+    source = attnviz.circuit(BLUE, RED, **how)
+    of_one = attnviz.circuit(BLUE, **mean, mean_from=[RED], mean_by="position", **how)
+    assert np.allclose(numbers(source), numbers(of_one), atol=1e-4)
+    assert (of_one.rows[0]["other_texts"], own.rows[0]["other_texts"]) == (1, None)
+    file = tmp_path / "texts.txt"
+    file.write_text(f"{RED}\n{FOXES[0]}\n")
+    many = attnviz.circuit(BLUE, **mean, mean_from=[RED, FOXES[0]], find=2, **ASKED)
+    given = "circuit", BLUE, "--with", "mean", "--mean-from", str(file), "--find", "2"
+    asked = "--answer", "blue", "--versus", "red"
+    assert many.rows == rows_in(run(*given, *asked, "-f", "jsonl").out)
+    shown = on_one_line(run(*given, *asked).out)
+    assert "replaced by their means over 2 texts of texts.txt" in shown
+
+
 # The command line.
 
 
