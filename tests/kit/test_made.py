@@ -36,7 +36,7 @@ RUN: tuple[tuple[tuple[str, ...], list[str], Options, int | None], ...] = (
     (("why", TEXT, "--depth", "2"), [TEXT], {"depth": 2}, None),
     (("why", TEXT, "--head", "L2H1", "--writes"), [TEXT], {"head": "L2H1", "writes": True}, None),
     (("ablate", TEXT, "--head", "L1H1", "--with", "mean"), [TEXT], {"head": "L1H1", "with": "mean"},
-     None),
+     0),
     (("patch", TEXT, "--from", RED, "--answer", "blue"), [TEXT, RED],
      {"from": RED, "answer": "blue"}, None),
     (("circuit", TEXT, "--from", RED, "--find", "1", "--answer", "blue"), [TEXT, RED],
