@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from attnviz.commands.show.run import Shown
     from attnviz.commands.why.command import why, writes
     from attnviz.errors import AttnvizError
+    from attnviz.kit.panels import Panels, panels
     from attnviz.kit.result import Calculation, Result
     from attnviz.records.grounding import Check
     from attnviz.records.metrics import HeadReport
@@ -81,6 +82,7 @@ __all__ = [
     "Link",
     "Model",
     "ModelComparison",
+    "Panels",
     "PatchReport",
     "PatchedTogether",
     "Prediction",
@@ -114,6 +116,7 @@ __all__ = [
     "heads",
     "load",
     "load_model",
+    "panels",
     "patch",
     "predict",
     "report",
@@ -150,6 +153,7 @@ _HOME = {
     "attnviz.commands.heads.command": "heads",
     "attnviz.api": "Model load_model",
     "attnviz.commands.patch.command": "patch",
+    "attnviz.kit.panels": "Panels panels",
     "attnviz.commands.predict.command": "predict",
     "attnviz.commands.report.command": "report",
     "attnviz.commands.report.rows": "Evaluation",

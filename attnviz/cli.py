@@ -4,9 +4,11 @@ import contextlib
 import importlib
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextvars import copy_context
 from types import MappingProxyType
 from typing import Annotated, Any, NoReturn
 
@@ -165,9 +167,11 @@ def _main(
 
 def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     """Run the command line; every error ends here, as one sentence on stderr."""
+    session.typed = shlex.join(["attnviz", *arguments])
     try:
         with as_stdout_error():  # of what typer itself prints: help and version
-            returned = typer.main.get_command(app).main(
+            returned = copy_context().run(  # what a command sets for itself ends with it
+                typer.main.get_command(app).main,
                 list(arguments) or ["--help"],
                 prog_name="attnviz",
                 standalone_mode=False,

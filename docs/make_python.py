@@ -40,6 +40,7 @@ ELSEWHERE = {
     "format": "`.rows`, `.to_columns()`, `.save(…)`",
     "output": "`.save(…)`",
     "width": "a terminal's",
+    "paper": "`panels([…], width=CM)`",
     "no_color": "a terminal's",
     "color": "a terminal's",
     "quiet": "`.notes` holds the notes; nothing is printed",

@@ -9,6 +9,7 @@ from typing import Any, cast
 from rich.console import RenderableType
 
 from attnviz.console import Display, plain_text
+from attnviz.draw.picture.paper import Page, draw_for, page_notes
 from attnviz.errors import UsageError, option
 from attnviz.kit.options import Canvas, OutputOptions
 from attnviz.kit.result import Result
@@ -24,6 +25,7 @@ from attnviz.kit.write import (
     write_bytes,
     write_stream,
 )
+from attnviz.records.rows import to_json, versions_now
 
 STDOUT = "-"
 LINE = "{line}"
@@ -63,6 +65,8 @@ def destination_of(session: Session, options: OutputOptions) -> Destination:
     if isinstance(options, Canvas) and not form.picture:
         hint = f"leave it out, or add {option('output', 'FILE.png')}"
         session.refuse(Canvas, wrong="is for pictures", hint=hint)
+    if (width := session.value("paper")) is not None:
+        _draw_for_paper(session, width, form)
     if output is not None:
         check_target(Path(str(output).replace(LINE, "1")))
         if form.binary and is_terminal(output):
@@ -76,6 +80,15 @@ def destination_of(session: Session, options: OutputOptions) -> Destination:
         instead = "name one file" if session.value("lines") is None else f"add {option('lines')}"
         raise UsageError(f"{LINE} in {option('output')} stands for a line number", instead)
     return to
+
+
+def _draw_for_paper(session: Session, width: float, form: Format) -> None:
+    """Draw pictures for a page from now on, with how they are made in their files."""
+    if not form.picture:
+        hint = f"leave it out, or add {option('output', 'FILE.pdf')}"
+        session.refuse("paper", wrong="is for pictures", hint=hint)
+    made = {"command": session.typed, "seed": session.value("seed"), "versions": versions_now()}
+    draw_for(Page(width, to_json(made)))
 
 
 def _wanted(session: Session, options: OutputOptions, output: Path | None) -> str | None:
@@ -138,7 +151,7 @@ def deliver_result(session: Session, to: Destination, result: Result[Any]) -> No
 
         drawn = result.drawn(**to.look)
         deliver(session, to, [(None, [figure_bytes(drawn.figure, to.format.name)])])
-        for note in drawn.notes:
+        for note in (*drawn.notes, *page_notes(drawn.figure)):
             session.note(note)
         return
     deliver(session, to, [(None, result.pieces(to.format.name, to.display(session)))])

@@ -345,7 +345,24 @@ Title: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True)
-class Canvas:
+class Paper:
+    """Whether a picture is for a paper."""
+
+    paper: Annotated[
+        float | None,
+        look_option(
+            "--paper",
+            metavar="CM",
+            min=2.0,
+            max=200.0,
+            help="Draw the picture for a paper, so many centimetres wide (a column is 8.5): what "
+            "stands above it goes into the file, with the command, the seed and the versions.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Canvas(Paper):
     """How a picture is drawn."""
 
     cmap: ColorMap = None
@@ -585,6 +602,11 @@ class OutputOptions(Color):
             help="Write to a file; its suffix sets the format. -: to standard output.",
         ),
     ] = None
+
+
+@dataclass(frozen=True)
+class DrawnOutput(OutputOptions, Paper):
+    """Where what is shown goes, in every format."""
 
 
 @dataclass(frozen=True)

@@ -212,6 +212,8 @@ class Session:
     consoles: Consoles = field(init=False)
 
     context: typer.Context | None = None
+    typed: str = ""
+    """The command line, as a shell takes it."""
     _left_out: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:

@@ -182,7 +182,7 @@ def command_line(
     verify: g.Verify = False,
     kind: g.WhichKind = None,
     causal: g.MaskLater = False,
-    output: g.OutputOptions,
+    output: g.DrawnOutput,
 ) -> None:
     """Show which tokens attend to which.
 

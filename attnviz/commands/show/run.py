@@ -197,9 +197,11 @@ def make(exhibit: Exhibit, request: OutputRequest) -> tuple[Iterable[Piece], Seq
         return chain(above, maker(exhibit, request.display, **turned), below), ()
     if output.medium == "picture":
         from attnviz.draw.picture.canvas import figure_bytes
+        from attnviz.draw.picture.paper import page_notes
 
         drawn: Drawn = maker(exhibit, look)
-        return [figure_bytes(drawn.figure, request.format)], drawn.notes
+        notes = *drawn.notes, *page_notes(drawn.figure)
+        return [figure_bytes(drawn.figure, request.format)], notes
     weights = len(exhibit.maps) * int(captured.allowed_count().sum())
     heavy = output.every_head and weights >= HEAVY
     note = f"this file holds {weights:,} weights, and takes a while to write"

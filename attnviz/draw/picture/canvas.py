@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from attnviz.draw.picture.paper import current_page, current_panels, write_page
 from attnviz.errors import UsageError, harmless, option
 
 if TYPE_CHECKING:
@@ -86,19 +87,20 @@ def use_fonts(texts: Iterable[str]) -> "Lettering":
 
 def figure_bytes(figure: "Figure", format: str, dpi: int | None = None) -> bytes:
     """The content of a file; the same figure gives the same bytes. `dpi`: None for its own."""
-    check_size(figure, dpi or round(figure.dpi))
+    page = current_page()
+    if page is None:
+        check_size(figure, dpi or round(figure.dpi))
     from matplotlib.text import Text
 
     buffer = io.BytesIO()
     with drawing():
         for text in figure.findobj(Text):  # no text may have what XML lacks, or reorder letters
             text.set_text(harmless(text.get_text()))
-        figure.savefig(
-            buffer,
-            format=format,
-            dpi=dpi or figure.dpi,
-            metadata=_METADATA[cast("PictureFormat", format)],
-        )
+        metadata = _METADATA[cast("PictureFormat", format)]
+        if page is None:
+            figure.savefig(buffer, format=format, dpi=dpi or figure.dpi, metadata=metadata)
+        else:
+            write_page(figure, buffer, format, page, {**metadata, **page.metadata(format)})
     return buffer.getvalue()
 
 
@@ -123,6 +125,9 @@ def check_size(figure: "Figure", dpi: int) -> None:
 
 def new_figure(dpi: int) -> "Figure":
     """An empty figure for `place`; small, as measuring text takes memory for all of its pixels."""
+    panels = current_panels()
+    if panels is not None:
+        return panels.begin()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -154,6 +159,10 @@ def renderer_of(figure: "Figure") -> "RendererBase":
 
 def fit(figure: "Figure") -> None:
     """Make the figure as large as what is on it, so that no label is cut, on whole pixels."""
+    panels = current_panels()
+    if panels is not None and panels.figure is figure:
+        panels.end(renderer_of(figure))
+        return
     across, up = figure.get_size_inches()
     box = figure.get_tightbbox(renderer_of(figure))  # in inches
     dpi = figure.dpi

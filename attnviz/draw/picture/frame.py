@@ -32,6 +32,7 @@ from attnviz.draw.picture.paint import (
     check_cmap,
     draw_color_bar,
 )
+from attnviz.draw.picture.paper import told_apart
 from attnviz.draw.terminal.cells import cut, widest
 from attnviz.records.exhibit import Orient, Sides
 
@@ -99,6 +100,8 @@ def write_titles(axes: "Axes", words: PictureWords, width: float, above: float =
     letters, small = int(room / (TITLE * 0.55)), int(room / (SUBTITLE * 0.55))
     subtitle = fill(words.subtitle, small)
     title = fill(words.title, letters)
+    if told_apart(title, subtitle):
+        return
     height = (subtitle.count("\n") + 1) * SUBTITLE * 1.25 if subtitle else 0.0
     write(axes, subtitle, (0, 1), (0, above + 7), size=SUBTITLE, coords="axes fraction")
     up = above + 9 + height
@@ -285,6 +288,8 @@ def write_line(
     color: str = "black",
 ) -> None:
     """Text at the left edge of the figure, from `bottom` inches on up (or down, `va="top"`)."""
+    if va == "bottom" and told_apart(text):
+        return
     axes = place(figure, 0, bottom, 0.01, 0.01)
     axes.set_axis_off()
     axes.text(0, 0, fenced(text), fontsize=size, va=va, color=color, parse_math=False)

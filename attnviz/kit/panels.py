@@ -1,0 +1,88 @@
+"""Several pictures as the panels of one figure."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnviz.draw.picture.paper import Page, drawn_for, panels_on
+from attnviz.errors import UsageError
+from attnviz.kit.write import choose_format, write_bytes
+from attnviz.records.rows import to_json, versions_now
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST = 26
+"""Panels, a letter for each."""
+
+
+class Panels:
+    """Pictures of results side by side, each with a letter; made by `attnviz.panels`.
+
+    >>> text = "a fluffy blue creature"
+    >>> attnviz.panels([attnviz.show(text, heads="L3H2"), attnviz.ablate(text)], width=17.8)
+    <Panels a and b, 17.8 cm>
+    """
+
+    def __init__(self, results: Sequence[Any], width: float, across: int) -> None:
+        self._results, self._width, self._across = tuple(results), width, across
+        made = [getattr(each, "made", None) for each in results]
+        self._page = Page(width, to_json({"made": made, "versions": versions_now()}))
+
+    def __repr__(self) -> str:
+        last = f" and {chr(ord('a') + len(self._results) - 1)}" if len(self._results) > 1 else ""
+        return f"<Panels a{last}, {self._width:g} cm>"
+
+    def figure(self) -> "Figure":
+        """The figure, as large as it was drawn; `save` makes it as wide as was asked for."""
+        from attnviz.draw.picture.canvas import drawing, fit, new_figure
+
+        with drawn_for(self._page), drawing():
+            figure = new_figure(150)
+            with panels_on(figure, self._across):
+                for each in self._results:
+                    each.figure()
+            fit(figure)
+        return figure
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file: png, svg or pdf, with how each panel was made.
+
+        Raises:
+            UsageError: another suffix.
+            OutputError: the file cannot be written.
+        """
+        from attnviz.draw.picture.canvas import figure_bytes
+
+        form = choose_format(Path(path), None, False)
+        if not form.picture:
+            raise UsageError(f"{form.name} is not a picture", "write png, svg or pdf")
+        figure = self.figure()
+        with drawn_for(self._page):
+            write_bytes(Path(path), [figure_bytes(figure, form.name)])
+
+
+def panels(results: Sequence[Any], *, width: float = 17.8, across: int = 2) -> Panels:
+    """Pictures for a paper: panels a, b, c of one figure, without what stands above each.
+
+    >>> attnviz.panels([attnviz.ablate("a fluffy blue creature")], width=8.5).save("figure.pdf")
+
+    Args:
+        results: what the functions return that draws a picture: `Result`, `Shown`.
+        width: of the file, in cm; a column of a journal is about 8.5, its page 17.8.
+        across: how many panels stand in a row.
+
+    Raises:
+        UsageError: a result has no picture, or there are none or more than 26.
+    """
+    if not 0 < len(results) <= MOST:
+        raise UsageError(f"{len(results)} pictures are no figure", f"give 1 to {MOST}")
+    for each in results:
+        if not hasattr(each, "figure"):
+            raise UsageError(f"{type(each).__name__} has no picture", "give results")
+    if not 2 <= width <= 200 or across < 1:
+        raise UsageError(
+            f"a figure {width:g} cm wide with {across} panels in a row cannot be drawn",
+            "give 2 to 200 cm, and 1 or more panels",
+        )
+    return Panels(results, width, across)
