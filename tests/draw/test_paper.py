@@ -38,7 +38,9 @@ def test_the_drawing_fills_the_page_of_a_pdf(run: Run, tmp_path: Path) -> None:
     """Its content is scaled by as much as the page, so that it is the same picture."""
     for name, options in (("plain", ()), ("paper", ("--paper", "8.5"))):
         run("heads", TEXT, *options, "-o", str(tmp_path / f"{name}.pdf"))
-    content = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", (tmp_path / "paper.pdf").read_bytes(), re.S)
+    content = re.findall(
+        rb"stream\r?\n(.*?)\r?\nendstream", (tmp_path / "paper.pdf").read_bytes(), re.S
+    )
     whole = b"".join(zlib.decompress(each) for each in content if each[:1] == b"x")
     scaled = re.search(rb"([0-9.]+) 0 0 \1 0 0 cm", whole)
     assert scaled

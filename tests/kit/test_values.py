@@ -96,7 +96,6 @@ def test_what_is_no_text_is_told_so(name: str, raw: Any) -> None:
         ),
         (CHAT[0], "dict is not a text; give a str; attnviz.generate takes a chat"),
         (None, "None is not a text; give a str"),
-        ([TEXT], "a value of type list is not a text; give the texts one by one"),
     ],
 )
 def test_the_sentence_says_what_to_give_instead(wrong: Any, said: str) -> None:

@@ -252,7 +252,7 @@ attnviz atlas scanned --cluster 4 -o groups.png
 attnviz atlas scanned another --pair best
 attnviz atlas scanned --export headvis -o tree
 """
-SHORT_HELP = "head sort top mean plot like pair cluster partial format output quiet"
+SHORT_HELP = "head sort top mean plot format output quiet"
 
 
 @dataclass(frozen=True)

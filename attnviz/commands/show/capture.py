@@ -211,6 +211,7 @@ def capture(
         weighted: also record the norms of values, so that `show(weighted=True)` works later.
         contribution: record contribution weights in place of weights.
     """
+    texts = texts_of(text)
     model = loaded(model)
     inner, which = model._loaded, which_heads(layers, heads, everything=True)
     plan = plan_heads(inner.identity, inner.card.heads, which)
@@ -227,7 +228,7 @@ def capture(
         raise UsageError(
             "norms of values have no place in a mean over texts", f"leave {option('weighted')} out"
         )
-    mean, errors = mean_of([recorded(one) for one in texts_of(text)])
+    mean, errors = mean_of([recorded(one) for one in texts])
     return AttentionCapture(mean, errors)
 
 
