@@ -1,7 +1,7 @@
 """Colours tell things apart for every reader, also for those who see fewer of them.
 
-The colours that they see are those of Machado, Oliveira and Fernandes 2009, "A Physiologically-based
-Model for Simulation of Color Vision Deficiency", of full severity, in linear light.
+What they see is that of Machado, Oliveira and Fernandes 2009, "A Physiologically-based Model for
+Simulation of Color Vision Deficiency", of full severity, in linear light.
 """
 
 from itertools import combinations
