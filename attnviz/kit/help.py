@@ -21,8 +21,7 @@ MOST_CHOICES = 40
 """Cells for choices beside an option; more choices stand in its description."""
 ONCE = {
     **dict.fromkeys(("heads", "layers", "mlps", "whole_layers"), "give a list, such as 0,2"),
-    "cut": "give one whose tokens are a /regular expression/",
-    **dict.fromkeys(("answer", "versus"), "give one"),
+    **dict.fromkeys(("answer", "versus", "mean_from", "resample_from"), "give one"),
 }
 """Parameters of which a user who gives two means both; of other options the last one holds."""
 

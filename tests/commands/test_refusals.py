@@ -89,7 +89,7 @@ REFUSED = (
     (f"ablate {BLUE} --cut :blue", USAGE, "is not QUERY:KEY"),
     (f"ablate {BLUE} --cut zebra:blue", USAGE, "--cut 'zebra' is not in the text"),
     # an option that is given twice loses neither in silence
-    (f"ablate {BLUE} --cut was:blue --cut was:a", USAGE, "given twice; give one whose tokens"),
+    (f"ablate {BLUE} --with mean --mean-from a --mean-from b", USAGE, "given twice; give one"),
     (f"ablate {BLUE} --head L4H0 -H L4H1", USAGE, "--head is given twice; give a list"),
     (f"ablate {BLUE} --mlp 1 --mlp=2", USAGE, "--mlp is given twice"),
     (f"ablate {BLUE} --answer a --versus b --versus a", USAGE, "--versus is given twice"),
