@@ -270,11 +270,22 @@ def test_queries_keys_and_values_that_a_model_keeps_to_itself_are_refused(name: 
         found_by(model, paths_to(HEADS_READ, "recompute"))
 
 
-def test_a_model_that_mixes_tokens_without_attention_is_refused() -> None:
-    model = engine(deeper("gpt2").model())
-    hybrid = replace(model, identity=replace(model.identity, heads_per_layer=(HEADS, 0, HEADS)))
-    with pytest.raises(ModelError, match="without attention carry"):
-        found_by(hybrid, paths_to([LOGITS], "recompute"))
+def test_a_model_that_carries_between_tokens_beside_its_attention_is_refused() -> None:
+    model = deeper("gpt2").model()
+    sender = Paths([Edit(Site("head", 0, 0), "source")], [LOGITS], SOURCE)
+    direct = SlopeOf([("head", 0)], SOURCE, lambda *_: (7, 9), "recompute")
+    assert found_by(engine(model), sender)
+    assert engine(model).first_order(IDS, direct)
+    some = replace(
+        engine(model), identity=replace(engine(model).identity, heads_per_layer=(4, 0, 4))
+    )
+    shifted = deeper("gpt2").model()
+    shifted.transformer.h[1].mlp.register_forward_hook(lambda *it: it[2] + it[2].roll(1, dims=1))
+    for each in (some, engine(shifted)):
+        with pytest.raises(ModelError, match="carries from token to token, beside its attention"):
+            found_by(each, sender)
+        with pytest.raises(ModelError, match="carries from token to token, beside its attention"):
+            each.first_order(IDS, direct)
 
 
 @pytest.mark.parametrize("mlps", MLPS)

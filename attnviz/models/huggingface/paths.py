@@ -26,7 +26,7 @@ from attnviz.models.huggingface.intervening import (
     rows_of,
     vectors_of_sites,
 )
-from attnviz.models.huggingface.layers import Layers, unknown
+from attnviz.models.huggingface.layers import NEAR, Layers, agrees, unknown
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.paths import LOGITS, FirstOrder, Paths, Receiver, SlopeOf
 from attnviz.records.predict import Interventions, Site, SiteKind, SourceRun
@@ -162,15 +162,10 @@ def _path_runs(model: Any, ids: Tensor, heads_per_layer: Sequence[int], paths: P
     Raises:
         ModelError: these paths of this model cannot be told from others.
     """
-    name = type(model).__name__
-    if not all(heads_per_layer):
-        raise unknown(
-            f"layers of {name} without attention carry what a head writes to other tokens"
-        )
     if any(to.letter for to in paths.receivers) and not model._can_set_attn_implementation():
-        raise unknown(f"{name} keeps its queries, keys and values to itself")
+        raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
     kinds: tuple[SiteKind, ...] = ("head", "mlp") if paths.mlps == "freeze" else ("head",)
-    held = {Site(kind, layer) for kind in kinds for layer in range(len(heads_per_layer))}
+    held = _held(kinds, heads_per_layer)
     read = {
         Site("mlp", to.layer) for to in paths.receivers if to.head is None and to.layer is not None
     }
@@ -179,15 +174,56 @@ def _path_runs(model: Any, ids: Tensor, heads_per_layer: Sequence[int], paths: P
     vectors_of = partial(vectors_of_sites, model, heads_per_layer, places)
     own = ids[0].tolist()
     source = Interventions([(edit,) for edit in paths.senders], source=paths.source)
+    fixed = vectors_of(SourceRun(own, range(len(own))), held, False)
+    _check_alone(model, ids, places, fixed)
     return _PathRuns(
         model=model,
         ids=ids,
         heads_per_layer=heads_per_layer,
         paths=paths,
         places=places,
-        held=vectors_of(SourceRun(own, range(len(own))), held, False),
+        held=fixed,
         taken=taken_vectors(vectors_of, own, source),
     )
+
+
+def _held(kinds: Sequence[SiteKind], heads_per_layer: Sequence[int]) -> set[Site]:
+    """The sites of these kinds, in the layers that have them."""
+    return {
+        Site(kind, layer)
+        for layer, heads in enumerate(heads_per_layer)
+        for kind in kinds
+        if heads or kind != "head"
+    }
+
+
+def _check_alone(
+    model: Any,
+    ids: Tensor,
+    places: Mapping[tuple[SiteKind, int], SitePlace],
+    held: Mapping[Site, Tensor],
+) -> None:
+    """See that no token tells another one anything where all heads are held fixed.
+
+    The text (1, n) runs beside one in which its tokens, but for the last, stand one place earlier;
+    the logits after the last one agree.
+    """
+    other = ids.clone()
+    other[:, :-1] = ids[:, 1:]
+    with ExitStack() as stack:
+        for site, vectors in held.items():
+            fixed = partial(_instead, vectors.expand(2, -1, -1))
+            stack.enter_context(passing(places[site.kind, site.layer], fixed))
+        ours, theirs = _last(model, torch.cat([ids, other]))
+    if not agrees(ours, theirs, max(NEAR, 8 * torch.finfo(ours.dtype).eps)):
+        raise unknown(
+            f"{type(model).__name__} carries from token to token, beside its attention, what a "
+            "head writes: no path is told apart"
+        )
+
+
+def _instead(vectors: Tensor, values: Tensor) -> Tensor:
+    return vectors.reshape(values.shape).clone()
 
 
 def slopes(
@@ -197,9 +233,20 @@ def slopes(
     kinds = {*slope_of.kinds}
     if slope_of.direct:
         held: tuple[SiteKind, ...] = ("head", "mlp") if slope_of.direct == "freeze" else ("head",)
-        kinds |= {(kind, layer) for kind in held for layer in range(len(heads_per_layer))}
+        kinds |= {site[:2] for site in _held(held, heads_per_layer)}
     with torch.no_grad():
-        places = places_of(model, _row(model, ids), heads_per_layer, kinds)
+        row = _row(model, ids)
+        places = places_of(model, row, heads_per_layer, kinds)
+        if slope_of.direct:
+            fixed = vectors_of_sites(
+                model,
+                heads_per_layer,
+                places,
+                SourceRun(ids, range(len(ids))),
+                _held(("head",), heads_per_layer),
+                False,
+            )
+            _check_alone(model, row, places, fixed)
 
     def last_of(ids: Sequence[int], passed: SitesPassed) -> Tensor:
         with ExitStack() as stack:
