@@ -39,7 +39,7 @@ PatchedPart: TypeAlias = Annotated[
         "--part",
         help="The vectors to take from the source. head: each head's output, at all positions. "
         "attention, mlp: what a layer's adds, residual: the stream that arrives at it; each at one "
-        "position after the other.",
+        "position after the other (with --to, at all).",
     ),
 ]
 PatchedAt: TypeAlias = Annotated[
