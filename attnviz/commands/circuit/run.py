@@ -139,13 +139,12 @@ def text_of(
 def _question(ours: Prepared, theirs: Prepared | None, how: Circuiting) -> Question:
     """What is measured: as asked, or the likeliest token, rather than that after the source."""
     asked = question_of(ours, how.answer, how.versus)
+    if asked is not None:
+        return asked
     texts = [ours] if theirs is None else [ours, theirs]
-    last = [intervene(each, [()], lambda run: run.last)[0] for each in texts]
-    if asked is None:
-        first, *other = dict.fromkeys(int(logits.argmax()) for logits in last)
-        versus = candidate(ours, other[0]) if other else None
-        asked = Question(candidate(ours, first), versus)
-    return asked.likely(last[0])
+    last = [intervene(each, [()], lambda run: int(run.last.argmax()))[0] for each in texts]
+    first, *other = dict.fromkeys(last)
+    return Question(candidate(ours, first), candidate(ours, other[0]) if other else None)
 
 
 def all_parts(model: "LoadedModel", how: Circuiting) -> tuple[Part, ...]:
