@@ -302,7 +302,10 @@ def _searched(
     how = _how(call)
 
     def measure_of(
-        text: str, source: str | None = None, answer: str | None = None, versus: str | None = None
+        text: str,
+        source: str | None = None,
+        answer: str | None = call["answer"],
+        versus: str | None = call["versus"],
     ) -> Measure:
         own = replace(how, answer=answer, versus=versus)
         return text_of(model._loaded, text, source, options, own).task.measure

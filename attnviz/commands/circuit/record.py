@@ -41,7 +41,8 @@ class CircuitTask:
     measured. `lines`: the number of texts of a mean; every error is then that of a mean over them.
     `own_answers`: the texts have questions of their own. `other_texts`: over how many texts the
     mean that replaces outputs is taken, of a file of this `file_name`, `by_position` or over all
-    positions; None: over the text's own.
+    positions; None: over the text's own. `unaligned`: the positions of the text that none of the
+    source stands for, which keep their own outputs.
     """
 
     captures: tuple[Capture, ...]
@@ -53,6 +54,7 @@ class CircuitTask:
     other_texts: int | None = None
     file_name: str = ""
     by_position: bool = False
+    unaligned: int = 0
 
     @property
     def measure(self) -> Measure:

@@ -132,6 +132,7 @@ def text_of(
         other_texts=len(how.texts.texts) if how.texts else None,
         file_name=how.texts.name if how.texts else "",
         by_position=how.mean_by == "position",
+        unaligned=0 if positions is None else len(ours.ids) - len(positions),
     )
     return CircuitText(ours, run, positions, given, task)
 

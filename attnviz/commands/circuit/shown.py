@@ -37,6 +37,8 @@ def replaced(task: CircuitTask) -> str:
     parts = "heads and MLPs" if task.with_mlps else "heads"
     mlps = "" if task.with_mlps else "; MLPs run as they are, on what arrives"
     by = BY[task.replacement]
+    if task.unaligned:
+        by += f" but for {amount(task.unaligned, 'position')}"
     if task.other_texts is not None:
         at = " at the same position" if task.by_position else ""
         of_file = f" of {fenced(task.file_name)}" if task.file_name else ""

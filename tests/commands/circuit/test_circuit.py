@@ -93,6 +93,16 @@ def test_with_every_head_and_mlp_replaced_the_source_speaks() -> None:
     assert report.nothing.mean == pytest.approx(source, abs=1e-4)
 
 
+def test_positions_that_nothing_stands_for_keep_their_own_outputs() -> None:
+    longer = RED.replace("red", "little red")
+    found = attnviz.circuit(BLUE, longer, heads="L4H0", align="bird=bird", **ASKED)
+    assert "taken from the source but for 1 position;" in on_one_line(str(found))
+    whole = attnviz.circuit(BLUE, longer, heads="L4H0", align="blue=red", **ASKED)
+    assert "but for" not in str(whole)
+    faithful = (each.record.itself.faithfulness.mean for each in (whole, found))
+    assert next(faithful) < next(faithful)
+
+
 # A model whose F is a sum over heads: one layer of heads, no MLP, no norm before the logits.
 
 
