@@ -251,7 +251,7 @@ attnviz patch "a blue bird slept" --from "a red bird slept" --to L4H0.q --to log
 attnviz patch "a blue bird slept" --from "a red bird slept" --fast --check
 attnviz patch --pairs sample_texts/colors.jsonl -o heads.png
 """
-SHORT_HELP = "source pairs answer versus part together to model format output"
+SHORT_HELP = "source pairs answer versus part to model format output"
 
 
 @command_of(
