@@ -5,7 +5,7 @@ contrast of key j with what its row expects is s_j - Σ_m A_m s_m = ln A_j + H, 
 the row in nats.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -69,15 +69,18 @@ class Contrast:
         return more
 
     @cached_property
+    def _walks(self) -> tuple[Walk, Walk]:
+        return self._run.of_both(self._head, self._query, self._coefficients)
+
+    @property
     def query_walk(self) -> Walk:
         """The contrast by what wrote the stream at the query."""
-        return self._run.of_query(self._head, self._query, self._coefficients)
+        return self._walks[0]
 
-    @cached_property
+    @property
     def key_walk(self) -> Walk:
         """The contrast by what wrote the stream at the keys."""
-        query = self._attention.q[self._head.head, self._query]
-        return self._run.of_keys(self._head, query[None], self._coefficients)
+        return self._walks[1]
 
     def table(
         self, group: Group, most: int
@@ -88,7 +91,7 @@ class Contrast:
         """
         by_part = self.query_walk.shares.by(group)
         kept = by_part.strongest(most)
-        members = [self._members(by_part.parts[i], group) for i in kept]
+        members = self._members([by_part.parts[i] for i in kept], group)
         own = self._run.query_of(self._head, self._query, members, self.query_walk)  # (parts, d_k)
         whole = self._attention.q[self._head.head, self._query]
         queries = torch.cat([own, whole[None] - own.sum(dim=0, keepdim=True)])
@@ -103,10 +106,13 @@ class Contrast:
         query_parts = *(by_part.parts[i] for i in kept), None
         return query_parts, (*(shares.parts[i] for i in columns), None), values.astype(np.float32)
 
-    def _members(self, group_part: Part, group: Group) -> list[Part]:
-        """The parts that are summed up in one."""
-        every = self.query_walk.shares.parts
-        return [part for part in every if grouped(part, group) == group_part]
+    def _members(self, groups: Sequence[Part], group: Group) -> list[list[Part]]:
+        """The parts that are summed up in each of these."""
+        members = dict[Part, list[Part]]((each, []) for each in groups)
+        for part in self.query_walk.shares.parts:
+            if (own := members.get(grouped(part, group))) is not None:
+                own.append(part)
+        return [*members.values()]
 
     def tree(self, side: Side, depth: int, branches: int) -> tuple[Node, ...]:
         """The strongest parts of a side, and what earlier heads among them are made of."""
@@ -159,7 +165,8 @@ class Contrast:
         """The raw scores (n) of the row, with a part taken away from one side."""
         a, (layer, head) = self._attention, self._head
         stream = self._run.streams[layer]
-        less = stream - self._run.vector(self._members(part, "head"), layer)
+        (parts,) = self._members([part], "head")
+        less = stream - self._run.vector(parts, layer)
         q, k, _ = self._run.layers[layer].asks(less[None], free=free)
         keys, query = a.k[head // a.group], a.q[head, self._query]
         if side == "query":

@@ -28,7 +28,7 @@ from attnviz.records.parts import Part, PartKind, ScoreRow, Shares
 
 ROWS_AT_ONCE = 1 << 22
 """Numbers of a layer's pattern that are computed at once; a smaller one is kept."""
-AT_ONCE = 1 << 22
+AT_ONCE = 1 << 24
 """Numbers of the gradients that are followed back at once."""
 NEAR = 1e-5
 """How near a sum must be to what was observed, as a share of the largest number."""
@@ -100,17 +100,24 @@ class FrozenAttention:
         most = len(self.blocks(self.every)[0])
         return torch.linspace(0, self.q.size(1) - 1, most, dtype=torch.float64).round().long()
 
-    def output(self, sources: Mapping[int, Sequence[int]], queries: Tensor) -> Tensor:
-        """What heads add, for some rows, of what they took from their sources (n, d)."""
-        heads = [head for head, own in sources.items() if own]
-        added = torch.zeros_like(self.attended)
+    def outputs(self, sources: Sequence[Mapping[int, Sequence[int]]], queries: Tensor) -> Tensor:
+        """What heads add, for some rows, of what they took from each choice of sources (S, n, d).
+
+        A row's weights are computed once for all choices.
+        """
+        heads = sorted({head for each in sources for head, own in each.items() if own})
+        added = self.attended.new_zeros((len(sources), *self.attended.shape))
+        own = [i for i, each in enumerate(sources) if any(each.values())]
         if heads:
             every = self.values
-            values = torch.stack([_only(every[head], sources[head]) for head in heads])
+            values = torch.stack(
+                [torch.stack([_only(every[h], sources[i].get(h, ())) for h in heads]) for i in own]
+            )
             for rows in self.blocks(queries):
                 weights = self.first_weights(rows)[heads]  # (heads, rows, m)
-                z = weights @ values[:, : weights.size(2)]  # (heads, rows, d_v)
-                added[rows] = torch.einsum("hrv,hvd->rd", z, self.w_o[heads])
+                z = weights @ values[:, :, : weights.size(2)]  # (own, heads, rows, d_v)
+                some = torch.einsum("shrv,hvd->srd", z, self.w_o[heads])
+                added[torch.tensor(own)[:, None], rows] = some
         return added
 
     def column(self, source: int) -> Tensor:
@@ -224,6 +231,12 @@ class Walk:
     shares: Shares
     at_attention: Mapping[int, Tensor]
 
+    def one(self, i: int) -> "Walk":
+        """One of the numbers."""
+        shares, own = self.shares, slice(i, i + 1)
+        at_attention = {layer: to[own] for layer, to in self.at_attention.items()}
+        return Walk(Shares(shares.parts, shares.values[own], shares.total[own]), at_attention)
+
 
 @dataclass(frozen=True, eq=False)
 class FrozenRun:
@@ -298,18 +311,22 @@ class FrozenRun:
         assert attention is not None  # heads are those of the model
         return attention
 
-    def of_query(self, head: Head, query: int, coefficients: Tensor) -> Walk:
-        """A contrast by what wrote the stream at the query: (1,) sums.
+    def of_both(self, head: Head, query: int, coefficients: Tensor) -> tuple[Walk, Walk]:
+        """A contrast by what wrote the stream at the query, and by what wrote it at the keys.
 
         `coefficients` (n): of each key's score.
         """
-        a = self.attention(head)
-        keys = a.scaling * (coefficients @ a.k[head.head // a.group])  # (d_k)
+        a, group = self.attention(head), head.head // self.attention(head).group
+        keys = a.scaling * (coefficients @ a.k[group])  # (d_k)
+        asked = a.q[head.head, query]
 
-        def score(x: Tensor) -> Tensor:
-            return self.layers[head.layer].asks(x)[0][:, head.head, query] @ keys
+        def scores(x: Tensor) -> Tensor:
+            q, k, _ = self.layers[head.layer].asks(x)
+            by_keys = a.scaling * (coefficients @ (k[1, group] @ asked))
+            return torch.stack([q[0, head.head, query] @ keys, by_keys])
 
-        return self.walked(head.layer, 1, score)
+        both = self.walked(head.layer, 2, scores)
+        return both.one(0), both.one(1)
 
     def of_keys(self, head: Head, queries: Tensor, coefficients: Tensor) -> Walk:
         """Contrasts by what wrote the stream at the keys, for several queries (S, d_k)."""
@@ -384,50 +401,71 @@ class FrozenRun:
 
         return gradients(passed, torch.zeros_like(gradient), torch.zeros_like(gradient))
 
-    def vector(
-        self, parts: Sequence[Part], layer: int, rows: Mapping[int, Tensor] = MappingProxyType({})
-    ) -> Tensor:
+    def vector(self, parts: Sequence[Part], layer: int) -> Tensor:
         """The sum of some parts, each from a token, in the stream that arrives at a layer (n, d).
 
-        With the biases, it is also what the layers themselves add on the way. `rows`: those of a
-        layer's attention to compute, if it is not all of them.
+        With the biases, it is also what the layers themselves add on the way.
         """
-        biases = any(part.source is None for part in parts)
-        sources = defaultdict[tuple[PartKind, int | None, int | None], list[int]](list)
-        for part in parts:
-            if part.source is not None:
-                sources[part.kind, part.layer, part.head].append(part.source)
+        return self.vectors([parts], layer)[0]
+
+    def vectors(
+        self,
+        collections: Sequence[Sequence[Part]],
+        layer: int,
+        rows: Mapping[int, Tensor] = MappingProxyType({}),
+    ) -> Tensor:
+        """The same of several collections of parts (S, n, d), by one pass over each pattern.
+
+        `rows`: those of a layer's attention to compute, if it is not all of them.
+        """
+        sources = [_sources(parts) for parts in collections]
         zeros = torch.zeros_like(self.constant)[None]
-        at = zeros + (self.constant if biases else 0)
+        # 1 where a collection has the biases (S, 1, 1)
+        biased = zeros.new_tensor([any(p.source is None for p in c) for c in collections])
+        biased = biased[:, None, None]
+        at = biased * self.constant
         for kind, vectors in self.embedded.items():
-            at = at + _only(vectors, sources[kind, None, None])
+            at = at + torch.stack([_only(vectors, own[kind, None, None]) for own in sources])
         for i, frozen in enumerate(self.layers[:layer]):
-            attended = zeros
+            attended = torch.zeros_like(at)
             if (attention := frozen.attention) is not None:
-                own = {head: sources["head", i, head] for head in range(attention.q.size(0))}
-                attended = attended + attention.output(own, rows.get(i, attention.every))
-                if biases and attention.b_o is not None:
-                    attended = attended + attention.b_o
-            if biases or at.any() or attended.any():
-                at = frozen.passes(at, attended)
-                at = at if biases else at - frozen.passes(zeros, zeros)
-            at = at + _only(self.mlps[i], sources["mlp", i, None])
-        return at[0]
+                heads = range(attention.q.size(0))
+                own = [{head: each["head", i, head] for head in heads} for each in sources]
+                attended = attention.outputs(own, rows.get(i, attention.every))
+                if attention.b_o is not None:
+                    attended = attended + biased * attention.b_o
+            at = frozen.passes(at, attended) - (1 - biased) * frozen.passes(zeros, zeros)
+            at = at + torch.stack([_only(self.mlps[i], each["mlp", i, None]) for each in sources])
+        return at
 
     def query_of(
         self, head: Head, query: int, parts: Sequence[Sequence[Part]], walk: Walk
     ) -> Tensor:
         """The addition of each collection of parts of a walk to its query vector (S, d_k)."""
         rows = {layer: _reached(to) for layer, to in walk.at_attention.items()}
+        size = self.at_once
 
         def asked(at: Tensor) -> Tensor:
-            return self.layers[head.layer].asks(at[None])[0][0, head.head, query]
+            return self.layers[head.layer].asks(at)[0][:, head.head, query]
 
         with torch.no_grad():
-            queries = torch.stack([asked(self.vector(some, head.layer, rows)) for some in parts])
-            zero = asked(torch.zeros_like(self.constant))[None]
+            batches = [parts[i : i + size] for i in range(0, len(parts), size)]
+            queries = torch.cat([asked(self.vectors(some, head.layer, rows)) for some in batches])
+            zero = asked(torch.zeros_like(self.constant)[None])
         biases = [any(part.kind == "biases" for part in some) for some in parts]
         return queries - zero * (1 - queries.new_tensor(biases))[:, None]
+
+
+Sources: TypeAlias = Mapping[tuple[PartKind, int | None, int | None], Sequence[int]]
+
+
+def _sources(parts: Sequence[Part]) -> Sources:
+    """The tokens that each embedding, head or MLP among some parts is from."""
+    sources = defaultdict[tuple[PartKind, int | None, int | None], list[int]](list)
+    for part in parts:
+        if part.source is not None:
+            sources[part.kind, part.layer, part.head].append(part.source)
+    return sources
 
 
 @lru_cache(maxsize=4)
@@ -473,10 +511,14 @@ def gradients(number: Callable[..., Tensor], *inputs: Tensor) -> tuple[tuple[Ten
 
 def _taken(attention: FrozenAttention, gradient: Tensor) -> Tensor:
     """The share of each token in each head (S, h, n), by the gradient of its addition (S, n, d)."""
-    values = attention.values
-    at_keys = values.new_zeros((len(gradient), *values.shape))  # (S, h, n, d_v)
+    values, (sums, n, _) = attention.values, gradient.shape
+    heads, _, width = values.shape
+    by_value = gradient @ attention.w_o.permute(2, 0, 1).reshape(-1, heads * width)
+    # all sums beside each other, so that a block of weights is multiplied once (h, n, S·d_v)
+    by_value = by_value.view(sums, n, heads, width).permute(2, 1, 0, 3).reshape(heads, n, -1)
+    at_keys = torch.zeros_like(by_value)
     for rows in attention.blocks(_reached(gradient)):
         weights = attention.first_weights(rows).transpose(1, 2)  # (h, m, rows)
-        for own, one in zip(at_keys, gradient[:, rows], strict=True):
-            own[:, : weights.size(1)] += weights @ torch.einsum("rd,hvd->hrv", one, attention.w_o)
-    return torch.stack([(own * values).sum(dim=-1) for own in at_keys])
+        at_keys[:, : weights.size(1)] += weights @ by_value[:, rows]
+    shares = (at_keys.view(heads, n, sums, width) * values[:, :, None]).sum(dim=-1)
+    return shares.permute(2, 0, 1)
