@@ -93,14 +93,12 @@ Special: TypeAlias = Annotated[
 ANSWER = text_option(
     "--answer", metavar="TOKEN", help="Measure the log-probability of this token after the text."
 )
-AnswerWord: TypeAlias = Annotated[str | None, ANSWER]
 AnswerWords: TypeAlias = Annotated[str | Sequence[str] | None, Cli(str | None), ANSWER]
 VERSUS = text_option(
     "--versus",
     metavar="TOKEN",
     help="With --answer, measure by how much its logit exceeds this token's.",
 )
-VersusWord: TypeAlias = Annotated[str | None, VERSUS]
 VersusWords: TypeAlias = Annotated[str | Sequence[str] | None, Cli(str | None), VERSUS]
 SOURCE = text_option("--from", metavar="SOURCE", help="The text that vectors are taken from.")
 SourceText: TypeAlias = Annotated[str | Sequence[str], Cli(str | None, default=None), SOURCE]

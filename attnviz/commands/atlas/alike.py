@@ -39,7 +39,7 @@ class LikeHead:
 
 
 @dataclass(frozen=True, eq=False)
-class Alike:
+class AlikeHeads:
     """Pairs of heads, of one model or of two; `asked`: the head whose like are wanted.
 
     `best`: the pairs are of each head with the nearest one; else of heads of the same name.
@@ -68,7 +68,7 @@ def standardised(atlases: Sequence[Atlas]) -> tuple[tuple[str, ...], list[FloatA
     return tuple(list(SCORES)[i] for i in used), points
 
 
-def like_head(atlases: Sequence[Atlas], name: str) -> Alike:
+def like_head(atlases: Sequence[Atlas], name: str) -> AlikeHeads:
     """The heads of the last of one scan or two, the nearest to a head of the first one first."""
     first, last = atlases[0], atlases[-1]
     _check_corpus(first, last)
@@ -79,10 +79,10 @@ def like_head(atlases: Sequence[Atlas], name: str) -> Alike:
     pair = partial(_pair, first, last, scores, points, apart)
     order = np.argsort(apart[own], kind="stable").tolist()
     pairs = [pair(own, j) for j in order if len(atlases) > 1 or j != own]
-    return Alike(first.model, last.model, first.mean_over, first.size, pairs, asked)
+    return AlikeHeads(first.model, last.model, first.mean_over, first.size, pairs, asked)
 
 
-def matched(first: Atlas, other: Atlas, *, best: bool) -> Alike:
+def matched(first: Atlas, other: Atlas, *, best: bool) -> AlikeHeads:
     """Each head of a scan with the nearest head of another, or with that of its name.
 
     Nearest pairs come nearest first; those of the same name, which changed most first.
@@ -97,7 +97,7 @@ def matched(first: Atlas, other: Atlas, *, best: bool) -> Alike:
         nearest = [other.heads.index(head) for head in first.heads]
     pairs = [_pair(first, other, scores, points, apart, i, j) for i, j in enumerate(nearest)]
     pairs.sort(key=lambda each: (each.distance if best else -each.distance, each.head))
-    return Alike(first.model, other.model, first.mean_over, first.size, pairs, best=best)
+    return AlikeHeads(first.model, other.model, first.mean_over, first.size, pairs, best=best)
 
 
 def _check_corpus(first: Atlas, other: Atlas) -> None:
@@ -266,7 +266,7 @@ def grouped_heads(groups: Groups, top: int | None, line: int | None) -> Iterator
             yield GroupedHead(head, group)
 
 
-LIKE = Form[Alike](
+LIKE = Form[AlikeHeads](
     "atlas",
     ALIKE,
     lambda alike, top, line: alike.pairs[:top],

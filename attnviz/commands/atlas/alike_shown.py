@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.text import Text
 
-from attnviz.commands.atlas.alike import Alike, Groups, HeadGroup
+from attnviz.commands.atlas.alike import AlikeHeads, Groups, HeadGroup
 from attnviz.commands.atlas.record import SCORES
 from attnviz.commands.atlas.terminal import letters, score_number
 from attnviz.commands.atlas.views import size_of
@@ -32,11 +32,11 @@ BRIGHT = COLORS[3:6]
 """Those on which letters are black."""
 
 
-def _about(of: Alike | Groups) -> str:
+def _about(of: AlikeHeads | Groups) -> str:
     return f"scan of {size_of(of.size)}: means over {of.mean_over}"
 
 
-def alike_title(alike: Alike) -> str:
+def alike_title(alike: AlikeHeads) -> str:
     model, other = readable(alike.model), readable(alike.other)
     if alike.asked is not None:
         there = "" if model == other else f" of {other}"
@@ -46,7 +46,7 @@ def alike_title(alike: Alike) -> str:
     return f"each head of {model} and the same one of {other}, {_about(alike)}"
 
 
-def render_alike(alike: Alike, display: Display, top: int) -> Iterator[Text]:
+def render_alike(alike: AlikeHeads, display: Display, top: int) -> Iterator[Text]:
     """The pairs in a table, with the score in which they differ most."""
     yield from folded(Text(letters(alike_title(alike), display), "dim"), display.width)
     yield Text()

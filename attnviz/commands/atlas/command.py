@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from attnviz.commands.atlas.alike import (
     IN_GROUPS,
     LIKE,
-    Alike,
+    AlikeHeads,
     Groups,
     groups_of,
     like_head,
@@ -124,7 +124,7 @@ class ScanAtlas(Result[Atlas]):
 
         write_page(self.record, read_heads(self.record), Path(path))
 
-    def like(self, name: str, other: "ScanAtlas | None" = None) -> Result[Alike]:
+    def like(self, name: str, other: "ScanAtlas | None" = None) -> Result[AlikeHeads]:
         """The heads most like one of them by their scores; of another scan, where one is given.
 
         Args:
@@ -137,7 +137,7 @@ class ScanAtlas(Result[Atlas]):
         scans = [self.record, *([other.record] if other else [])]
         return Result(LIKE, like_head(scans, name))
 
-    def matched(self, other: "ScanAtlas", pair: Pairing = "best") -> Result[Alike]:
+    def matched(self, other: "ScanAtlas", pair: Pairing = "best") -> Result[AlikeHeads]:
         """Each head with the most similar one of another scan, or with that of its name.
 
         Args:

@@ -138,7 +138,7 @@ GAP, LETTER = 0.35, 0.22  # inches
 
 
 @dataclass
-class Panels:
+class PanelGrid:
     """A figure on which pictures are drawn one after the other, `across` of them in a row.
 
     Axes of each stand where they were placed, until it ends; then they move to its place.
@@ -178,10 +178,10 @@ class Panels:
         self._drawn += 1
 
 
-_PANELS: ContextVar[Panels | None] = ContextVar("panels", default=None)
+_PANELS: ContextVar[PanelGrid | None] = ContextVar("panels", default=None)
 
 
-def current_panels() -> Panels | None:
+def current_panels() -> PanelGrid | None:
     """The figure that pictures are drawn on as panels; None: each gets its own."""
     return _PANELS.get()
 
@@ -189,7 +189,7 @@ def current_panels() -> Panels | None:
 @contextmanager
 def panels_on(figure: "Figure", across: int) -> Iterator[None]:
     """Draw the pictures within as panels of one figure."""
-    before = _PANELS.set(Panels(figure, across))
+    before = _PANELS.set(PanelGrid(figure, across))
     try:
         yield
     finally:
