@@ -57,10 +57,11 @@ if TYPE_CHECKING:
     from attnviz.kit.result import Calculation, Result
     from attnviz.records.grounding import Check
     from attnviz.records.metrics import HeadReport
-    from attnviz.records.parts import Circuits, Why, WhyMean, Write
+    from attnviz.records.parts import Circuits
     from attnviz.records.predict import Prediction, PredictionMean
     from attnviz.records.tokens import Token
     from attnviz.records.trace import Verified
+    from attnviz.records.why import Why, WhyMean, Write
 
 __all__ = [
     "AblationReport",
@@ -141,7 +142,8 @@ _HOME = {
     "attnviz.commands.report.record": "ResultsReport",
     "attnviz.records.grounding": "Check",
     "attnviz.records.metrics": "HeadReport",
-    "attnviz.records.parts": "Circuits Why WhyMean Write",
+    "attnviz.records.parts": "Circuits",
+    "attnviz.records.why": "Why WhyMean Write",
     "attnviz.records.predict": "Prediction PredictionMean",
     "attnviz.commands.ablate.command": "ablate",
     "attnviz.commands.show.capture": "AttentionCapture Link capture from_attention load verify",

@@ -16,7 +16,7 @@ from attnviz.records.capture import PairKind
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-    from attnviz.records.parts import Write
+    from attnviz.records.why import Write
 
 
 class Model(Loaded):

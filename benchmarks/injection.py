@@ -344,7 +344,7 @@ def suppressed(folder: Path, cases: Sequence[Case]) -> Iterator[Changes]:
     """For each chat what it changes in the tool's name to hide each segment from the call."""
     import attnviz
     from attnviz.commands.generate.chain import hidden
-    from attnviz.records.predict import ChangedRun, Interventions
+    from attnviz.records.interventions import ChangedRun, Interventions
     from attnviz.records.tokens import TEMPLATE
 
     loaded = attnviz.load_model(str(folder))

@@ -23,8 +23,7 @@ from transformers import AutoTokenizer, GPT2LMHeadModel
 
 from attnviz.models.catalog import Source, load
 from attnviz.records.heads import Head, every_head
-from attnviz.records.paths import MlpsOnPaths, Paths, Receiver, SlopeOf, receivers_of
-from attnviz.records.predict import (
+from attnviz.records.interventions import (
     ChangedRun,
     CutLink,
     Edit,
@@ -34,6 +33,7 @@ from attnviz.records.predict import (
     SiteKind,
     SourceRun,
 )
+from attnviz.records.paths import MlpsOnPaths, Paths, Receiver, SlopeOf, receivers_of
 
 TEXT = "a fluffy blue creature roamed . the creature was"
 SOURCE = "a fluffy red creature roamed . the creature was"

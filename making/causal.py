@@ -26,7 +26,7 @@ from attnviz.models.folder.config import read_card
 from attnviz.models.placement import BUILTIN
 from attnviz.models.scratch.runs import intervene_native
 from attnviz.records.heads import Head, every_head
-from attnviz.records.predict import ChangedRun, Edit, Interventions, Site
+from attnviz.records.interventions import ChangedRun, Edit, Interventions, Site
 from making.probe import WorldProbe
 from making.sentences import BEHAVIOURS
 

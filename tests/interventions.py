@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
 import attnviz
 from attnviz.records.heads import Head
-from attnviz.records.predict import (
+from attnviz.records.interventions import (
     ChangedRun,
     CutLink,
     Edit,

@@ -14,21 +14,11 @@ from attnviz.kit.prepare import HeadOptions, Prepared, encode
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
+from attnviz.records.interventions import ChangedRun, Intervention, Interventions, Site, SourceRun
 from attnviz.records.parts import Part
 from attnviz.records.paths import Paths, Receiver
 from attnviz.records.positions import find_matches
-from attnviz.records.predict import (
-    Candidate,
-    ChangedRun,
-    Intervention,
-    Interventions,
-    KeepNextTokens,
-    LogitRows,
-    NextTokens,
-    Question,
-    Site,
-    SourceRun,
-)
+from attnviz.records.predict import Candidate, KeepNextTokens, LogitRows, NextTokens, Question
 from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:

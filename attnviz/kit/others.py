@@ -19,7 +19,7 @@ from attnviz.kit.options import heads_option
 from attnviz.kit.prepare import Prepared, TextOptions, encode, fit, prepare
 from attnviz.kit.values import FilePath, texts_of
 from attnviz.records.capture import FloatArray
-from attnviz.records.predict import Site, SourceRun
+from attnviz.records.interventions import Site, SourceRun
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -307,7 +307,7 @@ def frozen(prepared: Prepared) -> "FrozenRun":
     """The run of a text, held fixed."""
     model, (n, _) = prepared.model, prepared.shape
     model.require("freeze")
-    from attnviz.models.frozen.run import ROWS_AT_ONCE
+    from attnviz.models.frozen.layer import ROWS_AT_ONCE
 
     # each layer's vectors, half of those of a layer at work, and its rows at a time
     each = model.working_bytes(1, n) // 2 + 4 * ROWS_AT_ONCE

@@ -16,7 +16,14 @@ from attnviz.models.attention import Hook, dot_products, kept, masked
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.records.capture import Capture, Consumer, FloatArray, PatternBlock, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.predict import CutLink, Edit, Intervention, Interventions, Site, SourceRun
+from attnviz.records.interventions import (
+    CutLink,
+    Edit,
+    Intervention,
+    Interventions,
+    Site,
+    SourceRun,
+)
 from attnviz.records.tokens import GoOn, Sampling
 from attnviz.records.trace import HeadTrace, Kinds, Predicted, Projection
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from attnviz.models.engine import numbers
+from attnviz.records.interventions import SiteKind
 from attnviz.records.paths import FirstOrder, SlopeOf
-from attnviz.records.predict import SiteKind
 
 
 @dataclass

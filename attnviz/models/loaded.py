@@ -21,8 +21,9 @@ from attnviz.records.capture import (
     Wanted,
 )
 from attnviz.records.heads import Head, ModelCard
+from attnviz.records.interventions import Interventions, RunConsumer, Site
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
-from attnviz.records.predict import Interventions, LogitConsumer, RunConsumer, Site
+from attnviz.records.predict import LogitConsumer
 from attnviz.records.tokens import GoOn, Sampling, Token
 from attnviz.records.trace import HeadTrace
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import FloatArray
-from attnviz.records.predict import Edit, Site, SiteKind, SourceRun
+from attnviz.records.interventions import Edit, Site, SiteKind, SourceRun
 
 Letter: TypeAlias = Literal["q", "k", "v"]
 LETTERS: tuple[Letter, ...] = "q", "k", "v"

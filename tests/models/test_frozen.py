@@ -9,6 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
+import attnviz.models.frozen.layer as frozen_layer
 import attnviz.models.frozen.run as frozen_run
 from attnviz.errors import ModelError
 from attnviz.models import engine
@@ -22,7 +23,8 @@ from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.runs import freeze_gpt
 from attnviz.records.heads import Head
-from attnviz.records.parts import Group, Part, Shares, Side
+from attnviz.records.parts import Group, Part, Shares
+from attnviz.records.why import Side
 from tests.architectures import ARCHITECTURES, Architecture, N, named
 from tests.commands.heads.test_retrieval import planted
 from tests.frozen import (
@@ -452,7 +454,7 @@ def test_no_tensor_of_a_long_text_is_its_square(
         return all_that_is_asked(freeze_transformers(llama, ids, [4, 4]), Head(1, 1), n - 2)
 
     whole = found()
-    monkeypatch.setattr(frozen_run, "ROWS_AT_ONCE", 20 * n)
+    monkeypatch.setattr(frozen_layer, "ROWS_AT_ONCE", 20 * n)
     monkeypatch.setattr(frozen_run, "AT_ONCE", 40 * n)
     monkeypatch.setattr(engine, "MOST_ROWS", 20)
     monkeypatch.setattr(engine, "LEAST_ROWS", 1)

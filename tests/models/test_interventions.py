@@ -19,7 +19,14 @@ from attnviz.models.placement import BATCH_TOKENS
 from attnviz.models.scratch.native import load_checkpoint
 from attnviz.models.scratch.runs import intervene_native
 from attnviz.records.heads import Head
-from attnviz.records.predict import CutLink, Edit, Intervention, Interventions, Site, SourceRun
+from attnviz.records.interventions import (
+    CutLink,
+    Edit,
+    Intervention,
+    Interventions,
+    Site,
+    SourceRun,
+)
 from tests.architectures import engine_of
 from tests.builtin import FOLDER, LAYERS
 from tests.interventions import (

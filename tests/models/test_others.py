@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attnviz.models.catalog import Source, load
-from attnviz.records.predict import ChangedRun, Edit, Interventions, Site
+from attnviz.records.interventions import ChangedRun, Edit, Interventions, Site
 from tests.architectures import engine_of
 from tests.builtin import FOLDER
 from tests.interventions import (

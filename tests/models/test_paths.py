@@ -17,8 +17,8 @@ from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.paths import paths_native, slopes_native
 from attnviz.models.scratch.runs import intervene_native
+from attnviz.records.interventions import Edit, Interventions, Site, SiteKind, SourceRun
 from attnviz.records.paths import LOGITS, MlpsOnPaths, Paths, Receiver, SlopeOf, receivers_of
-from attnviz.records.predict import Edit, Interventions, Site, SiteKind, SourceRun
 from tests.architectures import engine_of
 from tests.builtin import FOLDER
 from tests.interventions import (

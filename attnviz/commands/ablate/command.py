@@ -41,7 +41,7 @@ from attnviz.kit.values import (
     which_heads,
     words,
 )
-from attnviz.records.predict import Replacement
+from attnviz.records.interventions import Replacement
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -11,17 +11,10 @@ from numpy.typing import NDArray
 from attnviz.errors import InputError, UsageError, option
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import Head
+from attnviz.records.interventions import Replacement
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
-from attnviz.records.predict import (
-    Candidate,
-    Measure,
-    NextTokens,
-    Outcome,
-    Question,
-    Replacement,
-    mean_outcome,
-)
+from attnviz.records.predict import Candidate, Measure, NextTokens, Outcome, Question, mean_outcome
 from attnviz.records.significance import holm
 
 EVERY, SEGMENT = "*", "@"

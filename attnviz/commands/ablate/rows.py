@@ -25,7 +25,8 @@ from attnviz.draw.effects import (
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form, refuse_picture
-from attnviz.records.predict import Candidate, Replacement
+from attnviz.records.interventions import Replacement
+from attnviz.records.predict import Candidate
 from attnviz.records.rows import ERROR, LINE_OR_MEAN, Field, Fields, JsonOutput, list_of, model_name
 
 

@@ -26,22 +26,18 @@ from attnviz.kit.others import MeanBy, OtherTexts
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head, choose_heads, choose_layers
-from attnviz.records.parts import Part
-from attnviz.records.predict import (
+from attnviz.records.interventions import (
     ChangedRun,
     CutLink,
     Edit,
     Intervention,
-    Outcome,
-    Question,
     Replacement,
     Site,
     SiteKind,
     SourceRun,
-    log_softmax,
-    mean_outcome,
-    outcome_of,
 )
+from attnviz.records.parts import Part
+from attnviz.records.predict import Outcome, Question, log_softmax, mean_outcome, outcome_of
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -37,9 +37,10 @@ from attnviz.kit.intervene import (
 from attnviz.kit.others import MeanBy, OtherTexts, Vectors
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.heads import every_head
+from attnviz.records.interventions import Edit, SourceRun
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
-from attnviz.records.predict import Edit, Question, SourceRun, outcome_of
+from attnviz.records.predict import Question, outcome_of
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

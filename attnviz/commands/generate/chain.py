@@ -13,7 +13,7 @@ from attnviz.commands.generate.answer import Answer, AnswerPart, AnswerShares
 from attnviz.errors import UsageError, option
 from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.heads import every_head
-from attnviz.records.predict import ChangedRun, CutLink, Intervention, Interventions
+from attnviz.records.interventions import ChangedRun, CutLink, Intervention, Interventions
 from attnviz.records.reasoning import Chain, ChainLink, ChainTest
 from attnviz.records.rows import LINE, Field, Fields
 from attnviz.records.tokens import TEMPLATE

@@ -23,7 +23,8 @@ from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing
 from attnviz.errors import InputError, readable
 from attnviz.kit.result import Form, Result
 from attnviz.records.exhibit import Exhibit, PictureLook, Sides
-from attnviz.records.predict import ChangedRun, Interventions, log_softmax
+from attnviz.records.interventions import ChangedRun, Interventions
+from attnviz.records.predict import log_softmax
 from attnviz.records.reasoning import by_span, received
 from attnviz.records.rows import LINE, Field, Fields, measured
 

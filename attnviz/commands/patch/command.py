@@ -27,8 +27,8 @@ from attnviz.kit.values import (
     which_heads,
     words,
 )
+from attnviz.records.interventions import SiteKind
 from attnviz.records.paths import MlpsOnPaths
-from attnviz.records.predict import SiteKind
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

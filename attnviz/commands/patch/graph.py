@@ -7,8 +7,8 @@ from attnviz.commands.patch.record import PatchEffect, PatchReport
 from attnviz.draw.labels import SIGNED
 from attnviz.draw.picture.canvas import Lettering, place
 from attnviz.draw.picture.frame import GREY
+from attnviz.records.interventions import Site
 from attnviz.records.paths import LOGITS, Receiver
-from attnviz.records.predict import Site
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,9 @@ from attnviz.errors import UsageError, option
 from attnviz.kit.intervene import patch_paths
 from attnviz.kit.prepare import Prepared
 from attnviz.records.capture import FloatArray
+from attnviz.records.interventions import Edit, SourceRun
 from attnviz.records.paths import LOGITS, FirstOrder, MlpsOnPaths, Paths, Receiver, SlopeOf
-from attnviz.records.predict import Edit, Outcome, Question, SourceRun, outcome_of
+from attnviz.records.predict import Outcome, Question, outcome_of
 
 UNKNOWN = Outcome(np.nan, np.nan)
 GRAPH = 16

@@ -8,20 +8,11 @@ import numpy as np
 from attnviz.errors import InputError, option
 from attnviz.records.capture import Capture
 from attnviz.records.grounding import correlation_of_ranks
+from attnviz.records.interventions import Edit, Site, SiteKind
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
 from attnviz.records.paths import MlpsOnPaths, Receiver
-from attnviz.records.predict import (
-    Candidate,
-    Edit,
-    Measure,
-    NextTokens,
-    Outcome,
-    Question,
-    Site,
-    SiteKind,
-    mean_outcome,
-)
+from attnviz.records.predict import Candidate, Measure, NextTokens, Outcome, Question, mean_outcome
 from attnviz.records.significance import holm
 from attnviz.records.tokens import Token
 

@@ -21,10 +21,8 @@ from attnviz.draw.effects import (
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form, refuse_picture
-from attnviz.records.predict import (
-    Candidate,
-    SiteKind,
-)
+from attnviz.records.interventions import SiteKind
+from attnviz.records.predict import Candidate
 from attnviz.records.rows import (
     ERROR,
     LAYER,

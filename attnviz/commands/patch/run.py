@@ -23,17 +23,10 @@ from attnviz.kit.intervene import (
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
+from attnviz.records.interventions import Edit, Site, SiteKind, SourceRun
 from attnviz.records.paths import LOGITS, MlpsOnPaths, Paths, Receiver, receivers_of
 from attnviz.records.positions import find_positions
-from attnviz.records.predict import (
-    Edit,
-    Outcome,
-    Question,
-    Site,
-    SiteKind,
-    SourceRun,
-    outcome_of,
-)
+from attnviz.records.predict import Outcome, Question, outcome_of
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

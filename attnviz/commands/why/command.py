@@ -25,9 +25,10 @@ from attnviz.kit.values import (
     texts_of,
     words,
 )
-from attnviz.records.parts import Group, Lead, Part, ScoreRow, Shares, Side, Why, WhyMean, Write
+from attnviz.records.parts import Group, Part, Shares
 from attnviz.records.positions import one_position
 from attnviz.records.tokens import Token
+from attnviz.records.why import Lead, ScoreRow, Side, Why, WhyMean, Write
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel

@@ -10,22 +10,7 @@ from attnviz.draw.labels import distinct_labels
 from attnviz.kit.result import Form
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate
-from attnviz.records.parts import (
-    Group,
-    Moved,
-    Node,
-    Pair,
-    Part,
-    PartKind,
-    Reader,
-    Removal,
-    Shares,
-    Side,
-    Why,
-    WhyMean,
-    Write,
-    mean_of,
-)
+from attnviz.records.parts import Group, Part, PartKind, Shares
 from attnviz.records.rows import (
     ABSENT,
     HEAD,
@@ -41,6 +26,18 @@ from attnviz.records.rows import (
     list_of,
     model_name,
     object_fields,
+)
+from attnviz.records.why import (
+    Moved,
+    Node,
+    Pair,
+    Reader,
+    Removal,
+    Side,
+    Why,
+    WhyMean,
+    Write,
+    mean_of,
 )
 
 

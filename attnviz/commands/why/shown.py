@@ -32,7 +32,8 @@ from attnviz.draw.picture.paint import draw_bar
 from attnviz.draw.terminal.around import in_ascii
 from attnviz.draw.terminal.cells import Column, cut, folded, listing, named_bars
 from attnviz.draw.titles import caption
-from attnviz.records.parts import Node, Reader, Removal, Shares, Side, Why, WhyMean, Write
+from attnviz.records.parts import Shares
+from attnviz.records.why import Node, Reader, Removal, Side, Why, WhyMean, Write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,8 @@ import numpy as np
 from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable
 from attnviz.records.metrics import Estimate
-from attnviz.records.parts import Lead, Part, Why, WhyMean, Write
+from attnviz.records.parts import Part
+from attnviz.records.why import Lead, Why, WhyMean, Write
 
 
 def asked_why(why: Why, names: Sequence[str]) -> str:

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.models.frozen.run import FrozenLayer, FrozenRun
+from attnviz.models.frozen.layer import FrozenLayer
+from attnviz.models.frozen.run import FrozenRun
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
 from attnviz.records.parts import Copying, Through

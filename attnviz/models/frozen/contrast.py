@@ -13,21 +13,12 @@ import torch
 from torch import Tensor
 
 from attnviz.models.engine import numbers
-from attnviz.models.frozen.run import FrozenAttention, FrozenLayer, FrozenRun, Walk
+from attnviz.models.frozen.layer import FrozenAttention, FrozenLayer
+from attnviz.models.frozen.run import FrozenRun, Walk
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
-from attnviz.records.parts import (
-    Group,
-    Moved,
-    Node,
-    Part,
-    Reader,
-    Removal,
-    ScoreRow,
-    Shares,
-    Side,
-    grouped,
-)
+from attnviz.records.parts import Group, Part, Shares, grouped
+from attnviz.records.why import Moved, Node, Reader, Removal, ScoreRow, Side
 
 FAINT = 0.01
 """Parts of a tree that are less than this share of the contrast are left out."""

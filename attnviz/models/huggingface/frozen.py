@@ -20,16 +20,15 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from attnviz.errors import ModelError, option
-from attnviz.models.frozen.run import (
-    Embedded,
+from attnviz.models.frozen.layer import (
     FrozenAttention,
     FrozenLayer,
     FrozenNorm,
     FrozenOutput,
-    FrozenRun,
     frozen_norm,
     near,
 )
+from attnviz.models.frozen.run import Embedded, FrozenRun
 from attnviz.models.huggingface.attention import forward, hooked, recording, replaced_by
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.layers import (

@@ -37,7 +37,7 @@ from attnviz.models.huggingface.layers import (
 )
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.capture import FloatArray
-from attnviz.records.predict import (
+from attnviz.records.interventions import (
     ChangedRun,
     CutLink,
     Edit,

@@ -56,8 +56,9 @@ from attnviz.models.loaded import LoadedModel, RowReduction
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, Wanted
 from attnviz.records.heads import Head
+from attnviz.records.interventions import Interventions, RunConsumer, Site
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
-from attnviz.records.predict import Interventions, LogitConsumer, LogitRows, RunConsumer, Site
+from attnviz.records.predict import LogitConsumer, LogitRows
 from attnviz.records.tokens import GoOn, Sampling, Token
 
 LONGEST = 128

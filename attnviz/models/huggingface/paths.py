@@ -28,8 +28,8 @@ from attnviz.models.huggingface.intervening import (
 )
 from attnviz.models.huggingface.layers import NEAR, Layers, agrees, unknown
 from attnviz.models.placement import BATCH_TOKENS
+from attnviz.records.interventions import Interventions, Site, SiteKind, SourceRun
 from attnviz.records.paths import LOGITS, FirstOrder, Paths, Receiver, SlopeOf
-from attnviz.records.predict import Interventions, Site, SiteKind, SourceRun
 
 
 def patched_paths(

@@ -45,8 +45,9 @@ from attnviz.models.tokenizer import read_folder
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, ModelIdentity, Wanted
 from attnviz.records.heads import Head
+from attnviz.records.interventions import Interventions, RunConsumer, Site
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
-from attnviz.records.predict import Interventions, LogitConsumer, LogitRows, RunConsumer, Site
+from attnviz.records.predict import LogitConsumer, LogitRows
 from attnviz.records.tokens import GoOn, Sampling
 
 

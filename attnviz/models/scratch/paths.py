@@ -16,8 +16,8 @@ from attnviz.models.first_order import SitesPassed, first_order
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.runs import SITE_POINTS, vectors_of
+from attnviz.records.interventions import Interventions, SiteKind
 from attnviz.records.paths import LOGITS, FirstOrder, PathConsumer, Paths, Receiver, SlopeOf
-from attnviz.records.predict import Interventions, SiteKind
 
 
 def paths_native(model: GPT, ids: Tensor, paths: Paths, consume: PathConsumer) -> None:

@@ -33,20 +33,20 @@ from attnviz.models.engine import (
     rows_at_a_time,
     taken_vectors,
 )
-from attnviz.models.frozen.run import (
+from attnviz.models.frozen.layer import (
     FrozenAttention,
     FrozenLayer,
     FrozenNorm,
     FrozenOutput,
-    FrozenRun,
     frozen_norm,
 )
+from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.records.capture import FloatArray, Kind
 from attnviz.records.heads import Head
-from attnviz.records.predict import (
+from attnviz.records.interventions import (
     ChangedRun,
     CutLink,
     Interventions,

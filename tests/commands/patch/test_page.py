@@ -9,8 +9,9 @@ from attnviz.commands.patch.page import page
 from attnviz.commands.patch.record import PatchEffect, PatchReport
 from attnviz.commands.patch.shown import draw
 from attnviz.records.capture import Capture
+from attnviz.records.interventions import Site, SiteKind
 from attnviz.records.metrics import Estimate
-from attnviz.records.predict import Candidate, Outcome, Question, Site, SiteKind
+from attnviz.records.predict import Candidate, Outcome, Question
 from tests.factories import make_capture
 from tests.reading import on_one_line
 

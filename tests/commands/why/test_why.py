@@ -11,7 +11,8 @@ import attnviz
 from attnviz.commands.why.shown import render, render_write
 from attnviz.console import Display, plain_text
 from attnviz.errors import ExitStatus
-from attnviz.records.parts import Lead, Part, Shares
+from attnviz.records.parts import Part, Shares
+from attnviz.records.why import Lead
 from tests.conftest import Run
 from tests.reading import on_one_line, rows_in
 

@@ -31,7 +31,7 @@ from attnviz.models.huggingface.call import AttentionCall, is_foreign
 from attnviz.models.huggingface.capture import EXACT
 from attnviz.models.loaded import HeadRows, RowReduction
 from attnviz.records.capture import KeepEverything, Wanted
-from attnviz.records.predict import CutLink, Interventions
+from attnviz.records.interventions import CutLink, Interventions
 from tests.conftest import bytes_tokenizer
 
 TEXT = "a fluffy blue creature roamed the forest"
