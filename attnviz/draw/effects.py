@@ -8,7 +8,7 @@ import numpy as np
 from attnviz.draw.labels import fenced, name_of
 from attnviz.draw.matrix import head_name
 from attnviz.draw.terminal.cells import Column
-from attnviz.draw.titles import amount, beginning
+from attnviz.draw.titles import amount, beginning, with_error
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.metrics import Estimate
@@ -130,6 +130,17 @@ def what_is_measured(
     return f"log-probability of {name}"
 
 
+CHANCE = "what is below two of them may be chance"
+APART = 0.5
+"""Where two ends are nearer than this (in logits), any change is a large share."""
+
+
+def little_apart(one: float, other: float) -> str:
+    """A warning where the two ends of shares hardly differ; empty elsewhere."""
+    apart = abs(one - other)
+    return "" if apart >= APART else f"only {apart:.3f} apart, so that shares say little"
+
+
 # The changes of both tokens of a question, as columns of a table.
 
 LEGEND = "log p: change in each token's own log-probability (nats)"
@@ -141,6 +152,11 @@ def own_columns(answer: Candidate | None, versus: Candidate | None) -> Sequence[
     if answer is not None and versus is not None:
         first, other = (fenced(name_of(each.label)) for each in (answer, versus))
     return [Column(f"log p {name}", right=True) for name in (first, other)]
+
+
+def number_cells(number: Estimate, form: str = "+.3f") -> Sequence[str]:
+    """A number, and its standard error where it has one."""
+    return with_error(number, form).split(" ± ")
 
 
 def own_cells(own: Outcome | None) -> Sequence[str]:
@@ -235,7 +251,8 @@ def strongest_parts(shares: Shares, top: int, names: Sequence[str]) -> list[tupl
     return rows
 
 
-MEAN_COLUMNS = (Column("part"), Column("mean", right=True), Column("± s.e.", right=True))
+ERROR = Column("± s.e.", right=True)
+MEAN_COLUMNS = Column("part"), Column("mean", right=True), ERROR
 
 
 def mean_parts(shares: Shares, roles: Sequence[str], top: int) -> Iterator[tuple[str, str, str]]:

@@ -9,6 +9,7 @@ from attnviz.draw.labels import distinct_labels
 from attnviz.errors import option, readable
 from attnviz.records.capture import Capture, FloatArray, ModelIdentity
 from attnviz.records.exhibit import Exhibit, Map
+from attnviz.records.metrics import Estimate
 from attnviz.records.questions import asks_for_knowledge
 from attnviz.records.transforms import (
     Contributions,
@@ -222,6 +223,12 @@ def percent(part: int, whole: int) -> str:
 
 LEAST = 0.0005
 """A smaller probability would be 0.000 with three decimals."""
+
+
+def with_error(number: Estimate, form: str = "+.3f") -> str:
+    """`+0.612 ± 0.034`; the standard error where there is one."""
+    error = "" if number.error is None else f" ± {number.error:{form.lstrip('+')}}"
+    return f"{number.mean:{form}}{error}"
 
 
 def probability(value: float) -> str:

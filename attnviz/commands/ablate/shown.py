@@ -9,6 +9,7 @@ from rich.text import Text
 from attnviz.commands.ablate.record import EVERY, SEGMENT, AblationReport, BeforeAfter, Effect
 from attnviz.console import Display
 from attnviz.draw.effects import (
+    ERROR,
     LEGEND,
     OTHER_PARTS,
     by_part,
@@ -144,7 +145,7 @@ def _table(report: AblationReport, effects: Sequence[Effect], display: Display) 
     columns = [
         Column("part" if any(not effect.heads for effect in effects) else "head"),
         Column("change", right=True),
-        *([Column("± s.e.", right=True)] if with_errors else []),
+        *([ERROR] if with_errors else []),
         *(own_columns(report.answer, report.versus) if with_own else []),
         *([Column("known for")] if known else []),
     ]

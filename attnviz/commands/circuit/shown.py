@@ -7,10 +7,20 @@ from rich.text import Text
 
 from attnviz.commands.circuit.record import CircuitReport, CircuitSearch, CircuitTask, WithoutSubset
 from attnviz.console import Display
-from attnviz.draw.effects import listed_parts, part_name, ran, unit_of, what_is_measured
+from attnviz.draw.effects import (
+    CHANCE,
+    ERROR,
+    listed_parts,
+    little_apart,
+    number_cells,
+    part_name,
+    ran,
+    unit_of,
+    what_is_measured,
+)
 from attnviz.draw.labels import fenced
 from attnviz.draw.terminal.cells import Column, folded, footnotes, listing
-from attnviz.draw.titles import amount, facts
+from attnviz.draw.titles import amount, facts, with_error
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
@@ -22,9 +32,7 @@ BY = {
 }
 LOSS = "loss: the faithfulness that the circuit loses without the part"
 LETTERS = "C: the circuit; M: the whole model; K: what is taken from both; gap: F(M∖K) - F(C∖K)"
-OVER_TEXTS = "±: standard error over these texts; what is below two of them may be chance"
-APART = 0.5
-"""Where F(M) and F(∅) are nearer than this (in logits), any difference is a large share."""
+OVER_TEXTS = f"±: standard error over these texts; {CHANCE}"
 
 
 def ran_on(task: CircuitTask, name: Callable[[Capture], str]) -> str:
@@ -51,15 +59,8 @@ def ends_of(task: CircuitTask, whole: Estimate, nothing: Estimate) -> str:
     measured = what_is_measured(task.measure, task.answer, task.versus)
     mean = "mean of " if task.lines else ""
     ends = f"F(M) = {whole.mean:+.3f}, with every part replaced F(∅) = {nothing.mean:+.3f}"
-    sentence = f"F: {mean}{measured}; {ends}"
-    apart = abs(whole.mean - nothing.mean)
-    if apart < APART:
-        sentence += f", only {apart:.3f} apart, so that shares say little"
-    return sentence
-
-
-def number(value: Estimate) -> str:
-    return f"{value.mean:+.3f}" + ("" if value.error is None else f" ± {value.error:.3f}")
+    little = little_apart(whole.mean, nothing.mean)
+    return f"F: {mean}{measured}; {ends}" + (f", {little}" if little else "")
 
 
 def names_of(parts: Sequence[Part], task: CircuitTask) -> str:
@@ -77,11 +78,10 @@ def _heading(
 def faithful(report: CircuitReport) -> str:
     """The faithfulness of the circuit, and its gap to the model."""
     own, unit = report.itself, unit_of(report.measure)
+    gap = Estimate(abs(own.gap.mean), own.gap.error)
     return (
-        f"{names_of(report.circuit, report.task)}: faithfulness {number(own.faithfulness)}, "
-        f"F(C) = {own.circuit.mean:+.3f}, |F(M) - F(C)| = {abs(own.gap.mean):.3f}"
-        + ("" if own.gap.error is None else f" ± {own.gap.error:.3f}")
-        + f" {unit}"
+        f"{names_of(report.circuit, report.task)}: faithfulness {with_error(own.faithfulness)}, "
+        f"F(C) = {own.circuit.mean:+.3f}, |F(M) - F(C)| = {with_error(gap, '.3f')} {unit}"
     )
 
 
@@ -94,7 +94,7 @@ def complete(report: CircuitReport) -> str:
         subsets += f", {drawn} of them random"
     return (
         f"completeness over {subsets}: mean |gap| {report.mean_gap:.3f}, largest gap "
-        f"{number(worst.gap)} without {names_of(worst.subset.removed, report.task)}"
+        f"{with_error(worst.gap)} without {names_of(worst.subset.removed, report.task)}"
     )
 
 
@@ -112,7 +112,7 @@ def render(report: CircuitReport, display: Display) -> Iterator[RenderableType]:
 
 def _table(report: CircuitReport, display: Display) -> Iterator[Text]:
     errors = (report.task.lines or 1) > 1
-    error = [Column("± s.e.", right=True)] if errors else []
+    error = [ERROR] if errors else []
     columns = [
         Column("K"),
         *(Column("loss", right=True), *error),
@@ -129,11 +129,7 @@ def _row(each: WithoutSubset) -> list[str]:
     removed = each.subset.removed
     name = part_name(removed[0], ()) if each.subset.kind == "part" else "all of C"
     values = f"{each.circuit.mean:+.3f}", f"{each.model.mean:+.3f}"
-    return [name, *_cells(each.loss), *values, *_cells(each.gap)]
-
-
-def _cells(value: Estimate) -> list[str]:
-    return [f"{value.mean:+.3f}", *([] if value.error is None else [f"{value.error:.3f}"])]
+    return [name, *number_cells(each.loss), *values, *number_cells(each.gap)]
 
 
 # A search.
@@ -160,7 +156,7 @@ def render_search(search: CircuitSearch, display: Display) -> Iterator[Renderabl
         yield from folded(Text(start, "bold"), display.width)
         yield Text()
     errors = search.steps[0].faithfulness.error is not None
-    own = [Column("± s.e.", right=True)] if errors else []
+    own = [ERROR] if errors else []
     chosen = [Column("where chosen", right=True)] if search.measured_on else []
     columns = [
         *(Column("", right=True), Column("part added"), Column("faithfulness", right=True), *own),
@@ -168,7 +164,7 @@ def render_search(search: CircuitSearch, display: Display) -> Iterator[Renderabl
     ]
     rows = [
         [
-            *(str(step), part_name(each.part, ()), *_cells(each.faithfulness)),
+            *(str(step), part_name(each.part, ()), *number_cells(each.faithfulness)),
             f"{each.circuit.mean:+.3f}",
             *([f"{each.chosen.mean:+.3f}"] if search.measured_on else []),
         ]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rich.text import Text
 
 from attnviz.console import Display
+from attnviz.draw.effects import number_cells
 from attnviz.draw.labels import SEQUENTIAL
 from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn
@@ -285,7 +286,7 @@ def _render(report: LabelReport, display: Display, top: int) -> Iterator[Text]:
     names = ["mass", *error, "strongest", *error]
     columns = [Column("head"), *(Column(name, right=True) for name in names)]
     rows = [
-        [str(score.head), *_cells(score.mass), *_cells(score.strongest)]
+        [str(score.head), *number_cells(score.mass, ".3f"), *number_cells(score.strongest, ".3f")]
         for score in report.scores[:top]
     ]
     yield from listing(columns, rows, display.width)
@@ -293,11 +294,6 @@ def _render(report: LabelReport, display: Display, top: int) -> Iterator[Text]:
     about = "mass: weight on the true keys; strongest: share of rows whose strongest key is true"
     about += "; s.e.: standard error over texts" if error else ""
     yield from folded(Text(about, "dim"), display.width)
-
-
-def _cells(estimate: Estimate) -> list[str]:
-    error = [] if estimate.error is None else [f"{estimate.error:.3f}"]
-    return [f"{estimate.mean:.3f}", *error]
 
 
 def _title(report: LabelReport) -> str:

@@ -13,7 +13,6 @@ from attnviz.commands.patch.shown import (
     column_names,
     ends_of,
     map_of,
-    number_of,
     patching,
     place_names,
     runs_of,
@@ -24,7 +23,7 @@ from attnviz.draw.effects import unit_of
 from attnviz.draw.labels import PALE, SIGNED, SIGNED_ON_DARK, Rgb, fenced
 from attnviz.draw.matrix import largest
 from attnviz.draw.page import COMMON, HEAD, filled, policies, policy, source
-from attnviz.draw.titles import facts
+from attnviz.draw.titles import facts, with_error
 from attnviz.errors import readable
 from attnviz.records.tokens import Token
 
@@ -130,9 +129,9 @@ def _cell(effect: PatchEffect | None, places: Mapping[int, str], most: float) ->
     if effect is None:
         return "<td></td>"
     name, share, own = site_name(effect, places), effect.share, effect.own
-    title = f"{fenced(name)}: share {number_of(share)}, change {number_of(effect.change)}"
+    title = f"{fenced(name)}: share {with_error(share)}, change {with_error(effect.change)}"
     if effect.exact:
-        title += f", exact {number_of(effect.exact)}"
+        title += f", exact {with_error(effect.exact)}"
     if not np.isnan(own.versus_logit):
         title += f"; log p of the answer {own.answer_log_probability:+.3f}"
         title += f", of the other token {own.versus_log_probability:+.3f}"
@@ -144,5 +143,5 @@ def _largest(report: PatchReport) -> Iterator[str]:
     places = place_names(report)
     for effect in report.strongest[:SHOWN]:
         name = escape(fenced(site_name(effect, places)))
-        cells = "".join(f"<td>{number_of(each)}</td>" for each in (effect.share, effect.change))
+        cells = "".join(f"<td>{with_error(each)}</td>" for each in (effect.share, effect.change))
         yield f"<tr><th>{name}</th>{cells}</tr>"

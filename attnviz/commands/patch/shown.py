@@ -11,8 +11,12 @@ from attnviz.commands.patch.graph import draw_graph
 from attnviz.commands.patch.record import PatchedTogether, PatchEffect, PatchReport
 from attnviz.console import Display
 from attnviz.draw.effects import (
+    CHANCE,
+    ERROR,
     LEGEND,
     listed_parts,
+    little_apart,
+    number_cells,
     own_cells,
     own_columns,
     ran,
@@ -37,9 +41,8 @@ from attnviz.draw.terminal.cells import (
     signed_style,
 )
 from attnviz.draw.terminal.grid import head_grid, value_grid
-from attnviz.draw.titles import amount, beginning, caption, facts
+from attnviz.draw.titles import amount, beginning, caption, facts, with_error
 from attnviz.records.capture import Capture, FloatArray
-from attnviz.records.metrics import Estimate
 
 SITES = {
     "head": "heads' outputs",
@@ -49,11 +52,8 @@ SITES = {
 }
 SHARE = "share: 0 is the text, 1 the source"
 OVER_PAIRS = "±: standard error over these pairs; "
-CHANCE = "what is below two of them may be chance"
 MOST_NAMED = 6
 """Receivers that a heading names."""
-APART = 0.5
-"""Where the two texts are nearer than this (in logits), any change is a large share."""
 
 
 def runs_of(report: PatchReport, name: Callable[[Capture], str]) -> str:
@@ -62,10 +62,8 @@ def runs_of(report: PatchReport, name: Callable[[Capture], str]) -> str:
 
 def shares_of(report: PatchReport) -> str:
     """The meaning of a share, with a warning where the two texts hardly differ."""
-    apart = abs(report.ends.measured - report.before.measured)
-    if apart >= APART:
-        return SHARE
-    return f"{SHARE}; the two are only {apart:.3f} apart, so that shares say little"
+    little = little_apart(report.before.measured, report.ends.measured)
+    return f"{SHARE}; the two are {little}" if little else SHARE
 
 
 def patching(report: PatchReport) -> str:
@@ -187,7 +185,7 @@ def _table(report: PatchReport, effects: Sequence[PatchEffect], display: Display
     with_errors = (report.lines or 1) > 1
     with_own = report.measure == "difference" and not report.fast
     exact = [effect.exact for effect in effects if effect.exact]
-    error = [Column("± s.e.", right=True)] if with_errors else []
+    error = [ERROR] if with_errors else []
     columns = [
         Column("part"),
         *(Column("share", right=True), *error),
@@ -198,8 +196,8 @@ def _table(report: PatchReport, effects: Sequence[PatchEffect], display: Display
     rows = [
         (
             fenced(site_name(effect, places, unicode=display.unicode)),
-            *(*_cells(effect.share), *_cells(effect.change)),
-            *(_cells(effect.exact) if effect.exact else ()),
+            *(*number_cells(effect.share), *number_cells(effect.change)),
+            *(number_cells(effect.exact) if effect.exact else ()),
             *(own_cells(effect.own) if with_own else []),
         )
         for effect in effects
@@ -239,23 +237,13 @@ def render_together(both: PatchedTogether, display: Display) -> Iterator[Rendera
     yield from _heading(report, patching, display)
     names = listed_parts(effect.parts, report.capture.model.heads_per_layer)
     before, change, unit = report.before.measured, effect.change, unit_of(report.measure)
-    moved = f"{before:+.3f} → {before + change.mean:+.3f} ({number_of(change)} {unit})"
-    sentence = f"with {names} of the source: {moved}, share {number_of(effect.share)}"
+    moved = f"{before:+.3f} → {before + change.mean:+.3f} ({with_error(change)} {unit})"
+    sentence = f"with {names} of the source: {moved}, share {with_error(effect.share)}"
     yield from folded(Text(sentence, "bold"), display.width)
     if report.lines is None:
         yield from next_before_and_after(report.capture, both.before, both.after, display)
     elif report.lines > 1:
         yield from footnotes([OVER_PAIRS + CHANCE], display.width)
-
-
-def _cells(number: Estimate) -> Sequence[str]:
-    """A number, and its standard error where it has one."""
-    error = [] if number.error is None else [f"{number.error:.3f}"]
-    return f"{number.mean:+.3f}", *error
-
-
-def number_of(number: Estimate) -> str:
-    return f"{number.mean:+.3f}" + ("" if number.error is None else f" ± {number.error:.3f}")
 
 
 def draw(report: PatchReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:

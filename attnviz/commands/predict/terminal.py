@@ -27,9 +27,8 @@ from attnviz.draw.terminal.cells import (
     pad,
     widest,
 )
-from attnviz.draw.titles import amount, bar_of, facts, probability
+from attnviz.draw.titles import amount, bar_of, facts, probability, with_error
 from attnviz.errors import readable
-from attnviz.records.metrics import Estimate
 from attnviz.records.parts import aligned
 from attnviz.records.predict import (
     Attribution,
@@ -87,21 +86,16 @@ def render_mean(mean: PredictionMean, display: Display, top: int = 10) -> Iterat
     title = f"{readable(mean.model)}, mean of {amount(mean.texts, 'text')} ± standard error"
     yield from folded(Text(title, "dim"), display.width)
     likeliest = "likeliest token in place of a mask" if mean.fills else "likeliest next token"
-    yield Text(f"probability of the {likeliest}: {_with_error(mean.likeliest)}")
+    yield Text(f"probability of the {likeliest}: {with_error(mean.likeliest, '.3f')}")
     if mean.followed is not None:
-        yield Text(f"probability of the tokens that followed: {_with_error(mean.followed)}")
+        yield Text(f"probability of the tokens that followed: {with_error(mean.followed, '.3f')}")
     if mean.measured is not None:
         measured = what_is_measured(mean.measure, mean.answer, mean.versus)
-        line = f"{measured}: {_with_error(mean.measured, '+')}"
+        line = f"{measured}: {with_error(mean.measured)}"
         yield from folded(Text(line), display.width)
     if mean.attribution is not None:
         yield Text()
         yield from _mean_attribution(mean.attribution, top, display)
-
-
-def _with_error(number: Estimate, sign: str = "") -> str:
-    error = "" if number.error is None else f" ± {number.error:.3f}"
-    return f"{number.mean:{sign}.3f}{error}"
 
 
 def _asked(asked: PredictedAnswer, display: Display) -> Iterator[Text]:
@@ -191,7 +185,7 @@ def _mean_attribution(mean: AttributionMean, top: int, display: Display) -> Iter
     if mean.measure == "answer":
         what = f"logit of {named(mean.token) if mean.token else 'the token of each text'}"
     beside = f"; {mean.bias.mean:+.3f} of it is the output's bias" if mean.bias.mean else ""
-    title = f"{what} = {_with_error(mean.logit, '+')}, by part{beside}"
+    title = f"{what} = {with_error(mean.logit)}, by part{beside}"
     yield from folded(Text(title, "bold"), display.width)
     yield from listing(MEAN_COLUMNS, [*mean_parts(mean.shares, mean.roles, top)], display.width)
 

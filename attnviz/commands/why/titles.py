@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attnviz.draw.titles import amount, beginning
+from attnviz.draw.titles import amount, beginning, with_error
 from attnviz.errors import readable
-from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
 from attnviz.records.why import Lead, Why, WhyMean, Write
 
@@ -39,7 +38,7 @@ def found_in_mean(mean: WhyMean) -> str:
     """`L3H2: the query attends to “blue” (0.50 ± 0.02) · builtin, mean of 20 texts`."""
     query = in_marks(mean.query) if mean.query else "the query"
     key = in_marks(mean.key) if mean.key else "its key"
-    attends = f"{query} attends to {key} ({_with_error(mean.weight, '.2f')})"
+    attends = f"{query} attends to {key} ({with_error(mean.weight, '.2f')})"
     of = f"{readable(mean.capture.model.name)}, mean of {amount(mean.texts, 'text')}"
     return f"{mean.head}: {attends} · {of}"
 
@@ -48,14 +47,9 @@ def summed_in_mean(mean: WhyMean) -> str:
     """The mean contrast that the parts of each side add up to."""
     other = in_marks(mean.versus) if mean.versus else "the other key"
     than = "the weighted mean of its row" if mean.expected else f"that of {other}"
-    beside = f", beside {_with_error(mean.added)} that no part has" if mean.added.mean else ""
-    contrast = _with_error(mean.contrast)
+    beside = f", beside {with_error(mean.added)} that no part has" if mean.added.mean else ""
+    contrast = with_error(mean.contrast)
     return f"the key's score less {than}: {contrast}, which each side adds up to{beside}"
-
-
-def _with_error(number: Estimate, form: str = "+.3f") -> str:
-    error = "" if number.error is None else f" ± {number.error:{form.lstrip('+')}}"
-    return f"{number.mean:{form}}{error}"
 
 
 MOSTLY, FIRST = 0.5, 0.2
