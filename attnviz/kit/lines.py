@@ -71,8 +71,8 @@ def run_texts(
         fields: the fields of a prompt that the function takes.
     """
     alone = not lines and pairs is None
-    if pairs is not None and (lines or session.given("text", "file")):
-        raise UsageError(f"the texts are those of {option('pairs')}", "leave the other text out")
+    if pairs is not None:
+        check_prompts_alone(session, "lines")
     if to.each_line_apart:
         raise UsageError(
             "the mean over the lines has no line of its own", "name one file for all lines"
@@ -96,6 +96,16 @@ def run_texts(
     else:
         results = _each_result(session, TextIn(None, pairs), _of_prompts(run_one, fields))
     _deliver_each(session, to, results, mean_alone=pairs is not None)
+
+
+def check_prompts_alone(session: Session, *other: str) -> None:
+    """See that no text, and no source, is given beside a file of prompts."""
+    if session.given("source"):
+        raise UsageError(
+            f"the sources are those of {option('pairs')}", f"leave {option('source')} out"
+        )
+    if session.given("text", "file", *other):
+        raise UsageError(f"the texts are those of {option('pairs')}", "leave the other text out")
 
 
 def _of_prompts(

@@ -1,7 +1,7 @@
 """Other texts: activations of a run that come from them, as means or one text at a time."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -14,7 +14,7 @@ from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.prompts import read_prompt
 from attnviz.inputs.text import read_file
 from attnviz.kit.intervene import check_memory
-from attnviz.kit.option import Cli
+from attnviz.kit.option import Call, Cli, only
 from attnviz.kit.options import heads_option
 from attnviz.kit.prepare import Prepared, TextOptions, encode, fit, prepare
 from attnviz.kit.values import FilePath, texts_of
@@ -45,6 +45,20 @@ MeanTaken: TypeAlias = Annotated[
         "length.",
     ),
 ]
+OF_MEANS = (
+    only(
+        "mean_from",
+        lambda call: call["replacement"] == "mean",
+        f"is for {option('replacement', 'mean')}",
+        f"add {option('replacement', 'mean')}",
+    ),
+    only(
+        "mean_by",
+        lambda call: call["mean_from"] is not None,
+        f"is for {option('mean_from')}",
+        f"add {option('mean_from', 'FILE')}",
+    ),
+)
 Vectors: TypeAlias = Mapping[Site, FloatArray]
 
 
@@ -179,6 +193,13 @@ def other_texts(given: Any) -> OtherTexts:
     objects = lines[0][1].startswith("{")
     texts = [_text_of(path, number, line) if objects else line for number, line in lines]
     return OtherTexts(texts, path.name, [number for number, _ in lines])
+
+
+def read_once(call: Call[Any]) -> Call[Any]:
+    """A call of the command line with its other texts read; they are run once for all lines."""
+    given = (name for name in ("mean_from", "resample_from") if call.options.get(name))
+    read = {name: other_texts(call[name]) for name in given}
+    return replace(call, options={**call.options, **read})
 
 
 def _text_of(path: Path, number: int, line: str) -> str:

@@ -28,7 +28,15 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
 from attnviz.kit.option import Call, Cli, command_of, feature, only
-from attnviz.kit.others import MeanBy, MeanFrom, MeanTaken, TextsIn, other_texts
+from attnviz.kit.others import (
+    OF_MEANS,
+    MeanBy,
+    MeanFrom,
+    MeanTaken,
+    TextsIn,
+    other_texts,
+    read_once,
+)
 from attnviz.kit.prepare import TextOptions
 from attnviz.kit.result import Form, Result, mean_result, refuse_picture
 from attnviz.kit.session import Session
@@ -168,18 +176,7 @@ TopParts: TypeAlias = Annotated[
     only(
         "replacement", lambda call: call["cut"] is None, "does nothing for a link, which is removed"
     ),
-    only(
-        "mean_from",
-        lambda call: call["replacement"] == "mean",
-        f"is for {option('replacement', 'mean')}",
-        f"add {option('replacement', 'mean')}",
-    ),
-    only(
-        "mean_by",
-        lambda call: call["mean_from"] is not None,
-        f"is for {option('mean_from')}",
-        f"add {option('mean_from', 'FILE')}",
-    ),
+    *OF_MEANS,
     only(
         "resample_from draws seed",
         lambda call: call["replacement"] == "resample",
@@ -298,7 +295,6 @@ attnviz ablate "a blue creature slept . the creature was" --cut creature#2:blue 
 attnviz ablate "Bark is very cute and he is a dog" --mlp all --head all -o ablation.png
 attnviz ablate --pairs sample_texts/colors.jsonl --layer 2 -f jsonl | jq 'select(.line == null)'
 """
-FROM_TEXTS = "mean_from", "resample_from"
 SHORT_HELP = "pairs answer versus model heads mlps cut together top format output"
 
 
@@ -326,8 +322,7 @@ def command_line(
     that the part helps.
     """
     to = destination_of(session, output)
-    others = {name: other_texts(call[name]) for name in FROM_TEXTS if call[name] is not None}
-    call = replace(call, options={**call.options, **others})  # read, and run, once for all lines
+    call = read_once(call)
     if to.format.picture:
         session.refuse("top", wrong="does nothing for a picture, which shows every part")
         if call.options.get("together"):

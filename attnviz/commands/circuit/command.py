@@ -26,9 +26,9 @@ from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
-from attnviz.kit.lines import Pairs, prompts_in, run_texts
+from attnviz.kit.lines import Pairs, check_prompts_alone, prompts_in, run_texts
 from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, only, panel_option
-from attnviz.kit.others import MeanFrom, MeanTaken, other_texts
+from attnviz.kit.others import OF_MEANS, MeanFrom, MeanTaken, other_texts, read_once
 from attnviz.kit.result import Result, mean_result
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
@@ -116,18 +116,7 @@ def _named(arguments: Arguments) -> None:
         "does nothing where outputs are replaced by their mean or by 0",
         f"leave it out, or give {option('replacement', 'source')}",
     ),
-    only(
-        "mean_from",
-        lambda call: call["replacement"] == "mean",
-        f"is for {option('replacement', 'mean')}",
-        f"add {option('replacement', 'mean')}",
-    ),
-    only(
-        "mean_by",
-        lambda call: call["mean_from"] is not None,
-        f"is for {option('mean_from')}",
-        f"add {option('mean_from', 'FILE')}",
-    ),
+    *OF_MEANS,
 )
 def circuit(
     text: str | Sequence[str],
@@ -238,13 +227,7 @@ def command_line(
     """
     to = destination_of(session, output)
     from_source = call["replacement"] == "source"
-    if call["mean_from"] is not None:  # read, and run, once for all lines
-        texts = other_texts(call["mean_from"])
-        call = replace(call, options={**call.options, "mean_from": texts})
-    if pairs is not None and call.options.get("source") is not None:
-        raise UsageError(
-            f"the sources are those of {option('pairs')}", f"leave {option('source')} out"
-        )
+    call = read_once(call)
     fields = ("text", "answer", "versus", *(["source"] if from_source else []))
     load = partial(model_of, session, model, run)
     if pairs is not None and call["find"] is not None:
@@ -295,8 +278,7 @@ def _searched(
     fields: Sequence[str],
 ) -> Result[Any]:
     """The search over all prompts of a file."""
-    if session.given("text", "file"):
-        raise UsageError(f"the texts are those of {option('pairs')}", "leave the other text out")
+    check_prompts_alone(session)
     model = load()
     options = model._text_options(call["bos"], call["special"], call["truncate"])
     how = _how(call)

@@ -279,12 +279,7 @@ def command_line(
         session.refuse("top", wrong="does nothing here, as every part is shown")
         if call.options.get("together"):
             refuse_picture()
-    source = call.options.get("source")
-    if pairs is not None and source is not None:
-        raise UsageError(
-            f"the sources are those of {option('pairs')}", f"leave {option('source')} out"
-        )
-    if pairs is None and source is None:
+    if pairs is None and call.options.get("source") is None:
         raise UsageError(
             "there is no text to take vectors from", f"add {option('source', 'SOURCE')}"
         )
