@@ -32,7 +32,7 @@ from attnviz.records.heads import Head
 from attnviz.records.parts import Part, PartKind, Shares
 from attnviz.records.why import ScoreRow
 
-AT_ONCE = 1 << 24
+AT_ONCE = 1 << 22
 """Numbers of the gradients that are followed back at once."""
 Embedded: TypeAlias = Literal["embedding", "position"]
 
