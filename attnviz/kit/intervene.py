@@ -1,6 +1,6 @@
 """Runs with interventions, and the tokens that are measured after a text."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -10,7 +10,7 @@ import numpy as np
 
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.prepare import HeadOptions, Prepared, encode
+from attnviz.kit.prepare import HeadOptions, Prepared, encode, prepare
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
@@ -108,6 +108,8 @@ def site_of(part: Part) -> Site:
     return Site("mlp" if part.head is None else "head", part.layer or 0, part.head)
 
 
+SAME = 1e-4
+"""Measured values that are nearer than this (in logits) do not differ."""
 K = TypeVar("K")
 Progress: TypeAlias = Callable[[int, int], None]
 """Is told how many runs are done, of how many."""
@@ -182,11 +184,12 @@ def patch_paths(
     return kept
 
 
-def check_memory(prepared: Prepared, kept: int = 0) -> None:
-    """See that batches of runs fit.
+def check_memory(prepared: Prepared, sites: Collection[Site] = (), *, kept: int = 0) -> None:
+    """See that batches of runs fit, and the vectors at all positions of sites, and of `kept` more.
 
-    `kept`: of how many sites the vectors of all positions are kept.
+    The heads of a layer are one.
     """
+    kept += len({site[:2] for site in sites})
     n, _ = prepared.shape
     own = prepared.model.working_bytes(n, n)  # more than twelve vectors of each position
     more = max(0, BATCH_TOKENS // n - 1) * own + kept * own // 12
@@ -224,6 +227,21 @@ def aligned(text: Capture, source: Capture, words: Sequence[str]) -> tuple[int |
     for pair in words:
         places |= _of_words(text, source, pair)
     return tuple(places.get(position) for position in range(n))
+
+
+def source_of(
+    ours: Prepared, source: str, words: Sequence[str]
+) -> tuple[Prepared, SourceRun, tuple[int | None, ...]]:
+    """The source, its run for the text, and the position in it for each of the text's.
+
+    Raises:
+        InputError: it is the text itself, or as `aligned`.
+    """
+    theirs = prepare(ours.model, source, ours.options)
+    if ours.ids == theirs.ids:
+        raise InputError("the source is the text itself", "give another one")
+    places = aligned(ours.empty, theirs.empty, words)
+    return theirs, SourceRun(theirs.ids, [place or 0 for place in places]), places
 
 
 def _alike(ours: Sequence[Token], theirs: Sequence[Token]) -> int:

@@ -128,7 +128,7 @@ class OtherTexts:
                 f"leave {option('mean_by')} out, or give texts of one length",
             )
         longest = prepare(model, self.texts[lengths.index(max(lengths))], options)
-        check_memory(longest, len({site._replace(head=None) for site in sites}))
+        check_memory(longest, sites)
         sums = dict[Site, NDArray[np.float64]]()
         for ids in every:
             for site, vectors in model.site_vectors(ids, sites).items():

@@ -7,9 +7,6 @@ from typing import Literal, NamedTuple, TypeAlias
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
 
-# Interventions: what is replaced or removed in a run, and what the model predicts then.
-
-
 SiteKind: TypeAlias = Literal["head", "attention", "mlp", "residual"]
 Replacement: TypeAlias = Literal["zero", "mean", "resample"]
 """The replacement of an output: zero, its mean over the positions of the text or of other texts, or

@@ -70,6 +70,26 @@ class Question:
         return "answer" if self.versus is None else "difference"
 
 
+class OfQuestion:
+    """A record of what is measured, as means over texts are, which may have `own_answers`."""
+
+    question: Question | None
+    own_answers: bool
+
+    @property
+    def measure(self) -> Measure:
+        return self.question.measure if self.question else "tokens"
+
+    @property
+    def answer(self) -> Candidate | None:
+        """The answer; None where there is none, or texts have answers of their own."""
+        return self.question.answer if self.question and not self.own_answers else None
+
+    @property
+    def versus(self) -> Candidate | None:
+        return self.question.versus if self.question and not self.own_answers else None
+
+
 class Outcome(NamedTuple):
     """The prediction of a run for the tokens of a question, or the difference of two runs.
 

@@ -14,7 +14,15 @@ from attnviz.records.heads import Head
 from attnviz.records.interventions import Replacement
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
-from attnviz.records.predict import Candidate, Measure, NextTokens, Outcome, Question, mean_outcome
+from attnviz.records.predict import (
+    Candidate,
+    Measure,
+    NextTokens,
+    OfQuestion,
+    Outcome,
+    Question,
+    mean_outcome,
+)
 from attnviz.records.significance import holm
 
 EVERY, SEGMENT = "*", "@"
@@ -105,7 +113,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class AblationReport:
+class AblationReport(OfQuestion):
     """The effects of ablations on one text, or their mean over several.
 
     `capture`: the run, without patterns. `baseline`: what is measured without ablation. It is a
@@ -130,19 +138,6 @@ class AblationReport:
     lines: int | None = None
     own_answers: bool = False
     others: Others | None = None
-
-    @property
-    def measure(self) -> Measure:
-        return self.question.measure if self.question else "tokens"
-
-    @property
-    def answer(self) -> Candidate | None:
-        """The answer; None where there is none, or texts have answers of their own."""
-        return self.question.answer if self.question and not self.own_answers else None
-
-    @property
-    def versus(self) -> Candidate | None:
-        return self.question.versus if self.question and not self.own_answers else None
 
     @property
     def strongest(self) -> Sequence[Effect]:

@@ -216,7 +216,7 @@ def _taken(prepared: Prepared, how: Replacing, changes: Sequence[Intervention]) 
         return [_Taken()]
     sites = {edit.site for each in changes for edit in each if isinstance(edit, Edit)}
     if how.by == "resample":
-        check_memory(prepared, len({site._replace(head=None) for site in sites}))
+        check_memory(prepared, sites)
         return [_Taken(source) for source in how.texts.drawn(prepared, how.draws, how.seed)]
     return [_Taken(given=how.texts.means_for(prepared, sites, how.mean_by))]
 

@@ -17,7 +17,7 @@ import numpy as np
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
-from attnviz.records.predict import Candidate, Measure, Question
+from attnviz.records.predict import Measure, OfQuestion, Question
 
 OutsideBy: TypeAlias = Literal["source", "mean", "zero"]
 """The replacement of an output: what it is in the source, its mean over the positions, or 0."""
@@ -33,7 +33,7 @@ class Subset:
 
 
 @dataclass(frozen=True)
-class CircuitTask:
+class CircuitTask(OfQuestion):
     """The text, or the first of several, and what is asked about it.
 
     `captures`: the text, and its source where there is one, without patterns. `replacement`: of
@@ -55,19 +55,6 @@ class CircuitTask:
     file_name: str = ""
     by_position: bool = False
     unaligned: int = 0
-
-    @property
-    def measure(self) -> Measure:
-        return self.question.measure
-
-    @property
-    def answer(self) -> Candidate | None:
-        """The answer; None where texts have answers of their own."""
-        return None if self.own_answers else self.question.answer
-
-    @property
-    def versus(self) -> Candidate | None:
-        return None if self.own_answers else self.question.versus
 
     @property
     def heads_per_layer(self) -> Sequence[int]:

@@ -25,7 +25,7 @@ from attnviz.commands.circuit.record import (
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.intervene import (
-    aligned,
+    SAME,
     candidate,
     check_memory,
     counted_as_one,
@@ -33,6 +33,7 @@ from attnviz.kit.intervene import (
     named_parts,
     question_of,
     site_of,
+    source_of,
 )
 from attnviz.kit.others import MeanBy, OtherTexts, Vectors
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
@@ -45,8 +46,6 @@ from attnviz.records.predict import Question, outcome_of
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
-SAME = 1e-4
-"""Ends that are nearer than this (in logits) do not differ."""
 NONE = "none"
 
 
@@ -114,15 +113,11 @@ def text_of(
                 "there is no source to take vectors from",
                 f"give {option('source', 'TEXT')}, or {option('replacement', 'mean')}",
             )
-        theirs = prepare(model, source, options)
-        if ours.ids == theirs.ids:
-            raise InputError("the source is the text itself", "give another one")
-        places = aligned(ours.empty, theirs.empty, how.align)
-        run = SourceRun(theirs.ids, [place or 0 for place in places])
+        theirs, run, places = source_of(ours, source, how.align)
         positions = tuple(i for i, place in enumerate(places) if place is not None)
     parts = all_parts(model, how)
     sites = [site_of(part) for part in parts]
-    check_memory(theirs or ours, len({site[:2] for site in sites}))
+    check_memory(theirs or ours, sites)
     given = None if how.texts is None else how.texts.means_for(ours, sites, how.mean_by)
     captures = (ours.empty,) if theirs is None else (ours.empty, theirs.empty)
     task = CircuitTask(

@@ -12,7 +12,14 @@ from attnviz.records.interventions import Edit, Site, SiteKind
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
 from attnviz.records.paths import MlpsOnPaths, Receiver
-from attnviz.records.predict import Candidate, Measure, NextTokens, Outcome, Question, mean_outcome
+from attnviz.records.predict import (
+    Measure,
+    NextTokens,
+    OfQuestion,
+    Outcome,
+    Question,
+    mean_outcome,
+)
 from attnviz.records.significance import holm
 from attnviz.records.tokens import Token
 
@@ -53,7 +60,7 @@ class PatchEffect:
 
 
 @dataclass(frozen=True)
-class PatchReport:
+class PatchReport(OfQuestion):
     """A text, run with vectors of another.
 
     `capture`, `source`: both runs, without patterns; `kind`: of the sites. `question`: what is
@@ -106,19 +113,6 @@ class PatchReport:
         exact = [effect.exact.mean for effect in self.effects if effect.exact]
         changes = [effect.change.mean for effect in self.effects if effect.exact]
         return correlation_of_ranks(np.array(changes), np.array(exact))
-
-    @property
-    def measure(self) -> Measure:
-        return self.question.measure
-
-    @property
-    def answer(self) -> Candidate | None:
-        """The answer; None where pairs have answers of their own."""
-        return None if self.own_answers else self.question.answer
-
-    @property
-    def versus(self) -> Candidate | None:
-        return None if self.own_answers else self.question.versus
 
     def tokens_at(self, position: int) -> tuple[Token, Token]:
         """The token at a patched position, and the source's token whose vectors it takes."""

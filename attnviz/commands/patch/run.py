@@ -11,7 +11,7 @@ from attnviz.commands.patch.paths import check_senders, estimate_of, first_order
 from attnviz.commands.patch.record import PatchedTogether, PatchEffect, PatchReport, effect_of
 from attnviz.errors import InputError, option
 from attnviz.kit.intervene import (
-    aligned,
+    SAME,
     candidate,
     check_memory,
     intervene,
@@ -19,6 +19,7 @@ from attnviz.kit.intervene import (
     next_tokens_after,
     question_of,
     site_of,
+    source_of,
 )
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
@@ -30,10 +31,6 @@ from attnviz.records.predict import Outcome, Question, outcome_of
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
-
-
-SAME = 1e-4
-"""Texts whose measured values are nearer than this (in logits) do not differ."""
 
 
 @dataclass(frozen=True)
@@ -75,22 +72,15 @@ class _Task:
 
     ours: Prepared
     theirs: Prepared
+    source: SourceRun
     how: Patching
     places: tuple[int | None, ...]
     positions: tuple[int, ...]
     receivers: tuple[Receiver, ...]
 
-    @property
-    def source(self) -> SourceRun:
-        return SourceRun(self.theirs.ids, [place or 0 for place in self.places])
-
     def ends(self) -> list[FloatArray]:
         """The logits (V) after the text and after the source."""
         return [intervene(each, [()], lambda run: run.last)[0] for each in (self.ours, self.theirs)]
-
-    def check_memory(self, patches: Sequence[Sequence[Edit]]) -> None:
-        sites = {edit.site._replace(head=None) for edits in patches for edit in edits}
-        check_memory(self.theirs, len(sites))
 
     def effects(self, edits: Sequence[Edit], measured: _Measured) -> list[PatchEffect]:
         """The effect of each edit alone, on each receiver if there are any."""
@@ -98,16 +88,14 @@ class _Task:
         if self.receivers:
             paths = Paths(edits, self.receivers, self.source, self.how.path_mlps)
             return path_effects(self.ours, paths, question, before, ends)
-        patches = [(edit,) for edit in edits]
         after = intervene(
             self.ours,
-            patches,
+            [(edit,) for edit in edits],
             lambda run: outcome_of(run.last, question.ids),
             source=self.source,
         )
-        return [
-            effect_of(edits, before, ends, at) for edits, at in zip(patches, after, strict=True)
-        ]
+        pairs = zip(edits, after, strict=True)
+        return [effect_of([edit], before, ends, outcome) for edit, outcome in pairs]
 
     def estimates(self, edits: Sequence[Edit]) -> tuple[_Measured, list[PatchEffect]]:
         """The measurement, and the effects to first order."""
@@ -152,7 +140,7 @@ def patch_text(
     task = _task(model, text, source, options, how)
     edits = _edits(model, how, task.positions)
     check_senders(edits, task.receivers, len(task.places))
-    task.check_memory([edits])
+    check_memory(task.theirs, [edit.site for edit in edits])
     if not how.fast:
         measured = _measured(task.ours, how, task.ends())
         return task.report(measured, task.effects(edits, measured))
@@ -170,7 +158,7 @@ def patch_together(
     task = _task(model, text, source, options, how)
     parts = named_parts(model, how.heads, how.mlps)
     edits = tuple(Edit(site_of(part), "source", task.positions) for part in parts)
-    task.check_memory([edits])
+    check_memory(task.theirs, [edit.site for edit in edits])
     before, ends = task.ends()
     measured = _measured(task.ours, how, (before, ends))
     (after,) = intervene(task.ours, [edits], lambda run: run.last, source=task.source)
@@ -186,11 +174,9 @@ def _task(
 ) -> _Task:
     model.require("predict")
     receivers = receivers_of(how.to, model.identity.heads_per_layer)
-    ours, theirs = prepare(model, text, options), prepare(model, source, options)
-    if ours.ids == theirs.ids:
-        raise InputError("the source is the text itself", "give another one")
-    places = aligned(ours.empty, theirs.empty, how.align)
-    return _Task(ours, theirs, how, places, _positions(ours, how, places), receivers)
+    ours = prepare(model, text, options)
+    theirs, run, places = source_of(ours, source, how.align)
+    return _Task(ours, theirs, run, how, places, _positions(ours, how, places), receivers)
 
 
 def _positions(prepared: Prepared, how: Patching, places: Sequence[int | None]) -> tuple[int, ...]:
