@@ -13,11 +13,7 @@ from functools import wraps
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import typer
-from typer._click.shell_completion import (
-    CompletionItem,
-    add_completion_class,
-    get_completion_class,
-)
+from typer._click.shell_completion import CompletionItem, add_completion_class, get_completion_class
 from typer._completion_classes import completion_init
 from typer._completion_shared import _get_shell_name, get_completion_script, install
 

@@ -6,12 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from attnviz.commands.circuit.record import (
-    CircuitReport,
-    CircuitSearch,
-    OutsideBy,
-    runs_of_search,
-)
+from attnviz.commands.circuit.record import CircuitReport, CircuitSearch, OutsideBy, runs_of_search
 from attnviz.commands.circuit.rows import FOUND, MEASURED
 from attnviz.commands.circuit.run import (
     NONE,

@@ -6,12 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.explain.examples import ExampleName, small_matrices, work
 from attnviz.commands.explain.record import Subject, Traced
-from attnviz.commands.explain.rows import (
-    Telling,
-    explain_embeddings,
-    explain_head,
-    of_worked,
-)
+from attnviz.commands.explain.rows import Telling, explain_embeddings, explain_head, of_worked
 from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver, destination_of

@@ -13,14 +13,7 @@ from attnviz.commands.explain.sheet import FORMULAS, TURNED, Sheet, shape, stron
 from attnviz.draw.labels import distinct_labels
 from attnviz.errors import InputError, readable
 from attnviz.inputs.text import opened, read_limited
-from attnviz.records.trace import (
-    DoubleArray,
-    EmbeddingTrace,
-    Initialisation,
-    Matrices,
-    Way,
-    Worked,
-)
+from attnviz.records.trace import DoubleArray, EmbeddingTrace, Initialisation, Matrices, Way, Worked
 
 ExampleName: TypeAlias = Literal["three-inputs", "multi-head"]
 

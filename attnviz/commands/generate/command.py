@@ -19,15 +19,7 @@ from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
 from attnviz.kit.lines import note_strange
-from attnviz.kit.option import (
-    Arguments,
-    Call,
-    Cli,
-    command_of,
-    feature,
-    finished_by,
-    only,
-)
+from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, finished_by, only
 from attnviz.kit.prepare import TextOptions
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
@@ -40,9 +32,7 @@ from attnviz.kit.values import (
     which_heads,
     words,
 )
-from attnviz.kit.write import (
-    Piece,
-)
+from attnviz.kit.write import Piece
 from attnviz.records.tokens import Chat, Sampling
 from attnviz.records.transforms import How
 

@@ -45,13 +45,7 @@ from attnviz.records.exhibit import Choice
 from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.heads import Head, by_layer
 from attnviz.records.positions import word_groups
-from attnviz.records.tokens import (
-    RESTS,
-    Sampling,
-    Token,
-    numbered,
-    segment_of,
-)
+from attnviz.records.tokens import RESTS, Sampling, Token, numbered, segment_of
 from attnviz.records.transforms import Contributions, How
 
 MANY = 4

@@ -21,13 +21,7 @@ from attnviz.kit.deliver import Destination, deliver
 from attnviz.kit.lines import each_line, say
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
-from attnviz.kit.write import (
-    ROWS,
-    Piece,
-    encoded,
-    record_chunks,
-    write_bytes,
-)
+from attnviz.kit.write import ROWS, Piece, encoded, record_chunks, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import ModelIdentity
 from attnviz.records.rows import ABSENT

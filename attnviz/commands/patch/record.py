@@ -12,14 +12,7 @@ from attnviz.records.interventions import Edit, Site, SiteKind
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
 from attnviz.records.paths import MlpsOnPaths, Receiver
-from attnviz.records.predict import (
-    Measure,
-    NextTokens,
-    OfQuestion,
-    Outcome,
-    Question,
-    mean_outcome,
-)
+from attnviz.records.predict import Measure, NextTokens, OfQuestion, Outcome, Question, mean_outcome
 from attnviz.records.significance import holm
 from attnviz.records.tokens import Token
 

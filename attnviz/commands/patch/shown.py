@@ -24,11 +24,7 @@ from attnviz.draw.effects import (
     unit_of,
     what_is_measured,
 )
-from attnviz.draw.labels import (
-    DIVERGING,
-    distinct_labels,
-    fenced,
-)
+from attnviz.draw.labels import DIVERGING, distinct_labels, fenced
 from attnviz.draw.matrix import digits_for, largest
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes

@@ -21,12 +21,7 @@ from attnviz.inputs.places import (
     reading,
     shown,
 )
-from attnviz.inputs.text import (
-    BYTE_ORDER_MARK,
-    LOOKED_AT,
-    UTF16_MARKS,
-    check_encodable,
-)
+from attnviz.inputs.text import BYTE_ORDER_MARK, LOOKED_AT, UTF16_MARKS, check_encodable
 
 LONGEST = 1 << 24
 """The most bytes of a text; a tokenizer takes a hundred times as much memory."""

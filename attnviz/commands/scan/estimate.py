@@ -14,13 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from attnviz.commands.atlas.folder import Request, is_of_this_scan, lost_files, read_manifest
-from attnviz.commands.atlas.record import (
-    CorpusText,
-    FilePart,
-    Shard,
-    Split,
-    files_of,
-)
+from attnviz.commands.atlas.record import CorpusText, FilePart, Shard, Split, files_of
 from attnviz.commands.scan.corpus import LONGEST, READ, documents_of
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
 from attnviz.commands.scan.plan import Done, ScanPlan, Trial, Tried

@@ -27,15 +27,7 @@ from attnviz.commands.atlas.tables import GROUP, SAID, between, columns, import_
 from attnviz.commands.scan.corpus import lacks
 from attnviz.commands.scan.estimate import ONE_TRIAL, Estimated, estimated
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
-from attnviz.commands.scan.plan import (
-    PARTS,
-    WHOLE,
-    Done,
-    ScanPlan,
-    Task,
-    parts_of,
-    record_file,
-)
+from attnviz.commands.scan.plan import PARTS, WHOLE, Done, ScanPlan, Task, parts_of, record_file
 from attnviz.commands.scan.shards import check_unchanged
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, OutputError, UsageError, option

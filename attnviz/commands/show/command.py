@@ -13,14 +13,7 @@ from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
 from attnviz.kit.lines import each_line, note_strange, say, text_or_capture
-from attnviz.kit.option import (
-    Call,
-    check_number,
-    check_text,
-    check_value,
-    command_of,
-    feature,
-)
+from attnviz.kit.option import Call, check_number, check_text, check_value, command_of, feature
 from attnviz.kit.prepare import HeadOptions, TextOptions, verify
 from attnviz.kit.session import Session
 from attnviz.kit.values import AnyModel, loaded

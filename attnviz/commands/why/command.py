@@ -16,15 +16,7 @@ from attnviz.kit.prepare import TextOptions, frozen, prepare
 from attnviz.kit.result import Result, mean_result
 from attnviz.kit.roles import ONE_OF_ROLES, Alike, Roles, roles_of
 from attnviz.kit.session import Session
-from attnviz.kit.values import (
-    AnyModel,
-    head_names,
-    loaded,
-    model_of,
-    one_name,
-    texts_of,
-    words,
-)
+from attnviz.kit.values import AnyModel, head_names, loaded, model_of, one_name, texts_of, words
 from attnviz.records.parts import Group, Part, Shares
 from attnviz.records.positions import one_position
 from attnviz.records.tokens import Token

@@ -20,15 +20,7 @@ from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels, fenced
 from attnviz.draw.matrix import SideLabels, cells_of, farthest, sides_of, strongest
 from attnviz.draw.terminal.around import heading, legend, map_heading
-from attnviz.draw.terminal.cells import (
-    cell_style,
-    cut,
-    folded,
-    pad,
-    shade_of,
-    signed_style,
-    widest,
-)
+from attnviz.draw.terminal.cells import cell_style, cut, folded, pad, shade_of, signed_style, widest
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit, Orient
 

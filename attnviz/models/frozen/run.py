@@ -21,13 +21,7 @@ import torch
 from torch import Tensor
 
 from attnviz.models.engine import numbers
-from attnviz.models.frozen.layer import (
-    FrozenAttention,
-    FrozenLayer,
-    FrozenOutput,
-    near,
-    only_at,
-)
+from attnviz.models.frozen.layer import FrozenAttention, FrozenLayer, FrozenOutput, near, only_at
 from attnviz.records.heads import Head
 from attnviz.records.parts import Part, PartKind, Shares
 from attnviz.records.why import ScoreRow

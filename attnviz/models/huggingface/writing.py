@@ -17,13 +17,7 @@ from torch.overrides import TorchFunctionMode
 from attnviz.models.contributing import Writing
 from attnviz.models.huggingface.attention import forward, gated, hooked, recording
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.layers import (
-    Layers,
-    check_recordable,
-    matrix_of,
-    parts_of,
-    unknown,
-)
+from attnviz.models.huggingface.layers import Layers, check_recordable, matrix_of, parts_of, unknown
 from attnviz.records.capture import Kind
 
 Written = Callable[[int, AttentionCall, Writing], None]
