@@ -223,8 +223,8 @@ AT_TOKENS = Form[TokenEffects](
     TOKEN,
     ablated_tokens,
     lambda effects: facts(effects.capture),
-    terminal="attnviz.commands.ablate.at_tokens:render",
-    picture="attnviz.commands.ablate.at_tokens:draw",
+    terminal="attnviz.commands.ablate.shown:render_tokens",
+    picture="attnviz.commands.ablate.shown:draw_tokens",
     top=SHOWN,
     mean=mean_tokens,
 )

@@ -3,10 +3,18 @@
 from collections.abc import Callable, Iterator, Sequence
 from math import exp
 
+import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.ablate.record import EVERY, SEGMENT, AblationReport, BeforeAfter, Effect
+from attnviz.commands.ablate.record import (
+    EVERY,
+    SEGMENT,
+    AblationReport,
+    BeforeAfter,
+    Effect,
+    TokenEffects,
+)
 from attnviz.console import Display
 from attnviz.draw.effects import (
     ERROR,
@@ -22,7 +30,7 @@ from attnviz.draw.effects import (
     tested,
     unit_of,
 )
-from attnviz.draw.labels import DIVERGING, fenced
+from attnviz.draw.labels import DIVERGING, distinct_labels, fenced, name_of
 from attnviz.draw.matrix import digits_for, largest
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
@@ -118,7 +126,7 @@ def _change_of(report: AblationReport) -> str:
     return f"change in {measured} ({unit_of(report.measure)}); negative = the {part} helps"
 
 
-def heading(report: AblationReport, display: Display) -> Iterator[Text]:
+def _heading(report: AblationReport, display: Display) -> Iterator[Text]:
     """The run and what replaces a part; what is measured; what the sign of a change means."""
     first = f"{_ran(report, facts)}; {_replaced(report)}"
     lines = "\n".join((first, _measured(report), _change_of(report)))
@@ -128,7 +136,7 @@ def heading(report: AblationReport, display: Display) -> Iterator[Text]:
 
 def render(report: AblationReport, display: Display, top: int) -> Iterator[RenderableType]:
     """All parts as a grid, and a table of the `top` strongest effects."""
-    yield from heading(report, display)
+    yield from _heading(report, display)
     values, columns = by_part((each.parts[0], each.change) for each in report.effects)
     layers = [f"L{layer}" for layer in range(len(values))]
     yield from value_grid(values, layers, columns, largest(values), signed_style, display)
@@ -178,7 +186,7 @@ def _error(effect: Effect) -> str:
 def render_together(both: BeforeAfter, display: Display) -> Iterator[RenderableType]:
     """The next tokens with the parts and without them, side by side."""
     report = both.report
-    yield from heading(report, display)
+    yield from _heading(report, display)
     yield from folded(Text(_effect_together(both), "bold"), display.width)
     if report.lines is not None:
         return
@@ -214,12 +222,87 @@ def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Dr
     across = None if set(columns).isdisjoint(OTHER_PARTS.values()) else columns
     name = f"change ({unit_of(report.measure)})"
     pane = Pane(name, values, -most, most, digits_for(most), columns=across)
-    title, about, below = about_picture(report)
+    title, about, below = _about_picture(report)
     return draw_panes(title, [pane], about=about, below=below, dpi=dpi, cmap=cmap)
 
 
-def about_picture(report: AblationReport) -> tuple[str, str, list[str]]:
+def _about_picture(report: AblationReport) -> tuple[str, str, list[str]]:
     """A picture's title, and the lines above and below it."""
     title = _replaced(report)
     below = [_measured(report), _change_of(report)]
     return title[0].upper() + title[1:], _ran(report, caption), below
+
+
+# The change at each token without each part.
+
+
+MOST_TOKENS = 60
+"""Of longer texts the terminal shows no grid."""
+NAMED = 3
+"""Tokens that are named for each part."""
+CELL = 7
+
+
+def _labels(effects: TokenEffects, *, unicode: bool = True) -> list[str]:
+    """The names of the measured tokens; `token 4` where several texts have several."""
+    labels = enumerate(distinct_labels(effects.report.capture.query_tokens, unicode=unicode))
+    return [f"token {i}" if i in effects.varied else name for i, name in labels if i]
+
+
+def render_tokens(effects: TokenEffects, display: Display, top: int) -> Iterator[RenderableType]:
+    """The strongest parts: a grid of them and the tokens, and a table of the tokens of each."""
+    yield from _heading(effects.report, display)
+    chosen = effects.strongest[:top]
+    labels = _labels(effects, unicode=display.unicode)
+    if len(labels) <= MOST_TOKENS:
+        margin = min(max(map(len, labels)), display.width // 3) + 1
+        across = chosen[: max(1, (display.width - margin) // CELL)]
+        values = effects.changes[across].T
+        columns = [_name(effects, i) for i in across]
+        most = largest(effects.changes)
+        yield from value_grid(values, labels, columns, most, signed_style, display)
+        yield Text()
+    yield from _tokens_table(effects, chosen, labels, display)
+
+
+def _name(effects: TokenEffects, i: int) -> str:
+    return part_name(effects.report.effects[i].parts[0], ())
+
+
+def _tokens_table(
+    effects: TokenEffects, chosen: Sequence[int], labels: Sequence[str], display: Display
+) -> Iterator[Text]:
+    """Each part on a line: its mean change, and the tokens that change most."""
+    report = effects.report
+    behaviours = [readable(", ".join(report.known_for(report.effects[i]))) for i in chosen]
+    known = any(behaviours)
+    columns = [
+        Column("part"),
+        Column("mean", right=True),
+        Column("tokens that change most", wraps=True),
+        *([Column("known for")] if known else []),
+    ]
+    rows = []
+    for i, behaviour in zip(chosen, behaviours, strict=True):
+        changes = effects.changes[i]
+        at = np.argsort(-np.abs(changes), kind="stable")[:NAMED]
+        tokens = ", ".join(f"{fenced(name_of(labels[t]))} {changes[t]:+.3f}" for t in at.tolist())
+        mean = f"{report.effects[i].change:+.3f}"
+        rows.append((_name(effects, i), mean, tokens, *([behaviour] if known else [])))
+    yield from listing(columns, rows, display.width)
+    if effects.varied:
+        texts = amount(report.lines or 1, "text")
+        note = f"token {min(effects.varied)} and its like: the {texts} have several tokens there"
+        yield from footnotes([note], display.width)
+
+
+def draw_tokens(effects: TokenEffects, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
+    """All parts down, and the tokens that were predicted across."""
+    values = effects.changes
+    most = largest(values) or 1.0
+    name = f"change at each token ({unit_of('tokens')})"
+    labels = [name_of(label) for label in _labels(effects)]
+    parts = [_name(effects, i) for i in range(len(values))]
+    pane = Pane(name, values, -most, most, digits_for(most), columns=labels, rows=parts)
+    title, about, below = _about_picture(effects.report)
+    return draw_panes(title, [pane], about=about, below=below, dpi=dpi, cmap=cmap)

@@ -190,7 +190,7 @@ MEASURED = Form[CircuitReport](
     lambda report, top, line: (SubsetRow(line, report, each) for each in report.without),
     lambda report: facts(report.task.captures[0]),
     terminal="attnviz.commands.circuit.shown:render",
-    picture="attnviz.commands.circuit.picture:draw",
+    picture="attnviz.commands.circuit.shown:draw",
     mean=mean_of,
 )
 FOUND = Form[CircuitSearch](
@@ -199,5 +199,5 @@ FOUND = Form[CircuitSearch](
     steps_of,
     lambda search: facts(search.task.captures[0]),
     terminal="attnviz.commands.circuit.shown:render_search",
-    picture="attnviz.commands.circuit.picture:draw_search",
+    picture="attnviz.commands.circuit.shown:draw_search",
 )

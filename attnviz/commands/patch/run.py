@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from attnviz.commands.patch.paths import check_senders, estimate_of, first_order, path_effects
+import numpy as np
+
 from attnviz.commands.patch.record import PatchedTogether, PatchEffect, PatchReport, effect_of
-from attnviz.errors import InputError, option
+from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.intervene import (
     SAME,
     candidate,
@@ -17,6 +18,7 @@ from attnviz.kit.intervene import (
     intervene,
     named_parts,
     next_tokens_after,
+    patch_paths,
     question_of,
     site_of,
     source_of,
@@ -25,7 +27,15 @@ from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
 from attnviz.records.interventions import Edit, Site, SiteKind, SourceRun
-from attnviz.records.paths import LOGITS, MlpsOnPaths, Paths, Receiver, receivers_of
+from attnviz.records.paths import (
+    LOGITS,
+    FirstOrder,
+    MlpsOnPaths,
+    Paths,
+    Receiver,
+    SlopeOf,
+    receivers_of,
+)
 from attnviz.records.positions import find_positions
 from attnviz.records.predict import Outcome, Question, outcome_of
 
@@ -87,7 +97,13 @@ class _Task:
         question, before, ends = measured
         if self.receivers:
             paths = Paths(edits, self.receivers, self.source, self.how.path_mlps)
-            return path_effects(self.ours, paths, question, before, ends)
+            along = patch_paths(self.ours, paths, lambda last: outcome_of(last, question.ids))
+            return [
+                replace(effect_of([edit], before, ends, along[i, to]), position=None, receiver=to)
+                for i, edit in enumerate(edits)
+                for to in self.receivers
+                if (i, to) in along
+            ]
         after = intervene(
             self.ours,
             [(edit,) for edit in edits],
@@ -98,17 +114,20 @@ class _Task:
         return [effect_of([edit], before, ends, outcome) for edit, outcome in pairs]
 
     def estimates(self, edits: Sequence[Edit]) -> tuple[_Measured, list[PatchEffect]]:
-        """The measurement, and the effects to first order."""
+        """The measurement, and the effects to first order, by two runs and a gradient."""
         measured: list[_Measured] = []
 
         def measure(*last: FloatArray) -> Sequence[int]:
             measured.append(_measured(self.ours, self.how, last))
             return measured[0].question.ids
 
+        _check_gradient(self.ours)
+        kinds = list(dict.fromkeys(edit.site[:2] for edit in edits))
         direct = self.how.path_mlps if self.receivers else None
-        found = first_order(self.ours, edits, self.source, measure, direct)
+        slope_of = SlopeOf(kinds, self.source, measure, direct)
+        found = self.ours.model.first_order(self.ours.ids, slope_of)
         _, before, ends = measured[0]
-        effects = [estimate_of(edit, found, before, ends) for edit in edits]
+        effects = [_estimate_of(edit, found, before, ends) for edit in edits]
         if self.receivers:
             effects = [replace(each, position=None, receiver=LOGITS) for each in effects]
         return measured[0], effects
@@ -139,7 +158,7 @@ def patch_text(
     """
     task = _task(model, text, source, options, how)
     edits = _edits(model, how, task.positions)
-    check_senders(edits, task.receivers, len(task.places))
+    _check_senders(edits, task.receivers, len(task.places))
     check_memory(task.theirs, [edit.site for edit in edits])
     if not how.fast:
         measured = _measured(task.ours, how, task.ends())
@@ -223,3 +242,48 @@ def _edits(model: "LoadedModel", how: Patching, positions: tuple[int, ...]) -> l
     sites = [Site(how.kind, n) for n in layers if how.kind != "attention" or heads_per_layer[n]]
     each = [positions] if how.to else [(position,) for position in positions]
     return [Edit(site, "source", places) for site in sites for places in each]
+
+
+UNKNOWN = Outcome(np.nan, np.nan)
+GRAPH = 16
+"""Bytes of a weight that stay until a gradient is known."""
+
+
+def _check_senders(edits: Sequence[Edit], receivers: Sequence[Receiver], n: int) -> None:
+    """See that something stands before every receiver, in a text of n tokens.
+
+    Raises:
+        UsageError: nothing does.
+    """
+    if LOGITS in receivers and n - 1 not in (edits[0].positions or ()):
+        raise UsageError(
+            "the last token is not patched, and the logits after it read no other one directly",
+            f"patch it as well, as with {option('queries', '-1')}, or leave {option('to', LOGITS)} "
+            "out",
+        )
+    for to in receivers:
+        if not any(to.follows(edit.site) for edit in edits):
+            raise UsageError(
+                f"nothing that is patched stands before {to}",
+                f"name a later part with {option('to')}",
+            )
+
+
+def _check_gradient(prepared: Prepared) -> None:
+    """See that all that stays until a gradient is known fits."""
+    model, (n, _) = prepared.model, prepared.shape
+    heads_per_layer = model.identity.heads_per_layer
+    native = model.identity.engine == "native"  # another engine's matrices are in its estimate
+    kept = GRAPH * n * n * sum(heads_per_layer) if native else 0
+    layers = len(heads_per_layer) * model.working_bytes(n, n)
+    prepared.budget.check(kept + layers, "shorten the text")
+
+
+def _estimate_of(edit: Edit, found: FirstOrder, before: Outcome, ends: Outcome) -> PatchEffect:
+    """The effect of a patch to first order; the changes of its two tokens are not told apart."""
+    change = found.of(edit)
+    after = before._replace(
+        answer_logit=before.answer_logit + change,
+        answer_log_probability=before.answer_log_probability + change,
+    )
+    return replace(effect_of([edit], before, ends, after), own=UNKNOWN)
