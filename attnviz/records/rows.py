@@ -317,11 +317,11 @@ def measured(value: float | None) -> float | None:
 
 
 def estimate_fields(
-    name: str, about: str, of: Callable[[Any], Any]
+    name: str, about: str, of: Callable[[Any], Any], type: Any = float | None
 ) -> tuple[Field[Any], Field[Any]]:
     """The mean of an `Estimate`, and its standard error; null where there is none."""
     return (
-        Field(name, float | None, about, lambda record: measured(of(record).mean)),
+        Field(name, type, about, lambda record: measured(of(record).mean)),
         Field(f"{name}_error", float | None, ERROR, lambda record: measured(of(record).error)),
     )
 

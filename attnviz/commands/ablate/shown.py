@@ -23,6 +23,7 @@ from attnviz.draw.effects import (
     by_part,
     difference,
     named,
+    number_cells,
     own_cells,
     own_columns,
     part_name,
@@ -43,9 +44,10 @@ from attnviz.draw.terminal.cells import (
     signed_style,
 )
 from attnviz.draw.terminal.grid import value_grid
-from attnviz.draw.titles import amount, caption, facts, probability
+from attnviz.draw.titles import amount, caption, facts, probability, with_error
 from attnviz.errors import readable
 from attnviz.records.capture import Capture
+from attnviz.records.metrics import Estimate
 
 
 def _ran(report: AblationReport, name: Callable[[Capture], str]) -> str:
@@ -160,8 +162,7 @@ def _table(report: AblationReport, effects: Sequence[Effect], display: Display) 
     rows = [
         (
             part_name(effect.parts[0], ()),
-            f"{effect.change:+.3f}",
-            *([_error(effect)] if with_errors else []),
+            *number_cells(Estimate(effect.change, effect.error)),
             *(own_cells(effect.own) if with_own else []),
             *([behaviour] if known else []),
         )
@@ -177,10 +178,6 @@ def _table(report: AblationReport, effects: Sequence[Effect], display: Display) 
             + (chance or "a change below two of them may be chance")
         )
     yield from footnotes(notes, display.width)
-
-
-def _error(effect: Effect) -> str:
-    return "" if effect.error is None else f"{effect.error:.3f}"
 
 
 def render_together(both: BeforeAfter, display: Display) -> Iterator[RenderableType]:
@@ -202,17 +199,16 @@ def _effect_together(both: BeforeAfter) -> str:
         names = "every head"
     links = "the link" if report.cut and report.cut.number == 1 else "these links"
     without = f"without {links} of {names}" if report.cut else f"without {names}"
-    error = f" ± {_error(effect)}" if _error(effect) else ""
-    after = report.baseline + effect.change
+    change, after = Estimate(effect.change, effect.error), report.baseline + effect.change
     if report.measure == "difference":
         return (
             f"{without}: {difference(report.answer, report.versus)} {report.baseline:+.3f} → "
-            f"{after:+.3f} ({effect.change:+.3f}{error})"
+            f"{after:+.3f} ({with_error(change)})"
         )
     if report.answer and report.lines is None and report.replacement != "resample":
         shift = " → ".join(probability(exp(log)) for log in (report.baseline, after))
         return f"{without}: P({named(report.answer)}) {shift} ({effect.change:+.3f} nats)"
-    return f"{without}: {effect.change:+.3f}{error} nats on average, from {report.baseline:.3f}"
+    return f"{without}: {with_error(change)} nats on average, from {report.baseline:.3f}"
 
 
 def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:

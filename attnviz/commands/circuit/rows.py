@@ -1,6 +1,5 @@
 """How faithful, complete and minimal a circuit is, and how a search found one, as rows."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,7 +17,16 @@ from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, PART, unit
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form
 from attnviz.records.parts import Part
-from attnviz.records.rows import ERROR, LINE_OR_MEAN, Field, Fields, JsonOutput, list_of, model_name
+from attnviz.records.rows import (
+    ERROR,
+    LINE_OR_MEAN,
+    Field,
+    Fields,
+    JsonOutput,
+    estimate_fields,
+    list_of,
+    model_name,
+)
 
 
 @dataclass(frozen=True)
@@ -99,24 +107,19 @@ CIRCUIT = Fields[SubsetRow](
         ),
         Field("circuit_without", float, "F(C∖K).", lambda row: row.without.circuit.mean),
         Field("model_without", float, "F(M∖K).", lambda row: row.without.model.mean),
-        Field("gap", float, "F(M∖K) - F(C∖K).", lambda row: row.without.gap.mean),
-        Field("gap_error", float | None, ERROR, lambda row: row.without.gap.error),
-        Field(
+        *estimate_fields("gap", "F(M∖K) - F(C∖K).", lambda row: row.without.gap, float),
+        *estimate_fields(
             "faithfulness",
-            float,
             "(F(C∖K) - F(∅)) / (F(M) - F(∅)).",
-            lambda row: row.without.faithfulness.mean,
-        ),
-        Field(
-            "faithfulness_error", float | None, ERROR, lambda row: row.without.faithfulness.error
-        ),
-        Field(
-            "loss",
+            lambda row: row.without.faithfulness,
             float,
-            "(F(C) - F(C∖K)) / (F(M) - F(∅)): the faithfulness that C loses.",
-            lambda row: row.without.loss.mean,
         ),
-        Field("loss_error", float | None, ERROR, lambda row: row.without.loss.error),
+        *estimate_fields(
+            "loss",
+            "(F(C) - F(C∖K)) / (F(M) - F(∅)): the faithfulness that C loses.",
+            lambda row: row.without.loss,
+            float,
+        ),
         *EXACT_TOKENS.within(lambda row: row.task),
     ),
 )
@@ -155,18 +158,14 @@ SEARCH = Fields[SearchRow](
             "The number of the other texts; 0: there was one for both.",
             lambda row: row.search.measured_on,
         ),
-        Field(
+        *estimate_fields(
             "faithfulness",
-            float,
             "The same on the other texts.",
-            lambda row: row.found.faithfulness.mean,
-        ),
-        Field("faithfulness_error", float | None, ERROR, lambda row: row.found.faithfulness.error),
-        Field(
-            "with_circuit",
+            lambda row: row.found.faithfulness,
             float,
-            "F(C), measured on these.",
-            lambda row: row.found.circuit.mean,
+        ),
+        Field(
+            "with_circuit", float, "F(C), measured on these.", lambda row: row.found.circuit.mean
         ),
         Field("whole", float, "F(M): of the whole model.", lambda row: row.search.whole.mean),
         Field(
@@ -176,12 +175,6 @@ SEARCH = Fields[SearchRow](
     ),
 )
 JSON = JsonOutput((CIRCUIT, SEARCH))
-
-
-def steps_of(search: CircuitSearch, top: int | None, line: int | None) -> Iterator[SearchRow]:
-    """The steps in order."""
-    for step, found in enumerate(search.steps, start=1):
-        yield SearchRow(line, search, step, found)
 
 
 MEASURED = Form[CircuitReport](
@@ -196,7 +189,9 @@ MEASURED = Form[CircuitReport](
 FOUND = Form[CircuitSearch](
     "circuit",
     SEARCH,
-    steps_of,
+    lambda search, top, line: (
+        SearchRow(line, search, step, found) for step, found in enumerate(search.steps, start=1)
+    ),
     lambda search: facts(search.task.captures[0]),
     terminal="attnviz.commands.circuit.shown:render_search",
     picture="attnviz.commands.circuit.shown:draw_search",

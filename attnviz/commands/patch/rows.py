@@ -30,6 +30,7 @@ from attnviz.records.rows import (
     Field,
     Fields,
     JsonOutput,
+    estimate_fields,
     list_of,
     model_name,
 )
@@ -93,13 +94,12 @@ MEASURED: tuple[Field[PatchRow], ...] = (
     Field("change", float, "after - before.", lambda row: row.effect.change.mean),
     Field("error", float | None, ERROR, lambda row: row.effect.change.error),
     Field("p_holm", float | None, P_HOLM, lambda row: row.effect.p_holm),
-    Field(
+    *estimate_fields(
         "share",
-        float,
         "change / (source - before): 0 is the text, 1 the source.",
-        lambda row: row.effect.share.mean,
+        lambda row: row.effect.share,
+        float,
     ),
-    Field("share_error", float | None, ERROR, lambda row: row.effect.share.error),
     *OWN_CHANGES.within(lambda row: row.effect.own),
     *EXACT_TOKENS.within(lambda row: row.report),
 )
