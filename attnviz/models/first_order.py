@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attnviz.models.engine import numbers
 from attnviz.records.interventions import SiteKind
-from attnviz.records.paths import FirstOrder, SlopeOf
+from attnviz.records.paths import FirstOrder, SlopeOf, held_fixed
 
 
 @dataclass
@@ -49,10 +49,8 @@ def first_order(
     `last_of`: runs a text, passes sites, and gives the last logits (V). `by_head`: the vectors of a
     site as (n, heads, width), with one head where it has none.
     """
-    held: tuple[SiteKind, ...] = ()
-    if slope_of.direct:
-        held = ("head",) if slope_of.direct == "recompute" else ("head", "mlp")
-    there, here = SitesPassed(), SitesPassed(held)
+    there = SitesPassed()
+    here = SitesPassed(held_fixed(slope_of.direct) if slope_of.direct else ())
     with torch.inference_mode(False), torch.no_grad():
         ends = last_of(slope_of.source.ids, there)
     with torch.inference_mode(False), torch.enable_grad():

@@ -14,6 +14,11 @@ LETTERS: tuple[Letter, ...] = "q", "k", "v"
 MlpsOnPaths: TypeAlias = Literal["recompute", "freeze"]
 
 
+def held_fixed(mlps: MlpsOnPaths) -> tuple[SiteKind, ...]:
+    """The kinds of sites that a path holds at what they are in the text's own run."""
+    return ("head", "mlp") if mlps == "freeze" else ("head",)
+
+
 class Receiver(NamedTuple):
     """The end of a path.
 

@@ -158,6 +158,12 @@ LOGITS_AT_ONCE = 1 << 26
 """The most logits of a batch, which are all made at once."""
 
 
+def runs_at_once(model: Any, n: int) -> int:
+    """How many runs of n tokens are made at once."""
+    logits: int = n * model.config.get_text_config().vocab_size
+    return max(1, min(BATCH_TOKENS // n, LOGITS_AT_ONCE // logits))
+
+
 def changed_runs(
     model: Any,
     ids: Tensor,
@@ -165,9 +171,8 @@ def changed_runs(
     interventions: Interventions,
 ) -> Iterator[ChangedRun]:
     """The runs over ids (1, n) of a causal transformers model, as `LoadedModel.intervene`."""
-    n, vocabulary = ids.size(1), model.config.get_text_config().vocab_size
+    n = ids.size(1)
     each, whole = interventions.each, interventions.whole
-    size = max(1, min(BATCH_TOKENS // n, LOGITS_AT_ONCE // (n * vocabulary)))
     every = [change for changes in each for change in changes]
     sites = {(edit.site.kind, edit.layer) for edit in every if isinstance(edit, Edit)}
     places = places_of(model, ids, heads_per_layer, sites) if sites else {}
@@ -176,7 +181,7 @@ def changed_runs(
         raise unknown(f"{type(model).__name__} keeps its attention to itself: no link is cut")
     of_run = partial(vectors_of_sites, model, heads_per_layer, places)
     taken = taken_vectors(of_run, ids[0].tolist(), interventions)
-    for indices in batches(range(len(each)), size):
+    for indices in batches(range(len(each)), runs_at_once(model, n)):
         batch = ChangedBatch([each[i] for i in indices], n, taken)
         with ExitStack() as stack:
             for (kind, layer), place in places.items():

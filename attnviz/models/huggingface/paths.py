@@ -3,7 +3,7 @@
 Letters in the shape comments as in `models/engine.py`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,18 +18,17 @@ from attnviz.models.first_order import SitesPassed, first_order
 from attnviz.models.huggingface.attention import corrected, forward, recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.intervening import (
-    LOGITS_AT_ONCE,
     SitePlace,
     edited,
     passing,
     places_of,
     rows_of,
+    runs_at_once,
     vectors_of_sites,
 )
 from attnviz.models.huggingface.layers import NEAR, Layers, agrees, unknown
-from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.interventions import Interventions, Site, SiteKind, SourceRun
-from attnviz.records.paths import LOGITS, FirstOrder, Paths, Receiver, SlopeOf
+from attnviz.records.paths import LOGITS, FirstOrder, Paths, Receiver, SlopeOf, held_fixed
 
 
 def patched_paths(
@@ -62,9 +61,7 @@ class _PathRuns:
 
     @property
     def at_once(self) -> int:
-        n = self.ids.size(1)
-        vocabulary: int = self.model.config.get_text_config().vocab_size
-        return max(1, min(BATCH_TOKENS // n, LOGITS_AT_ONCE // (n * vocabulary)))
+        return runs_at_once(self.model, self.ids.size(1))
 
     def sent(self, senders: Sequence[int]) -> tuple[Tensor, dict[Receiver, Tensor]]:
         """The logits (B, V) after these senders, and the vectors that reach other receivers."""
@@ -164,26 +161,22 @@ def _path_runs(model: Any, ids: Tensor, heads_per_layer: Sequence[int], paths: P
     """
     if any(to.letter for to in paths.receivers) and not model._can_set_attn_implementation():
         raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
-    kinds: tuple[SiteKind, ...] = ("head", "mlp") if paths.mlps == "freeze" else ("head",)
-    held = _held(kinds, heads_per_layer)
-    read = {
-        Site("mlp", to.layer) for to in paths.receivers if to.head is None and to.layer is not None
+    held = _held(held_fixed(paths.mlps), heads_per_layer)
+    read: set[tuple[SiteKind, int]] = {
+        ("mlp", to.layer) for to in paths.receivers if to.head is None and to.layer is not None
     }
-    every = {site[:2] for site in held | read} | {edit.site[:2] for edit in paths.senders}
+    every = read | {site[:2] for site in held} | {edit.site[:2] for edit in paths.senders}
     places = places_of(model, ids, heads_per_layer, every)
     vectors_of = partial(vectors_of_sites, model, heads_per_layer, places)
-    own = ids[0].tolist()
     source = Interventions([(edit,) for edit in paths.senders], source=paths.source)
-    fixed = vectors_of(SourceRun(own, range(len(own))), held, False)
-    _check_alone(model, ids, places, fixed)
     return _PathRuns(
         model=model,
         ids=ids,
         heads_per_layer=heads_per_layer,
         paths=paths,
         places=places,
-        held=fixed,
-        taken=taken_vectors(vectors_of, own, source),
+        held=_vectors_held(model, ids, heads_per_layer, places, held),
+        taken=taken_vectors(vectors_of, ids[0].tolist(), source),
     )
 
 
@@ -197,17 +190,20 @@ def _held(kinds: Sequence[SiteKind], heads_per_layer: Sequence[int]) -> set[Site
     }
 
 
-def _check_alone(
+def _vectors_held(
     model: Any,
     ids: Tensor,
+    heads_per_layer: Sequence[int],
     places: Mapping[tuple[SiteKind, int], SitePlace],
-    held: Mapping[Site, Tensor],
-) -> None:
-    """See that no token tells another one anything where all heads are held fixed.
+    sites: Collection[Site],
+) -> dict[Site, Tensor]:
+    """The vectors of sites, without which no token tells another one anything.
 
     The text (1, n) runs beside one in which its tokens, but for the last, stand one place earlier;
-    the logits after the last one agree.
+    the logits after the last one agree where these vectors are held fixed.
     """
+    run = SourceRun(ids[0].tolist(), range(ids.size(1)))
+    held = vectors_of_sites(model, heads_per_layer, places, run, sites, False)
     other = ids.clone()
     other[:, :-1] = ids[:, 1:]
     with ExitStack() as stack:
@@ -220,6 +216,7 @@ def _check_alone(
             f"{type(model).__name__} carries from token to token, beside its attention, what a "
             "head writes: no path is told apart"
         )
+    return held
 
 
 def _instead(vectors: Tensor, values: Tensor) -> Tensor:
@@ -232,21 +229,13 @@ def slopes(
     """The first order of patches over a text, as `LoadedModel.first_order`."""
     kinds = {*slope_of.kinds}
     if slope_of.direct:
-        held: tuple[SiteKind, ...] = ("head", "mlp") if slope_of.direct == "freeze" else ("head",)
-        kinds |= {site[:2] for site in _held(held, heads_per_layer)}
+        kinds |= {site[:2] for site in _held(held_fixed(slope_of.direct), heads_per_layer)}
     with torch.no_grad():
         row = _row(model, ids)
         places = places_of(model, row, heads_per_layer, kinds)
         if slope_of.direct:
-            fixed = vectors_of_sites(
-                model,
-                heads_per_layer,
-                places,
-                SourceRun(ids, range(len(ids))),
-                _held(("head",), heads_per_layer),
-                False,
-            )
-            _check_alone(model, row, places, fixed)
+            heads = _held(("head",), heads_per_layer)
+            _vectors_held(model, row, heads_per_layer, places, heads)  # or no path is told apart
 
     def last_of(ids: Sequence[int], passed: SitesPassed) -> Tensor:
         with ExitStack() as stack:
