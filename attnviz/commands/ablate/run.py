@@ -23,7 +23,13 @@ from attnviz.commands.ablate.record import (
     effect_of,
 )
 from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.intervene import check_memory, intervene, next_tokens_after, question_of
+from attnviz.kit.intervene import (
+    check_memory,
+    intervene,
+    named_parts,
+    next_tokens_after,
+    question_of,
+)
 from attnviz.kit.others import MeanBy, OtherTexts
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.roles import roles_of
@@ -134,20 +140,15 @@ def _prepared(model: "LoadedModel", text: str, options: TextOptions, how: Ablati
 def _chosen(prepared: Prepared, how: Ablating) -> list[Part]:
     """The parts that are named; all heads where none is."""
     heads_per_layer = prepared.model.identity.heads_per_layer
-    n_layers, others = len(heads_per_layer), list[Part]()
-    if how.mlps is not None:
-        others += [Part("mlp", layer) for layer in choose_layers(n_layers, how.mlps, "mlps")]
+    parts = named_parts(prepared.model, how.heads, how.mlps)
     if how.layers is not None:
-        chosen = choose_layers(n_layers, how.layers, "whole_layers")
-        others += [Part("layer", layer) for layer in chosen]
-    if others and how.cut is not None:
+        layers = choose_layers(len(heads_per_layer), how.layers, "whole_layers")
+        parts += [Part("layer", layer) for layer in layers]
+    if how.cut is not None and any(part.head is None for part in parts):
         raise UsageError(
             "an MLP has no links", f"leave {option('mlps')} and {option('whole_layers')} out"
         )
-    if others and not how.heads.named:
-        return others
-    heads = choose_heads(heads_per_layer, how.heads.layers, how.heads.heads)
-    return [Part("head", head.layer, head.head) for head in heads] + others
+    return parts or [Part("head", *head) for head in choose_heads(heads_per_layer, None, None)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,7 @@ def current_page() -> Page | None:
     return _PAGE.get()
 
 
-def draw_for(page: Page | None) -> None:
+def draw_for(page: Page) -> None:
     """Draw all pictures of this context for a page."""
     _PAGE.set(page)
 

@@ -30,7 +30,7 @@ BLUE, RED = (f"a {color} bird slept . the bird was" for color in ("blue", "red")
 COLORS = "blue", "red"
 ASKED = {"answer": "blue", "versus": "red"}
 FOXES = BLUE.replace("bird", "fox"), RED.replace("bird", "fox")
-EVERY: Replaced = {(kind, layer): {0} for kind in ("mlp",) for layer in (0, 1)}
+EVERY: Replaced = {("mlp", layer): {0} for layer in (0, 1)}
 EVERY |= {("head", layer): set(range(HEADS)) for layer in (0, 1)}
 CIRCUIT: Replaced = {("head", 0): {1, 2}, ("head", 1): {3}, ("mlp", 1): {0}}
 
