@@ -212,11 +212,7 @@ def _each_result(
 
 
 def _deliver_each(
-    session: Session,
-    to: Destination,
-    results: Iterator[Result[Any]],
-    *,
-    mean_alone: bool,
+    session: Session, to: Destination, results: Iterator[Result[Any]], *, mean_alone: bool
 ) -> None:
     """Deliver the result of each line as it comes, and at the end the mean.
 

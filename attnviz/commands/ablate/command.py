@@ -123,10 +123,7 @@ Renormalise: TypeAlias = Annotated[
 ]
 Together: TypeAlias = Annotated[
     bool,
-    g.heads_option(
-        "--together",
-        help="Ablate all chosen parts at once, and show next tokens.",
-    ),
+    g.heads_option("--together", help="Ablate all chosen parts at once, and show next tokens."),
 ]
 EffectRows: TypeAlias = Annotated[
     Literal["part", "token"],

@@ -231,10 +231,7 @@ Measured: TypeAlias = tuple[NDArray[np.float64], Outcome | None]
 
 
 def _run(
-    prepared: Prepared,
-    question: Question | None,
-    changes: Sequence[Intervention],
-    taken: _Taken,
+    prepared: Prepared, question: Question | None, changes: Sequence[Intervention], taken: _Taken
 ) -> tuple[list[Measured], list[FloatArray]]:
     """Each run's numbers, and the logits (V) after the text of the first two."""
     ends = dict[int, FloatArray]()

@@ -214,11 +214,7 @@ def groups_of(atlas: Atlas, most: int) -> Groups:
 
 
 def _group(
-    atlas: Atlas,
-    scores: Sequence[str],
-    points: FloatArray64,
-    number: int,
-    own: NDArray[np.int64],
+    atlas: Atlas, scores: Sequence[str], points: FloatArray64, number: int, own: NDArray[np.int64]
 ) -> HeadGroup:
     centre = points[own].mean(axis=0)
     nearest = own[np.argsort(np.linalg.norm(points[own] - centre, axis=1), kind="stable")]

@@ -99,8 +99,7 @@ def page_chunks(
         "title": escape(_title(atlas)),
         "means": f"means over {over}{' ± standard error' if over == 'documents' else ''}",
         "policies": policies(
-            policy(style, script, loads=apart),
-            beside(script) if apart else policy(style, script),
+            policy(style, script, loads=apart), beside(script) if apart else policy(style, script)
         ),
         "style": style,
         "data": safe_json({**_facts(atlas, start), "folder": folder if apart else None}),

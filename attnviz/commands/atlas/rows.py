@@ -256,13 +256,7 @@ JSON = JsonOutput(
 TABLES: Mapping[str, Sequence[Field[Any]]] = {
     "heads": (*PLACE, *_scores(), *_over_tokens(), *COUNTED),
     "histograms": (*PLACE, _item("histogram", str), *BIN.all),
-    "tokens": (
-        *PLACE,
-        _item("side", str),
-        _item("rank", int),
-        *MASS.all,
-        _item("windows", int),
-    ),
+    "tokens": (*PLACE, _item("side", str), _item("rank", int), *MASS.all, _item("windows", int)),
     "examples": (*PLACE, _item("rank", int | None), *EXAMPLE.all),
 }
 """The columns of each table of a scan's result."""

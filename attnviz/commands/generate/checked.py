@@ -116,10 +116,7 @@ def _curves(curves: Sequence[Curve], display: Display) -> Iterator[Text]:
         + [
             cell
             for each in curves
-            for cell in (
-                f"{each.values[k]:.2f}",
-                f"{each.low[k]:.2f} {to} {each.high[k]:.2f}",
-            )
+            for cell in (f"{each.values[k]:.2f}", f"{each.low[k]:.2f} {to} {each.high[k]:.2f}")
         ]
         for k in steps
     ]

@@ -125,10 +125,7 @@ SHARE = Fields[SegmentShare](
         ),
         Field("supported", bool | None, "Whether groundedness is above unrelated.", optional=True),
         Field(
-            "section",
-            str,
-            "With --rows section, or in a results file: its section.",
-            optional=True,
+            "section", str, "With --rows section, or in a results file: its section.", optional=True
         ),
         Field("hops", int, "With --hops: how often shares were carried back.", optional=True),
         Field(

@@ -226,11 +226,7 @@ LOGIT_PART = Fields[LogitPart](
             lambda row: None if row.line is None else row.part.source,
         ),
         Field("value", float, "What it adds.", lambda row: row.value.mean),
-        Field(
-            "role",
-            str | None,
-            "Of the tokens that it is from, where wanted.",
-        ),
+        Field("role", str | None, "Of the tokens that it is from, where wanted."),
         Field(
             "error",
             float | None,

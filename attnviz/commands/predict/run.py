@@ -138,8 +138,7 @@ def _attribution(
         versus = candidate_after(prepared, other, "versus")
         if versus.id == likeliest.id:
             raise UsageError(
-                f"{option('versus', repr(other))} is the likeliest token itself",
-                "name another one",
+                f"{option('versus', repr(other))} is the likeliest token itself", "name another one"
             )
         question = Question(likeliest, versus)
     question = question or Question(likeliest)

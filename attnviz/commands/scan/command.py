@@ -257,8 +257,7 @@ Merge: TypeAlias = Annotated[
 DryRun: TypeAlias = Annotated[
     bool,
     scan_option(
-        "--dry-run",
-        help="Only estimate what the scan would take, from ten windows; write nothing.",
+        "--dry-run", help="Only estimate what the scan would take, from ten windows; write nothing."
     ),
 ]
 

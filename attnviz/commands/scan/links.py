@@ -258,11 +258,7 @@ def links_to_bytes(keeper: LinkKeeper, scan: str, shard: int) -> bytes:
 
 
 def links_of_bytes(
-    data: bytes,
-    scan: str,
-    shard: int,
-    heads: Sequence[Head],
-    wanted: Mapping[int, Collection[int]],
+    data: bytes, scan: str, shard: int, heads: Sequence[Head], wanted: Mapping[int, Collection[int]]
 ) -> Linked | None:
     """The wanted links of a file; None where one is not in it. `heads`: those of the scan.
 

@@ -49,11 +49,7 @@ class Plan:
     seed: Annotated[
         int,
         _count(
-            RUN,
-            "--seed",
-            "The random seed; the same seed gives the same weights.",
-            0,
-            LARGEST_SEED,
+            RUN, "--seed", "The random seed; the same seed gives the same weights.", 0, LARGEST_SEED
         ),
     ] = 0
     keep_every: Annotated[

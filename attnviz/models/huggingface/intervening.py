@@ -165,10 +165,7 @@ def runs_at_once(model: Any, n: int) -> int:
 
 
 def changed_runs(
-    model: Any,
-    ids: Tensor,
-    heads_per_layer: Sequence[int],
-    interventions: Interventions,
+    model: Any, ids: Tensor, heads_per_layer: Sequence[int], interventions: Interventions
 ) -> Iterator[ChangedRun]:
     """The runs over ids (1, n) of a causal transformers model, as `LoadedModel.intervene`."""
     n = ids.size(1)

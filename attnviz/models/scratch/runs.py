@@ -86,12 +86,7 @@ def gpt_record(model: GPT, ids: Tensor, heads: Sequence[Head], query: int) -> li
 
 
 def seq2seq_record(
-    model: Seq2Seq,
-    kind: Kind,
-    ids: Tensor,
-    read: Tensor,
-    heads: Sequence[Head],
-    query: int,
+    model: Seq2Seq, kind: Kind, ids: Tensor, read: Tensor, heads: Sequence[Head], query: int
 ) -> list[RecordedHead]:
     """Run an encoder-decoder, and record some heads of one layer of one of its three attentions.
 
