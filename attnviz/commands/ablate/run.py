@@ -6,7 +6,6 @@ text ─► tokens ─► a run for each intervention ─► log-probabilities o
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -29,6 +28,7 @@ from attnviz.kit.intervene import (
     named_parts,
     next_tokens_after,
     question_of,
+    site_of,
 )
 from attnviz.kit.others import MeanBy, OtherTexts
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
@@ -42,7 +42,6 @@ from attnviz.records.interventions import (
     Intervention,
     Replacement,
     Site,
-    SiteKind,
     SourceRun,
 )
 from attnviz.records.parts import Part
@@ -264,23 +263,19 @@ def _mean_logits(every: Sequence[FloatArray]) -> FloatArray:
     return logits
 
 
-SITES: Mapping[str, tuple[SiteKind, ...]] = MappingProxyType(
-    {"head": ("head",), "mlp": ("mlp",), "layer": ("attention", "mlp")}
-)
-"""The vectors by which a part acts; those of a whole layer are two."""
-
-
 def _changes(
     parts: tuple[Part, ...], how: Ablating, links: Sequence[tuple[int, int]]
 ) -> Intervention:
     """The changes to a run that ablate some parts."""
     changes = list[Edit | CutLink]()
     for part in parts:
-        head = Head(part.layer or 0, part.head or 0)
+        layer = part.layer or 0
         if how.cut is not None:
+            head = Head(layer, part.head or 0)
             changes += [CutLink(head, query, key, how.cut.renormalise) for query, key in links]
         else:
-            sites = [Site(kind, head.layer, part.head) for kind in SITES[part.kind]]
+            both = [Site("attention", layer), Site("mlp", layer)]
+            sites = both if part.kind == "layer" else [site_of(part)]
             changes += [Edit(site, how.replacing.edits) for site in sites]
     return tuple(changes)
 

@@ -4,7 +4,7 @@ A head is a point of its scores, each in standard deviations over all heads that
 score that a head lacks is put at the mean. The distance is that of Euclid.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -255,13 +255,6 @@ GROUPED = Fields[GroupedHead](
 )
 
 
-def grouped_heads(groups: Groups, top: int | None, line: int | None) -> Iterator[GroupedHead]:
-    """The heads by group, the nearest to its centre first."""
-    for group in groups.groups:
-        for head in group.heads[:top]:
-            yield GroupedHead(head, group)
-
-
 LIKE = Form[AlikeHeads](
     "atlas",
     ALIKE,
@@ -273,7 +266,9 @@ LIKE = Form[AlikeHeads](
 IN_GROUPS = Form[Groups](
     "atlas",
     GROUPED,
-    grouped_heads,
+    lambda groups, top, line: (
+        GroupedHead(head, group) for group in groups.groups for head in group.heads[:top]
+    ),
     lambda groups: groups.model,
     terminal="attnviz.commands.atlas.alike_shown:render_groups",
     picture="attnviz.commands.atlas.alike_shown:draw_groups",

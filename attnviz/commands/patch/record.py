@@ -180,7 +180,7 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
             change=Estimate.of(values),
             share=Estimate.ratio(values, gaps),
             own=mean_outcome([effect.own for effect in same]),
-            exact=_mean_exact(same),
+            exact=Estimate.of([e.exact.mean for e in same if e.exact]) if same[0].exact else None,
             p_holm=p,
         )
         for same, values, p in zip(every, changes, corrected, strict=True)
@@ -194,11 +194,6 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
         own_answers=len({report.question.ids for report in reports}) > 1,
         varied=_varied(reports),
     )
-
-
-def _mean_exact(same: Sequence[PatchEffect]) -> Estimate | None:
-    exact = [effect.exact.mean for effect in same if effect.exact]
-    return Estimate.of(exact) if exact else None
 
 
 def mean_together(every: Sequence[PatchedTogether]) -> PatchedTogether:

@@ -69,13 +69,16 @@ def _pair(value: Field[Any]) -> tuple[Field[Any], ...]:
     )
 
 
+OF_MAP: tuple[Field[Any], ...] = (
+    LINE,
+    Field("layer", int | str, f"{LAYER[:-1]}; the name of a reduction over layers."),
+    Field("head", int | str, "The head in its layer; the name of a reduction over heads."),
+)
 LINKS = Fields[Any](
     "LinkRow",
     "How much a query attends to a key in one head.",
     (
-        LINE,
-        Field("layer", int | str, f"{LAYER[:-1]}; the name of a reduction over layers."),
-        Field("head", int | str, "The head in its layer; the name of a reduction over heads."),
+        *OF_MAP,
         *_pair(Field("weight", float)),
     ),
 )
@@ -93,9 +96,7 @@ CONTRIBUTIONS = Fields[Any](
     "ContributionRow",
     "How much a query attends to a key, with --contribution: the share of what the head writes.",
     (
-        LINE,
-        Field("layer", int | str, f"{LAYER[:-1]}; the name of a reduction over layers."),
-        Field("head", int | str, "The head in its layer; the name of a reduction over heads."),
+        *OF_MAP,
         *_pair(Field("contribution", float, "Below 0: against what the head writes in all.")),
     ),
 )
@@ -103,9 +104,7 @@ ERRORS = Fields[Any](
     "ErrorRow",
     "How much a query attends to a key in one head: the standard error of a mean over texts.",
     (
-        LINE,
-        Field("layer", int | str, f"{LAYER[:-1]}; the name of a reduction over layers."),
-        Field("head", int | str, "The head in its layer; the name of a reduction over heads."),
+        *OF_MAP,
         *_pair(Field("error", float, "The standard error of the mean weight.")),
     ),
 )
