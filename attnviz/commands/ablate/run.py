@@ -147,7 +147,8 @@ def _chosen(prepared: Prepared, how: Ablating) -> list[Part]:
         raise UsageError(
             "an MLP has no links", f"leave {option('mlps')} and {option('whole_layers')} out"
         )
-    return parts or [Part("head", *head) for head in choose_heads(heads_per_layer, None, None)]
+    every = choose_heads(heads_per_layer, None, None)
+    return parts or [Part("head", head.layer, head.head) for head in every]
 
 
 @dataclass(frozen=True, eq=False)

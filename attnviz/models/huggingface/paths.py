@@ -36,7 +36,7 @@ def patched_paths(
 ) -> Iterator[tuple[int, Receiver, Tensor]]:
     """The number of a sender, a receiver and the logits (V), over ids (1, n) of a causal model."""
     runs = _path_runs(model, ids, heads_per_layer, paths)
-    for some in batches(range(len(paths.senders)), runs.at_once):
+    for some in batches(range(len(paths.senders)), runs_at_once(model, ids.size(1))):
         last, arrived = runs.sent(some)
         for i, logits in zip(some, last, strict=True):
             if LOGITS in paths.receivers:
@@ -58,10 +58,6 @@ class _PathRuns:
     places: Mapping[tuple[SiteKind, int], SitePlace]
     held: Mapping[Site, Tensor]
     taken: Mapping[tuple[str, Site], Tensor]
-
-    @property
-    def at_once(self) -> int:
-        return runs_at_once(self.model, self.ids.size(1))
 
     def sent(self, senders: Sequence[int]) -> tuple[Tensor, dict[Receiver, Tensor]]:
         """The logits (B, V) after these senders, and the vectors that reach other receivers."""

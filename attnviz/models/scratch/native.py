@@ -40,12 +40,12 @@ from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadR
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
 from attnviz.models.scratch.gpt import GPT, from_gpt2, to_gpt2
 from attnviz.models.scratch.paths import paths_native, slopes_native
-from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native, vectors_at
+from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native, vectors_of
 from attnviz.models.tokenizer import read_folder
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, ModelIdentity, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.interventions import Interventions, RunConsumer, Site
+from attnviz.records.interventions import Interventions, RunConsumer, Site, SourceRun
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import LogitConsumer, LogitRows
 from attnviz.records.tokens import GoOn, Sampling
@@ -179,7 +179,9 @@ class NativeModel(LoadedModel):
             intervene_native(self.model, self._ids(ids), interventions, consume)
 
     def site_vectors(self, ids: Sequence[int], sites: Collection[Site]) -> dict[Site, FloatArray]:
-        return vectors_at(self.model, ids, sites)
+        with torch.inference_mode():
+            of_sites = vectors_of(self.model, SourceRun(ids, range(len(ids))), sites, mean=False)
+            return {site: numbers(vectors) for site, vectors in of_sites.items()}
 
     def paths(self, ids: Sequence[int], paths: Paths, consume: PathConsumer) -> None:
         with torch.inference_mode():

@@ -44,7 +44,7 @@ from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.seq2seq import Seq2Seq
-from attnviz.records.capture import FloatArray, Kind
+from attnviz.records.capture import Kind
 from attnviz.records.heads import Head
 from attnviz.records.interventions import (
     ChangedRun,
@@ -339,13 +339,6 @@ def _cutting(rows: Mapping[tuple[int, int], Sequence[CutLink]], *, hide: bool = 
         return changed
 
     return cut
-
-
-@torch.inference_mode()
-def vectors_at(model: GPT, ids: Sequence[int], sites: Collection[Site]) -> dict[Site, FloatArray]:
-    """The vectors of sites in a run of ids, as `LoadedModel.site_vectors`."""
-    of_sites = vectors_of(model, SourceRun(ids, range(len(ids))), sites, mean=False)
-    return {site: numbers(vectors) for site, vectors in of_sites.items()}
 
 
 def vectors_of(
