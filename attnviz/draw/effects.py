@@ -15,7 +15,7 @@ from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part, Shares
 from attnviz.records.predict import Candidate, Measure, Outcome
 from attnviz.records.rows import Field, Fields, measured
-from attnviz.records.significance import LEVEL
+from attnviz.records.significance import FEWEST, LEVEL
 
 # Fields that rows of interventions share: of a record with the candidates `answer` and `versus`,
 # and of an outcome, or None: by how much the prediction of each changed.
@@ -167,26 +167,25 @@ def own_cells(own: Outcome | None) -> Sequence[str]:
 
 
 P_HOLM = (
-    "Of a mean over texts: the p-value of the change against 0, by a normal approximation, "
-    "corrected for all parts that were tested (Holm)."
+    "Of a mean over texts: the p-value of the change against 0, by Student's t, corrected for all "
+    f"parts that were tested (Holm); null below {FEWEST} texts."
 )
 
 
 def tested(p_values: Sequence[float | None], part: str, texts: int) -> str:
     """How many parts were tested, and how many of their means differ from 0; empty for one."""
-    known = [p for p in p_values if p is not None]
-    if len(known) < 2:
+    if len(p_values) < 2 or texts < 2:
         return ""
-    found = sum(p < LEVEL for p in known)
-    rough = f", rough for {amount(texts, 'text')}" if texts < FEW else ""
+    if texts < FEWEST:
+        return (
+            f"{len(p_values):,} {part}s are not tested on {texts} texts; below {FEWEST}, a "
+            "standard error is itself too uncertain"
+        )
+    found = sum(p is not None and p < LEVEL for p in p_values)
     return (
-        f"{len(known):,} {part}s were tested, and after Holm's correction for all of them the mean "
-        f"change of {found or 'none'} differs from 0 (p < {LEVEL:g}, normal approximation{rough})"
+        f"{len(p_values):,} {part}s were tested, and after Holm's correction for all of them the "
+        f"mean change of {found or 'none'} differs from 0 (p < {LEVEL:g}, Student's t)"
     )
-
-
-FEW = 30
-"""Below this number of texts, a mean is further from a normal distribution."""
 
 
 # Parts of a model: their names, their values by layer, and the strongest as bars.

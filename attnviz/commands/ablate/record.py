@@ -239,7 +239,7 @@ def mean_of(reports: Sequence[AblationReport]) -> AblationReport:
     every = list(zip(*(report.effects for report in reports), strict=True))
     changes = [Estimate.of([effect.change for effect in same]) for same in every]
     effects = []
-    for same, change, p in zip(every, changes, holm(changes), strict=True):
+    for same, change, p in zip(every, changes, holm(changes, len(reports)), strict=True):
         outcomes = [effect.own for effect in same if effect.own]
         own = mean_outcome(outcomes) if outcomes else None
         effects.append(Effect(same[0].parts, change.mean, change.error, own, p))

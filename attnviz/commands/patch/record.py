@@ -173,7 +173,7 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
         )
     every = list(zip(*(report.effects for report in reports), strict=True))
     changes = [[effect.change.mean for effect in same] for same in every]
-    corrected = holm([Estimate.of(values) for values in changes])
+    corrected = holm([Estimate.of(values) for values in changes], len(reports))
     effects = [
         replace(
             same[0],
