@@ -74,6 +74,20 @@ def candidate(prepared: Prepared, id_: int) -> Candidate:
     return Candidate(id_, tokenizer.label(id_), 0.0, tokenizer.exact(id_))
 
 
+def told_apart(prepared: Prepared, one: int, other: int) -> tuple[Candidate, Candidate]:
+    """The likeliest tokens after a text and after its source, by their ids.
+
+    Raises:
+        InputError: they are the same.
+    """
+    if one == other:
+        raise InputError(
+            f"{prepared.model.tokenizer.label(one)!r} is the likeliest token after both texts",
+            f"name an {option('answer')} and a {option('versus')}",
+        )
+    return candidate(prepared, one), candidate(prepared, other)
+
+
 def keep_next_tokens(prepared: Prepared, top: int, *, follow: bool = True) -> KeepNextTokens:
     """A consumer of logits; `follow`: it also keeps what really follows each position."""
     tokenizer = prepared.model.tokenizer

@@ -142,16 +142,13 @@ def prompts_in(
 
     `measure_of` takes the fields of one, sees that it can be run, and gives what is measured.
     """
-    found = list[dict[str, str]]()
 
-    def check(_number: int, **prompt: str) -> object:
-        measure = measure_of(**prompt)
-        found.append(prompt)
-        return measure
+    def check(_number: int, **prompt: str) -> tuple[dict[str, str], object]:
+        return prompt, measure_of(**prompt)
 
-    run = _of_prompts(check, fields, lambda measure: measure)
+    run = _of_prompts(check, fields, lambda checked: checked[1])
     lines = session.progress(read_lines(None, pairs, session.stdin), "line")
-    list(each_line(session, lines, run, OF_A_TEXT))
+    found = [prompt for _, (prompt, _) in each_line(session, lines, run, OF_A_TEXT)]
     asked = [name for name in fields if any(name in prompt for prompt in found)]
     for name in asked:
         if not all(name in prompt for prompt in found):

@@ -34,6 +34,7 @@ from attnviz.kit.intervene import (
     question_of,
     site_of,
     source_of,
+    told_apart,
 )
 from attnviz.kit.others import MeanBy, OtherTexts, Vectors
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
@@ -55,9 +56,8 @@ class Circuiting:
 
     `mlps`: the layers whose MLPs belong to it, or `none`; None: MLPs are no parts, and run as they
     are. `align`: words that correspond, as in `blue=red`. `answer`, `versus`: words; by default the
-    likeliest token after the text, and after the source where that is another one. `texts`: those
-    that a mean is over, taken so; None: the text itself. `subsets`: how
-    many random ones; `seed` draws them.
+    likeliest token after the text, rather than that after the source. `texts`: those that a mean
+    is over, taken so; None: the text itself. `subsets`: how many random ones; `seed` draws them.
     """
 
     heads: HeadOptions = field(default_factory=HeadOptions)
@@ -140,8 +140,9 @@ def _question(ours: Prepared, theirs: Prepared | None, how: Circuiting) -> Quest
         return asked
     texts = [ours] if theirs is None else [ours, theirs]
     last = [intervene(each, [()], lambda run: int(run.last.argmax()))[0] for each in texts]
-    first, *other = dict.fromkeys(last)
-    return Question(candidate(ours, first), candidate(ours, other[0]) if other else None)
+    if theirs is None:
+        return Question(candidate(ours, last[0]))
+    return Question(*told_apart(ours, *last))
 
 
 def all_parts(model: "LoadedModel", how: Circuiting) -> tuple[Part, ...]:

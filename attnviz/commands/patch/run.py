@@ -13,7 +13,6 @@ from attnviz.commands.patch.record import PatchedTogether, PatchEffect, PatchRep
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.intervene import (
     SAME,
-    candidate,
     check_memory,
     intervene,
     named_parts,
@@ -22,6 +21,7 @@ from attnviz.kit.intervene import (
     question_of,
     site_of,
     source_of,
+    told_apart,
 )
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
@@ -217,12 +217,7 @@ def _measured(ours: Prepared, how: Patching, last: Sequence[FloatArray]) -> _Mea
     question = question_of(ours, how.answer, how.versus)
     if question is None:  # the likeliest token after the source, and after the text
         here, there = (int(logits.argmax()) for logits in last)
-        if here == there:
-            raise InputError(
-                f"{ours.model.tokenizer.label(here)!r} is the likeliest token after both texts",
-                f"name an {option('answer')} and a {option('versus')}",
-            )
-        question = Question(candidate(ours, there), candidate(ours, here))
+        question = Question(*told_apart(ours, there, here))
     before, ends = (outcome_of(logits, question.ids) for logits in last)
     if not abs(ends.measured - before.measured) >= SAME:
         raise InputError(

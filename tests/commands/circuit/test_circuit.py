@@ -307,6 +307,29 @@ def test_a_bad_line_is_told_and_left_out_of_a_search(run: Run, pairs: str) -> No
     assert "line 2: there is no source" in ended.err
 
 
+def test_a_line_that_asks_for_something_else_is_left_out_of_a_search(run: Run, pairs: str) -> None:
+    good = run("circuit", "--pairs", pairs, "--find", "1", "-f", "jsonl")
+    file = Path(pairs)
+    line = {"text": BLUE.replace("bird", "cat"), "source": RED.replace("bird", "cat")}
+    file.write_text("\n".join((file.read_text(), json.dumps(line | {"answer": "blue"}))))
+    ended = run("circuit", "--pairs", pairs, "--find", "1", "-f", "jsonl")
+    assert (ended.status, ended.out) == (3, good.out)
+    assert "line 3: this line asks for another measurement" in ended.err
+
+
+def test_texts_with_one_likeliest_token_need_an_answer_as_for_patch(run: Run) -> None:
+    texts = "a blue bird slept", "a red bird slept"
+    ended = [
+        run(*given, texts[0], "--from", texts[1])
+        for given in (("circuit", "--head", "L4H0"), ("patch",))
+    ]
+    assert ended[0].status == ended[1].status == 3
+    assert ended[0].err == ended[1].err
+    assert "is the likeliest token after both texts" in ended[0].err
+    with pytest.raises(attnviz.AttnvizError, match="likeliest token after both"):
+        attnviz.circuit([BLUE, texts[0]], [RED, texts[1]], heads="L4H0")
+
+
 def test_the_terminal_says_what_is_replaced_and_what_mlps_do(run: Run, pairs: str) -> None:
     shown = on_one_line(run("circuit", "--pairs", pairs, "--head", "L4H0").out)
     assert "heads outside of the circuit taken from the source; MLPs run as they are" in shown
