@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attnviz.draw.picture.paper import Page, drawn_for, panels_on
+from attnviz.draw.picture.paper import Page, drawn_for, page_notes, panels_on
 from attnviz.errors import UsageError
 from attnviz.kit.write import choose_format, write_bytes
 from attnviz.records.rows import to_json, versions_now
@@ -26,12 +26,20 @@ class Panels:
 
     def __init__(self, results: Sequence[Any], width: float, across: int) -> None:
         self._results, self._width, self._across = tuple(results), width, across
-        made = [getattr(each, "made", None) for each in results]
+        made = [each.made for each in results]
         self._page = Page(width, to_json({"made": made, "versions": versions_now()}))
 
     def __repr__(self) -> str:
-        last = f" and {chr(ord('a') + len(self._results) - 1)}" if len(self._results) > 1 else ""
+        n = len(self._results)
+        last = "" if n < 2 else f" {'and' if n == 2 else 'to'} {chr(ord('a') + n - 1)}"
         return f"<Panels a{last}, {self._width:g} cm>"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """That letters become too small for a journal."""
+        figure = self.figure()
+        with drawn_for(self._page):
+            return page_notes(figure)
 
     def figure(self) -> "Figure":
         """The figure, as large as it was drawn; `save` makes it as wide as was asked for."""
@@ -62,7 +70,7 @@ class Panels:
             write_bytes(Path(path), [figure_bytes(figure, form.name)])
 
 
-def panels(results: Sequence[Any], *, width: float = 17.8, across: int = 2) -> Panels:
+def panels(results: Sequence[Any], *, width: float = 17.8, across: int | None = None) -> Panels:
     """Pictures for a paper: panels a, b, c of one figure, without what stands above each.
 
     >>> attnviz.panels([attnviz.ablate("a fluffy blue creature")], width=8.5).save("figure.pdf")
@@ -70,15 +78,19 @@ def panels(results: Sequence[Any], *, width: float = 17.8, across: int = 2) -> P
     Args:
         results: what the functions return that draws a picture: `Result`, `Shown`.
         width: of the file, in cm; a column of a journal is about 8.5, its page 17.8.
-        across: how many panels stand in a row.
+        across: how many panels stand in a row; None: two, or three where they fill it.
 
     Raises:
         UsageError: a result has no picture, or there are none or more than 26.
     """
+    if not isinstance(results, Sequence):
+        raise UsageError("the results are no list", "give [result, …]")
+    if across is None:
+        across = 3 if len(results) % 3 == 0 else 2
     if not 0 < len(results) <= MOST:
         raise UsageError(f"{len(results)} pictures are no figure", f"give 1 to {MOST}")
     for each in results:
-        if not hasattr(each, "figure"):
+        if not (hasattr(each, "figure") and hasattr(each, "made")):
             raise UsageError(f"{type(each).__name__} has no picture", "give results")
     if not 2 <= width <= 200 or across < 1:
         raise UsageError(

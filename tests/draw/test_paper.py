@@ -13,6 +13,8 @@ import pytest
 from PIL import Image
 
 import attnviz
+from attnviz.draw.picture.canvas import figure_bytes
+from attnviz.draw.picture.paper import Page, drawn_for
 from attnviz.errors import ExitStatus, UsageError
 from tests.conftest import Run
 
@@ -34,17 +36,24 @@ def test_a_picture_is_as_wide_as_its_column_in_every_format(run: Run, tmp_path: 
     assert b"/FontFile2" in pdf.read_bytes(), "the letters come along"
 
 
-def test_the_drawing_fills_the_page_of_a_pdf(run: Run, tmp_path: Path) -> None:
-    """Its content is scaled by as much as the page, so that it is the same picture."""
-    for name, options in (("plain", ()), ("paper", ("--paper", "8.5"))):
-        run("heads", TEXT, *options, "-o", str(tmp_path / f"{name}.pdf"))
-    content = re.findall(
-        rb"stream\r?\n(.*?)\r?\nendstream", (tmp_path / "paper.pdf").read_bytes(), re.S
-    )
-    whole = b"".join(zlib.decompress(each) for each in content if each[:1] == b"x")
-    scaled = re.search(rb"([0-9.]+) 0 0 \1 0 0 cm", whole)
-    assert scaled
-    assert 0.2 < float(scaled[1]) < 1
+def stream_of(data: bytes) -> bytes:
+    """What a PDF draws on its page: the first stream."""
+    (first,) = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", data, re.S)[:1]
+    return zlib.decompress(first)
+
+
+def test_a_pdf_is_the_same_drawing_scaled_with_its_page() -> None:
+    """Nothing is cut off: but for the scale, each line is that of the figure as it was drawn."""
+    found = attnviz.heads(TEXT)
+    with drawn_for(Page(8.5)):
+        figure = found.figure()
+        paper = figure_bytes(figure, "pdf")
+    plain = figure_bytes(figure, "pdf")
+    scale = re.search(rb"([0-9.]+) 0 0 \1 0 0 cm\n", stream_of(paper))
+    assert scale
+    assert stream_of(paper).replace(scale[0], b"", 1) == stream_of(plain)
+    sides = [re.findall(rb"/MediaBox \[ 0 0 ([0-9.]+) ", each)[0] for each in (paper, plain)]
+    assert float(sides[0]) / float(sides[1]) == pytest.approx(float(scale[1]), rel=1e-4)
 
 
 def test_what_stands_above_a_picture_goes_into_its_file_with_the_command(
@@ -96,7 +105,10 @@ def test_panels_hold_every_picture_beside_the_others(tmp_path: Path) -> None:
     with Image.open(path) as image:
         made = json.loads(image.text["Description"])["made"]  # type: ignore[attr-defined]
         assert image.width / image.info["dpi"][0] * 2.54 == pytest.approx(17.8, abs=0.02)
-    assert made[1]["options"] is not None
+    assert made[0]["options"] == {"heads": "L4H0"}
+    assert made[1]["runs"][0]["text"] == TEXT
+    assert repr(both) == "<Panels a to c, 17.8 cm>"
+    assert attnviz.panels([shown], width=4).notes[0].startswith("at 4 cm the smallest letters")
 
 
 def test_what_is_no_figure_is_refused() -> None:
@@ -104,6 +116,7 @@ def test_what_is_no_figure_is_refused() -> None:
         ([], {}, "0 pictures"),
         (["x"], {}, "str has no picture"),
         ([attnviz.ablate(TEXT)], {"width": 0}, "cannot be drawn"),
+        (attnviz.ablate(TEXT), {}, "the results are no list"),
     ):
         with pytest.raises(UsageError, match=said):
             attnviz.panels(results, **options)

@@ -72,7 +72,7 @@ def like_head(atlases: Sequence[Atlas], name: str) -> AlikeHeads:
     """The heads of the last of one scan or two, the nearest to a head of the first one first."""
     first, last = atlases[0], atlases[-1]
     _check_corpus(first, last)
-    asked = head_of(one_head(first, name))
+    asked = head_of(one_head(first, name, "like"))
     scores, points = standardised(atlases)
     apart = _distances(points[0], points[-1])
     own = first.heads.index(asked)

@@ -147,6 +147,8 @@ class ScanAtlas(Result[Atlas]):
         Raises:
             UsageError: the scans are of different files, or "same" of different heads.
         """
+        if not isinstance(other, ScanAtlas):
+            raise UsageError(f"{other!r} is no result of a scan", "give attnviz.atlas(folder)")
         return Result(LIKE, matched(self.record, other.record, best=pair == "best"))
 
     def clusters(self, number: int) -> Result[Groups]:
@@ -340,7 +342,9 @@ def command_line(
     *,
     folders: Annotated[
         list[str],
-        positional("FOLDER", "The folder of a scan; several: scans of one model's checkpoints."),
+        positional(
+            "FOLDER", "The folder of a scan; several: of one model's checkpoints, or of two models."
+        ),
     ],
     view: AtlasView,
     output: g.PageOutput,

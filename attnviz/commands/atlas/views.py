@@ -24,7 +24,7 @@ from attnviz.records.heads import Head, head_named, listed
 from attnviz.records.rows import measured
 
 
-def one_head(atlas: Atlas, name: str) -> Mapping[str, Any]:
+def one_head(atlas: Atlas, name: str, asked: str = "head") -> Mapping[str, Any]:
     """The row of the head that a user names, as in `L1H2` or `1.2`.
 
     Raises:
@@ -33,8 +33,8 @@ def one_head(atlas: Atlas, name: str) -> Mapping[str, Any]:
     head, scanned = head_named(name), atlas.heads
     if head is None:
         raise UsageError(
-            f"{option('head', repr(name))} names no single head",
-            f"name one as in {option('head', scanned[0])}",
+            f"{option(asked, repr(name))} names no single head",
+            f"name one as in {option(asked, scanned[0])}",
         )
     if head not in scanned:
         raise UsageError(f"the scan has no head {head}", f"it has {listed(scanned)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from attnviz.commands.show.command import ShowOptions, shown_of
 from attnviz.commands.show.run import Shown, pieces_of
-from attnviz.draw.titles import amount
+from attnviz.draw.titles import amount, transform_title
 from attnviz.errors import UsageError, option
 from attnviz.inputs.captures import capture_of, load_capture
 from attnviz.kit import options as g
@@ -24,7 +24,7 @@ from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import links_of
 from attnviz.records.heads import Head, listed
 from attnviz.records.means import mean_of
-from attnviz.records.rows import ColumnArray
+from attnviz.records.rows import ColumnArray, Row, made_to_dict
 from attnviz.records.tokens import Token
 from attnviz.records.trace import Verified
 
@@ -88,7 +88,8 @@ class AttentionCapture:
 
     def __repr__(self) -> str:
         held, size = listed(self.heads), amount(len(self.tokens), "token")
-        return f"<AttentionCapture {self.record.model.name}, {size}, {held}>"
+        means = [transform_title(t) for t in self.record.transforms if hasattr(t, "texts")]
+        return f"<AttentionCapture {', '.join([self.record.model.name, size, *means, held])}>"
 
     def _repr_html_(self) -> str:
         """The page for a notebook, in a frame that can reach nothing outside."""
@@ -100,6 +101,11 @@ class AttentionCapture:
     def notes(self) -> tuple[str, ...]:
         """Notes on the text: that it was cut, or is unlike those of the training."""
         return notes_of([self.record])
+
+    @property
+    def made(self) -> Row:
+        """How it was made: model, text, versions and options, as JSON carries them."""
+        return made_to_dict([self.record])
 
     def pattern(self, layer: int, head: int) -> FloatArray:
         """The weights of one head, float32 (n_queries, n_keys), read-only.

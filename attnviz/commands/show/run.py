@@ -31,7 +31,7 @@ from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, KeepCells, KeepLinks, Look
 from attnviz.records.heads import Head
-from attnviz.records.rows import ColumnArray
+from attnviz.records.rows import ColumnArray, Row, made_to_dict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -244,6 +244,11 @@ class Shown:
     def notes(self) -> tuple[str, ...]:
         """Notes on the text: that it was cut, or is unlike those of the training."""
         return notes_of([self.record.capture])
+
+    @property
+    def made(self) -> Row:
+        """How it was made: model, text, versions and options, as JSON carries them."""
+        return made_to_dict([self.record.capture])
 
     def to_columns(self) -> dict[str, ColumnArray]:
         """The links by column, as `pandas.DataFrame` and `polars.DataFrame` take them.

@@ -27,6 +27,7 @@ from attnviz.draw.picture.canvas import Drawn, place, renderer_of
 from attnviz.draw.picture.frame import (
     LEAST_APART,
     POINTS,
+    SUBTITLE,
     Ticks,
     add_key,
     name_sides,
@@ -41,6 +42,7 @@ from attnviz.draw.picture.frame import (
     write_titles,
 )
 from attnviz.draw.picture.paint import PictureOptions, PictureWords, Scale, scale_of, words_for
+from attnviz.draw.picture.paper import current_page
 from attnviz.draw.titles import left_out
 from attnviz.errors import UsageError
 from attnviz.records.capture import FloatArray
@@ -103,6 +105,8 @@ def _draw_one(
     write_rows(axes, ticks_for(rows, down))
     write_columns(axes, ticks_for(columns, across), across)
     write_titles(axes, words, width)
+    if current_page():  # whose title goes into the file
+        write(axes, words.panes[0][-1], (0, 1), (0, 5), size=SUBTITLE, coords="axes fraction")
     name_sides(axes, orient, exhibit.sides, sums=cells.sums, block=cells.block)
     empty = left_out(exhibit) if np.isnan(cells.values).any() else ""
     note = f"no number: under {LEAST_WRITTEN:g}" if blank else ""

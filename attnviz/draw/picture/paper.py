@@ -120,6 +120,7 @@ def _write_pdf(
     file = backend.PdfFile(to, metadata=dict(metadata))
     try:
         file.newPage(width * share, height * share)
+        file.width, file.height = width, height  # where paths are cut off before they are scaled
         file.output(share, 0, 0, share, 0, 0, backend.Op.concat_matrix)
         inner = backend.RendererPdf(file, dots, height, width)
         renderer = backend.MixedModeRenderer(figure, width, height, dots, inner)
