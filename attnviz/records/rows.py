@@ -311,6 +311,11 @@ def head_fields(of: Callable[[Any], Head], prefix: str = "") -> tuple[Field[Any]
     )
 
 
+def mean_error(of: Callable[[Any], float | None] | None = None) -> Field[Any]:
+    """The standard error of a mean over lines."""
+    return Field("error", float | None, "Of a mean over lines, its standard error.", of)
+
+
 def measured(value: float | None) -> float | None:
     """A number, or None where nothing could be measured."""
     return None if value is None or isnan(value) else value

@@ -1,6 +1,6 @@
 """Ablations, shown: sentences, a grid of all parts, a table of some, and a picture."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import exp
 
 import numpy as np
@@ -46,12 +46,7 @@ from attnviz.draw.terminal.cells import (
 from attnviz.draw.terminal.grid import value_grid
 from attnviz.draw.titles import amount, caption, facts, probability, with_error
 from attnviz.errors import readable
-from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
-
-
-def _ran(report: AblationReport, name: Callable[[Capture], str]) -> str:
-    return ran(report.capture, report.lines, "text", name)
 
 
 def _part(report: AblationReport) -> str:
@@ -130,7 +125,7 @@ def _change_of(report: AblationReport) -> str:
 
 def _heading(report: AblationReport, display: Display) -> Iterator[Text]:
     """The run and what replaces a part; what is measured; what the sign of a change means."""
-    first = f"{_ran(report, facts)}; {_replaced(report)}"
+    first = f"{ran(report.capture, report.lines, 'text', facts)}; {_replaced(report)}"
     lines = "\n".join((first, _measured(report), _change_of(report)))
     yield from folded(Text(lines, "dim"), display.width)
     yield Text()
@@ -226,7 +221,8 @@ def _about_picture(report: AblationReport) -> tuple[str, str, list[str]]:
     """A picture's title, and the lines above and below it."""
     title = _replaced(report)
     below = [_measured(report), _change_of(report)]
-    return title[0].upper() + title[1:], _ran(report, caption), below
+    about = ran(report.capture, report.lines, "text", caption)
+    return title[0].upper() + title[1:], about, below
 
 
 # The change at each token without each part.

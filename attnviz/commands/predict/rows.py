@@ -17,7 +17,7 @@ from attnviz.records.predict import (
     PredictionMean,
     mean_of,
 )
-from attnviz.records.rows import LINE_OR_MEAN, Field, Fields, JsonOutput, measured
+from attnviz.records.rows import LINE_OR_MEAN, Field, Fields, JsonOutput, mean_error, measured
 from attnviz.records.tokens import Token
 
 
@@ -68,7 +68,7 @@ CANDIDATE = Fields[NextToken](
         Field("after_exact", str | None, "", lambda row: row.after and row.after.exact),
         Field("exact", str | None, "", lambda row: row.candidate and row.candidate.exact),
         Field("followed_exact", str | None, "", lambda row: row.followed and row.followed.exact),
-        Field("error", float | None, "Of a mean over lines, its standard error."),
+        mean_error(),
     ),
 )
 
@@ -144,12 +144,7 @@ ANSWER = Fields[Answered](
             "versus.",
             lambda row: row.measured.mean,
         ),
-        Field(
-            "error",
-            float | None,
-            "Of a mean over lines, its standard error.",
-            lambda row: row.measured.error,
-        ),
+        mean_error(lambda row: row.measured.error),
         Field(
             "answer_rank",
             int | None,
@@ -227,12 +222,7 @@ LOGIT_PART = Fields[LogitPart](
         ),
         Field("value", float, "What it adds.", lambda row: row.value.mean),
         Field("role", str | None, "Of the tokens that it is from, where wanted."),
-        Field(
-            "error",
-            float | None,
-            "Of a mean over lines, its standard error.",
-            lambda row: row.value.error,
-        ),
+        mean_error(lambda row: row.value.error),
     ),
 )
 JSON = JsonOutput((CANDIDATE, ANSWER, LOGIT_PART))

@@ -24,6 +24,7 @@ from attnviz.records.rows import (
     dict_of,
     head_fields,
     list_of,
+    mean_error,
     model_name,
     object_fields,
 )
@@ -130,12 +131,7 @@ PAIR = Fields[Term](
             "Of those that the part at the key is from.",
             lambda row: row.role(row.key_part),
         ),
-        Field(
-            "error",
-            float | None,
-            "Of a mean over lines, its standard error.",
-            lambda row: row.value.error,
-        ),
+        mean_error(lambda row: row.value.error),
     ),
 )
 
