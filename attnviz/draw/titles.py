@@ -205,6 +205,11 @@ def amount(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def amounts(fewest: int, most: int, what: str) -> str:
+    """`2 layers`, `0 to 1 layers`."""
+    return amount(most, what) if fewest == most else f"{fewest:,} to {most:,} {what}s"
+
+
 def duration(seconds: float) -> str:
     """`40 seconds`, `12 minutes`, `7 hours`, `3 days`."""
     for unit, size, most in (("second", 1, 120), ("minute", 60, 120), ("hour", 3600, 48)):

@@ -41,8 +41,8 @@ class CircuitTask(OfQuestion):
     measured. `lines`: the number of texts of a mean; every error is then that of a mean over them.
     `own_answers`: the texts have questions of their own. `other_texts`: over how many texts the
     mean that replaces outputs is taken, of a file of this `file_name`, `by_position` or over all
-    positions; None: over the text's own. `unaligned`: the positions of the text that none of the
-    source stands for, which keep their own outputs.
+    positions; None: over the text's own. `unaligned`: the fewest and the most positions of a text
+    that none of the source stands for, which keep their own outputs.
     """
 
     captures: tuple[Capture, ...]
@@ -54,7 +54,7 @@ class CircuitTask(OfQuestion):
     other_texts: int | None = None
     file_name: str = ""
     by_position: bool = False
-    unaligned: int = 0
+    unaligned: tuple[int, int] = (0, 0)
 
     @property
     def heads_per_layer(self) -> Sequence[int]:
@@ -232,7 +232,9 @@ def _differences(ones: Sequence[float], others: Sequence[float]) -> list[float]:
 def mean_task(tasks: Sequence[CircuitTask]) -> CircuitTask:
     """The first of several, as their mean."""
     own = len({task.question.ids for task in tasks}) > 1
-    return replace(tasks[0], lines=len(tasks), own_answers=own)
+    unaligned = [places for task in tasks for places in task.unaligned]
+    both = min(unaligned), max(unaligned)
+    return replace(tasks[0], lines=len(tasks), own_answers=own, unaligned=both)
 
 
 def mean_of(reports: Sequence[CircuitReport]) -> CircuitReport:

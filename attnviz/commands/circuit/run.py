@@ -120,6 +120,7 @@ def text_of(
     check_memory(theirs or ours, sites)
     given = None if how.texts is None else how.texts.means_for(ours, sites, how.mean_by)
     captures = (ours.empty,) if theirs is None else (ours.empty, theirs.empty)
+    unaligned = 0 if positions is None else len(ours.ids) - len(positions)
     task = CircuitTask(
         captures=captures,
         replacement=how.replacement,
@@ -128,7 +129,7 @@ def text_of(
         other_texts=len(how.texts.texts) if how.texts else None,
         file_name=how.texts.name if how.texts else "",
         by_position=how.mean_by == "position",
-        unaligned=0 if positions is None else len(ours.ids) - len(positions),
+        unaligned=(unaligned, unaligned),
     )
     return CircuitText(ours, run, positions, given, task)
 

@@ -25,7 +25,7 @@ from attnviz.draw.labels import LAYERS, fenced
 from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import GREY, SMALL_LETTERS, sheet, write_heading, write_line
 from attnviz.draw.terminal.cells import Column, folded, footnotes, listing
-from attnviz.draw.titles import amount, caption, facts, with_error
+from attnviz.draw.titles import amount, amounts, caption, facts, with_error
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
@@ -54,8 +54,8 @@ def replaced(task: CircuitTask) -> str:
     parts = "heads and MLPs" if task.with_mlps else "heads"
     mlps = "" if task.with_mlps else "; MLPs run as they are, on what arrives"
     by = BY[task.replacement]
-    if task.unaligned:
-        by += f" but for {amount(task.unaligned, 'position')}"
+    if any(task.unaligned):
+        by += f" but for {amounts(*task.unaligned, 'position')}"
     if task.other_texts is not None:
         at = " at the same position" if task.by_position else ""
         of_file = f" of {fenced(task.file_name)}" if task.file_name else ""

@@ -61,8 +61,9 @@ class PatchReport(OfQuestion):
     source. `places` (n): for each position of the text the position of the source whose vectors it
     takes; None where it keeps its own. `positions`: those that are patched; `named`: whether by
     their names. `lines`: the number of pairs of texts of a mean; every error is then that of a mean
-    over them, and captures, places and positions are those of the first. `own_answers`: the pairs
-    have questions of their own. `varied`: the positions at which the pairs have several tokens.
+    over them, and captures, places and positions are those of the first. `patched`: the fewest and
+    the most positions that are patched in a text; None: all. `own_answers`: the pairs have
+    questions of their own. `varied`: the positions at which the pairs have several tokens.
     `receivers`: the ends of the paths that are patched, with the MLPs on them as `path_mlps` says;
     none: the vectors act on all that reads them. `fast`: changes are estimated to first order.
     """
@@ -78,6 +79,7 @@ class PatchReport(OfQuestion):
     effects: Sequence[PatchEffect]
     named: bool = False
     lines: int | None = None
+    patched: tuple[int, int] | None = None
     own_answers: bool = False
     varied: frozenset[int] = frozenset()
     receivers: tuple[Receiver, ...] = ()
@@ -191,6 +193,7 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
         ends=mean_outcome([report.ends for report in reports]),
         effects=effects,
         lines=len(reports),
+        patched=_patched(reports),
         own_answers=len({report.question.ids for report in reports}) > 1,
         varied=_varied(reports),
     )
@@ -218,6 +221,14 @@ def check_positions(reports: Sequence[PatchReport]) -> None:
             "the pairs are patched at different positions, so they have no mean",
             f"give texts of one length, name positions with {option('queries')}, or patch heads",
         )
+
+
+def _patched(reports: Sequence[PatchReport]) -> tuple[int, int] | None:
+    """The fewest and the most positions; None where every pair is patched at all of its own."""
+    if all(report.patched is None for report in reports):
+        return None
+    numbers = [len(report.positions) for report in reports]
+    return min(numbers), max(numbers)
 
 
 def _varied(reports: Sequence[PatchReport]) -> frozenset[int]:

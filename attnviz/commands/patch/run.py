@@ -133,6 +133,7 @@ class _Task:
         return measured[0], effects
 
     def report(self, measured: _Measured, effects: Sequence[PatchEffect]) -> PatchReport:
+        number = len(self.positions)
         return PatchReport(
             capture=self.ours.empty,
             source=self.theirs.empty,
@@ -140,6 +141,7 @@ class _Task:
             **measured._asdict(),
             places=self.places,
             positions=self.positions,
+            patched=None if number == len(self.places) else (number, number),
             effects=effects,
             named=bool(self.how.queries),
             receivers=self.receivers,

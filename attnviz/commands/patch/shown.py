@@ -37,7 +37,7 @@ from attnviz.draw.terminal.cells import (
     signed_style,
 )
 from attnviz.draw.terminal.grid import head_grid, value_grid
-from attnviz.draw.titles import amount, beginning, caption, facts, with_error
+from attnviz.draw.titles import amount, amounts, beginning, caption, facts, with_error
 from attnviz.records.capture import Capture, FloatArray
 
 SITES = {
@@ -76,8 +76,7 @@ def patching(report: PatchReport) -> str:
 
 def _where(report: PatchReport) -> str:
     """How many positions are patched at once."""
-    every = len(report.positions) == len(report.places)
-    return "all positions" if every else amount(len(report.positions), "position")
+    return amounts(*report.patched, "position") if report.patched else "all positions"
 
 
 def ends_of(report: PatchReport) -> str:

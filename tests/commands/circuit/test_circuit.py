@@ -99,6 +99,9 @@ def test_positions_that_nothing_stands_for_keep_their_own_outputs() -> None:
     assert "taken from the source but for 1 position;" in on_one_line(str(found))
     whole = attnviz.circuit(BLUE, longer, heads="L4H0", align="blue=red", **ASKED)
     assert "but for" not in str(whole)
+    old = BLUE.replace("blue", "blue old")
+    both = attnviz.circuit([BLUE, old], [RED, RED], heads="L4H0", align="blue=red", **ASKED)
+    assert "taken from the source but for 0 to 1 positions;" in on_one_line(str(both))
     faithful = (each.record.itself.faithfulness.mean for each in (whole, found))
     assert next(faithful) < next(faithful)
 

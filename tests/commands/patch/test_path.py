@@ -66,6 +66,15 @@ def test_texts_of_other_lengths_have_paths_too() -> None:
     assert found.record.strongest[0].change.mean != 0
 
 
+def test_pairs_of_other_lengths_say_at_how_many_positions_they_are_patched() -> None:
+    texts, sources = ["a blue fox was", BLUE], ["a red fox was", RED]
+    found = attnviz.patch(texts, sources, layers=4, **ASKED)
+    assert "taken from the source at all positions" in on_one_line(str(found))
+    texts[1] = BLUE.replace("blue", "blue old")  # one more, which nothing stands for
+    found = attnviz.patch(texts, sources, layers=4, align="blue=red", **ASKED)
+    assert "taken from the source at 5 to 9 positions" in on_one_line(str(found))
+
+
 def test_estimates_stand_beside_exact_changes_and_are_compared_by_rank(run: Run) -> None:
     fast = attnviz.patch(BLUE, RED, fast=True, check=True, **ASKED)
     exact = changes(attnviz.patch(BLUE, RED, **ASKED))
