@@ -154,7 +154,7 @@ def own_columns(answer: Candidate | None, versus: Candidate | None) -> Sequence[
     return [Column(f"log p {name}", right=True) for name in (first, other)]
 
 
-def number_cells(number: Estimate, form: str = "+.3f") -> Sequence[str]:
+def number_cells(number: Estimate, form: str = "+z.3f") -> Sequence[str]:
     """A number, and its standard error where it has one."""
     return with_error(number, form).split(" ± ")
 
@@ -163,7 +163,7 @@ def own_cells(own: Outcome | None) -> Sequence[str]:
     """The changes of both log-probabilities."""
     if own is None:
         return "", ""
-    return f"{own.answer_log_probability:+.3f}", f"{own.versus_log_probability:+.3f}"
+    return f"{own.answer_log_probability:+z.3f}", f"{own.versus_log_probability:+z.3f}"
 
 
 P_HOLM = (

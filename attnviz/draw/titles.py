@@ -230,7 +230,7 @@ LEAST = 0.0005
 """A smaller probability would be 0.000 with three decimals."""
 
 
-def with_error(number: Estimate, form: str = "+.3f") -> str:
+def with_error(number: Estimate, form: str = "+z.3f") -> str:
     """`+0.612 ± 0.034`; the standard error where there is one."""
     error = "" if number.error is None else f" ± {number.error:{form.lstrip('+')}}"
     return f"{number.mean:{form}}{error}"

@@ -154,8 +154,8 @@ class OtherTexts:
             )
         return means
 
-    def drawn(self, prepared: Prepared, draws: int, seed: int) -> list[SourceRun]:
-        """Other texts of at least as many tokens, drawn without replacement, up to these.
+    def long_enough(self, prepared: Prepared) -> list[list[int]]:
+        """The tokens of other texts of at least as many, as far as this text's.
 
         Raises:
             InputError: there is none.
@@ -169,6 +169,11 @@ class OtherTexts:
                 f"the {self.named} have no other text of {amount(len(own), 'token')} or more",
                 "give texts that are as long as the text",
             )
+        return others
+
+    def drawn(self, prepared: Prepared, draws: int, seed: int) -> list[SourceRun]:
+        """Other texts that are long enough, drawn without replacement, up to these."""
+        own, others = prepared.ids, self.long_enough(prepared)
         chosen = np.random.default_rng([seed, *own]).permutation(len(others))[:draws]
         return [SourceRun(others[i], range(len(own))) for i in chosen.tolist()]
 

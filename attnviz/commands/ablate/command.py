@@ -166,9 +166,15 @@ TopParts: TypeAlias = Annotated[
     ),
     only(
         "rows",
-        lambda call: not call["together"] and call["answer"] is None,
-        "is for one part at a time, and for the tokens of the text",
-        f"leave {option('together')} and {option('answer')} out",
+        lambda call: not call["together"],
+        "is for one part at a time",
+        f"leave {option('together')} out",
+    ),
+    only(
+        "rows",
+        lambda call: call["answer"] is None,
+        "is for the tokens of the text",
+        f"leave {option('answer')} out",
     ),
     only(
         "replacement", lambda call: call["cut"] is None, "does nothing for a link, which is removed"

@@ -75,14 +75,16 @@ class Others:
     """Other texts whose activations replace those of a part.
 
     `texts`: how many there are; `name`: of their file, or empty. `by_position`: a mean is taken at
-    each position. `draws`: the number of them that are drawn at random, and the mean of the effects
-    taken; None: none is drawn. `seed`: of the draw.
+    each position. `draws`: how many of them are drawn at random for each text that is ablated, and
+    the mean of the effects taken; `long_enough`: from how many, as others are shorter; both empty:
+    none is drawn. `seed`: of the draw.
     """
 
     texts: int
     name: str
     by_position: bool = False
-    draws: int | None = None
+    draws: tuple[int, ...] = ()
+    long_enough: tuple[int, ...] = ()
     seed: int = 0
 
 
@@ -91,7 +93,8 @@ class Effect:
     """The effect of ablating some parts; a negative change means a worse prediction.
 
     `parts`: heads, MLPs or layers, or the heads whose links are cut. `change` is the mean over the
-    report's tokens, `error` its standard error over them (None for a single token). `own`: the
+    report's tokens, `error` its standard error over them; for a single token, over the texts that
+    are drawn, or None. `own`: the
     changes of the predictions of the answer and of the token that it is compared with. `p_holm`: of
     a mean over texts, the p-value against 0, corrected for all parts that were tested.
     """
@@ -247,8 +250,17 @@ def mean_of(reports: Sequence[AblationReport]) -> AblationReport:
     cut = cuts[0]
     if cut is not None and len(set(cuts)) > 1:  # texts have other numbers of these links
         cut = replace(cut, number=0)
+    others = reports[0].others
+    if others is not None:
+        every_other = [report.others for report in reports if report.others]
+        others = replace(
+            others,
+            draws=tuple(draws for each in every_other for draws in each.draws),
+            long_enough=tuple(number for each in every_other for number in each.long_enough),
+        )
     return replace(
         reports[0],
+        others=others,
         own_answers=len({report.question and report.question.ids for report in reports}) > 1,
         baseline=fmean(report.baseline for report in reports),
         tokens=sum(report.tokens for report in reports),
@@ -270,8 +282,11 @@ def effect_of(
     after: NDArray[np.float64],
     own: Outcome | None = None,
 ) -> Effect:
-    """The mean change of what is measured (tokens), and its standard error over the tokens."""
+    """The mean change of what is measured (draws, tokens), and its standard error.
+
+    The error is over the tokens; for a single token, over the draws.
+    """
     change = after - before
-    n = len(change)
-    error = float(change.std(ddof=1)) / sqrt(n) if n > 1 else None
-    return Effect(parts, float(change.mean()), error, own)
+    means = change.mean(axis=0) if change.shape[1] > 1 else change[:, 0]
+    estimate = Estimate.of(means.tolist())
+    return Effect(parts, estimate.mean, estimate.error, own)

@@ -80,8 +80,8 @@ REPLACED: tuple[Field[Any], ...] = (
     Field(
         "draws",
         int | None,
-        "Of how many of them, drawn at random, it is the mean; null: none is drawn.",
-        lambda row: row.report.others and row.report.others.draws,
+        "Of how many of them, drawn at random, it is the mean, of all lines; null: none is drawn.",
+        lambda row: (row.report.others and sum(row.report.others.draws)) or None,
     ),
     Field(
         "cut_query",

@@ -121,7 +121,7 @@ def ablate_together(
     """Ablate some parts at once."""
     prepared = _prepared(model, text, options, how)
     parts = tuple(_chosen(prepared, how))
-    ran = _ran(prepared, how, [parts])
+    ran = _ran(prepared, how, [parts], together=True)
     before, after = (next_tokens_after(prepared, top, last) for last in ran.ends)
     return BeforeAfter(ran.report, before, after)
 
@@ -165,19 +165,28 @@ class _Ran:
     ends: Sequence[FloatArray]
 
 
-def _ran(prepared: Prepared, how: Ablating, ablations: Sequence[tuple[Part, ...]]) -> _Ran:
+def _ran(
+    prepared: Prepared,
+    how: Ablating,
+    ablations: Sequence[tuple[Part, ...]],
+    *,
+    together: bool = False,
+) -> _Ran:
     """Run the text as it is, then once for each ablation, and compare."""
     question = question_of(prepared, how.answer, how.versus)
     heads = sum(map(len, ablations))
     links = find_links(prepared.empty, how.cut, heads) if how.cut else ()
+    if links and not (question or together):
+        _check_followed(prepared, links)
     changes = [(), *(_changes(parts, how, links) for parts in ablations)]
     taken = _taken(prepared, how.replacing, changes)
     every = [_run(prepared, question, changes, each) for each in taken]
-    (before, outcome), *runs = map(_mean, zip(*(each for each, _ in every), strict=True))
+    (draws, outcome), *runs = map(_drawn, zip(*(each for each, _ in every), strict=True))
     effects = [
-        effect_of(parts, before, after, own.less(outcome) if own and outcome else None)
+        effect_of(parts, draws, after, own.less(outcome) if own and outcome else None)
         for parts, (after, own) in zip(ablations, runs, strict=True)
     ]
+    before = draws.mean(axis=0)
     last, *after_first = (_mean_logits(same) for same in zip(*(e for _, e in every), strict=True))
     report = AblationReport(
         capture=prepared.empty,
@@ -189,18 +198,30 @@ def _ran(prepared: Prepared, how: Ablating, ablations: Sequence[tuple[Part, ...]
         rank=int((last > last[question.answer.id]).sum()) + 1 if question else None,
         first=next_tokens_after(prepared, 1, last).candidates[0] if question else None,
         cut=how.cut and replace(how.cut, number=len(links)),
-        others=_others(how.replacing, len(taken)),
+        others=_others(how.replacing, prepared, len(taken)),
     )
-    return _Ran(report, before, [after for after, _ in runs], [last, *after_first])
+    return _Ran(report, before, [after.mean(axis=0) for after, _ in runs], [last, *after_first])
 
 
-def _others(how: Replacing, draws: int) -> Others | None:
+def _check_followed(prepared: Prepared, links: Sequence[tuple[int, int]]) -> None:
+    """Check that a row that loses links comes before a token of the text, which it predicts."""
+    if min(query for query, _ in links) == len(prepared.empty.query_tokens) - 1:
+        raise UsageError(
+            f"{option('cut')} changes the last token's row alone, which predicts no token of the "
+            "text",
+            f"add {option('answer', 'WORD')}, or cut an earlier query",
+        )
+
+
+def _others(how: Replacing, prepared: Prepared, draws: int) -> Others | None:
     """The other texts, as a report tells of them."""
     if how.texts is None:
         return None
     count, by_position = len(how.texts.texts), how.mean_by == "position"
-    drawn = draws if how.by == "resample" else None
-    return Others(count, how.texts.name, by_position, drawn, how.seed)
+    if how.by != "resample":
+        return Others(count, how.texts.name, by_position)
+    long_enough = len(how.texts.long_enough(prepared))
+    return Others(count, how.texts.name, False, (draws,), (long_enough,), how.seed)
 
 
 @dataclass(frozen=True)
@@ -249,10 +270,10 @@ def _run(
     return runs, [ends[i] for i in sorted(ends)]
 
 
-def _mean(same: Sequence[Measured]) -> Measured:
-    """The mean over the texts that were drawn."""
+def _drawn(same: Sequence[Measured]) -> Measured:
+    """What is measured with each text that was drawn (draws, tokens), and their mean outcome."""
     outcomes = [outcome for _, outcome in same if outcome]
-    measured = np.mean([measured for measured, _ in same], axis=0)
+    measured = np.stack([measured for measured, _ in same])
     return measured, mean_outcome(outcomes) if outcomes else None
 
 

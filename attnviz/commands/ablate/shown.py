@@ -13,6 +13,7 @@ from attnviz.commands.ablate.record import (
     AblationReport,
     BeforeAfter,
     Effect,
+    Others,
     TokenEffects,
 )
 from attnviz.console import Display
@@ -62,6 +63,8 @@ def _replaced(report: AblationReport) -> str:
         where = " and ".join(_cut(names, segments=bool(cut.segments)) for names in cut.names)
         links = "link" if cut.number < 2 else f"{cut.number} links"
         rescaled = ", the other weights of its row rescaled to sum to 1" if cut.renormalise else ""
+        if rescaled and any(query[0] in (EVERY, SEGMENT) for query, _ in cut.names):
+            rescaled += " (a row that would have no other keeps its links)"
         return f"a head's {links} {where} removed{rescaled}"
     part = _part(report)
     article = "an" if part == "MLP" else "a"
@@ -88,18 +91,32 @@ def _replacement(report: AblationReport) -> str:
     if others is None:
         return "0" if report.replacement == "zero" else "its mean over the positions"
     of_file = f" of {fenced(others.name)}" if others.name else ""
-    if others.draws is not None:
-        drawn = f"mean of {others.draws} drawn from {amount(others.texts, 'text')}{of_file}"
-        return f"what it is at the same position of another text: {drawn} (seed {others.seed})"
+    texts = amount(others.texts, "text") + of_file
+    if others.draws:
+        drawn = _drawn(others, texts)
+        return f"what it is at the same position of another text: mean of {drawn}"
     at = " at the same position" if others.by_position else ""
-    return f"its mean{at} over {amount(others.texts, 'text')}{of_file}"
+    return f"its mean{at} over {texts}"
+
+
+def _drawn(others: Others, texts: str) -> str:
+    """`10 drawn from the 60 of 200 texts of colors.jsonl that are long enough (seed 0)`."""
+    draws, long = (
+        " to ".join(f"{number:,}" for number in sorted({min(each), max(each)}))
+        for each in (others.draws, others.long_enough)
+    )
+    whole = {*others.long_enough} == {others.texts}
+    texts = texts if whole else f"{long} of {texts} that are long enough"
+    if others.draws == others.long_enough:
+        return f"all {texts}"
+    return f"{draws} drawn from {'' if whole else 'the '}{texts} (seed {others.seed})"
 
 
 def _measured(report: AblationReport) -> str:
     """The measurement, and its value without ablation."""
     answer, mean = report.answer, report.lines is not None
     if report.measure == "difference":
-        sentence = f"{difference(answer, report.versus)} = {report.baseline:+.3f}"
+        sentence = f"{difference(answer, report.versus)} = {report.baseline:+z.3f}"
         return f"mean of {sentence}" if mean else sentence
     if answer is not None and report.first is not None and not mean:
         sentence = f"P({named(answer)}) = {probability(answer.probability)}, rank {report.rank:,}"
@@ -166,10 +183,10 @@ def _table(report: AblationReport, effects: Sequence[Effect], display: Display) 
     yield from listing(columns, rows, display.width)
     notes = [LEGEND] if with_own else []
     if with_errors:
-        over = "these texts" if report.lines else "these tokens"
+        over = "texts" if report.lines else "tokens" if report.tokens > 1 else "draws"
         chance = tested([each.p_holm for each in report.effects], _part(report), report.lines or 1)
         notes.append(
-            f"± s.e.: standard error over {over}; "
+            f"± s.e.: standard error over these {over}; "
             + (chance or "a change below two of them may be chance")
         )
     yield from footnotes(notes, display.width)
@@ -197,12 +214,12 @@ def _effect_together(both: BeforeAfter) -> str:
     change, after = Estimate(effect.change, effect.error), report.baseline + effect.change
     if report.measure == "difference":
         return (
-            f"{without}: {difference(report.answer, report.versus)} {report.baseline:+.3f} → "
-            f"{after:+.3f} ({with_error(change)})"
+            f"{without}: {difference(report.answer, report.versus)} {report.baseline:+z.3f} → "
+            f"{after:+z.3f} ({with_error(change)})"
         )
     if report.answer and report.lines is None and report.replacement != "resample":
         shift = " → ".join(probability(exp(log)) for log in (report.baseline, after))
-        return f"{without}: P({named(report.answer)}) {shift} ({effect.change:+.3f} nats)"
+        return f"{without}: P({named(report.answer)}) {shift} ({effect.change:+z.3f} nats)"
     return f"{without}: {with_error(change)} nats on average, from {report.baseline:.3f}"
 
 
@@ -278,8 +295,8 @@ def _tokens_table(
     for i, behaviour in zip(chosen, behaviours, strict=True):
         changes = effects.changes[i]
         at = np.argsort(-np.abs(changes), kind="stable")[:NAMED]
-        tokens = ", ".join(f"{fenced(name_of(labels[t]))} {changes[t]:+.3f}" for t in at.tolist())
-        mean = f"{report.effects[i].change:+.3f}"
+        tokens = ", ".join(f"{fenced(name_of(labels[t]))} {changes[t]:+z.3f}" for t in at.tolist())
+        mean = f"{report.effects[i].change:+z.3f}"
         rows.append((_name(effects, i), mean, tokens, *([behaviour] if known else [])))
     yield from listing(columns, rows, display.width)
     if effects.varied:

@@ -45,7 +45,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
 def test_a_name_stands_for_its_links_and_all_are_cut_together(name: str) -> None:
     named, each = CASES[name]
     segments = SEGMENTS if "@" in str(named) else ()
-    found = attnviz.ablate(TEXT, cut=named, segments=segments, heads=HEADS)
+    found = attnviz.ablate(TEXT, cut=named, segments=segments, heads=HEADS, answer="blue")
     assert found.record.cut.number == len(each)
     for renormalise in (False, True):
         if not renormalise or name not in ("the first token's", "all of one query"):
@@ -63,6 +63,30 @@ def test_cutting_every_link_of_a_head_is_ablating_it() -> None:
     ablated = attnviz.ablate(TEXT, heads=HEADS, answer="blue").rows
     wanted = [r["change"] for r in sorted(ablated, key=lambda r: (r["layer"], r["head"]))]
     np.testing.assert_allclose(changes("*:*"), wanted, atol=1e-4)
+
+
+def test_a_last_row_predicts_no_token_of_the_text(run: Run) -> None:
+    for more in ({}, {"rows": "token"}, {"cut": ["-1:blue", "was:0"]}):
+        with pytest.raises(UsageError, match="the last token's row alone, which predicts no token"):
+            attnviz.ablate(TEXT, **{"cut": "-1:blue", **more})
+    assert changes("-1:blue") == changes("was:blue")
+    rows = attnviz.ablate(TEXT, cut=["-1:blue", "bird#2:blue"], rows="token").record.changes
+    assert np.abs(rows).max() > 0.01
+    out = run("ablate", TEXT, "--cut", "-1:blue", "--head", "L4H0", "--together").out
+    assert "blue" in out.partition("before")[2]
+    assert "-0.000" not in out
+
+
+def test_a_row_that_keeps_its_only_link_is_told(run: Run) -> None:
+    kept = "(a row that would have no other keeps its links)"
+    for cut, renormalise, told in (
+        ("*:0", True, True),
+        ("*:0", False, False),
+        ("3:1", True, False),
+    ):
+        more = ("--renormalise",) if renormalise else ()
+        out = on_one_line(run("ablate", TEXT, "--cut", cut, *more, "--head", "L4H0").out)
+        assert (kept in out) == told
 
 
 def test_the_links_are_told_in_words_and_rows_name_them(run: Run) -> None:
@@ -93,4 +117,4 @@ def test_a_name_that_is_no_segment_says_which_there_are() -> None:
             attnviz.ablate(TEXT, cut=cut, segments=SEGMENTS)
     with pytest.raises(UsageError, match="links of 20 heads are too many to cut"):
         attnviz.ablate("the cat slept . " * 60, cut="*:*")
-    assert attnviz.ablate("a @ b", cut="b:@", heads="L4H0").record.cut.number == 1
+    assert attnviz.ablate("a @ b c", cut="b:@", heads="L4H0").record.cut.number == 1

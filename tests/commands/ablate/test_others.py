@@ -82,8 +82,24 @@ def test_draws_are_seeded_leave_out_the_text_itself_and_shorter_ones() -> None:
     assert len({found[4, 0] for found in several}) > 1
     (row, *_) = attnviz.ablate(TEXT, **{**draw, "draws": 9}).rows
     assert (row["other_texts"], row["draws"]) == (5, 3)
+    told = "mean of {} that are long enough"
+    for draws, words in ((9, "all 3 of 5 texts"), (2, "2 drawn from the 3 of 5 texts")):
+        found = on_one_line(str(attnviz.ablate(TEXT, **{**draw, "draws": draws}, heads="L4H0")))
+        assert told.format(words) in found
     with pytest.raises(InputError, match="the 2 texts have no other text of 9 tokens or more"):
         changes(replacement="resample", resample_from=texts[:2])
+
+
+def test_several_draws_have_an_error_and_many_lines_count_all_of_theirs() -> None:
+    given = {"replacement": "resample", "heads": "L4H0", "answer": "blue"}
+    each = [attnviz.ablate(TEXT, **given, resample_from=[text]).rows[0]["change"] for text in SAME]
+    found = attnviz.ablate(TEXT, **given, resample_from=SAME)
+    assert found.rows[0]["error"] == pytest.approx(abs(each[0] - each[1]) / 2, rel=1e-3)
+    assert "standard error over these draws" in on_one_line(str(found))
+    assert attnviz.ablate(TEXT, **given, resample_from=SAME[:1]).rows[0]["error"] is None
+    means = attnviz.ablate([TEXT, "the cat"], **given, resample_from=[*SAME, "a b"], draws=3)
+    assert [row["draws"] for row in means.rows] == [2, 3, 5]
+    assert "mean of all 2 to 3 of 3 texts that are long enough" in on_one_line(str(means))
 
 
 def test_a_file_gives_what_a_list_does_and_is_named(run: Run, tmp_path: Path) -> None:
@@ -100,7 +116,7 @@ def test_a_file_gives_what_a_list_does_and_is_named(run: Run, tmp_path: Path) ->
         assert f"a head's output replaced by its mean over 2 texts of {file.name}" in out
     given = "--with", "resample", "--resample-from", str(plain), "--head", "L4H0", "--together"
     out = on_one_line(run("ablate", "a blue bird", *given).out)
-    assert "the same position of another text: mean of 2 drawn from 2 texts of plain.txt" in out
+    assert "the same position of another text: mean of all 2 texts of plain.txt" in out
 
 
 def test_many_prompts_read_and_run_the_texts_once(

@@ -33,7 +33,7 @@ def test_each_token_changes_as_a_hook_on_the_head_makes_it() -> None:
 
 
 def test_their_mean_is_the_row_of_the_part_and_the_largest_comes_first() -> None:
-    for more in ({}, {"replacement": "mean"}, {"mlps": "all"}, {"cut": "-1:blue#1"}):
+    for more in ({}, {"replacement": "mean"}, {"mlps": "all"}, {"cut": "was:blue#1"}):
         found = attnviz.ablate(TEXT, rows="token", **more)
         parts = {(r["kind"], r["layer"], r["head"]): r for r in attnviz.ablate(TEXT, **more).rows}
         assert found.record.changes.shape == (len(parts), 9)
@@ -41,6 +41,7 @@ def test_their_mean_is_the_row_of_the_part_and_the_largest_comes_first() -> None
             (part,) = effect.parts
             row = parts[part.kind, part.layer, part.head]
             assert changes.mean() == pytest.approx(row["change"], abs=1e-5)
+        assert np.abs(found.record.changes).max() > 0.1
         largest = np.abs(found.record.changes).max(axis=1)
         assert found.record.strongest[0] == largest.argmax()
         assert (found.rows[0]["layer"], found.rows[0]["kind"]) == (
@@ -66,7 +67,7 @@ def test_a_picture_has_parts_down_and_tokens_across(run: Run, tmp_path: Path) ->
     assert run("ablate", TEXT, *given).status == ExitStatus.OK
     drawn = file.read_text(encoding="utf-8")
     for name in ("L4H0", "L1 MLP", "blue#2", "change at each token (nats)"):
-        assert f">{name}<" in drawn or name in drawn
+        assert f">{name}<" in drawn
 
 
 def test_texts_of_one_length_have_a_mean_at_each_position(run: Run, tmp_path: Path) -> None:
