@@ -1,7 +1,7 @@
 """Ablations, shown: sentences, a grid of all parts, a table of some, and a picture."""
 
 from collections.abc import Iterator, Sequence
-from math import exp
+from math import exp, nan
 
 import numpy as np
 from rich.console import RenderableType
@@ -229,7 +229,11 @@ def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Dr
     most = largest(values) or 1.0
     across = None if set(columns).isdisjoint(OTHER_PARTS.values()) else columns
     name = f"change ({unit_of(report.measure)})"
-    pane = Pane(name, values, -most, most, digits_for(most), columns=across)
+    errors = None
+    if report.lines is not None:
+        each = ((e.parts[0], nan if e.error is None else e.error) for e in report.effects)
+        errors, _ = by_part(each)
+    pane = Pane(name, values, -most, most, digits_for(most), columns=across, errors=errors)
     title, about, below = _about_picture(report)
     return draw_panes(title, [pane], about=about, below=below, dpi=dpi, cmap=cmap)
 

@@ -99,12 +99,16 @@ def cells_of(report: PatchReport) -> dict[tuple[int, int], PatchEffect]:
     }
 
 
-def map_of(report: PatchReport) -> FloatArray:
-    """The shares (layers, heads), or (layers, patched positions); NaN where nothing was patched."""
+def map_of(report: PatchReport, *, errors: bool = False) -> FloatArray:
+    """The shares (layers, heads), or (layers, patched positions); NaN where nothing was patched.
+
+    `errors`: their standard errors.
+    """
     cells = cells_of(report)
     shares = np.full([max(at) + 1 for at in zip(*cells, strict=True)], np.nan, np.float32)
     for at, effect in cells.items():
-        shares[at] = effect.share.mean
+        share = effect.share
+        shares[at] = share.mean if not errors else np.nan if share.error is None else share.error
     return shares
 
 
@@ -250,7 +254,10 @@ def draw(report: PatchReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn
         columns = None if report.kind == "head" else column_names(own)
         values, shares = np.full_like(every, np.nan), map_of(own)
         values[: len(shares), : shares.shape[1]] = shares  # as many layers in each
-        panes.append(Pane(title, values, -most, most, digits_for(most), columns=columns))
+        error = np.full_like(every, np.nan)
+        error[: len(shares), : shares.shape[1]] = map_of(own, errors=True)
+        digits = digits_for(most)
+        panes.append(Pane(title, values, -most, most, digits, columns=columns, errors=error))
     below = [ends_of(report), *([SHARE] if len(report.receivers) > 1 else [])]
     if not report.lines:
         below.insert(0, f"source: “{beginning(report.source.text)}”")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 ACROSS = 4  # panes in a row
 LARGEST_SIDE, LARGEST_CELL = 2.4, 0.42  # inches
 ALONE_SIDE, ALONE_CELL = 6.0, 0.7  # of a single pane
-LEAST_WRITTEN = 0.32  # inches; smaller cells hold no number
+LEAST_WRITTEN, LEAST_FOR_ERRORS = 0.32, 0.4  # inches; smaller cells hold no number, no ±
 BAR_APART, BAR = 0.07, 0.09
 GAP_ACROSS, GAP_DOWN = 0.95, 0.62
 LEAST_LABEL, LETTER = 0.12, 0.06
@@ -58,7 +58,7 @@ class Pane:
 
     `digits`: behind the point, where the cells have room for numbers. `boxed`: heads that are
     marked. `columns`: the names of what stands across, where that is not heads alone; `rows`: of
-    what stands down, where that is not layers.
+    what stands down, where that is not layers. `errors`: of a mean, the standard errors.
     """
 
     title: str
@@ -69,6 +69,7 @@ class Pane:
     boxed: Collection[Head] = ()
     columns: Sequence[str] | None = None
     rows: Sequence[str] | None = None
+    errors: FloatArray | None = None
 
 
 def axis_label(score: Score) -> str:
@@ -100,6 +101,8 @@ def draw_panes(
     `more` draws under the panes.
     """
     names = panes[0].columns or ()
+    if any(pane.errors is not None and np.isfinite(pane.errors).any() for pane in panes):
+        below = [*below, "±: standard error"]
     with sheet([title, about, *below, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
         cell = _cell_of(panes)
         rows, columns = panes[0].values.shape
@@ -167,16 +170,19 @@ def _draw_one(
         corner = head - 0.5, layer - 0.5
         axes.add_patch(Rectangle(corner, 1, 1, fill=False, ec=BOX, lw=1.4, clip_on=False, zorder=3))
     if width >= LEAST_WRITTEN:
-        _write_numbers(axes, pane, image)
+        _write_numbers(axes, pane, image, with_errors=height >= LEAST_FOR_ERRORS)
     return image
 
 
-def _write_numbers(axes: "Axes", pane: Pane, image: "AxesImage") -> None:
+def _write_numbers(axes: "Axes", pane: Pane, image: "AxesImage", *, with_errors: bool) -> None:
+    """The value of each cell, with ± its standard error below it where there is room."""
     for (layer, head), value in np.ndenumerate(pane.values):
         if not isnan(value):
             color = image.to_rgba(np.array([value]), bytes=True)[0, :3]
             ink = "black" if is_light(color, 127.5) else "white"
             number = f"{value:z.{pane.digits}f}"  # what rounds to nothing has no sign
+            if with_errors and pane.errors is not None and not isnan(pane.errors[layer, head]):
+                number += f"\n±{pane.errors[layer, head]:.{pane.digits}f}"
             axes.text(head, layer, number, ha="center", va="center", fontsize=7, color=ink)
 
 
