@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from attnviz.api import Model, load_model
     from attnviz.commands.ablate.command import ablate
     from attnviz.commands.ablate.record import AblationReport, BeforeAfter, TokenEffects
+    from attnviz.commands.atlas.alike import AlikeHeads, HeadGroups
     from attnviz.commands.atlas.command import ScanAtlas, atlas
     from attnviz.commands.atlas.record import Atlas, HeadAtlas
     from attnviz.commands.atlas.views import Development, Scatter
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AblationReport",
+    "AlikeHeads",
     "Atlas",
     "AttentionAnswer",
     "AttentionCapture",
@@ -78,6 +80,7 @@ __all__ = [
     "Development",
     "Evaluation",
     "HeadAtlas",
+    "HeadGroups",
     "HeadReport",
     "LabelReport",
     "Link",
@@ -130,6 +133,7 @@ __all__ = [
 
 _HOME = {
     "attnviz.commands.ablate.record": "AblationReport BeforeAfter TokenEffects",
+    "attnviz.commands.atlas.alike": "AlikeHeads HeadGroups",
     "attnviz.commands.atlas.record": "Atlas HeadAtlas",
     "attnviz.commands.atlas.views": "Development Scatter",
     "attnviz.commands.circuit.record": "CircuitReport CircuitSearch",

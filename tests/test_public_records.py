@@ -35,7 +35,17 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "Write": (attnviz.writes, (TEXT,), {"head": "L3H2", "query": "was"}),
 }
 RECORDS = {
-    *("Atlas", "Check", "Development", "HeadAtlas", "ResultsReport", "Retrieval", "Scatter"),
+    *(
+        "AlikeHeads",
+        "Atlas",
+        "Check",
+        "Development",
+        "HeadAtlas",
+        "HeadGroups",
+        "ResultsReport",
+        "Retrieval",
+        "Scatter",
+    ),
     *("Square", *CALLS),
 }
 

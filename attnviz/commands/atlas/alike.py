@@ -168,7 +168,7 @@ class HeadGroup:
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class HeadGroups:
     """All heads in groups, the largest first, by Ward's method.
 
     `tree` (heads - 1, 4): as scipy's `linkage` has it: the two that are joined, their distance, and
@@ -187,7 +187,7 @@ class Groups:
         return {head: group.number for group in self.groups for head in group.heads}
 
 
-def groups_of(atlas: Atlas, most: int) -> Groups:
+def groups_of(atlas: Atlas, most: int) -> HeadGroups:
     """The heads of a scan in so many groups: Ward's method joins what adds least to the spread.
 
     Ward 1963, "Hierarchical Grouping to Optimize an Objective Function".
@@ -210,7 +210,7 @@ def groups_of(atlas: Atlas, most: int) -> Groups:
     members = [np.flatnonzero(numbers == number) for number in sorted(set(numbers.tolist()))]
     members.sort(key=lambda own: (-len(own), own.tolist()))
     groups = [_group(atlas, scores, points, n, own) for n, own in enumerate(members, start=1)]
-    return Groups(atlas.model, atlas.mean_over, atlas.size, atlas.heads, groups, tree)
+    return HeadGroups(atlas.model, atlas.mean_over, atlas.size, atlas.heads, groups, tree)
 
 
 def _group(
@@ -263,7 +263,7 @@ LIKE = Form[AlikeHeads](
     terminal="attnviz.commands.atlas.alike_shown:render_alike",
     top=20,
 )
-IN_GROUPS = Form[Groups](
+IN_GROUPS = Form[HeadGroups](
     "atlas",
     GROUPED,
     lambda groups, top, line: (

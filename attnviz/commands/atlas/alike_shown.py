@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.text import Text
 
-from attnviz.commands.atlas.alike import AlikeHeads, Groups, HeadGroup
+from attnviz.commands.atlas.alike import AlikeHeads, HeadGroup, HeadGroups
 from attnviz.commands.atlas.record import SCORES
 from attnviz.commands.atlas.terminal import letters, score_number
 from attnviz.commands.atlas.views import size_of
@@ -32,7 +32,7 @@ BRIGHT = COLORS[3:6]
 """Those on which letters are black."""
 
 
-def _about(of: AlikeHeads | Groups) -> str:
+def _about(of: AlikeHeads | HeadGroups) -> str:
     return f"scan of {size_of(of.size)}: means over {of.mean_over}"
 
 
@@ -77,7 +77,7 @@ def render_alike(alike: AlikeHeads, display: Display, top: int) -> Iterator[Text
     yield from folded(Text(f"{APART}{nearest}", "dim"), display.width)
 
 
-def groups_title(groups: Groups) -> str:
+def groups_title(groups: HeadGroups) -> str:
     heads = f"{readable(groups.model)}, {amount(len(groups.heads), 'head')}"
     return f"{heads} in {amount(len(groups.groups), 'group')} by their scores, {_about(groups)}"
 
@@ -90,7 +90,7 @@ def _stands_out(group: HeadGroup, display: Display) -> str:
     )
 
 
-def render_groups(groups: Groups, display: Display, top: int) -> Iterator[Text]:
+def render_groups(groups: HeadGroups, display: Display, top: int) -> Iterator[Text]:
     """Each group: its heads, the nearest to the centre first, and what makes it stand out."""
     yield from folded(Text(letters(groups_title(groups), display), "dim"), display.width)
     for group in groups.groups:
@@ -113,7 +113,7 @@ LEAF, WIDE, CELL, APART_BY = 0.17, 3.2, 0.34, 1.0  # inches
 LETTERS = 15  # of a line, in an inch
 
 
-def draw_groups(groups: Groups, *, dpi: int = 150, cmap: str = "") -> Drawn:
+def draw_groups(groups: HeadGroups, *, dpi: int = 150, cmap: str = "") -> Drawn:
     """The tree of all heads, and beside it their map, in the colours of their groups."""
     title, tall = groups_title(groups), max(len(groups.heads) * LEAF, 2.0)
     with sheet([title], dpi=dpi, cmap=cmap or "viridis") as (figure, fonts):
@@ -133,7 +133,7 @@ def _color(group: float) -> str:
     return COLORS[int(group - 1) % len(COLORS)]
 
 
-def _draw_tree(axes: "Axes", groups: Groups) -> None:
+def _draw_tree(axes: "Axes", groups: HeadGroups) -> None:
     """The order in which Ward's method joined the heads; grey above the groups."""
     from scipy.cluster.hierarchy import dendrogram
 

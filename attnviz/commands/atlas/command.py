@@ -9,7 +9,7 @@ from attnviz.commands.atlas.alike import (
     IN_GROUPS,
     LIKE,
     AlikeHeads,
-    Groups,
+    HeadGroups,
     groups_of,
     like_head,
     matched,
@@ -151,7 +151,7 @@ class ScanAtlas(Result[Atlas]):
             raise UsageError(f"{other!r} is no result of a scan", "give attnviz.atlas(folder)")
         return Result(LIKE, matched(self.record, other.record, best=pair == "best"))
 
-    def clusters(self, number: int) -> Result[Groups]:
+    def clusters(self, number: int) -> Result[HeadGroups]:
         """The heads in so many groups by their scores.
 
         Raises:
