@@ -34,8 +34,8 @@ def mean_of(captures: Sequence[Capture]) -> tuple[Capture, Capture]:
                 "correspond",
                 "give texts of the same number of tokens",
             )
-    queries, target = _common([each.query_tokens for each in captures])
-    keys, text = _common([each.key_tokens for each in captures])
+    queries, target = common_tokens([each.query_tokens for each in captures])
+    keys, text = common_tokens([each.key_tokens for each in captures])
     whole = replace(
         first,
         text=text,
@@ -60,7 +60,7 @@ def mean_of(captures: Sequence[Capture]) -> tuple[Capture, Capture]:
     )
 
 
-def _common(each: Sequence[Sequence[Token]]) -> tuple[tuple[Token, ...], str]:
+def common_tokens(each: Sequence[Sequence[Token]]) -> tuple[tuple[Token, ...], str]:
     """The tokens that stand for those of all texts, and the text that they are slices of."""
     text, tokens = "", list[Token]()
     for same in zip(*each, strict=True):

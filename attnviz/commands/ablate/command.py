@@ -11,7 +11,6 @@ from attnviz.commands.ablate.record import (
     AblationReport,
     BeforeAfter,
     TokenEffects,
-    check_lengths,
     links_named,
 )
 from attnviz.commands.ablate.rows import AT_TOKENS, BOTH, ONE_BY_ONE, SHOWN
@@ -264,7 +263,6 @@ def _of_each(
                 form, record = BOTH, ablate_together(model, text, options, how, top or SHOWN)
             case "token":
                 form, record = AT_TOKENS, ablate_tokens(model, text, options, how)
-                check_lengths([*(each.record for each in results[:1]), record])
             case _:
                 form, record = ONE_BY_ONE, ablate_each(model, text, options, how)
         results.append(Result(form, record, (record.capture,), _top=top, _line=line))

@@ -8,10 +8,11 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.errors import InputError, UsageError, option
+from attnviz.errors import UsageError, option
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import Head
 from attnviz.records.interventions import Replacement
+from attnviz.records.means import common_tokens
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
 from attnviz.records.predict import (
@@ -24,6 +25,7 @@ from attnviz.records.predict import (
     mean_outcome,
 )
 from attnviz.records.significance import holm
+from attnviz.records.tokens import Token
 
 EVERY, SEGMENT = "*", "@"
 """Names of every token, and the first letter of that of a segment."""
@@ -175,17 +177,20 @@ class BeforeAfter:
 class TokenEffects:
     """The change of each token's log-probability, in nats, without each part.
 
-    `report`: the same as means over the tokens. `before` (n - 1): with all parts, of each token
-    from the second on. `changes` (parts, n - 1): in the order of the report's effects. `errors`
-    (parts, n - 1): of means over texts, standard errors over them. `varied`: the positions at which
-    these texts have several tokens.
+    `report`: the same as means over the tokens. `tokens` (n): of the text; of a mean over texts,
+    `blue|red` where they differ, which `varied` numbers. `before` (n - 1): with all parts, of each
+    token from the second on. `changes` (parts, n - 1): in the order of the report's effects.
+    `errors` (parts, n - 1): of means over texts, standard errors over them. `first`: the position
+    of the first that is measured; of texts of several lengths, counted from the end.
     """
 
     report: AblationReport
+    tokens: tuple[Token, ...]
     before: FloatArray
     changes: FloatArray
     errors: FloatArray | None = None
     varied: frozenset[int] = frozenset()
+    first: int = 1
 
     @property
     def capture(self) -> Capture:
@@ -203,37 +208,22 @@ class TokenEffects:
         return order
 
 
-def check_lengths(every: Sequence[TokenEffects]) -> None:
-    """Check that tokens of several texts correspond.
-
-    Raises:
-        InputError: the texts have several lengths.
-    """
-    lengths = [len(each.before) + 1 for each in every]
-    if len(set(lengths)) > 1:
-        raise InputError(
-            f"the texts have {min(lengths)} to {max(lengths)} tokens, so their tokens have no mean",
-            f"give texts of one length, or leave {option('rows')} out",
-        )
-
-
 def mean_tokens(every: Sequence[TokenEffects]) -> TokenEffects:
-    """The mean at each position of texts of one length, with standard errors.
-
-    Raises:
-        InputError: they have several lengths.
-    """
-    check_lengths(every)
-    changes = np.stack([each.changes for each in every])  # (texts, parts, n - 1)
+    """The mean at each position, with standard errors; from the end, where lengths differ."""
+    lengths = {len(each.before) for each in every}
+    m = min(lengths)
+    changes = np.stack([each.changes[:, -m:] for each in every])  # (texts, parts, m)
     error = changes.std(axis=0, ddof=1) / sqrt(len(every)) if len(every) > 1 else None
-    ids = np.array([[token.id for token in each.capture.query_tokens] for each in every])
-    varied = np.flatnonzero((ids != ids[0]).any(axis=0)).tolist()
+    each_tokens = [each.tokens[-m - 1 :] for each in every]
+    ids = np.array([[token.id for token in tokens] for tokens in each_tokens])
     return TokenEffects(
         mean_of([each.report for each in every]),
-        np.mean([each.before for each in every], axis=0),
-        changes.mean(axis=0),
-        error,
-        frozenset(varied),
+        tokens=common_tokens(each_tokens)[0],
+        before=np.mean([each.before[-m:] for each in every], axis=0),
+        changes=changes.mean(axis=0),
+        errors=error,
+        varied=frozenset(np.flatnonzero((ids != ids[0]).any(axis=0)).tolist()),
+        first=1 if len(lengths) == 1 else -m,
     )
 
 

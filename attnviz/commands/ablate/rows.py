@@ -44,13 +44,13 @@ class Ablated:
 
 @dataclass(frozen=True)
 class AblatedToken:
-    """The effect at a position in its report; no token where several texts have several."""
+    """The effect at a position in its report."""
 
     line: int | None
     report: AblationReport
     effect: Effect
     position: int
-    token: str | None
+    token: str
     exact: str | None
     before: float
     change: float
@@ -146,9 +146,14 @@ TOKEN = Fields[AblatedToken](
         *RUN,
         *PART.within(lambda row: row.effect.parts[0]),
         *REPLACED,
-        Field("position", int, "Of the token, which the tokens before it predict."),
-        Field("token", str | None, "Null: several texts have several there."),
-        Field("exact", str | None, "Its own text with its leading space."),
+        Field(
+            "position",
+            int,
+            "Of the token, which the tokens before it predict; in a mean over texts of several "
+            "lengths from the end, the last one -1.",
+        ),
+        Field("token", str, "Its label; `blue|red` where several texts have several."),
+        Field("exact", str | None, "Its own text with its leading space; null for several."),
         TEXTS,
         Field("before", float, "Its log-probability in nats, with the part."),
         Field("after", float, "The same without it.", lambda row: row.before + row.change),
@@ -163,7 +168,7 @@ def ablated_tokens(
     effects: TokenEffects, top: int | None, line: int | None
 ) -> Iterator[AblatedToken]:
     """Each token without each of the strongest parts."""
-    tokens = effects.capture.query_tokens
+    tokens = effects.tokens
     labels = distinct_labels(tokens)
     for part in effects.strongest[:top]:
         errors = None if effects.errors is None else effects.errors[part]
@@ -175,8 +180,8 @@ def ablated_tokens(
                 line,
                 effects.report,
                 effects.report.effects[part],
-                i + 1,
-                labels[i + 1] if known else None,
+                effects.first + i,
+                labels[i + 1],
                 tokens[i + 1].exact if known else None,
                 float(before),
                 float(change),

@@ -112,7 +112,8 @@ def ablate_tokens(
     prepared = _prepared(model, text, options, how)
     ran = _ran(prepared, how, [(part,) for part in _chosen(prepared, how)])
     changes = np.stack([after - ran.before for after in ran.after])
-    return TokenEffects(ran.report, ran.before.astype(np.float32), changes.astype(np.float32))
+    before, tokens = ran.before.astype(np.float32), prepared.empty.query_tokens
+    return TokenEffects(ran.report, tokens, before, changes.astype(np.float32))
 
 
 def ablate_together(

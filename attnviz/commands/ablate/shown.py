@@ -257,9 +257,11 @@ CELL = 7
 
 
 def _labels(effects: TokenEffects, *, unicode: bool = True) -> list[str]:
-    """The names of the measured tokens; `token 4` where several texts have several."""
-    labels = enumerate(distinct_labels(effects.report.capture.query_tokens, unicode=unicode))
-    return [f"token {i}" if i in effects.varied else name for i, name in labels if i]
+    """The names of the measured tokens; `-1 was` where they are counted from the end."""
+    labels = distinct_labels(effects.tokens, unicode=unicode)[1:]
+    if effects.first == 1:
+        return list(labels)
+    return [f"{position} {label}" for position, label in enumerate(labels, effects.first)]
 
 
 def render_tokens(effects: TokenEffects, display: Display, top: int) -> Iterator[RenderableType]:
@@ -274,6 +276,10 @@ def render_tokens(effects: TokenEffects, display: Display, top: int) -> Iterator
         columns = [_name(effects, i) for i in across]
         most = largest(effects.changes)
         yield from value_grid(values, labels, columns, most, signed_style, display)
+        if len(across) < len(chosen):
+            wider = f"use a wider terminal, or {display.speller('output', 'FILE.png')}"
+            few = f"the first {len(across)} of these {len(chosen)} parts: {wider}"
+            yield from folded(Text(few, style="dim"), display.width)
         yield Text()
     yield from _tokens_table(effects, chosen, labels, display)
 
@@ -303,10 +309,15 @@ def _tokens_table(
         mean = f"{report.effects[i].change:+z.3f}"
         rows.append((_name(effects, i), mean, tokens, *([behaviour] if known else [])))
     yield from listing(columns, rows, display.width)
-    if effects.varied:
-        texts = amount(report.lines or 1, "text")
-        note = f"token {min(effects.varied)} and its like: the {texts} have several tokens there"
-        yield from footnotes([note], display.width)
+    notes = ["the part with the largest change of a single token comes first"]
+    if effects.first < 0:
+        notes.append(
+            "the texts have several lengths: tokens are counted from the end, as far as all texts "
+            "have them; a part's mean is over all tokens"
+        )
+    if varied := sorted(effects.varied - {0}):
+        notes.append(f"{fenced(labels[varied[0] - 1])}: the texts differ at this position")
+    yield from footnotes(notes, display.width)
 
 
 def draw_tokens(effects: TokenEffects, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:

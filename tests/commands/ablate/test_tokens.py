@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.errors import ExitStatus, InputError
+from attnviz.errors import ExitStatus
 from tests.conftest import Run
 from tests.hooked import Hooked
-from tests.reading import on_one_line, rows_in
+from tests.reading import on_one_line
 
 TEXT = "a blue bird slept . the bird was blue"
 SAME = ["a red dog slept . the dog was red", TEXT]
@@ -77,16 +77,34 @@ def test_texts_of_one_length_have_a_mean_at_each_position(run: Run, tmp_path: Pa
     error = np.abs(each[0] - each[1]) / 2  # of two values
     np.testing.assert_allclose(found.record.errors[0], error, atol=1e-5)
     means = [row for row in found.rows if row["line"] is None]
-    assert [row["token"] for row in means][:4] == ["a", None, None, "slept"]
+    assert [row["token"] for row in means][:4] == ["a", "red|blue#1", "dog|bird#1", "slept"]
+    assert [row["exact"] for row in means][:4] == [" a", None, None, " slept"]
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text("\n".join(f'{{"text": "{text}", "answer": "."}}' for text in SAME))
     out = run("ablate", "--pairs", str(pairs), "--rows", "token", "--head", "L4H0").out
-    assert "token 2 and its like: the 2 texts have several tokens there" in on_one_line(out)
-    with pytest.raises(InputError, match="the texts have 3 to 10 tokens, so their tokens have no"):
-        attnviz.ablate(["the cat", TEXT], rows="token", heads="L4H0")
+    assert "red|blue#1: the texts differ at this position" in on_one_line(out)
+
+
+def test_texts_of_several_lengths_are_counted_from_their_ends(run: Run, tmp_path: Path) -> None:
+    texts = ["the cat was red", TEXT]
+    found = attnviz.ablate(texts, rows="token", heads="L4H0")
+    each = [attnviz.ablate(text, rows="token", heads="L4H0").record.changes[0] for text in texts]
+    wanted = [(own + other) / 2 for own, other in zip(each[0], each[1][-4:], strict=True)]
+    means = [row for row in found.rows if row["line"] is None]
+    np.testing.assert_allclose([row["change"] for row in means], wanted, atol=1e-4)
+    assert [row["position"] for row in means] == [-4, -3, -2, -1]
+    assert [row["token"] for row in means] == ["the", "cat|bird", "was", "red|blue"]
     lines = tmp_path / "lines.txt"
-    lines.write_text(f"the cat\n{TEXT}\n")
-    given = "--rows", "token", "--head", "L4H0", "-f", "jsonl"
-    ended = run("ablate", "--lines", "--file", str(lines), *given)
-    assert len(rows_in(ended.out)) == 2 + 9
-    assert "so their tokens have no mean" in ended.err
+    lines.write_text("\n".join(texts))
+    given = "--rows", "token", "--head", "L4H0"
+    out = on_one_line(run("ablate", "--lines", "--file", str(lines), *given).out)
+    assert "tokens are counted from the end, as far as all texts have them" in out
+    assert "-1 red|blue" in out.partition("mean of 2 texts")[2]
+
+
+def test_the_parts_that_a_narrow_grid_leaves_out_are_told(run: Run) -> None:
+    narrow = on_one_line(run("ablate", TEXT, "--rows", "token", "--width", "40").out)
+    assert "of these 10 parts: use a wider terminal" in narrow
+    assert "the part with the largest change of a single token comes first" in narrow
+    wide = run("ablate", TEXT, "--rows", "token", "--width", "120").out
+    assert "use a wider terminal" not in wide
