@@ -260,9 +260,12 @@ def _check_one_cut(by: By | None, wanted: Sequence[str]) -> None:
 # Prompts from lines of JSON: `{"text": …, "answer": …, "versus": …, "source": …}`.
 
 PROMPT_HINT = (
-    'give {"text": "…", "answer": "…", "versus": "…", "source": "…"}, of which text is needed'
+    'give {"text": "…", "answer": "…", "versus": "…", "source": "…", "query": "…", "key": "…"}, of '
+    "which text is needed"
 )
-FIELDS = "text", "answer", "versus", "source", "query", "key"
+TOKENS = "query", "key"
+"""Fields that name a token; a number is its position."""
+FIELDS = "text", "answer", "versus", "source", *TOKENS
 LIKE = 0.82
 """How alike a name is to that of a field for which it was meant: `verses`, but not `source_id`."""
 
@@ -278,6 +281,9 @@ def read_prompt(line: str) -> dict[str, str]:
         raise InputError("it is a list", "write each of its objects on a line of its own")
     if not isinstance(content, dict) or not isinstance(content.get("text"), str):
         raise InputError("there is no text", PROMPT_HINT)
+    for name in TOKENS:
+        if type(content.get(name)) is int:
+            content[name] = str(content[name])
     wrong = [name for name in FIELDS if not isinstance(content.get(name), str | None)]
     if wrong:
         raise InputError(f"{wrong[0]} is not a text", PROMPT_HINT)

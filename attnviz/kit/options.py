@@ -137,16 +137,13 @@ OneHead: TypeAlias = Annotated[
 ]
 OneToken: TypeAlias = str | int
 """A token: `"creature"`, `"creature#2"`, `4`, `-1`."""
-OneQuery: TypeAlias = Annotated[
-    OneToken | None,
-    Cli(str | None),
-    tokens_option(
-        "--query",
-        metavar="TOKEN",
-        help="The query: a token, creature#2, or an index (-1 is the last one). Default: the "
-        "first one that show names, or the last word.",
-    ),
-]
+QUERY = tokens_option(
+    "--query",
+    metavar="TOKEN",
+    help="The query: a token, creature#2, or an index (-1 is the last one). Default: the first one "
+    "that show names, or the last word.",
+)
+OneQuery: TypeAlias = Annotated[OneToken | None, Cli(str | None), QUERY]
 
 Weighted: TypeAlias = Annotated[
     bool,

@@ -231,6 +231,22 @@ def token_names(name: str, tokens: Names | None) -> tuple[str, ...]:
     return tuple(map(str, _several(name, tokens, kind, hint)))
 
 
+def token_of_each(
+    name: str, token: str | int | Sequence[str | int] | None, texts: int
+) -> list[str | None]:
+    """The name of a token of each text: one for all, or one for each."""
+    if not is_several(token):
+        assert token is None or isinstance(token, str | int)
+        return [one_name(token)] * texts
+    names = token_names(name, token)
+    if len(names) != texts:
+        raise UsageError(
+            f"{option(name)} has {amount(len(names), 'token')} for {amount(texts, 'text')}",
+            "give one, or one for each text",
+        )
+    return list(names)
+
+
 def _several(name: str, values: Any, kind: Any, hint: str) -> list[Any]:
     several = [] if values is None else _listed(values)
     for each in several:

@@ -1,7 +1,7 @@
 """`attnviz why`: why a head attends where it does, and what it does with what it finds."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -16,7 +16,16 @@ from attnviz.kit.prepare import TextOptions, frozen, prepare
 from attnviz.kit.result import Result, mean_result
 from attnviz.kit.roles import ONE_OF_ROLES, Alike, Roles, roles_of
 from attnviz.kit.session import Session
-from attnviz.kit.values import AnyModel, head_names, loaded, model_of, one_name, texts_of, words
+from attnviz.kit.values import (
+    AnyModel,
+    head_names,
+    loaded,
+    model_of,
+    one_name,
+    texts_of,
+    token_of_each,
+    words,
+)
 from attnviz.records.parts import Group, Part, Shares
 from attnviz.records.positions import one_position
 from attnviz.records.tokens import Token
@@ -28,8 +37,11 @@ if TYPE_CHECKING:
 question_option = partial(panel_option, "What is asked")
 OF_WHY = "key", "versus", "group", "depth", "check", "top", "roles", "segments", "lines", "pairs"
 """Options that mean nothing to what a head writes."""
-Key: TypeAlias = Annotated[
-    g.OneToken | None,
+EachToken: TypeAlias = g.OneToken | Sequence[g.OneToken] | None
+"""A token of a text; of several texts one for all, or one for each."""
+EachQuery: TypeAlias = Annotated[EachToken, Cli(str | None), g.QUERY]
+EachKey: TypeAlias = Annotated[
+    EachToken,
     Cli(str | None),
     g.tokens_option("--key", metavar="TOKEN", help="The key. Default: the strongest one."),
 ]
@@ -237,8 +249,8 @@ def why(
     model: AnyModel = "builtin",
     *,
     head: g.OneHead = None,
-    query: g.OneQuery = None,
-    key: Key = None,
+    query: EachQuery = None,
+    key: EachKey = None,
     versus: OtherKey = None,
     group: GroupBy = WhyQuestion.group,
     top: TopTerms = WhyQuestion.top,
@@ -258,6 +270,8 @@ def why(
     >>> bool(abs(found.record.query_shares.values.sum() - found.record.contrast) < 1e-4)
     True
 
+    Of several texts, the query and the key are one for all of them, or one for each.
+
     Args:
         text: a text; or several, each of which is asked about, and then their mean.
         model: a name as for `load_model`, or a loaded model.
@@ -268,10 +282,9 @@ def why(
     model, parts = loaded(model), words("segments", segments)
     if group == "head" and (roles or parts):
         group = "part"
+    texts = texts_of(text)
     question = WhyQuestion(
         head=head_names(head),
-        query=one_name(query),
-        key=one_name(key),
         versus=one_name(versus),
         group=group,
         top=top,
@@ -282,8 +295,12 @@ def why(
     )
     options = model._text_options(bos, special, truncate)
     results = list[Result[Why]]()
-    for line, one in enumerate(texts_of(text), start=1):
-        found = ask_why(model._loaded, one, question, options)
+    queries, keys = (
+        token_of_each(name, token, len(texts)) for name, token in (("query", query), ("key", key))
+    )
+    for line, (one, *names) in enumerate(zip(texts, queries, keys, strict=True), start=1):
+        asked = replace(question, query=names[0], key=names[1])
+        found = ask_why(model._loaded, one, asked, options)
         results.append(Result(CONTRAST, found, (found.capture,), _top=top, _line=line))
     return results[0] if isinstance(text, str) else mean_result(results)
 

@@ -55,6 +55,25 @@ def test_roles_name_the_tokens_that_parts_are_from(run: Run) -> None:
     assert {row["line"] for row in rows} == {1, 2, None}
 
 
+def test_each_text_may_have_a_query_and_a_key_of_its_own(run: Run, tmp_path: Path) -> None:
+    keys = [text.split()[1] for text in TEXTS]
+    wanted = attnviz.why(TEXTS, **ASKED).record.contrast
+    found = attnviz.why(TEXTS, head="L4H0", query=[8, "was"], key=keys)
+    assert found.record.contrast == wanted
+    with pytest.raises(UsageError, match="key has 1 token for 2 texts"):
+        attnviz.why(TEXTS, head="L4H0", key=["blue"])
+    pairs, rows = tmp_path / "pairs.jsonl", []
+    for text, query, key in zip(TEXTS, (-1, 8), (keys[0], 2), strict=True):
+        rows.append(json.dumps({"text": text, "query": query, "key": key}))
+    pairs.write_text("\n".join(rows))
+    given = "why", "--pairs", str(pairs), "--head", "L4H0"
+    assert f"{wanted.mean:+.3f} ± {wanted.error:.3f}" in on_one_line(run(*given).out)
+    pairs.write_text('{"text": "a blue bird", "query": true}')
+    ended = run(*given)
+    assert ended.status == ExitStatus.INPUT
+    assert 'query is not a text; give {"text"' in ended.err
+
+
 def test_several_heads_or_tokens_without_roles_are_refused(run: Run) -> None:
     with pytest.raises(InputError, match="no roles"):
         attnviz.why(TEXTS, **ASKED, group="source")
