@@ -314,7 +314,7 @@ def command_line(
     pairs: Pairs = None,
     model: g.WhichModel,
     run: g.ModelRun,
-    output: g.ReportOutput,
+    output: g.PageOutput,
 ) -> None:
     """Ablate heads, MLPs or layers and measure the effect on predictions.
 

@@ -230,6 +230,7 @@ AT_TOKENS = Form[TokenEffects](
     lambda effects: facts(effects.capture),
     terminal="attnviz.commands.ablate.shown:render_tokens",
     picture="attnviz.commands.ablate.shown:draw_tokens",
+    page="attnviz.commands.ablate.page:page",
     top=SHOWN,
     mean=mean_tokens,
 )

@@ -234,11 +234,11 @@ def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Dr
         each = ((e.parts[0], nan if e.error is None else e.error) for e in report.effects)
         errors, _ = by_part(each)
     pane = Pane(name, values, -most, most, digits_for(most), columns=across, errors=errors)
-    title, about, below = _about_picture(report)
+    title, about, below = about_picture(report)
     return draw_panes(title, [pane], about=about, below=below, dpi=dpi, cmap=cmap)
 
 
-def _about_picture(report: AblationReport) -> tuple[str, str, list[str]]:
+def about_picture(report: AblationReport) -> tuple[str, str, list[str]]:
     """A picture's title, and the lines above and below it."""
     title = _replaced(report)
     below = [_measured(report), _change_of(report)]
@@ -256,7 +256,7 @@ NAMED = 3
 CELL = 7
 
 
-def _labels(effects: TokenEffects, *, unicode: bool = True) -> list[str]:
+def token_labels(effects: TokenEffects, *, unicode: bool = True) -> list[str]:
     """The names of the measured tokens; `-1 was` where they are counted from the end."""
     labels = distinct_labels(effects.tokens, unicode=unicode)[1:]
     if effects.first == 1:
@@ -268,12 +268,12 @@ def render_tokens(effects: TokenEffects, display: Display, top: int) -> Iterator
     """The strongest parts: a grid of them and the tokens, and a table of the tokens of each."""
     yield from _heading(effects.report, display)
     chosen = effects.strongest[:top]
-    labels = _labels(effects, unicode=display.unicode)
+    labels = token_labels(effects, unicode=display.unicode)
     if len(labels) <= MOST_TOKENS:
         margin = min(max(map(len, labels)), display.width // 3) + 1
         across = chosen[: max(1, (display.width - margin) // CELL)]
         values = effects.changes[across].T
-        columns = [_name(effects, i) for i in across]
+        columns = [named_part(effects, i) for i in across]
         most = largest(effects.changes)
         yield from value_grid(values, labels, columns, most, signed_style, display)
         if len(across) < len(chosen):
@@ -284,7 +284,8 @@ def render_tokens(effects: TokenEffects, display: Display, top: int) -> Iterator
     yield from _tokens_table(effects, chosen, labels, display)
 
 
-def _name(effects: TokenEffects, i: int) -> str:
+def named_part(effects: TokenEffects, i: int) -> str:
+    """The name of a part by its number."""
     return part_name(effects.report.effects[i].parts[0], ())
 
 
@@ -307,7 +308,7 @@ def _tokens_table(
         at = np.argsort(-np.abs(changes), kind="stable")[:NAMED]
         tokens = ", ".join(f"{fenced(name_of(labels[t]))} {changes[t]:+z.3f}" for t in at.tolist())
         mean = f"{report.effects[i].change:+z.3f}"
-        rows.append((_name(effects, i), mean, tokens, *([behaviour] if known else [])))
+        rows.append((named_part(effects, i), mean, tokens, *([behaviour] if known else [])))
     yield from listing(columns, rows, display.width)
     notes = ["the part with the largest change of a single token comes first"]
     if effects.first < 0:
@@ -325,8 +326,8 @@ def draw_tokens(effects: TokenEffects, *, dpi: int = 150, cmap: str = DIVERGING)
     values = effects.changes
     most = largest(values) or 1.0
     name = f"change at each token ({unit_of('tokens')})"
-    labels = [name_of(label) for label in _labels(effects)]
-    parts = [_name(effects, i) for i in range(len(values))]
+    labels = [name_of(label) for label in token_labels(effects)]
+    parts = [named_part(effects, i) for i in range(len(values))]
     pane = Pane(name, values, -most, most, digits_for(most), columns=labels, rows=parts)
-    title, about, below = _about_picture(effects.report)
+    title, about, below = about_picture(effects.report)
     return draw_panes(title, [pane], about=about, below=below, dpi=dpi, cmap=cmap)

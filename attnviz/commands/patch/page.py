@@ -1,10 +1,12 @@
 """The page of a patch. It has no script: the title of a cell holds its numbers."""
 
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 import numpy as np
 
+from attnviz.commands.patch.graph import draw_graph
 from attnviz.commands.patch.record import PatchEffect, PatchReport
 from attnviz.commands.patch.shown import (
     agreement_of,
@@ -20,23 +22,22 @@ from attnviz.commands.patch.shown import (
     site_name,
 )
 from attnviz.draw.effects import unit_of
-from attnviz.draw.labels import PALE, SIGNED, SIGNED_ON_DARK, Rgb, fenced
+from attnviz.draw.labels import DIVERGING, fenced
 from attnviz.draw.matrix import largest
-from attnviz.draw.page import COMMON, HEAD, filled, policies, policy, source
+from attnviz.draw.page import HEAD, filled, policies, policy, source
+from attnviz.draw.page.maps import map_style, shade
 from attnviz.draw.titles import facts, with_error
 from attnviz.errors import readable
 from attnviz.records.tokens import Token
 
 FOLDER = "commands/patch/page"
-STEPS = 20
-"""Shades of each sign."""
 SHOWN = 12
 UNDERLINED = '<p class="hint">underlined: where the texts differ, or are not aligned</p>'
 
 
 def page(report: PatchReport) -> list[str]:
     """The page, as one piece."""
-    style = source(f"{COMMON}.css", f"{FOLDER}/patch.css") + _shades()
+    style = map_style()
     title = patching(report)
     notes = [*agreement_of(report), *([chance(report)] if (report.lines or 1) > 1 else [])]
     values = {
@@ -49,39 +50,12 @@ def page(report: PatchReport) -> list[str]:
         "texts": "" if report.lines else _texts(report),
         "legend": "" if report.lines else UNDERLINED,
         "maps": "\n".join(_maps(report)),
+        "graph": _graph(report) if report.receivers else "",
         "unit": unit_of(report.measure),
         "largest": "\n".join(_largest(report)),
         "errors": escape("; ".join(notes)),
     }
     return [filled(source(HEAD, f"{FOLDER}/patch.html"), values)]
-
-
-def _shades() -> str:
-    """A class for each shade, as the policy allows no style at an element.
-
-    Zero has the page's own ground, be it light or dark.
-    """
-    rules = []
-    for step in range(1, STEPS + 1):
-        share = step / STEPS
-        ink = " color: var(--ground);" if share >= PALE else ""
-        for sign, end in ((-1, "--below"), (1, "--above")):
-            ground = f"color-mix(in srgb, var({end}) {share:.0%}, var(--ground))"
-            rules.append(f".{_shade(sign * share)} {{ background: {ground};{ink} }}\n")
-    return f"{_ends(SIGNED)}@media (prefers-color-scheme: dark) {{ {_ends(SIGNED_ON_DARK)} }}\n" + (
-        "".join(rules)
-    )
-
-
-def _ends(colors: Sequence[Rgb]) -> str:
-    """The colours at both ends as variables of the page."""
-    _, below, above = ("".join(f"{part:02x}" for part in color) for color in colors)
-    return f":root {{ --below: #{below}; --above: #{above}; }}\n"
-
-
-def _shade(share: float) -> str:
-    step = round(max(-1.0, min(1.0, share)) * STEPS)
-    return f"{'n' if step < 0 else 'p'}{abs(step)}"
 
 
 def _texts(report: PatchReport) -> str:
@@ -125,6 +99,18 @@ def _maps(report: PatchReport) -> Iterator[str]:
         yield "</table></div>"
 
 
+def _graph(report: PatchReport) -> str:
+    """The strongest paths as a picture within the page."""
+    from attnviz.draw.picture.canvas import figure_bytes
+    from attnviz.draw.picture.frame import sheet
+
+    with sheet(["paths"], dpi=100, cmap=DIVERGING) as (figure, fonts):
+        draw_graph(report, figure, fonts, 0.0)
+    drawn = b64encode(figure_bytes(figure, "svg")).decode()
+    words = "The strongest paths: layers upward, each arrow as wide as its share."
+    return f'<p class="hint">{words}</p><img alt="{words}" src="data:image/svg+xml;base64,{drawn}">'
+
+
 def _cell(effect: PatchEffect | None, places: Mapping[int, str], most: float) -> str:
     if effect is None:
         return "<td></td>"
@@ -135,8 +121,7 @@ def _cell(effect: PatchEffect | None, places: Mapping[int, str], most: float) ->
     if not np.isnan(own.versus_logit):
         title += f"; log p of the answer {own.answer_log_probability:+.3f}"
         title += f", of the other token {own.versus_log_probability:+.3f}"
-    shade = _shade(share.mean / most)
-    return f'<td class="{shade}" title="{escape(title)}">{share.mean:z.2f}</td>'
+    return f'<td class="{shade(share.mean / most)}" title="{escape(title)}">{share.mean:z.2f}</td>'
 
 
 def _largest(report: PatchReport) -> Iterator[str]:

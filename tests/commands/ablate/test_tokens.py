@@ -1,5 +1,6 @@
 """`attnviz ablate --rows token`: at which tokens a part helps."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import attnviz
 from attnviz.errors import ExitStatus
 from tests.conftest import Run
 from tests.hooked import Hooked
-from tests.reading import on_one_line
+from tests.reading import on_one_line, rows_in
 
 TEXT = "a blue bird slept . the bird was blue"
 SAME = ["a red dog slept . the dog was red", TEXT]
@@ -108,3 +109,16 @@ def test_the_parts_that_a_narrow_grid_leaves_out_are_told(run: Run) -> None:
     assert "the part with the largest change of a single token comes first" in narrow
     wide = run("ablate", TEXT, "--rows", "token", "--width", "120").out
     assert "use a wider terminal" not in wide
+
+
+def test_the_page_has_a_cell_for_each_part_and_token(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "tokens.html"
+    assert run("ablate", "a blue <b> bird", "--rows", "token", "-o", str(path)).status == 0
+    page = path.read_text()
+    rows = rows_in(run("ablate", "a blue <b> bird", "--rows", "token", "-f", "jsonl").out)
+    titles = re.findall(r'title="([^"]*)"', page)
+    assert len(titles) == len(rows)
+    part = f"L{rows[0]['layer']}H{rows[0]['head']}"
+    assert f"{part} at {rows[0]['token']}: {rows[0]['change']:+.4f} nats" in titles
+    assert "<b>" not in page
+    assert "<script" not in page

@@ -1,10 +1,12 @@
 """The page of a patched text."""
 
 import re
+from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import attnviz
 from attnviz.commands.patch.page import page
 from attnviz.commands.patch.record import PatchEffect, PatchReport
 from attnviz.commands.patch.shown import draw
@@ -117,3 +119,15 @@ def test_many_positions_keep_rows_that_can_be_seen() -> None:
     assert box.height / 2 / dpi >= 0.24
     assert box.width / 60 / dpi >= 0.12
     assert len(axes.get_xticklabels()) == 60
+
+
+def test_the_page_of_paths_draws_the_strongest_as_a_graph() -> None:
+    text = "".join(attnviz.patch(BLUE, RED, to=["logits", "L4H0.v"]).pieces("html"))
+    (drawn,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]*)"', text)
+    svg = b64decode(drawn).decode()
+    assert "logits" in svg
+    assert "L4H0" in svg
+    assert "<img" not in "".join(attnviz.patch(BLUE, RED).pieces("html"))
+
+
+BLUE, RED = (f"a {color} bird slept . the bird was" for color in ("blue", "red"))
