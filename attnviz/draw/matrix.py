@@ -203,6 +203,11 @@ def largest(values: FloatArray) -> float:
     return 0.0 if np.isnan(values).all() else float(np.nanmax(np.abs(values)))
 
 
+def digits_of(values: FloatArray) -> int:
+    """Decimals for a map of these values."""
+    return digits_for(largest(values) or 1.0)
+
+
 def digits_for(most: float) -> int:
     """Decimals with which the largest value does not round to zero."""
     return 2 if most >= 0.1 else 3 if most >= 0.01 else 4

@@ -23,7 +23,7 @@ from attnviz.commands.patch.shown import (
 )
 from attnviz.draw.effects import unit_of
 from attnviz.draw.labels import DIVERGING, fenced
-from attnviz.draw.matrix import largest
+from attnviz.draw.matrix import digits_of, largest
 from attnviz.draw.page import HEAD, filled, policies, policy, source
 from attnviz.draw.page.maps import map_style, shade
 from attnviz.draw.titles import facts, with_error
@@ -91,10 +91,13 @@ def _maps(report: PatchReport) -> Iterator[str]:
                 for name in column_names(own)
             ]
         title = f"<caption>to {own.receivers[0]}</caption>" if len(report.receivers) > 1 else ""
+        digits = digits_of(values)
         yield f'<div class="map"><table>{title}<thead><tr><th></th>{"".join(names)}</tr></thead>'
         for layer, row in enumerate(values):
             if not np.isnan(row).all():
-                cells = (_cell(effects.get((layer, i)), places, most) for i in range(len(row)))
+                cells = (
+                    _cell(effects.get((layer, i)), places, most, digits) for i in range(len(row))
+                )
                 yield f"<tr><th>L{layer}</th>{''.join(cells)}</tr>"
         yield "</table></div>"
 
@@ -111,7 +114,7 @@ def _graph(report: PatchReport) -> str:
     return f'<p class="hint">{words}</p><img alt="{words}" src="data:image/svg+xml;base64,{drawn}">'
 
 
-def _cell(effect: PatchEffect | None, places: Mapping[int, str], most: float) -> str:
+def _cell(effect: PatchEffect | None, places: Mapping[int, str], most: float, digits: int) -> str:
     if effect is None:
         return "<td></td>"
     name, share, own = site_name(effect, places), effect.share, effect.own
@@ -121,7 +124,8 @@ def _cell(effect: PatchEffect | None, places: Mapping[int, str], most: float) ->
     if not np.isnan(own.versus_logit):
         title += f"; log p of the answer {own.answer_log_probability:+.3f}"
         title += f", of the other token {own.versus_log_probability:+.3f}"
-    return f'<td class="{shade(share.mean / most)}" title="{escape(title)}">{share.mean:z.2f}</td>'
+    tone = shade(share.mean / most)
+    return f'<td class="{tone}" title="{escape(title)}">{share.mean:z.{digits}f}</td>'
 
 
 def _largest(report: PatchReport) -> Iterator[str]:

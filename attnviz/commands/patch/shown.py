@@ -1,6 +1,7 @@
 """Patched vectors, shown: sentences, a map and a table in a terminal, and a picture."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -25,7 +26,7 @@ from attnviz.draw.effects import (
     what_is_measured,
 )
 from attnviz.draw.labels import DIVERGING, distinct_labels, fenced
-from attnviz.draw.matrix import digits_for, largest
+from attnviz.draw.matrix import digits_of, largest
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.terminal.cells import (
@@ -48,6 +49,8 @@ SITES = {
 }
 SHARE = "share: 0 is the text, 1 the source"
 OVER_PAIRS = "±: standard error over these pairs; "
+WRITTEN = 3
+"""Decimals for which a cell of a picture has room."""
 MOST_NAMED = 6
 """Receivers that a heading names."""
 
@@ -256,9 +259,12 @@ def draw(report: PatchReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn
         values[: len(shares), : shares.shape[1]] = shares  # as many layers in each
         error = np.full_like(every, np.nan)
         error[: len(shares), : shares.shape[1]] = map_of(own, errors=True)
-        digits = digits_for(most)
-        panes.append(Pane(title, values, -most, most, digits, columns=columns, errors=error))
-    below = [ends_of(report), *([SHARE] if len(report.receivers) > 1 else [])]
+        pane = Pane(title, values, -most, most, min(WRITTEN, digits_of(shares)), columns=columns)
+        panes.append(replace(pane, errors=error, bar=None))
+    panes[-1] = replace(panes[-1], bar="share")
+    below = [ends_of(report), *([SHARE] if len(panes) > 1 else [])]
+    if len(panes) > 1 and any(np.isnan(pane.values).any() for pane in panes):
+        below.append("grey: no head or MLP that is patched and stands before the receiver")
     if not report.lines:
         below.insert(0, f"source: “{beginning(report.source.text)}”")
     title = patching(report)

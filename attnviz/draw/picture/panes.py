@@ -58,7 +58,8 @@ class Pane:
 
     `digits`: behind the point, where the cells have room for numbers. `boxed`: heads that are
     marked. `columns`: the names of what stands across, where that is not heads alone; `rows`: of
-    what stands down, where that is not layers. `errors`: of a mean, the standard errors.
+    what stands down, where that is not layers. `errors`: of a mean, the standard errors. `bar`: the
+    label of its colour bar; None: it has none.
     """
 
     title: str
@@ -70,6 +71,7 @@ class Pane:
     columns: Sequence[str] | None = None
     rows: Sequence[str] | None = None
     errors: FloatArray | None = None
+    bar: str | None = ""
 
 
 def axis_label(score: Score) -> str:
@@ -112,7 +114,9 @@ def draw_panes(
             down, across = divmod(i, ACROSS)
             left, bottom = across * (width + GAP_ACROSS), -down * (height + GAP_DOWN)
             image = _draw_one(place(figure, left, bottom, width, height), pane, cell, cmap, fonts)
-            draw_bar(place(figure, left + width + BAR_APART, bottom, BAR, height), image)
+            if pane.bar is not None:
+                beside = place(figure, left + width + BAR_APART, bottom, BAR, height)
+                draw_bar(beside, image, pane.bar)
         bottom -= max(map(_label_height, panes, [cell[0]] * len(panes)))
         if more:
             bottom = more(figure, fonts, bottom - GAP_DOWN)

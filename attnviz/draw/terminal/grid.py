@@ -22,7 +22,7 @@ from attnviz.draw.labels import fenced
 from attnviz.draw.matrix import (
     Grid,
     cells_of,
-    digits_for,
+    digits_of,
     grid_of,
     head_name,
     layer_name,
@@ -187,7 +187,7 @@ def value_grid(
     of a share of that value.
     """
     margin = min(widest(names), display.width // 3) + 1
-    digits = digits_for(most)
+    digits = digits_of(values)
     written = max((len(f"{v:z.{digits}f}") for v in values[~np.isnan(values)]), default=1)
     cell, widths = _fit(columns, written + 1, display.width - margin)
     header = _header(columns, widths, numbers=cell > NARROW)

@@ -149,14 +149,35 @@ def test_the_strongest_paths_are_arrows_as_wide_as_their_shares() -> None:
     (axes,) = (each for each in found.figure().axes if "strongest" in each.get_title("left"))
     arrows = sorted(axes.patches, key=lambda arrow: -arrow.get_linewidth())
     shares = [abs(effect.share.mean) for effect in found.record.strongest]
-    drawn = [share for share in shares[:20] if share >= 0.01 * shares[0]]
-    assert len(arrows) == len(drawn) > 5
-    wide = arrows[0].get_linewidth()
-    ratios = [arrow.get_linewidth() / wide for arrow in arrows]
-    expected = [max(share / shares[0], 0.4 / wide) for share in drawn]
-    assert np.allclose(ratios, expected)
+    drawn = [share for share in shares[:20] if share >= 0.01]
+    assert len(arrows) == len(drawn) > 3
+    widths = [arrow.get_linewidth() for arrow in arrows]
+    assert np.allclose(widths, [max(6 * share, 0.4) for share in drawn])
     names = {text.get_text() for text in axes.texts}
-    assert {"logits", "L4H0", "L4H1", "L2 MLP", "v"} <= names
+    assert {"logits", "L4H0", "L4H1", "v"} <= names
+
+
+def test_small_shares_are_written_with_more_digits_and_drawn_as_no_path(
+    run: Run, tmp_path: Path
+) -> None:
+    found = attnviz.patch(BLUE, RED, to=["L4H0.q", "logits"], layers="0-2,4", **ASKED)
+    of_q, of_logits = found.record.by_receiver
+    assert abs(of_q.strongest[0].share.mean) < 0.01 < abs(of_logits.strongest[0].share.mean)
+    alone = attnviz.patch(BLUE, RED, to="L4H0.q", layers="0-2", **ASKED)
+    most = max((effect.share.mean for effect in of_q.effects), key=abs)
+    written, shown = f"{most:.4f}", str(found)
+    assert written in shown[: shown.index("to logits")]
+    assert "0.00 " in shown[shown.index("to logits") :]
+    found.save(tmp_path / "paths.html")
+    assert f">{written}</td>" in (tmp_path / "paths.html").read_text("utf-8")
+
+    def said(figure: Any) -> set[str]:
+        return {text.get_text() for text in figure.findobj(lambda each: hasattr(each, "get_text"))}
+
+    words = said(found.figure())
+    assert {f"{most:.3f}", "share"} <= words
+    assert any("grey: no head" in each for each in words)
+    assert "no path has a share of 0.01 or more" in said(alone.figure())
 
 
 def test_the_logits_read_no_token_but_the_last_directly(run: Run) -> None:
