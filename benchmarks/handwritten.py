@@ -20,6 +20,8 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 from transformers.utils import logging
 
 LETTERS = "abcdefgh"
+UNKNOWN = "[UNK]"
+"""Any other word, which says nothing."""
 GAMMA = 3.0
 """The score that the induction head gives to what followed an earlier copy; all others have 0."""
 SHARP = 60.0
@@ -39,7 +41,7 @@ def induction_model() -> tuple[GPT2LMHeadModel, PreTrainedTokenizerFast]:
     half = 3 * letters + positions
     token, previous, out = (np.arange(letters) + i * letters for i in range(3))
     place = np.arange(positions) + 3 * letters
-    model = _gpt2(2 * half, heads=2, layers=2, vocabulary=letters, positions=positions)
+    model = _gpt2(2 * half, heads=2, layers=2, vocabulary=letters + 1, positions=positions)
     stream, narrow = model.transformer, 2 * half // 2
     _write(stream.wte.weight, range(letters), token)
     _write(stream.wpe.weight, range(positions), place)
@@ -69,7 +71,7 @@ def addition_model() -> tuple[GPT2LMHeadModel, PreTrainedTokenizerFast]:
     half = 6 * modes
     embedded, carried, doubled = (np.arange(2 * modes) + i * 2 * modes for i in range(3))
     width = 2 * half
-    model = _gpt2(width, heads=modes, layers=1, vocabulary=P + 1, inner=modes * NEURONS)
+    model = _gpt2(width, heads=modes, layers=1, vocabulary=P + 2, inner=modes * NEURONS)
     block, narrow = model.transformer.h[0], width // modes
     angles = 2 * np.pi * np.outer(numbers, MODES) / P  # (P, modes)
     waves = torch.tensor(np.stack([np.cos(angles), np.sin(angles)], 2).reshape(P, -1)).float()
@@ -131,7 +133,8 @@ def _write(weight: Tensor, rows: Sequence[int], places: Sequence[int]) -> None:
 
 
 def _words(words: Sequence[str]) -> PreTrainedTokenizerFast:
-    made = Tokenizer(WordLevel({word: i for i, word in enumerate(words)}, words[0]))
+    every = (*words, UNKNOWN)
+    made = Tokenizer(WordLevel({word: i for i, word in enumerate(every)}, UNKNOWN))
     made.pre_tokenizer = WhitespaceSplit()
     return PreTrainedTokenizerFast(tokenizer_object=made)
 
