@@ -1,6 +1,6 @@
 """Effects of parts of a model: what is measured, its fields, columns and sentences."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -251,15 +251,35 @@ def strongest_parts(shares: Shares, top: int, names: Sequence[str]) -> list[tupl
 
 
 ERROR = Column("± s.e.", right=True)
-MEAN_COLUMNS = Column("part"), Column("mean", right=True), ERROR
 
 
-def mean_parts(shares: Shares, roles: Sequence[str], top: int) -> Iterator[tuple[str, str, str]]:
-    """The strongest parts of a mean over texts, and all others together, with standard errors."""
-    named = [(part_name(part, roles), mean) for part, mean in shares.means[:top]]
+def mean_parts(
+    shares: Shares, roles: Sequence[str], top: int
+) -> tuple[list[Column], list[tuple[str, ...]], list[str]]:
+    """The strongest parts of a mean over texts, and all others together, with standard errors.
+
+    The columns, the rows, and the footnotes. Where some texts lack a part, a column says how many
+    have it.
+    """
+    texts = dict(zip(shares.parts, shares.sums, strict=True))
+    chosen = shares.means[:top]
+    named = [(part_name(part, roles), mean, f"{texts[part]:,}") for part, mean in chosen]
     if len(shares.parts) > top:
-        kept = {part for part, _ in shares.means[:top]}
+        kept = {part for part, _ in chosen}
         rest = [i for i, part in enumerate(shares.parts) if part not in kept]
-        named.append(("all others", Estimate.of(shares.values[:, rest].sum(axis=1).tolist())))
-    for name, mean in named:
-        yield name, f"{mean.mean:+z.3f}", "" if mean.error is None else f"{mean.error:.3f}"
+        others = Estimate.of(shares.values[:, rest].sum(axis=1).tolist())
+        named.append(("all others", others, ""))
+    lacking = any(texts[part] < len(shares.values) for part, _ in chosen)
+    count = [Column("texts", right=True)] if roles and lacking else []
+    columns = [Column("part"), Column("mean", right=True), ERROR, *count]
+    rows = [
+        (
+            name,
+            f"{mean.mean:+z.3f}",
+            "" if mean.error is None else f"{mean.error:.3f}",
+            *([own] if count else []),
+        )
+        for name, mean, own in named
+    ]
+    note = "texts: how many have the part, which counts as 0 in the others"
+    return columns, rows, [note] if count else []

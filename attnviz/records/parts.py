@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.errors import InputError, option
 from attnviz.records.capture import FloatArray, ModelIdentity
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate, descending
@@ -74,6 +75,12 @@ class Shares:
         return sorted(means, key=lambda each: -abs(each[1].mean))
 
     @property
+    def sums(self) -> list[int]:
+        """In how many sums each part is not 0."""
+        sums: list[int] = (self.values.reshape(-1, len(self.parts)) != 0).sum(axis=0).tolist()
+        return sums
+
+    @property
     def error(self) -> float:
         """The largest distance of a sum from its total, as a share of its terms' sizes."""
         sizes = np.abs(self.values).sum(axis=-1)
@@ -90,14 +97,25 @@ def _places(parts: tuple[Part, ...], group: Group) -> tuple[tuple[Part, ...], ND
 
 
 def aligned(
-    each: Sequence[Shares], roles: Sequence[Sequence[str]]
+    each: Sequence[Shares], roles: Sequence[Sequence[str]], *, by_position: bool = False
 ) -> tuple[Shares, tuple[str, ...]]:
     """The one sum of each of several texts, over the same parts: values (texts, parts).
 
     `roles`: of each text the role of every token (n), or nothing. The source of a part is then the
     number of a role, whose names are returned, too; without roles, parts are summed up over their
     tokens. A part that a text lacks adds 0 to its sum, so that the means still add up.
+    `by_position`: roles are the positions of tokens.
+
+    Raises:
+        InputError: they are, and the texts have several lengths.
     """
+    lengths = {len(own) for own in roles}
+    if by_position and len(lengths) > 1:
+        raise InputError(
+            f"the texts have {min(lengths)} to {max(lengths)} tokens, so that positions do not "
+            "correspond",
+            f"take {option('roles', 'word')}, or name parts of the texts with {option('segments')}",
+        )
     numbers, names, rows = dict[Part, int](), dict[str, int](), []
     for shares, own in zip(each, roles, strict=True):
         of_token = [names.setdefault(role, len(names)) for role in own]

@@ -170,7 +170,8 @@ class Attribution:
     """A logit, or the difference of two, as a sum over the parts of the model.
 
     `shares`: the one sum; `bias` of the output layer is not part of it. `versus`: the other token.
-    `roles` (n): what each token is among those of other texts, where wanted.
+    `roles` (n): what each token is among those of other texts, where wanted; `by_position`: its
+    position.
     """
 
     token: Candidate
@@ -178,6 +179,7 @@ class Attribution:
     shares: Shares
     bias: float
     roles: tuple[str, ...] = ()
+    by_position: bool = False
 
     @property
     def logit(self) -> float:
@@ -316,7 +318,11 @@ def _shared(questions: Sequence[Question]) -> Question | None:
 
 def _mean_attribution(each: Sequence[Attribution]) -> AttributionMean:
     shared = _shared([Question(logit.token, logit.versus) for logit in each])
-    shares, roles = aligned([logit.shares for logit in each], [logit.roles for logit in each])
+    shares, roles = aligned(
+        [logit.shares for logit in each],
+        [logit.roles for logit in each],
+        by_position=each[0].by_position,
+    )
     return AttributionMean(
         token=shared.answer if shared else None,
         versus=shared.versus if shared else None,

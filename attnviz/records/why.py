@@ -12,6 +12,7 @@ from attnviz.records.capture import Capture, FloatArray, OverText
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Group, Part, Shares, aligned, grouped
+from attnviz.records.positions import last_word
 
 Side: TypeAlias = Literal["query", "key"]
 
@@ -171,7 +172,8 @@ class Why(OverText):
     a sink, which belong to no part. `query_shares` and `key_shares`: the contrast by what the
     query asks with, and by what the keys answer with, of which `query_lead` and `key_lead` add
     most; `pairs`: the strongest terms of both. `roles` (n): what each token is among those of other
-    texts, where wanted.
+    texts, where wanted; `by_position`: its position. `query_name`, `key_name`: as they were asked
+    for; None: not by name.
     """
 
     capture: Capture
@@ -194,6 +196,9 @@ class Why(OverText):
     trees: Sequence[tuple[Side, tuple[Node, ...]]] = ()
     removals: Sequence[Removal] = ()
     roles: tuple[str, ...] = ()
+    by_position: bool = False
+    query_name: str | None = None
+    key_name: str | None = None
 
     @property
     def about(self) -> str:
@@ -226,7 +231,8 @@ class WhyMean:
     `capture`: the first run. `query`, `key`, `versus`: their labels, where all texts have the same;
     `expected`: the keys are contrasted with the means of their rows. `weight`: of the keys;
     `contrast`, `added`: as of a `Why`. `query_shares`, `key_shares`: values (texts, parts); the
-    source of a part numbers the `roles`.
+    source of a part numbers the `roles`. `query_names`, `key_names`: the names that they were asked
+    for by, each once; none where none was, and `last_words`: the queries are then the last words.
     """
 
     capture: Capture
@@ -242,6 +248,9 @@ class WhyMean:
     query_shares: Shares
     key_shares: Shares
     roles: tuple[str, ...]
+    query_names: tuple[str, ...] = ()
+    key_names: tuple[str, ...] = ()
+    last_words: bool = False
 
     @property
     def about(self) -> str:
@@ -270,7 +279,9 @@ def mean_of(each: Sequence[Why]) -> WhyMean:
         )
     roles = [why.roles for why in each]
     sides = [[why.query_shares for why in each], [why.key_shares for why in each]]
-    (query_shares, names), (key_shares, _) = (aligned(side, roles) for side in sides)
+    (query_shares, names), (key_shares, _) = (
+        aligned(side, roles, by_position=each[0].by_position) for side in sides
+    )
     return WhyMean(
         capture=each[0].capture,
         head=heads[0],
@@ -285,7 +296,15 @@ def mean_of(each: Sequence[Why]) -> WhyMean:
         query_shares=query_shares,
         key_shares=key_shares,
         roles=names,
+        query_names=_names([why.query_name for why in each]),
+        key_names=_names([why.key_name for why in each]),
+        last_words=all(why.query == last_word(why.tokens) for why in each),
     )
+
+
+def _names(names: Sequence[str | None]) -> tuple[str, ...]:
+    """Each once, empty for a text that has none; nothing where no text has one."""
+    return tuple(dict.fromkeys(name or "" for name in names)) if any(names) else ()
 
 
 def _same(labels: Sequence[str]) -> str | None:

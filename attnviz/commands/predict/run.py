@@ -154,7 +154,8 @@ def _attribution(
     shares = sums.of_logits(len(prepared.ids) - 1, signs[None] @ output.weight[ids]).shares
     bias = 0.0 if output.bias is None else float(signs @ output.bias[ids])
     roles = roles_of(prepared.empty, reading.roles, reading.segments)
-    return Attribution(question.answer, question.versus, shares, bias, roles)
+    by_position = reading.roles == "position"
+    return Attribution(question.answer, question.versus, shares, bias, roles, by_position)
 
 
 PER_LAYER, FAINT = 3, 0.1

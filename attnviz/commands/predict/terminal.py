@@ -8,7 +8,6 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.draw.effects import (
-    MEAN_COLUMNS,
     difference,
     mean_parts,
     named,
@@ -22,6 +21,7 @@ from attnviz.draw.terminal.cells import (
     cut,
     fitting,
     folded,
+    footnotes,
     listing,
     named_bars,
     pad,
@@ -29,7 +29,6 @@ from attnviz.draw.terminal.cells import (
 )
 from attnviz.draw.titles import amount, bar_of, facts, probability, with_error
 from attnviz.errors import readable
-from attnviz.records.parts import aligned
 from attnviz.records.predict import (
     Attribution,
     AttributionMean,
@@ -173,9 +172,7 @@ def _attribution(
     beside = f"; {bias:+.3f} of it is the output's bias" if bias else ""
     title = f"logit of {fenced(token.quoted)}{other} = {attribution.logit:+.3f}, by part{beside}"
     yield from folded(Text(title, "bold"), display.width)
-    shares = attribution.shares.by("head")
-    if attribution.roles:
-        shares, labels = aligned([attribution.shares], [attribution.roles])
+    shares = attribution.shares if attribution.roles else attribution.shares.by("head")
     rows = strongest_parts(shares, top, labels)
     yield from named_bars(rows, display)
 
@@ -187,7 +184,9 @@ def _mean_attribution(mean: AttributionMean, top: int, display: Display) -> Iter
     beside = f"; {mean.bias.mean:+.3f} of it is the output's bias" if mean.bias.mean else ""
     title = f"{what} = {with_error(mean.logit)}, by part{beside}"
     yield from folded(Text(title, "bold"), display.width)
-    yield from listing(MEAN_COLUMNS, [*mean_parts(mean.shares, mean.roles, top)], display.width)
+    columns, rows, notes = mean_parts(mean.shares, mean.roles, top)
+    yield from listing(columns, rows, display.width)
+    yield from footnotes(notes, display.width)
 
 
 def _evidence(

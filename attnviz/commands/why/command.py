@@ -164,6 +164,9 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
         trees=[(s, contrast.tree(s, question.depth, BRANCHES)) for s in SIDES if question.depth],
         removals=[contrast.without(s, _strongest(shares[s])) for s in SIDES if question.check],
         roles=roles_of(prepared.empty, question.roles, question.segments),
+        by_position=question.roles == "position",
+        query_name=question.query,
+        key_name=question.key,
     )
 
 

@@ -17,6 +17,7 @@ from rich.text import Text
 from attnviz.commands.why.titles import (
     about_write,
     asked_why,
+    chosen_in_mean,
     difference,
     found_in_mean,
     found_why,
@@ -24,13 +25,13 @@ from attnviz.commands.why.titles import (
     summed_in_mean,
 )
 from attnviz.console import Display
-from attnviz.draw.effects import MEAN_COLUMNS, mean_parts, part_name, strongest_parts
+from attnviz.draw.effects import mean_parts, part_name, strongest_parts
 from attnviz.draw.labels import DIVERGING, fenced, names_of
 from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import sheet, write_heading
 from attnviz.draw.picture.paint import draw_bar
 from attnviz.draw.terminal.around import in_ascii
-from attnviz.draw.terminal.cells import Column, cut, folded, listing, named_bars
+from attnviz.draw.terminal.cells import Column, cut, folded, footnotes, listing, named_bars
 from attnviz.draw.titles import caption
 from attnviz.records.parts import Shares
 from attnviz.records.why import Node, Reader, Removal, Side, Why, WhyMean, Write
@@ -128,13 +129,16 @@ def render_mean(mean: WhyMean, display: Display, top: int) -> Iterator[Renderabl
     """The mean contrast, and its parts on both sides."""
     for line in (found_in_mean(mean), summed_in_mean(mean)):
         yield from folded(Text(_letters(line, display), "bold"), display.width)
+    yield from folded(Text(chosen_in_mean(mean), "dim"), display.width)
     for title, shares in (
         ("what the queries ask with", mean.query_shares),
         ("what the keys answer with", mean.key_shares),
     ):
         yield Text()
         yield Text(title, "bold")
-        yield from listing(MEAN_COLUMNS, [*mean_parts(shares, mean.roles, top)], display.width)
+        columns, rows, notes = mean_parts(shares, mean.roles, top)
+        yield from listing(columns, rows, display.width)
+        yield from footnotes(notes, display.width)
     yield Text()
     note = "± s.e.: standard error over these texts; a part below two of them may be chance"
     for sentence in (note, ACCOUNTING):

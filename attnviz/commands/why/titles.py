@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from attnviz.draw.labels import fenced
 from attnviz.draw.titles import amount, beginning, with_error
 from attnviz.errors import readable
 from attnviz.records.parts import Part
@@ -41,6 +42,19 @@ def found_in_mean(mean: WhyMean) -> str:
     attends = f"{query} attends to {key} ({with_error(mean.weight, '.2f')})"
     of = f"{readable(mean.capture.model.name)}, mean of {amount(mean.texts, 'text')}"
     return f"{mean.head}: {attends} · {of}"
+
+
+def chosen_in_mean(mean: WhyMean) -> str:
+    """`query: the last word of each text; key: the strongest of each`: which these are."""
+    default = (
+        "the last word" if mean.last_words else "the first one that show names, or the last word,"
+    )
+    query, key = (
+        f"{fenced(names[0])} of each text" if len(names) == 1 else "of its own for each text"
+        for names in (mean.query_names, mean.key_names)
+    )
+    query = query if mean.query_names else f"{default} of each text"
+    return f"query: {query}; key: {key if mean.key_names else 'the strongest of each'}"
 
 
 def summed_in_mean(mean: WhyMean) -> str:

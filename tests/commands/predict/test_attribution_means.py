@@ -114,3 +114,11 @@ def test_roles_are_for_an_attribution_and_of_one_kind(run: Run) -> None:
     done = run("predict", "a b", "--attribute", "--roles", "word", "--segment", "x=/a/")
     assert done.status == ExitStatus.USAGE
     assert done.err == "attnviz: --roles does nothing with --segment; leave it out.\n"
+
+
+def test_a_text_alone_names_its_words_and_the_rows_their_roles() -> None:
+    found = attnviz.predict(PROMPTS[0]["text"], attribute=True, roles="position")
+    assert "from position" not in str(found)
+    assert any("position" in (row["role"] or "") for row in found.rows)
+    texts = [prompt["text"] for prompt in PROMPTS]
+    assert "from position" in str(attnviz.predict(texts, attribute=True, roles="position"))

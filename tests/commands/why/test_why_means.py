@@ -74,6 +74,43 @@ def test_each_text_may_have_a_query_and_a_key_of_its_own(run: Run, tmp_path: Pat
     assert 'query is not a text; give {"text"' in ended.err
 
 
+def test_the_queries_and_keys_are_told() -> None:
+    texts = [TEXTS[0], "the big red fox slept . the fox was"]
+    for asked, told in (
+        ({}, "query: the last word of each text; key: the strongest of each"),
+        ({"query": "-1"}, "query: -1 of each text; key: the strongest of each"),
+        (
+            {"query": [8, 9], "key": "/blue|red/"},
+            "query: of its own for each text; key: /blue|red/",
+        ),
+    ):
+        out = on_one_line(str(attnviz.why(texts, head="L4H0", **asked)))
+        assert told in out
+
+
+def test_a_part_that_some_texts_lack_says_how_many_have_it() -> None:
+    found = attnviz.why(TEXTS, **ASKED, roles="word")
+    out = on_one_line(str(found))
+    record = found.record
+    blue = record.roles.index("blue")
+    part = [part.source for part in record.key_shares.parts].index(blue)
+    assert record.key_shares.sums[part] == 1
+    assert record.key_shares.values[1, part] == 0
+    assert "texts: how many have the part, which counts as 0 in the others" in out
+    assert "texts: how many" not in str(attnviz.why(TEXTS, **ASKED, roles="position"))
+
+
+def test_positions_of_texts_of_several_lengths_do_not_correspond() -> None:
+    texts = [TEXTS[0], "the big red fox slept . the fox was"]
+    said = "the texts have 9 to 10 tokens, so that positions do not correspond"
+    with pytest.raises(InputError, match=said) as raised:
+        attnviz.why(texts, **ASKED, roles="position")
+    assert "roles='word'" in str(raised.value)
+    with pytest.raises(InputError, match=said):
+        attnviz.predict(texts, attribute=True, roles="position")
+    assert attnviz.why(texts, **ASKED, roles="word").record.texts == 2
+
+
 def test_several_heads_or_tokens_without_roles_are_refused(run: Run) -> None:
     with pytest.raises(InputError, match="no roles"):
         attnviz.why(TEXTS, **ASKED, group="source")
