@@ -6,7 +6,7 @@ where |F(M) − F(C)| is small, complete where |F(C∖K) − F(M∖K)| is small 
 and minimal where each part v has a subset without which F(C∖K) changes by v.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
@@ -165,6 +165,14 @@ class CircuitSearch:
     def circuit(self) -> tuple[Part, ...]:
         """The parts of the circuit that was found."""
         return tuple(sorted([*self.start, *(step.part for step in self.steps)], key=in_order))
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """This circuit as options: `attnviz.circuit(texts, sources, **search.options)`."""
+        heads = [f"L{part.layer}H{part.head}" for part in self.circuit if part.head is not None]
+        mlps = [str(part.layer) for part in self.circuit if part.head is None]
+        named = {"heads": ",".join(heads)} if heads else {}
+        return named | ({"mlps": ",".join(mlps) or "none"} if self.task.with_mlps else {})
 
 
 def in_order(part: Part) -> tuple[int, int]:

@@ -26,6 +26,7 @@ from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import GREY, SMALL_LETTERS, sheet, write_heading, write_line
 from attnviz.draw.terminal.cells import Column, folded, footnotes, listing
 from attnviz.draw.titles import amount, amounts, caption, facts, with_error
+from attnviz.errors import option, spelled
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
@@ -41,6 +42,9 @@ BY = {
 }
 LOSS = "loss: the faithfulness that the circuit loses without the part"
 LETTERS = "C: the circuit; M: the whole model; K: what is taken from both; gap: F(M∖K) - F(C∖K)"
+ALL_COUNT = (
+    "these give completeness and minimality, over all texts: also those on which parts were chosen"
+)
 OVER_TEXTS = f"±: standard error over these texts; {CHANCE}"
 
 
@@ -181,18 +185,10 @@ def render_search(search: CircuitSearch, display: Display) -> Iterator[Renderabl
     ]
     yield from listing(columns, rows, display.width)
     yield Text()
-    yield from folded(Text(f"the circuit: {_named(search)}"), display.width)
+    named = " ".join(option(name, value) for name, value in search.options.items())
+    lines = f"the circuit: {named}", f"without {option('find')}, {ALL_COUNT}"
+    yield from folded(Text(spelled("\n".join(lines), display.speller)), display.width)
     yield from footnotes([OVER_TEXTS] if errors else [], display.width)
-
-
-def _named(search: CircuitSearch) -> str:
-    """`heads L3H1,L4H0, MLPs 2`: the circuit that was found, as options take it."""
-    heads = [part_name(part, ()) for part in search.circuit if part.head is not None]
-    mlps = [str(part.layer) for part in search.circuit if part.head is None]
-    named = [f"heads {','.join(heads)}"] if heads else []
-    if search.task.with_mlps:
-        named.append(f"MLPs {','.join(mlps) or 'none'}")
-    return ", ".join(named)
 
 
 # Drawn: what a circuit loses without each part, F(C∖K) beside F(M∖K), the curve of a search.

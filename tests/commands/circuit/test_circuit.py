@@ -241,6 +241,23 @@ def test_a_search_goes_on_from_the_parts_that_are_named_and_counts_its_runs(
     assert len(found.circuit) == 6
 
 
+@pytest.mark.parametrize("mlps", [None, "none", "0,1"])
+def test_the_circuit_that_was_found_is_named_as_options_take_it(
+    run: Run, pairs: str, mlps: str | None
+) -> None:
+    more = [] if mlps is None else ["--mlp", mlps]
+    shown = run("circuit", "--pairs", pairs, "--find", "2", *more, "--width", "200").out
+    (line,) = (line for line in shown.splitlines() if line.startswith("the circuit: "))
+    assert "without --find, these give completeness and minimality, over all texts" in shown
+    given = line.removeprefix("the circuit: ").split()
+    rows = rows_in(run("circuit", "--pairs", pairs, *given, "-f", "jsonl").out)
+    texts: Any = [BLUE, FOXES[0]], [RED, FOXES[1]]
+    found = attnviz.circuit(*texts, find=2, mlps=mlps, **ASKED).record
+    measured = attnviz.circuit(*texts, **found.options, **ASKED)
+    assert measured.record.circuit == found.circuit
+    assert measured.rows == rows
+
+
 def test_random_subsets_differ_and_are_neither_single_nor_all_parts() -> None:
     circuit = [Part("head", 0, head) for head in range(6)]
     drawn = [each for each in subsets_of(circuit, 20, 3) if each.kind == "random"]
