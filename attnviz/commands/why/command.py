@@ -1,6 +1,6 @@
 """`attnviz why`: why a head attends where it does, and what it does with what it finds."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -133,10 +133,7 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
     (head,) = choice.heads
     sums = frozen(prepared)
     row, tokens = sums.row(head, query), prepared.empty.key_tokens
-    named = question.key
-    key = int(row.weights.argmax()) if named is None else one_position(tokens, named, "key")
-    versus = None if question.versus is None else one_position(tokens, question.versus, "versus")
-    _check_keys(tokens, row, query, key, versus)
+    key, versus = _keys(tokens, row, query, question)
     from attnviz.models.frozen.contrast import Contrast
 
     contrast = Contrast(sums, head, query, key, versus)
@@ -210,10 +207,13 @@ def what_it_writes(
     )
 
 
-def _check_keys(
-    tokens: Sequence[Token], row: ScoreRow, query: int, key: int, versus: int | None
-) -> None:
-    """Check that both keys have weight, of which the logarithm is taken."""
+def _keys(
+    tokens: Sequence[Token], row: ScoreRow, query: int, question: WhyQuestion
+) -> tuple[int, int | None]:
+    """The key and the other one, which must have weight, as its logarithm is taken."""
+    named, other = question.key, question.versus
+    key = int(row.weights.argmax()) if named is None else one_position(tokens, named, "key")
+    versus = None if other is None else one_position(tokens, other, "versus")
     if int(row.seen.sum()) == 1 and row.sink is None:
         raise InputError(
             f"“{tokens[query].label}” (token {query}) sees one key alone, so there is nothing to "
@@ -232,6 +232,7 @@ def _check_keys(
                 f"“{tokens[query].label}” gives {key_name} {weight}",
                 "ask about a key that it attends to",
             )
+    return key, versus
 
 
 # In Python, and on the command line.
@@ -285,7 +286,6 @@ def why(
     model, parts = loaded(model), words("segments", segments)
     if group == "head" and (roles or parts):
         group = "part"
-    texts = texts_of(text)
     question = WhyQuestion(
         head=head_names(head),
         versus=one_name(versus),
@@ -298,14 +298,20 @@ def why(
     )
     options = model._text_options(bos, special, truncate)
     results = list[Result[Why]]()
-    queries, keys = (
-        token_of_each(name, token, len(texts)) for name, token in (("query", query), ("key", key))
-    )
-    for line, (one, *names) in enumerate(zip(texts, queries, keys, strict=True), start=1):
-        asked = replace(question, query=names[0], key=names[1])
+    for line, (one, asked) in enumerate(_of_each(texts_of(text), question, query, key), start=1):
         found = ask_why(model._loaded, one, asked, options)
         results.append(Result(CONTRAST, found, (found.capture,), _top=top, _line=line))
     return results[0] if isinstance(text, str) else mean_result(results)
+
+
+def _of_each(
+    texts: Sequence[str], question: WhyQuestion, query: EachToken, key: EachToken
+) -> Iterator[tuple[str, WhyQuestion]]:
+    """The question about each text, with its query and its key."""
+    queries = token_of_each("query", query, len(texts))
+    keys = token_of_each("key", key, len(texts))
+    for text, own_query, own_key in zip(texts, queries, keys, strict=True):
+        yield text, replace(question, query=own_query, key=own_key)
 
 
 @feature()
