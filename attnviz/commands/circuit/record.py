@@ -129,13 +129,19 @@ class Found:
     """A part that a search added, and the faithfulness of the circuit with it.
 
     `chosen`: on the texts on which it was chosen; `faithfulness`: on the others, where F(C) is
-    `circuit`.
+    `circuit`, and `gain` what the part added to faithfulness.
     """
 
     part: Part
     chosen: Estimate
     faithfulness: Estimate
     circuit: Estimate
+    gain: Estimate
+
+    @property
+    def little(self) -> bool:
+        """Whether it added less than two standard errors of the gain."""
+        return self.gain.error is not None and self.gain.mean < 2 * self.gain.error
 
 
 @dataclass(frozen=True)
@@ -276,11 +282,12 @@ def runs_of_search(texts: int, left: int, find: int) -> int:
     """The runs of a search that adds `find` of the parts that are `left`.
 
     Each step runs the texts on which parts are chosen once with each part that is left; all texts
-    run as they are and with everything replaced, and those that are measured with each circuit.
+    run as they are and with everything replaced, and those that are measured with each circuit, the
+    first one included.
     """
     chosen_on = (texts + 1) // 2
     steps = sum(left - step for step in range(find))
-    return chosen_on * steps + 2 * texts + max(1, texts - chosen_on) * find
+    return chosen_on * steps + 2 * texts + max(1, texts - chosen_on) * (find + 1)
 
 
 def left_of(parts: Sequence[Part], circuit: Collection[Part]) -> list[Part]:

@@ -164,6 +164,7 @@ SEARCH = Fields[SearchRow](
             lambda row: row.found.faithfulness,
             float,
         ),
+        *estimate_fields("gain", "What the part adds to it.", lambda row: row.found.gain, float),
         Field(
             "with_circuit", float, "F(C), measured on these.", lambda row: row.found.circuit.mean
         ),

@@ -5,6 +5,7 @@ text (and source) ─► tokens, aligned ─► a run for each set of replaced p
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -213,14 +214,21 @@ def find_circuit(texts: Sequence[CircuitText], how: Circuiting, find: int) -> Ci
         ends = _ends(chosen_on)
         added = _greedy(chosen_on, ends, start, find)
         own = _ends(others) if others else ends
-        outside = [left_of(left, [part for part, _ in added[: n + 1]]) for n in range(find)]
+        outside = [left_of(left, [part for part, _ in added[:n]]) for n in range(find + 1)]
         values = [each.measured(outside) for each in others or texts]
+        circuits = [*zip(*values, strict=True)]
     return CircuitSearch(
         task=mean_task([each.task for each in texts]) if others else texts[0].task,
         start=start,
         steps=[
-            Found(part, chosen, own.share(circuit, own.nothing), Estimate.of(circuit))
-            for (part, chosen), circuit in zip(added, zip(*values, strict=True), strict=True)
+            Found(
+                part,
+                chosen=chosen,
+                faithfulness=own.share(circuit, own.nothing),
+                circuit=Estimate.of(circuit),
+                gain=own.share(circuit, before),
+            )
+            for (part, chosen), (before, circuit) in zip(added, pairwise(circuits), strict=True)
         ],
         whole=Estimate.of(own.whole),
         nothing=Estimate.of(own.nothing),

@@ -42,6 +42,7 @@ BY = {
 }
 LOSS = "loss: the faithfulness that the circuit loses without the part"
 LETTERS = "C: the circuit; M: the whole model; K: what is taken from both; gap: F(M∖K) - F(C∖K)"
+LITTLE = "*: adds less than two standard errors of what it adds, over these texts"
 ALL_COUNT = (
     "these give completeness and minimality, over all texts: also those on which parts were chosen"
 )
@@ -177,7 +178,9 @@ def render_search(search: CircuitSearch, display: Display) -> Iterator[Renderabl
     ]
     rows = [
         [
-            *(str(step), part_name(each.part, ()), *number_cells(each.faithfulness)),
+            str(step),
+            part_name(each.part, ()) + (" *" if each.little else ""),
+            *number_cells(each.faithfulness),
             f"{each.circuit.mean:+.3f}",
             *([f"{each.chosen.mean:+.3f}"] if search.measured_on else []),
         ]
@@ -188,7 +191,8 @@ def render_search(search: CircuitSearch, display: Display) -> Iterator[Renderabl
     named = " ".join(option(name, value) for name, value in search.options.items())
     lines = f"the circuit: {named}", f"without {option('find')}, {ALL_COUNT}"
     yield from folded(Text(spelled("\n".join(lines), display.speller)), display.width)
-    yield from footnotes([OVER_TEXTS] if errors else [], display.width)
+    little = [LITTLE] if any(each.little for each in search.steps) else []
+    yield from footnotes([*little, *([OVER_TEXTS] if errors else [])], display.width)
 
 
 # Drawn: what a circuit loses without each part, F(C∖K) beside F(M∖K), the curve of a search.

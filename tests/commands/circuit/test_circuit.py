@@ -223,6 +223,38 @@ def test_a_search_chooses_on_one_half_and_measures_on_the_other() -> None:
     assert found.steps[0].chosen.mean == pytest.approx(best, abs=1e-5)
 
 
+def test_a_step_that_adds_less_than_two_errors_of_its_gain_is_marked() -> None:
+    animals = "bird", "fox", "cat", "dog", "bear", "horse"
+    texts, sources = (
+        [f"a {color} {animal} slept . the {animal} was" for animal in animals] for color in COLORS
+    )
+    circuit = [Part("head", *head) for head in ((4, 0), (4, 1), (4, 3), (3, 1), (3, 2))]
+    heads = [(part.layer, part.head) for part in circuit]
+    found = attnviz.circuit(texts, sources, heads=heads, find=8, **ASKED)
+    alone = []
+    for added in (None, *(step.part for step in found.record.steps)):
+        circuit += [added] if added else []
+        heads = [(part.layer, part.head) for part in circuit]
+        every = [
+            attnviz.circuit(a, b, heads=heads, subsets=0, **ASKED).record
+            for a, b in zip(texts[1::2], sources[1::2], strict=True)
+        ]
+        alone.append([each.itself.circuit.mean for each in every])
+    sizes = [each.whole.mean - each.nothing.mean for each in every]
+    for n, (step, row) in enumerate(zip(found.record.steps, found.rows, strict=True)):
+        gains = [more - less for more, less in zip(alone[n + 1], alone[n], strict=True)]
+        share = sum(gains) / sum(sizes)
+        rest = [gain - share * size for gain, size in zip(gains, sizes, strict=True)]
+        error = stdev(rest) / 3**0.5 / fmean(sizes)
+        assert (row["gain"], row["gain_error"]) == pytest.approx((share, error), abs=1e-5)
+        name = f"L{step.part.layer}H{step.part.head}"
+        assert (f"{name} *" in str(found)) == (share < 2 * error)
+    marked = [step.little for step in found.record.steps]
+    assert any(marked)
+    assert not all(marked)
+    assert "*: adds less than two standard errors" in str(found)
+
+
 def test_a_search_goes_on_from_the_parts_that_are_named_and_counts_its_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -313,8 +345,8 @@ def test_python_gives_the_rows_of_the_command(run: Run, pairs: str) -> None:
     search = attnviz.circuit(*given, find=2, **ASKED)
     ended = run("circuit", "--pairs", pairs, "--find", "2", "-f", "jsonl")
     assert search.rows == rows_in(ended.out)
-    assert "searching 20 parts on 2 pairs: 45 runs" in ended.err
-    assert search.record.runs == 45
+    assert "searching 20 parts on 2 pairs: 46 runs" in ended.err
+    assert search.record.runs == 46
 
 
 def test_a_bad_line_is_told_and_left_out_of_a_search(run: Run, pairs: str) -> None:
