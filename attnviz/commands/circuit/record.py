@@ -61,6 +61,11 @@ class CircuitTask(OfQuestion):
         return self.captures[0].model.heads_per_layer
 
     @property
+    def noun(self) -> str:
+        """What a mean is over, or a search."""
+        return "pair" if self.replacement == "source" else "text"
+
+    @property
     def with_mlps(self) -> bool:
         """Whether MLPs are parts; else they run as they are, on what arrives."""
         return any(part.kind == "mlp" for part in self.parts)

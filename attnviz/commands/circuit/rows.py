@@ -13,7 +13,7 @@ from attnviz.commands.circuit.record import (
     WithoutSubset,
     mean_of,
 )
-from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, PART, unit
+from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, PART, ran, unit
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form
 from attnviz.records.parts import Part
@@ -178,11 +178,15 @@ SEARCH = Fields[SearchRow](
 JSON = JsonOutput((CIRCUIT, SEARCH))
 
 
+def ran_on(task: CircuitTask) -> str:
+    return ran(task.captures[0], task.lines, task.noun, facts)
+
+
 MEASURED = Form[CircuitReport](
     "circuit",
     CIRCUIT,
     lambda report, top, line: (SubsetRow(line, report, each) for each in report.without),
-    lambda report: facts(report.task.captures[0]),
+    lambda report: ran_on(report.task),
     terminal="attnviz.commands.circuit.shown:render",
     picture="attnviz.commands.circuit.shown:draw",
     mean=mean_of,
@@ -193,7 +197,7 @@ FOUND = Form[CircuitSearch](
     lambda search, top, line: (
         SearchRow(line, search, step, found) for step, found in enumerate(search.steps, start=1)
     ),
-    lambda search: facts(search.task.captures[0]),
+    lambda search: ran_on(search.task),
     terminal="attnviz.commands.circuit.shown:render_search",
     picture="attnviz.commands.circuit.shown:draw_search",
 )

@@ -50,8 +50,7 @@ OVER_TEXTS = f"±: standard error over these texts; {CHANCE}"
 
 
 def ran_on(task: CircuitTask, name: Callable[[Capture], str]) -> str:
-    noun = "text" if task.replacement != "source" else "pair"
-    return ran(task.captures[0], task.lines, noun, name)
+    return ran(task.captures[0], task.lines, task.noun, name)
 
 
 def replaced(task: CircuitTask) -> str:
@@ -153,11 +152,11 @@ def divided(search: CircuitSearch) -> str:
     """On which texts parts were chosen, and on which the circuits are measured."""
     if not search.measured_on:
         return "chosen and measured on one text: faithfulness is higher here than on others"
-    noun = "pair" if search.task.replacement == "source" else "text"
+    number = amount(search.chosen_on, search.task.noun)
     chosen = "1" if search.chosen_on == 1 else "1, 3, 5, …"
     return (
-        f"parts chosen on {amount(search.chosen_on, noun)} ({chosen}); F and faithfulness measured "
-        f"on the other {search.measured_on}"
+        f"parts chosen on {number} ({chosen}); F and faithfulness measured on the other "
+        f"{search.measured_on}"
     )
 
 

@@ -17,6 +17,7 @@ from attnviz.draw.effects import (
     OWN_CHANGES,
     P_HOLM,
     PART,
+    ran,
 )
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import facts
@@ -183,7 +184,7 @@ FORM = Form[PatchReport](
     "patch",
     PATCHED,
     patched_parts,
-    lambda report: facts(report.capture),
+    lambda report: ran(report.capture, report.lines, "pair", facts),
     terminal="attnviz.commands.patch.shown:render",
     picture="attnviz.commands.patch.shown:draw",
     page="attnviz.commands.patch.page:page",
@@ -194,7 +195,7 @@ BOTH = Form[PatchedTogether](
     "patch",
     TOGETHER,
     together_rows,
-    lambda both: facts(both.report.capture),
+    lambda both: ran(both.report.capture, both.report.lines, "pair", facts),
     terminal="attnviz.commands.patch.shown:render_together",
     picture=refuse_picture,
     mean=mean_together,

@@ -393,6 +393,21 @@ def test_the_terminal_says_what_is_replaced_and_what_mlps_do(run: Run, pairs: st
     assert "chosen and measured on one text" in shown
 
 
+def test_a_result_in_few_words_says_of_how_many_pairs_it_is_the_mean() -> None:
+    given: Any = [BLUE, FOXES[0]], [RED, FOXES[1]]
+    for found in (
+        attnviz.circuit(*given, heads="L4H0", **ASKED),
+        attnviz.circuit(*given, find=1, **ASKED),
+    ):
+        assert repr(found) == "<Result of circuit: builtin, mean of 2 pairs>"
+    patched = attnviz.patch(*given, heads="L4H0", **ASKED)
+    assert repr(patched) == "<Result of patch: builtin, mean of 2 pairs>"
+    mean = attnviz.circuit(given[0], heads="L4H0", replacement="mean", **ASKED)
+    assert repr(mean) == "<Result of circuit: builtin, mean of 2 texts>"
+    with pytest.raises(attnviz.AttnvizError, match="2 sources came with 1 text;"):
+        attnviz.circuit([BLUE], given[1], heads="L4H0")
+
+
 def test_pictures_say_what_their_axes_count(tmp_path: Path) -> None:
     for found, words in (
         (attnviz.circuit(BLUE, RED, heads="L4H0,L3H2"), "F(M∖K): the model without K (logits)"),
