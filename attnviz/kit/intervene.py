@@ -271,10 +271,7 @@ def _of_words(text: Capture, source: Capture, pair: str) -> dict[int, int]:
             f"{option('align', repr(pair))} is not a pair of words", "give them as in blue=red"
         )
     mine = find_matches(text.query_tokens, ours, "align")
-    try:
-        other = find_matches(source.query_tokens, theirs, "align")
-    except UsageError as error:
-        raise UsageError(" source".join(error.wrong.rsplit(" text", 1)), error.hint) from None
+    other = find_matches(source.query_tokens, theirs, "align", "source")
     if len(mine) != len(other):
         raise UsageError(
             f"{ours!r} stands {amount(len(mine), 'time')} in the text, and {theirs!r} "

@@ -203,7 +203,7 @@ def sources_of(source: str | Sequence[str], texts: int) -> list[str]:
         return [source] * texts
     sources = texts_of(source)
     if len(sources) != texts:
-        wrong = f"{amount(len(sources), 'source')} came with {amount(texts, 'text')}"
+        wrong = f"{amount(texts, 'text')} and {amount(len(sources), 'source')} are given"
         raise UsageError(wrong, "give one source, or one for each text")
     return sources
 

@@ -58,29 +58,34 @@ def last_word(tokens: Sequence[Token]) -> int:
     return len(tokens) - 1
 
 
-def find_matches(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[int, ...]]:
-    """The occurrences of a name, each as the positions of its tokens; at least one."""
+def find_matches(
+    tokens: Sequence[Token], name: str, parameter: str, text: str = "text"
+) -> list[tuple[int, ...]]:
+    """The occurrences of a name, each as the positions of its tokens; at least one.
+
+    `text`: what the tokens are, for messages.
+    """
     if re.fullmatch(r"-?[0-9]{1,9}", name):
         if -len(tokens) <= int(name) < len(tokens):
             return [(int(name) % len(tokens),)]
         raise UsageError(
-            f"{option(parameter, name)} is not a position in this text",
+            f"{option(parameter, name)} is not a position in this {text}",
             f"its tokens are 0 to {len(tokens) - 1}, or -1 for the last one; {name}#1 would be the "
             f"token {name!r}",
         )
     if is_expression(name):
-        return _matching(tokens, name, parameter)
+        return _matching(tokens, name, parameter, text)
     if not name.strip():
         raise UsageError(f"{option(parameter)} names no token", "give a token of the text")
     if occurrences := _occurrences(tokens, name):
         return occurrences
     numbered = re.fullmatch(r"(.+)#([0-9]{1,9})", name, flags=re.DOTALL)
     if numbered is None:
-        raise _not_there(tokens, name, parameter)
+        raise _not_there(tokens, name, parameter, text)
     word, number = numbered[1], int(numbered[2])
     occurrences = _occurrences(tokens, word)
     if not occurrences:
-        raise _not_there(tokens, word, parameter)
+        raise _not_there(tokens, word, parameter, text)
     if not 1 <= number <= len(occurrences):
         raise UsageError(
             f"{option(parameter, repr(name))} asks for number {number}, but {word!r} occurs "
@@ -90,7 +95,9 @@ def find_matches(tokens: Sequence[Token], name: str, parameter: str) -> list[tup
     return [occurrences[number - 1]]
 
 
-def _matching(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[int, ...]]:
+def _matching(
+    tokens: Sequence[Token], name: str, parameter: str, text: str
+) -> list[tuple[int, ...]]:
     """The tokens in which a regular expression between slashes occurs.
 
     A special token is no part of the text: `/^[A-Z]/` does not match BOS, `/BOS|^a/` does.
@@ -106,7 +113,7 @@ def _matching(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[
             f"{option(parameter, name)} takes too long to search for", "simplify it"
         ) from None
     if not matches:
-        raise _not_there(tokens, name, parameter)
+        raise _not_there(tokens, name, parameter, text)
     return matches
 
 
@@ -181,12 +188,12 @@ def _spelled(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
     return runs
 
 
-def _not_there(tokens: Sequence[Token], name: str, parameter: str) -> UsageError:
+def _not_there(tokens: Sequence[Token], name: str, parameter: str, text: str) -> UsageError:
     labels = list(dict.fromkeys(token.label for token in tokens))
     near = get_close_matches(name, labels, n=1, cutoff=0.5)
     listed = " ".join(labels[:40]) + (" …" if len(labels) > 40 else "")
     return UsageError(
-        f"{option(parameter, repr(name))} is not in the text",
+        f"{option(parameter, repr(name))} is not in the {text}",
         f"its tokens are: {listed}" + (f" (did you mean {near[0]}?)" if near else ""),
     )
 

@@ -31,6 +31,7 @@ from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.terminal.cells import (
     Column,
+    fits,
     folded,
     footnotes,
     listing,
@@ -182,12 +183,27 @@ def render(report: PatchReport, display: Display, top: int) -> Iterator[Renderab
 
 
 def _table(report: PatchReport, effects: Sequence[PatchEffect], display: Display) -> Iterator[Text]:
-    """Each effect on a line."""
-    places = place_names(report, unicode=display.unicode)
+    """Each effect on a line, without the changes of both tokens where there is no room for them."""
     with_errors = (report.lines or 1) > 1
     with_own = report.measure == "difference" and not report.fast
+    columns, rows = _cells(report, effects, display, with_own=with_own)
+    if with_own and not fits(columns, rows, display.width):
+        less = _cells(report, effects, display, with_own=False)
+        if fits(*less, display.width):
+            (columns, rows), with_own = less, False
+    yield from listing(columns, rows, display.width)
+    notes = [*([LEGEND] if with_own else []), *([chance(report)] if with_errors else [])]
+    agreement = agreement_of(report, unicode=display.unicode)
+    yield from footnotes([*agreement, *notes], display.width)
+
+
+def _cells(
+    report: PatchReport, effects: Sequence[PatchEffect], display: Display, *, with_own: bool
+) -> tuple[Sequence[Column], Sequence[Sequence[str]]]:
+    """The columns of the table, and its rows."""
+    places = place_names(report, unicode=display.unicode)
     exact = [effect.exact for effect in effects if effect.exact]
-    error = [ERROR] if with_errors else []
+    error = [ERROR] if (report.lines or 1) > 1 else []
     columns = [
         Column("part"),
         *(Column("share", right=True), *error),
@@ -204,10 +220,7 @@ def _table(report: PatchReport, effects: Sequence[PatchEffect], display: Display
         )
         for effect in effects
     ]
-    yield from listing(columns, rows, display.width)
-    notes = [*([LEGEND] if with_own else []), *([chance(report)] if with_errors else [])]
-    agreement = agreement_of(report, unicode=display.unicode)
-    yield from footnotes([*agreement, *notes], display.width)
+    return columns, rows
 
 
 def chance(report: PatchReport) -> str:

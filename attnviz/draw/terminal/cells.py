@@ -182,8 +182,8 @@ def listing(
     One column at most may wrap; the first one names a record. A cell without content is empty.
     """
     names = [column.name for column in columns] if header else [""] * len(columns)
-    cells = [widest([names[i], *(row[i] for row in rows)]) for i in range(len(columns))]
-    over = sum(cells) + GAP * (len(cells) - 1) - width
+    cells, whole = _widths(names, rows)
+    over = whole - width
     for i, column in enumerate(columns):
         if over > 0 and column.wraps and cells[i] - over >= LEAST:
             cells[i], over = cells[i] - over, 0
@@ -194,6 +194,17 @@ def listing(
         yield from _lines(columns, names, cells, "bold")
     for row in rows:
         yield from _lines(columns, row, cells)
+
+
+def fits(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether the rows are lines of that width without a cell that wraps."""
+    return _widths([column.name for column in columns], rows)[1] <= width
+
+
+def _widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[int], int]:
+    """The width of each column, and of a line."""
+    cells = [widest([name, *(row[i] for row in rows)]) for i, name in enumerate(names)]
+    return cells, sum(cells) + GAP * (len(cells) - 1)
 
 
 def _lines(

@@ -404,7 +404,7 @@ def test_a_result_in_few_words_says_of_how_many_pairs_it_is_the_mean() -> None:
     assert repr(patched) == "<Result of patch: builtin, mean of 2 pairs>"
     mean = attnviz.circuit(given[0], heads="L4H0", replacement="mean", **ASKED)
     assert repr(mean) == "<Result of circuit: builtin, mean of 2 texts>"
-    with pytest.raises(attnviz.AttnvizError, match="2 sources came with 1 text;"):
+    with pytest.raises(attnviz.AttnvizError, match="1 text and 2 sources are given;"):
         attnviz.circuit([BLUE], given[1], heads="L4H0")
 
 

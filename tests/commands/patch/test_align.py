@@ -32,6 +32,14 @@ def test_no_position_of_the_source_is_taken_twice() -> None:
     assert len(set(taken)) == len(taken) == 5
 
 
+@pytest.mark.parametrize("word", ["text", "99", "/text/", "text#2"])
+def test_a_word_that_the_source_lacks_is_missed_in_the_source(word: str) -> None:
+    with pytest.raises(AttnvizError, match=r"in (the|this) source;"):
+        places("a text slept", "a bird slept", f"a={word}")
+    with pytest.raises(AttnvizError, match=r"in (the|this) text;"):
+        places("a bird slept", "a text slept", f"{word}=a")
+
+
 def test_words_are_aligned_occurrence_by_occurrence() -> None:
     text, source = "a blue bird and a blue fox ran .", "a red bird and the red fox ran off ."
     assert places(text, source, "blue=red")[2] == 2

@@ -1,5 +1,6 @@
 """`attnviz patch --to` and `--fast`: effects along paths, and all effects by one gradient."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,15 @@ from tests.reading import on_one_line, rows_in
 BLUE, RED = (f"a {color} bird slept . the bird was" for color in ("blue", "red"))
 ASKED: dict[str, Any] = {"answer": "red", "versus": "blue"}
 ASKED_OF = "--answer", "red", "--versus", "blue"
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> str:
+    file = tmp_path / "pairs.jsonl"
+    lines = [{"text": BLUE, "source": RED, "answer": "red", "versus": "blue"}]
+    lines += [{"text": RED, "source": BLUE, "answer": "blue", "versus": "red"}]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    return str(file)
 
 
 def changes(found: Any) -> dict[Any, float]:
@@ -130,6 +140,16 @@ def test_pairs_have_means_of_paths_and_of_estimates() -> None:
         assert row["receiver"] == "L4H0.v"
     fast = attnviz.patch([BLUE, RED], [RED, BLUE], fast=True, check=True, **how)
     assert fast.record.effects[0].exact.error is not None
+
+
+def test_a_narrow_table_leaves_out_the_changes_of_both_tokens_first(run: Run, pairs: str) -> None:
+    def shown(width: int) -> str:
+        return run("patch", "--pairs", pairs, "--to", "L4H0.v", "--width", str(width)).out
+
+    assert "log p answer" in shown(110)
+    assert " share  ± s.e.  change (logits)" in shown(80)
+    assert "log p" not in shown(80)
+    assert "log p answer: " in shown(40)
 
 
 def test_a_page_and_a_picture_have_a_map_for_each_receiver(run: Run, tmp_path: Path) -> None:
