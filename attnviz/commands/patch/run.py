@@ -115,22 +115,20 @@ class _Task:
 
     def estimates(self, edits: Sequence[Edit]) -> tuple[_Measured, list[PatchEffect]]:
         """The measurement, and the effects to first order, by two runs and a gradient."""
-        measured: list[_Measured] = []
 
-        def measure(*last: FloatArray) -> Sequence[int]:
-            measured.append(_measured(self.ours, self.how, last))
-            return measured[0].question.ids
+        def measured(*last: FloatArray) -> _Measured:
+            return _measured(self.ours, self.how, last)
 
         _check_gradient(self.ours)
         kinds = list(dict.fromkeys(edit.site[:2] for edit in edits))
         direct = self.how.path_mlps if self.receivers else None
-        slope_of = SlopeOf(kinds, self.source, measure, direct)
+        slope_of = SlopeOf(kinds, self.source, lambda *last: measured(*last).question.ids, direct)
         found = self.ours.model.first_order(self.ours.ids, slope_of)
-        _, before, ends = measured[0]
-        effects = [_estimate_of(edit, found, before, ends) for edit in edits]
+        both = measured(found.before, found.ends)
+        effects = [_estimate_of(edit, found, both.before, both.ends) for edit in edits]
         if self.receivers:
             effects = [replace(each, position=None, receiver=LOGITS) for each in effects]
-        return measured[0], effects
+        return both, effects
 
     def report(self, measured: _Measured, effects: Sequence[PatchEffect]) -> PatchReport:
         number = len(self.positions)
