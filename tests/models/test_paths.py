@@ -124,14 +124,21 @@ class Oracle:
                 stack.enter_context(passing(*self._architecture.site(self._model, site), instead))
             return logits_of(self._model)[-1], seen
 
-    def after(self, sender: Site, receiver: Receiver, mlps: MlpsOnPaths) -> Tensor:
-        """The logits after the last position where one path is patched."""
+    def after(
+        self,
+        sender: Site,
+        receiver: Receiver,
+        mlps: MlpsOnPaths,
+        positions: Sequence[int] = range(len(IDS)),
+    ) -> Tensor:
+        """The logits after the last position where one path is patched, at these positions."""
         held = {site: self._clean[site].clone() for site in self._every}
         if mlps == "recompute":
             held = {site: vectors for site, vectors in held.items() if site.kind == "head"}
         whole = sender._replace(head=None)
         sent = self._clean[whole].clone()
-        part_of(sent, sender)[:] = part_of(self._source[whole], sender)
+        rows = list(positions)
+        part_of(sent, sender)[rows] = part_of(self._source[whole], sender)[rows]
         logits, seen = self._run({**held, whole: sent}, {})
         if receiver.layer is None:
             return logits
@@ -181,6 +188,23 @@ def test_every_path_is_what_plain_hooks_make_of_it(
         np.testing.assert_allclose(logits, theirs, atol=NEAR, err_msg=f"{SENDERS[i]} to {to}")
         moved.append(float((theirs - plain).abs().max()))
     assert np.median(moved) > 100 * NEAR  # the paths carry something
+
+
+@pytest.mark.parametrize("mlps", MLPS)
+def test_a_path_from_the_positions_that_are_aligned_is_what_plain_hooks_make_of_it(
+    mlps: MlpsOnPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    architecture = deeper("llama, shared keys")
+    model, positions = architecture.model(torch.float64), (0, 2, len(IDS) - 1)
+    receivers = [*OTHERS, *HEADS_READ]
+    edits = [Edit(site, "source", positions) for site in SENDERS]
+    found = found_by(engine(model), Paths(edits, receivers, SOURCE, mlps))
+    oracle, everywhere = Oracle(architecture, model, monkeypatch), list[float]()
+    for (i, to), logits in found.items():
+        theirs = oracle.after(SENDERS[i], to, mlps, positions)
+        np.testing.assert_allclose(logits, theirs, atol=NEAR, err_msg=f"{SENDERS[i]} to {to}")
+        everywhere.append(float((theirs - oracle.after(SENDERS[i], to, mlps)).abs().max()))
+    assert max(everywhere) > 100 * NEAR  # the other positions would carry something, too
 
 
 KINDS: list[tuple[SiteKind, int]] = [
