@@ -43,9 +43,8 @@ BY = {
 LOSS = "loss: the faithfulness that the circuit loses without the part"
 LETTERS = "C: the circuit; M: the whole model; K: what is taken from both; gap: F(M∖K) - F(C∖K)"
 LITTLE = "*: adds less than two standard errors of what it adds, over these texts"
-ALL_COUNT = (
-    "these give completeness and minimality, over all texts: also those on which parts were chosen"
-)
+GIVES = "these give completeness and minimality"
+ALL_COUNT = ", over all texts: also those on which parts were chosen"
 OVER_TEXTS = f"±: standard error over these texts; {CHANCE}"
 
 
@@ -188,7 +187,8 @@ def render_search(search: CircuitSearch, display: Display) -> Iterator[Renderabl
     yield from listing(columns, rows, display.width)
     yield Text()
     named = " ".join(option(name, value) for name, value in search.options.items())
-    lines = f"the circuit: {named}", f"without {option('find')}, {ALL_COUNT}"
+    more = ALL_COUNT if search.measured_on else ""
+    lines = f"the circuit: {named}", f"without {option('find')}, {GIVES}{more}"
     yield from folded(Text(spelled("\n".join(lines), display.speller)), display.width)
     little = [LITTLE] if any(each.little for each in search.steps) else []
     yield from footnotes([*little, *([OVER_TEXTS] if errors else [])], display.width)

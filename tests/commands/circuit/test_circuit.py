@@ -391,6 +391,7 @@ def test_the_terminal_says_what_is_replaced_and_what_mlps_do(run: Run, pairs: st
     shown = on_one_line(run("circuit", BLUE, "--find", "1", "--with", "mean").out)
     assert "replaced by their means over the text's positions" in shown
     assert "chosen and measured on one text" in shown
+    assert "completeness and minimality, over all" not in shown
 
 
 def test_a_result_in_few_words_says_of_how_many_pairs_it_is_the_mean() -> None:
