@@ -74,8 +74,8 @@ def candidate(prepared: Prepared, id_: int) -> Candidate:
     return Candidate(id_, tokenizer.label(id_), 0.0, tokenizer.exact(id_))
 
 
-def told_apart(prepared: Prepared, one: int, other: int) -> tuple[Candidate, Candidate]:
-    """The likeliest tokens after a text and after its source, by their ids.
+def told_apart(prepared: Prepared, one: int, other: int) -> Question:
+    """One token rather than the other: the likeliest after a text and after its source, by id.
 
     Raises:
         InputError: they are the same.
@@ -85,7 +85,7 @@ def told_apart(prepared: Prepared, one: int, other: int) -> tuple[Candidate, Can
             f"{prepared.model.tokenizer.label(one)!r} is the likeliest token after both texts",
             f"name an {option('answer')} and a {option('versus')}",
         )
-    return candidate(prepared, one), candidate(prepared, other)
+    return Question(candidate(prepared, one), candidate(prepared, other))
 
 
 def keep_next_tokens(prepared: Prepared, top: int, *, follow: bool = True) -> KeepNextTokens:

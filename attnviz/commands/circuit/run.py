@@ -106,6 +106,7 @@ def text_of(
 ) -> CircuitText:
     """The text, what is measured after it, and the vectors that replace others."""
     model.require("predict")
+    circuit_named(model, how)  # what the model lacks is wrong, whatever is measured
     ours = prepare(model, text, options)
     theirs, run, positions = None, None, None
     if how.replacement == "source":
@@ -141,10 +142,8 @@ def _question(ours: Prepared, theirs: Prepared | None, how: Circuiting) -> Quest
     if asked is not None:
         return asked
     texts = [ours] if theirs is None else [ours, theirs]
-    last = [intervene(each, [()], lambda run: int(run.last.argmax()))[0] for each in texts]
-    if theirs is None:
-        return Question(candidate(ours, last[0]))
-    return Question(*told_apart(ours, *last))
+    here, *there = [intervene(each, [()], lambda run: int(run.last.argmax()))[0] for each in texts]
+    return told_apart(ours, here, there[0]) if there else Question(candidate(ours, here))
 
 
 def all_parts(model: "LoadedModel", how: Circuiting) -> tuple[Part, ...]:

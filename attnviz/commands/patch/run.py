@@ -217,7 +217,7 @@ def _measured(ours: Prepared, how: Patching, last: Sequence[FloatArray]) -> _Mea
     question = question_of(ours, how.answer, how.versus)
     if question is None:  # the likeliest token after the source, and after the text
         here, there = (int(logits.argmax()) for logits in last)
-        question = Question(*told_apart(ours, there, here))
+        question = told_apart(ours, there, here)
     before, ends = (outcome_of(logits, question.ids) for logits in last)
     if not abs(ends.measured - before.measured) >= SAME:
         raise InputError(

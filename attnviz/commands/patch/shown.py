@@ -188,9 +188,9 @@ def _table(report: PatchReport, effects: Sequence[PatchEffect], display: Display
     with_own = report.measure == "difference" and not report.fast
     columns, rows = _cells(report, effects, display, with_own=with_own)
     if with_own and not fits(columns, rows, display.width):
-        less = _cells(report, effects, display, with_own=False)
-        if fits(*less, display.width):
-            (columns, rows), with_own = less, False
+        fewer, cells = _cells(report, effects, display, with_own=False)
+        if fits(fewer, cells, display.width):
+            columns, rows, with_own = fewer, cells, False
     yield from listing(columns, rows, display.width)
     notes = [*([LEGEND] if with_own else []), *([chance(report)] if with_errors else [])]
     agreement = agreement_of(report, unicode=display.unicode)
