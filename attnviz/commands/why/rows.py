@@ -50,14 +50,8 @@ def part_fields(of: Callable[[Any], Part | None], prefix: str = "") -> tuple[Fie
         Field(f"{prefix}kind", null, "", lambda row: getattr(of(row), "kind", None)),
         Field(f"{prefix}layer", int | None, "", lambda row: getattr(of(row), "layer", None)),
         Field(f"{prefix}head", int | None, "", lambda row: getattr(of(row), "head", None)),
-        Field(f"{prefix}source", int | None, source, lambda row: _source(row, of(row))),
+        Field(f"{prefix}source", int | None, source, lambda row: getattr(of(row), "source", None)),
     )
-
-
-def _source(row: Any, part: Part | None) -> int | None:
-    """The position of the token that a part is from; of a mean over lines there is none."""
-    of_mean = isinstance(row, Term) and row.line is None
-    return None if part is None or of_mean else part.source
 
 
 @dataclass(frozen=True)
@@ -88,6 +82,10 @@ class Term:
         whole = self.line is None and part is None
         return "all parts" if whole else part_name(part, self.labels)
 
+    def placed(self, part: Part | None) -> Part | None:
+        """The part with the position that it is from; a mean over lines has none."""
+        return part and part._replace(source=None if self.line is None else part.source)
+
     def role(self, part: Part | None) -> str | None:
         return self.roles[part.source] if part and part.source is not None and self.roles else None
 
@@ -110,14 +108,14 @@ PAIR = Fields[Term](
             "The part at the query, for a person.",
             lambda row: row.name(row.query_part),
         ),
-        *part_fields(lambda row: row.query_part, "query_"),
+        *part_fields(lambda row: row.placed(row.query_part), "query_"),
         Field(
             "key_part",
             str,
             "The part at the key, for a person.",
             lambda row: row.name(row.key_part),
         ),
-        *part_fields(lambda row: row.key_part, "key_"),
+        *part_fields(lambda row: row.placed(row.key_part), "key_"),
         Field("value", float, "What the two add to the contrast.", lambda row: row.value.mean),
         Field(
             "query_role",
