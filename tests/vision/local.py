@@ -32,20 +32,25 @@ VISION = {"vision_tower", "vision_model", "visual"}
 
 
 def image_tokens(model: Any, inputs: Mapping[str, Tensor]) -> Tensor:
-    """What stands in the language model's place of the image tokens, in their order: (n, d)."""
+    """What the language model takes of an image, in order of the sequence: (n, d).
+
+    The embeddings in the place of image tokens; or else what its text has cross-attention to.
+    """
     seen = []
 
     def see(_module: nn.Module, _args: Any, kwargs: Any) -> None:
-        seen.append(kwargs["inputs_embeds"])
+        crossed = kwargs.get("cross_attention_states")  # (tiles, patches, d)
+        where = inputs["input_ids"] == image_token_id(model.config)
+        seen.append(kwargs["inputs_embeds"][where] if crossed is None else crossed.flatten(0, 1))
 
-    handle = model.model.language_model.register_forward_pre_hook(see, with_kwargs=True)
+    handle = model.get_decoder().register_forward_pre_hook(see, with_kwargs=True)
     try:
         with torch.no_grad():
             model(**inputs)
     finally:
         handle.remove()
-    (embeddings,) = seen  # (1, n, d)
-    return embeddings[inputs["input_ids"] == image_token_id(model.config)]
+    (tokens,) = seen
+    return tokens
 
 
 def image_token_id(config: Any) -> int:

@@ -1,114 +1,32 @@
-"""Tiny seeded vision-language models in folders as published ones are, and their own processors.
+"""A tiny seeded model of each vision-language architecture, in folders as published ones are.
 
 Patches, merges, tiles and pooling have the proportions of the published models; everything else
-is small. torchvision is not needed: the image processors work on PIL images, and the part of a
-processor that reads video is left out.
+is small.
 """
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from tests.vision.folders import Settings, Sighted, older, processed, processor
 
-import torch
-import transformers
-from torch import nn
-from transformers import AutoConfig, AutoModelForImageTextToText, PreTrainedTokenizerFast
+__all__ = ["ZOO", "Sighted", "older", "processed", "processor", "species"]
 
-from attnviz.models.tokenizer import END
-from tests.conftest import bytes_tokenizer
-
-Settings = Mapping[str, Any]
-
-CHAT = """{% for message in messages %}{{ message.role }}: {% if message.content is string %}\
-{{ message.content }}{% else %}{% for part in message.content %}{% if part.type == 'image' %}\
-PLACE{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}\n{% endfor %}\
-{% if add_generation_prompt %}assistant: {% endif %}"""
 LAYERS: Settings = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
 HEADS: Settings = {"num_attention_heads": 4, "num_key_value_heads": 2}
 ENDS: Settings = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
 TEXT: Settings = {**LAYERS, **HEADS, **ENDS, "vocab_size": 320}
-"""Those of a language model, which has more tokens than any tokenizer here."""
+"""Those of a language model; tokenizers here have fewer tokens, but for that of PaliGemma."""
 VISION: Settings = {**LAYERS, "num_attention_heads": 4}
-
-
-@dataclass(frozen=True)
-class Sighted:
-    """A vision-language architecture: how a tiny model of it and its folder are made.
-
-    `name`: the model type, or with what follows a plus, one of its vision towers. `place`: what
-    stands for one image in a prompt. `tokens`: its special tokens by their role. `config`: a value
-    that is one of those tokens stands for its id. `images`: the settings of the image processor,
-    and `processor`: of the processor.
-    """
-
-    name: str
-    place: str
-    tokens: Mapping[str, str]
-    config: Settings
-    processor_class: str
-    image_processor_class: str
-    images: Settings
-    processor: Settings = field(default_factory=dict)
-
-    def make(self, path: Path, seed: int = 0) -> Path:
-        """Write the folder of a model, as `save_pretrained` does, and return it."""
-        tokenizer = tokenizer_of(self.tokens)
-        ids = {token: tokenizer.convert_tokens_to_ids(token) for token in self.tokens.values()}
-        config = {key: ids.get(str(value), value) for key, value in self.config.items()}
-        model = AutoModelForImageTextToText.from_config(
-            AutoConfig.for_model(self.name.split("+")[0], **config)
-        )
-        fill(model, seed)
-        model.save_pretrained(path)
-        images = getattr(transformers, f"{self.image_processor_class}Pil")(**self.images)
-        chat = CHAT.replace("PLACE", self.place)
-        kind = without_video(self.processor_class)
-        kind(images, tokenizer, chat_template=chat, **self.processor).save_pretrained(path)
-        written = path / "processor_config.json"
-        settings = json.loads(written.read_text())
-        settings["image_processor"]["image_processor_type"] = self.image_processor_class
-        written.write_text(json.dumps(settings, indent=2))
-        return path
-
-
-def processor(folder: Path) -> Any:
-    """transformers' own processor of a folder: called with text and PIL images, the oracle."""
-    settings = json.loads((folder / "processor_config.json").read_text())
-    return without_video(settings["processor_class"]).from_pretrained(folder)
-
-
-def without_video(name: str) -> Any:
-    """A processor class by the same name that reads no video, which would need torchvision."""
-    kind = getattr(transformers, name)
-    parts = classmethod(lambda _: ["image_processor", "tokenizer"])
-    return type(name, (kind,), {"get_attributes": parts})
-
-
-def tokenizer_of(tokens: Mapping[str, str]) -> PreTrainedTokenizerFast:
-    """Every byte a token, and these special ones by their role (`image_token`)."""
-    return PreTrainedTokenizerFast(
-        tokenizer_object=bytes_tokenizer(),
-        bos_token=END,
-        eos_token=END,
-        pad_token=END,
-        extra_special_tokens=dict(tokens),
-    )
-
-
-def fill(model: nn.Module, seed: int) -> None:
-    """Random weights, large enough to matter; none of those that begin as zero stays so.
-
-    A new Gemma 3 multiplies each image by zero, and a new Llama 3.2 Vision its cross-attention.
-    """
-    torch.manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if parameter.dim() > 1 or not (name.endswith("bias") or parameter.any()):
-                nn.init.normal_(parameter, std=0.3)
-
-
+CLIP: Settings = {**VISION, "model_type": "clip_vision_model", "image_size": 112, "patch_size": 14}
+SIGLIP: Settings = {**VISION, "image_size": 112, "patch_size": 14, "vision_use_head": False}
+"""8 × 8 patches in each image, or in each of its tiles."""
+SQUARE: Settings = {"size": {"height": 112, "width": 112}}
+CROPPED: Settings = {"size": {"shortest_edge": 112}, "crop_size": {"height": 112, "width": 112}}
+IMAGE = {"image_token": "<image>"}
+WITHOUT_CLASS: Settings = {
+    "patch_size": 14,
+    "vision_feature_select_strategy": "default",
+    "num_additional_image_tokens": 1,
+}
+NEXT_TILES = [[112, 224], [224, 112], [224, 224], [336, 112], [112, 336]]
+ONEVISION_TILES = [[112 * rows, 112 * columns] for rows in range(1, 7) for columns in range(1, 7)]
 QWEN_TOKENS = {
     "vision_bos_token": "<|vision_start|>",
     "vision_eos_token": "<|vision_end|>",
@@ -122,54 +40,195 @@ QWEN_IDS = {
     "video_token_id": "<|video_pad|>",
 }
 QWEN_PLACE = "<|vision_start|><|image_pad|><|vision_end|>"
-QWEN_TEXT = {**TEXT, "rope_parameters": {"rope_type": "default", "mrope_section": [2, 1, 1]}}
+QWEN_TEXT = {
+    **TEXT,
+    "head_dim": 8,
+    "rope_parameters": {"rope_type": "default", "mrope_section": [2, 1, 1]},
+}
+QWEN_VISION = {"depth": 2, "hidden_size": 32, "num_heads": 4}
+QWEN_IMAGES = {"size": {"shortest_edge": 56 * 56, "longest_edge": 28 * 28 * 64}}
+IDEFICS_TOKENS = {
+    **IMAGE,
+    "fake_image_token": "<fake_token_around_image>",
+    "global_image_token": "<global-img>",
+    "end_of_utterance_token": "<end_of_utterance>",
+    **{f"row_{r}_col_{c}": f"<row_{r}_col_{c}>" for r in range(1, 7) for c in range(1, 7)},
+}
+PIXTRAL_TOKENS = {
+    "image_token": "[IMG]",
+    "image_break_token": "[IMG_BREAK]",
+    "image_end_token": "[IMG_END]",
+}
+PIXTRAL: Settings = {**VISION, "model_type": "pixtral", "image_size": 160, "head_dim": 8}
 
 ZOO = (
     Sighted(
         name="llava",
+        classes=("LlavaProcessor", "CLIPImageProcessor"),
         place="<image>",
-        tokens={"image_token": "<image>"},
+        tokens=IMAGE,
         config={
             "image_token_index": "<image>",
             "text_config": {**TEXT, "model_type": "llama"},
-            "vision_config": {
-                **VISION,
-                "model_type": "clip_vision_model",
-                "image_size": 112,
-                "patch_size": 14,
-            },
+            "vision_config": CLIP,
         },
-        processor_class="LlavaProcessor",
-        image_processor_class="CLIPImageProcessor",
-        images={"size": {"shortest_edge": 112}, "crop_size": {"height": 112, "width": 112}},
-        processor={
-            "patch_size": 14,
-            "vision_feature_select_strategy": "default",
-            "num_additional_image_tokens": 1,
+        images=CROPPED,
+        processor=WITHOUT_CLASS,
+    ),
+    Sighted(  # an image of any size, with a token after each row
+        name="llava+pixtral",
+        classes=("PixtralProcessor", "PixtralImageProcessor"),
+        place="[IMG]",
+        tokens=PIXTRAL_TOKENS,
+        config={
+            "image_token_index": "[IMG]",
+            "vision_feature_layer": -1,
+            "vision_feature_select_strategy": "full",
+            "text_config": {**TEXT, "model_type": "mistral"},
+            "vision_config": {**PIXTRAL, "patch_size": 16},
         },
+        images={"size": {"longest_edge": 128}, "patch_size": {"height": 16, "width": 16}},
+        processor={"patch_size": 16},
+    ),
+    Sighted(  # an overview, then tiles without their padding, with a learned newline in each row
+        name="llava_next",
+        classes=("LlavaNextProcessor", "LlavaNextImageProcessor"),
+        place="<image>",
+        tokens=IMAGE,
+        config={
+            "image_token_index": "<image>",
+            "image_grid_pinpoints": NEXT_TILES,
+            "text_config": {**TEXT, "model_type": "mistral"},
+            "vision_config": CLIP,
+        },
+        images={**CROPPED, "image_grid_pinpoints": NEXT_TILES},
+        processor=WITHOUT_CLASS,
+    ),
+    Sighted(  # as LLaVA-NeXT, with tiles made smaller where there are more than nine
+        name="llava_onevision",
+        classes=("LlavaOnevisionProcessor", "LlavaOnevisionImageProcessor"),
+        place="<image>",
+        tokens={**IMAGE, "video_token": "<video>"},
+        config={
+            "image_token_index": "<image>",
+            "video_token_index": "<video>",
+            "image_grid_pinpoints": ONEVISION_TILES,
+            "text_config": {**TEXT, "model_type": "qwen2"},
+            "vision_config": {**SIGLIP, "model_type": "siglip_vision_model"},
+        },
+        images={**SQUARE, "image_grid_pinpoints": ONEVISION_TILES},
+        processor={"num_image_tokens": 64, "vision_feature_select_strategy": "full"},
+    ),
+    Sighted(  # an image of any size, merged 2 × 2
+        name="qwen2_vl",
+        classes=("Qwen2VLProcessor", "Qwen2VLImageProcessor"),
+        place=QWEN_PLACE,
+        tokens=QWEN_TOKENS,
+        config={
+            **QWEN_IDS,
+            "text_config": QWEN_TEXT,
+            "vision_config": {**QWEN_VISION, "embed_dim": 32},
+        },
+        images=QWEN_IMAGES,
     ),
     Sighted(  # merges 2 × 2, and attends within windows of 4 × 4 merged patches
         name="qwen2_5_vl",
+        classes=("Qwen2_5_VLProcessor", "Qwen2VLImageProcessor"),
         place=QWEN_PLACE,
         tokens=QWEN_TOKENS,
         config={
             **QWEN_IDS,
             "text_config": QWEN_TEXT,
             "vision_config": {
-                "depth": 2,
-                "hidden_size": 32,
+                **QWEN_VISION,
                 "intermediate_size": 48,
-                "num_heads": 4,
                 "out_hidden_size": 32,
                 "fullatt_block_indexes": [1],
             },
         },
-        processor_class="Qwen2_5_VLProcessor",
-        image_processor_class="Qwen2VLImageProcessor",
-        images={"size": {"shortest_edge": 56 * 56, "longest_edge": 28 * 28 * 64}},
+        images=QWEN_IMAGES,
+    ),
+    Sighted(  # merges 2 × 2; what an earlier layer of its tower says is added within the text's
+        name="qwen3_vl",
+        classes=("Qwen3VLProcessor", "Qwen2VLImageProcessor"),
+        place=QWEN_PLACE,
+        tokens=QWEN_TOKENS,
+        config={
+            **QWEN_IDS,
+            "text_config": QWEN_TEXT,
+            "vision_config": {
+                **QWEN_VISION,
+                "intermediate_size": 48,
+                "out_hidden_size": 32,
+                "num_position_embeddings": 64,
+                "deepstack_visual_indexes": [0],
+            },
+        },
+        images={"size": {"shortest_edge": 64 * 64, "longest_edge": 32 * 32 * 64}, "patch_size": 16},
+    ),
+    Sighted(  # tiles of 8 × 8 patches, 4 × 4 tokens, then an overview
+        name="internvl",
+        classes=("InternVLProcessor", "GotOcr2ImageProcessor"),
+        place="<IMG_CONTEXT>",
+        tokens={
+            "start_image_token": "<img>",
+            "end_image_token": "</img>",
+            "context_image_token": "<IMG_CONTEXT>",
+            "video_token": "<video>",
+        },
+        config={
+            "image_token_id": "<IMG_CONTEXT>",
+            "image_seq_length": 16,
+            "text_config": {**TEXT, "model_type": "qwen2"},
+            "vision_config": {**VISION, "image_size": [112, 112]},
+        },
+        images={**SQUARE, "crop_to_patches": True},
+        processor={"image_seq_length": 16},
+    ),
+    Sighted(  # tiles of 8 × 8 patches, 4 × 4 tokens, then an overview
+        name="idefics3",
+        classes=("Idefics3Processor", "Idefics3ImageProcessor"),
+        place="<image>",
+        tokens=IDEFICS_TOKENS,
+        config={
+            "image_token_id": "<image>",
+            "text_config": {**TEXT, "model_type": "llama"},
+            "vision_config": {**VISION, "image_size": 112, "patch_size": 14},
+        },
+        images={"size": {"longest_edge": 4 * 112}, "max_image_size": {"longest_edge": 112}},
+        processor={"image_seq_len": 16},
+    ),
+    Sighted(  # tiles of 8 × 8 patches, 2 × 2 tokens, then an overview
+        name="smolvlm",
+        classes=("SmolVLMProcessor", "SmolVLMImageProcessor"),
+        place="<image>",
+        tokens={**IDEFICS_TOKENS, "video_token": "<video>"},
+        config={
+            "image_token_id": "<image>",
+            "scale_factor": 4,
+            "text_config": {**TEXT, "model_type": "llama"},
+            "vision_config": {**VISION, "image_size": 128, "patch_size": 16},
+        },
+        images={"size": {"longest_edge": 4 * 128}, "max_image_size": {"longest_edge": 128}},
+        processor={"image_seq_len": 4},
+    ),
+    Sighted(  # attends to image and prompt from both sides
+        name="paligemma",
+        classes=("PaliGemmaProcessor", "SiglipImageProcessor"),
+        place="<image>",
+        tokens=IMAGE,
+        config={
+            "image_token_index": "<image>",
+            "hidden_size": 32,
+            "projection_dim": 32,
+            "text_config": {**TEXT, "model_type": "gemma", "vocab_size": 1536, "head_dim": 8},
+            "vision_config": {**SIGLIP, "model_type": "siglip_vision_model"},
+        },
+        images={**SQUARE, "image_seq_length": 64},
     ),
     Sighted(  # 8 × 8 patches, 4 × 4 tokens; crops (pan and scan) are an option of each call
         name="gemma3",
+        classes=("Gemma3Processor", "Gemma3ImageProcessor"),
         place="<start_of_image>",
         tokens={
             "boi_token": "<start_of_image>",
@@ -182,17 +241,42 @@ ZOO = (
             "image_token_index": "<image_soft_token>",
             "mm_tokens_per_image": 16,
             "text_config": {**TEXT, "head_dim": 8, "query_pre_attn_scalar": 8},
+            "vision_config": SIGLIP,
+        },
+        images=SQUARE,
+        processor={"image_seq_length": 16},
+    ),
+    Sighted(  # an image of any size, merged 2 × 2, with a token after each row
+        name="mistral3",
+        classes=("PixtralProcessor", "PixtralImageProcessor"),
+        place="[IMG]",
+        tokens=PIXTRAL_TOKENS,
+        config={
+            "image_token_index": "[IMG]",
+            "text_config": {**TEXT, "model_type": "mistral"},
+            "vision_config": {**PIXTRAL, "patch_size": 14},
+        },
+        images={"size": {"longest_edge": 140}, "patch_size": {"height": 14, "width": 14}},
+        processor={"patch_size": 14, "spatial_merge_size": 2},
+    ),
+    Sighted(  # up to four tiles of 8 × 8 patches, to which the text has cross-attention
+        name="mllama",
+        classes=("MllamaProcessor", "MllamaImageProcessor"),
+        place="<|image|>",
+        tokens={"image_token": "<|image|>", "python_token": "<|python_tag|>"},
+        config={
+            "image_token_index": "<|image|>",
+            "text_config": {**TEXT, "num_hidden_layers": 3, "cross_attention_layers": [1]},
             "vision_config": {
-                **VISION,
+                **LAYERS,
+                "num_global_layers": 1,
+                "attention_heads": 4,
+                "vision_output_dim": 64,
                 "image_size": 112,
-                "patch_size": 14,
-                "vision_use_head": False,
+                "intermediate_layers_indices": [1],
             },
         },
-        processor_class="Gemma3Processor",
-        image_processor_class="Gemma3ImageProcessor",
-        images={"size": {"height": 112, "width": 112}},
-        processor={"image_seq_length": 16},
+        images=SQUARE,
     ),
 )
 
