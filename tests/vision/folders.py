@@ -62,13 +62,15 @@ class Sighted:
         """Write the folder of a model, as `save_pretrained` does, and return it."""
         tokenizer = tokenizer_of(self.tokens)
         ids = {token: tokenizer.convert_tokens_to_ids(token) for token in self.tokens.values()}
-        config = {key: ids.get(str(value), value) for key, value in self.config.items()}
+        config = {key: with_ids(value, ids) for key, value in self.config.items()}
         model = AutoModelForImageTextToText.from_config(
             AutoConfig.for_model(self.name.split("+")[0], **config)
         )
         fill(model, seed)
         model.save_pretrained(path)
-        images = getattr(transformers, f"{self.classes[1]}Pil")(**self.images)
+        pil = f"{self.classes[1]}Pil"
+        kind = pil if hasattr(transformers, pil) else self.classes[1]  # which needs no torchvision
+        images = getattr(transformers, kind)(**self.images)
         chat = CHAT.replace("PLACE", self.place)
         process = assembled(
             self.classes[0], images, tokenizer, chat_template=chat, **self.processor
@@ -158,6 +160,13 @@ def processor_class(name: str) -> Any:
 def without(settings: Settings, names: set[str]) -> dict[str, Any]:
     """All settings but those."""
     return {name: value for name, value in settings.items() if name not in names}
+
+
+def with_ids(value: Any, ids: Mapping[str, int]) -> Any:
+    """A value of a configuration, or each in a list, with the id of a token in its place."""
+    if isinstance(value, list):
+        return [with_ids(each, ids) for each in value]
+    return ids.get(value, value) if isinstance(value, str) else value
 
 
 def tokenizer_of(tokens: Mapping[str, str]) -> PreTrainedTokenizerFast:

@@ -28,7 +28,7 @@ def is_vision(name: str) -> bool:
     return any(part in VISION for part in name.split("."))
 
 
-VISION = {"vision_tower", "vision_model", "visual"}
+VISION = {"vision_tower", "vision_model", "visual", "image_tower"}
 
 
 def image_tokens(model: Any, inputs: Mapping[str, Tensor]) -> Tensor:

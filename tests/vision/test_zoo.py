@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def test_a_folder_is_small_and_names_the_published_classes(loaded: Loaded) -> No
 def test_a_folder_as_it_was_before_transformers_5_says_the_same(
     loaded: Loaded, tmp_path: Path
 ) -> None:
-    folder = older(loaded.sighted.make(tmp_path / "model"))
+    folder = older(copytree(loaded.folder, tmp_path / "model"))
     after, image = processor(folder), noise("wide")
     before = loaded.inputs(image)
     for name, value in processed(after, loaded.text, image).items():

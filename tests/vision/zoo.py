@@ -60,6 +60,9 @@ PIXTRAL_TOKENS = {
     "image_end_token": "[IMG_END]",
 }
 PIXTRAL: Settings = {**VISION, "model_type": "pixtral", "image_size": 160, "head_dim": 8}
+OVIS_INDICATORS = {
+    f"image_{name.lower()}_token": f"<IMG_{name}>" for name in "START GRID COL ROW END".split()
+}
 
 ZOO = (
     Sighted(
@@ -277,6 +280,149 @@ ZOO = (
             },
         },
         images=SQUARE,
+    ),
+    Sighted(  # tiles of 8 × 8 patches, 4 × 4 tokens, each after its number, then an overview
+        name="aya_vision",
+        classes=("AyaVisionProcessor", "GotOcr2ImageProcessor"),
+        place="<image>",
+        tokens={
+            **IMAGE,
+            "start_of_img_token": "<|START_OF_IMG|>",
+            "end_of_img_token": "<|END_OF_IMG|>",
+            "img_patch_token": "<|IMG_PATCH|>",
+            "img_line_break_token": "<|IMG_LINE_BREAK|>",
+        },
+        config={
+            "image_token_index": "<|IMG_PATCH|>",
+            "text_config": {**TEXT, "model_type": "cohere2"},
+            "vision_config": {**SIGLIP, "model_type": "siglip_vision_model"},
+        },
+        images={**SQUARE, "crop_to_patches": True},
+        processor={"patch_size": 14, "downsample_factor": 2, "img_size": 112},
+    ),
+    Sighted(  # an image of any size, merged 2 × 2
+        name="glm4v",
+        classes=("Glm4vProcessor", "Glm4vImageProcessor"),
+        place="<|begin_of_image|><|image|><|end_of_image|>",
+        tokens={
+            "image_token": "<|image|>",
+            "video_token": "<|video|>",
+            "image_start_token": "<|begin_of_image|>",
+            "image_end_token": "<|end_of_image|>",
+            "video_start_token": "<|begin_of_video|>",
+            "video_end_token": "<|end_of_video|>",
+        },
+        config={
+            "image_token_id": "<|image|>",
+            "video_token_id": "<|video|>",
+            "image_start_token_id": "<|begin_of_image|>",
+            "image_end_token_id": "<|end_of_image|>",
+            "video_start_token_id": "<|begin_of_video|>",
+            "video_end_token_id": "<|end_of_video|>",
+            "text_config": QWEN_TEXT,
+            "vision_config": {
+                **QWEN_VISION,
+                "image_size": 112,
+                "intermediate_size": 48,
+                "out_hidden_size": 32,
+            },
+        },
+        images={"size": {"shortest_edge": 112 * 112, "longest_edge": 28 * 28 * 64}},
+    ),
+    Sighted(  # an overview of 8 × 8 patches, 4 × 4 tokens, then tiles; tokens divide its rows
+        name="ovis2",
+        classes=("Ovis2Processor", "Ovis2ImageProcessor"),
+        place="<image>",
+        tokens={**IMAGE, "image_atom_token": "<IMG_ATOM>", **OVIS_INDICATORS},
+        config={
+            "image_token_id": "<IMG_ATOM>",
+            "visual_indicator_token_ids": list(OVIS_INDICATORS.values()),
+            "vocab_size": 320,
+            "hidden_size": 32,
+            "text_config": {**TEXT, "model_type": "qwen2"},
+            "vision_config": {
+                **VISION,
+                "image_size": 112,
+                "hidden_stride": 2,
+                "vocab_size": 69,
+            },
+        },
+        images={**SQUARE, "crop_to_patches": True},
+        processor={"image_seq_length": 16},
+    ),
+    Sighted(  # padded to a square
+        name="deepseek_vl",
+        classes=("DeepseekVLProcessor", "DeepseekVLImageProcessor"),
+        place="<image_placeholder>",
+        tokens={"image_token": "<image_placeholder>"},
+        config={
+            "image_token_id": "<image_placeholder>",
+            "text_config": {**TEXT, "model_type": "llama"},
+            "vision_config": {**SIGLIP, "image_size": 128, "patch_size": 16},
+        },
+        images={"size": {"height": 128, "width": 128}},
+        processor={"num_image_tokens": 64},
+    ),
+    Sighted(  # padded to a square; it also draws images, which nothing here asks for
+        name="janus",
+        classes=("JanusProcessor", "JanusImageProcessor"),
+        place="<image_placeholder>",
+        tokens={
+            "image_token": "<image_placeholder>",
+            "boi_token": "<begin_of_image>",
+            "eoi_token": "<end_of_image>",
+        },
+        config={
+            "image_token_id": "<image_placeholder>",
+            "text_config": {**TEXT, "model_type": "llama"},
+            "vision_config": {
+                **VISION,
+                "image_size": 128,
+                "projection_dim": 32,
+                "num_image_tokens": 64,
+            },
+            "vq_config": {
+                "num_embeddings": 16,
+                "base_channels": 32,
+                "latent_channels": 32,
+                "channel_multiplier": [1, 1],
+                "num_res_blocks": 1,
+                "num_patches": 8,
+                "projection_dim": 32,
+                "image_token_embed_dim": 32,
+            },
+        },
+        images={"size": {"height": 128, "width": 128}},
+        processor={"num_image_tokens": 64},
+    ),
+    Sighted(  # several layers of its tower side by side
+        name="vipllava",
+        classes=("LlavaProcessor", "CLIPImageProcessor"),
+        place="<image>",
+        tokens=IMAGE,
+        config={
+            "image_token_index": "<image>",
+            "vision_feature_layer": [-2, -1],
+            "text_config": {**TEXT, "model_type": "llama"},
+            "vision_config": CLIP,
+        },
+        images=CROPPED,
+        processor=WITHOUT_CLASS,
+    ),
+    Sighted(  # two towers; the one for videos has nothing to do
+        name="video_llava",
+        classes=("VideoLlavaProcessor", "VideoLlavaImageProcessor"),
+        place="<image>",
+        tokens={**IMAGE, "video_token": "<video>"},
+        config={
+            "image_token_index": "<image>",
+            "video_token_index": "<video>",
+            "image_seq_length": 64,
+            "text_config": {**TEXT, "model_type": "llama"},
+            "vision_config": CLIP,
+        },
+        images=CROPPED,
+        processor=WITHOUT_CLASS,
     ),
 )
 
