@@ -1,7 +1,7 @@
 """Folders of tiny seeded vision-language models as published ones are, and their own processors.
 
 torchvision is not needed: the image processors work on PIL images, and the part of a processor that
-reads video is left out.
+reads videos or sounds is left out.
 """
 
 import json
@@ -113,8 +113,8 @@ def older(folder: Path) -> Path:
     return folder
 
 
-ABSENT = {"video_processor"}
-"""The parts of a processor that need torchvision."""
+ABSENT = {"video_processor", "feature_extractor"}
+"""The parts of a processor that read videos, which needs torchvision, or sounds."""
 
 
 class Absent(PushToHubMixin):
@@ -128,7 +128,7 @@ class Absent(PushToHubMixin):
 
 
 def assembled(name: str, images: Any, tokenizer: Any, **settings: Any) -> Any:
-    """A processor of the class of that name, without the parts that need torchvision."""
+    """A processor of the class of that name, without those parts."""
     kind = processor_class(name)
 
     def check(self: Any, part: str, value: Any) -> None:

@@ -47,6 +47,16 @@ QWEN_TEXT = {
 }
 QWEN_VISION = {"depth": 2, "hidden_size": 32, "num_heads": 4}
 QWEN_IMAGES = {"size": {"shortest_edge": 56 * 56, "longest_edge": 28 * 28 * 64}}
+QWEN3_VISION = {
+    **QWEN_VISION,
+    "intermediate_size": 48,
+    "out_hidden_size": 32,
+    "num_position_embeddings": 64,
+}
+QWEN3_IMAGES = {
+    "size": {"shortest_edge": 64 * 64, "longest_edge": 32 * 32 * 64},
+    "patch_size": 16,
+}
 IDEFICS_TOKENS = {
     **IMAGE,
     "fake_image_token": "<fake_token_around_image>",
@@ -159,15 +169,28 @@ ZOO = (
         config={
             **QWEN_IDS,
             "text_config": QWEN_TEXT,
-            "vision_config": {
-                **QWEN_VISION,
-                "intermediate_size": 48,
-                "out_hidden_size": 32,
-                "num_position_embeddings": 64,
-                "deepstack_visual_indexes": [0],
-            },
+            "vision_config": {**QWEN3_VISION, "deepstack_visual_indexes": [0]},
         },
-        images={"size": {"shortest_edge": 64 * 64, "longest_edge": 32 * 32 * 64}, "patch_size": 16},
+        images=QWEN3_IMAGES,
+    ),
+    Sighted(  # as Qwen3-VL's tower, before a text model most of whose attention is linear
+        name="qwen3_5",
+        classes=("Qwen3VLProcessor", "Qwen2VLImageProcessor"),
+        place=QWEN_PLACE,
+        tokens=QWEN_TOKENS,
+        config={
+            **QWEN_IDS,
+            "text_config": {
+                **QWEN_TEXT,
+                "layer_types": ["linear_attention", "full_attention"],
+                "linear_key_head_dim": 8,
+                "linear_value_head_dim": 8,
+                "linear_num_key_heads": 2,
+                "linear_num_value_heads": 4,
+            },
+            "vision_config": QWEN3_VISION,
+        },
+        images=QWEN3_IMAGES,
     ),
     Sighted(  # tiles of 8 × 8 patches, 4 × 4 tokens, then an overview
         name="internvl",
@@ -248,6 +271,42 @@ ZOO = (
         },
         images=SQUARE,
         processor={"image_seq_length": 16},
+    ),
+    Sighted(  # an image of any size as a row of patches, padded, and pooled 3 × 3
+        name="gemma4",
+        classes=("Gemma4Processor", "Gemma4ImageProcessor"),
+        place="<|image|>",
+        tokens={
+            "boi_token": "<|image>",
+            "eoi_token": "<image|>",
+            "image_token": "<|image|>",
+            "video_token": "<|video|>",
+            "audio_token": "<|audio|>",
+            "boa_token": "<|audio>",
+            "eoa_token": "<audio|>",
+        },
+        config={
+            "boi_token_id": "<|image>",
+            "eoi_token_id": "<image|>",
+            "image_token_id": "<|image|>",
+            "video_token_id": "<|video|>",
+            "text_config": {
+                **TEXT,
+                "head_dim": 8,
+                "layer_types": ["sliding_attention", "full_attention"],
+                "vocab_size_per_layer_input": 320,
+                "hidden_size_per_layer_input": 8,
+            },
+            "vision_config": {
+                **VISION,
+                "num_key_value_heads": 4,
+                "head_dim": 8,
+                "position_embedding_size": 640,
+            },
+            "audio_config": None,
+        },
+        images={"max_soft_tokens": 70},
+        processor={"image_seq_length": 70},
     ),
     Sighted(  # an image of any size, merged 2 × 2, with a token after each row
         name="mistral3",
