@@ -8,6 +8,7 @@ import json
 import sys
 import warnings
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -62,7 +63,8 @@ class Sighted:
         """Write the folder of a model, as `save_pretrained` does, and return it."""
         tokenizer = tokenizer_of(self.tokens)
         ids = {token: tokenizer.convert_tokens_to_ids(token) for token in self.tokens.values()}
-        config = {key: with_ids(value, ids) for key, value in self.config.items()}
+        settings = deepcopy(self.config)  # transformers writes into what it is given
+        config = {key: with_ids(value, ids) for key, value in settings.items()}
         model = AutoModelForImageTextToText.from_config(
             AutoConfig.for_model(self.name.split("+")[0], **config)
         )
