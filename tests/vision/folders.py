@@ -65,10 +65,12 @@ class Sighted:
         ids = {token: tokenizer.convert_tokens_to_ids(token) for token in self.tokens.values()}
         settings = deepcopy(self.config)  # transformers writes into what it is given
         config = {key: with_ids(value, ids) for key, value in settings.items()}
-        model = AutoModelForImageTextToText.from_config(
-            AutoConfig.for_model(self.name.split("+")[0], **config)
-        )
-        fill(model, seed)
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            model = AutoModelForImageTextToText.from_config(
+                AutoConfig.for_model(self.name.split("+")[0], **config)
+            )
+            fill(model)
         model.save_pretrained(path)
         pil = f"{self.classes[1]}Pil"
         kind = pil if hasattr(transformers, pil) else self.classes[1]  # which needs no torchvision
@@ -182,12 +184,11 @@ def tokenizer_of(tokens: Mapping[str, str]) -> PreTrainedTokenizerFast:
     )
 
 
-def fill(model: nn.Module, seed: int) -> None:
+def fill(model: nn.Module) -> None:
     """Random weights, large enough to matter; none of those that begin as zero stays so.
 
     A new Gemma 3 multiplies each image by zero, and a new Llama 3.2 Vision its cross-attention.
     """
-    torch.manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() > 1 or not (name.endswith("bias") or parameter.any()):

@@ -15,7 +15,7 @@ from PIL import Image
 from transformers import AutoModelForImageTextToText
 
 from tests.vision.local import image_tokens, make_local
-from tests.vision.zoo import ZOO, Sighted, older, processed, processor
+from tests.vision.zoo import ZOO, Sighted, older, processed, processor, species
 
 SHAPES = {  # width and height, and where a block lies that no architecture crops
     "wide": (150, 70, 60, 20),
@@ -101,3 +101,11 @@ def test_a_folder_as_it_was_before_transformers_5_says_the_same(
         assert torch.equal(value, before[name])
     chat = [{"role": "user", "content": [{"type": "image"}]}]
     assert loaded.sighted.place in after.apply_chat_template(chat)
+
+
+def test_a_seed_decides_every_weight(tmp_path: Path) -> None:
+    one, same, other = (
+        (species("llava_next").make(tmp_path / name, seed) / "model.safetensors").read_bytes()
+        for name, seed in (("one", 0), ("same", 0), ("other", 1))
+    )
+    assert one == same != other
