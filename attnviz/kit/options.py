@@ -6,6 +6,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeAlias
 
@@ -29,6 +30,7 @@ from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement, size_of
 from attnviz.records.capture import PairKind
 from attnviz.records.exhibit import ColorScale, Orient
+from attnviz.records.images import Pixels
 from attnviz.records.transforms import How, Over
 
 # The headings of help, and what declares an option under each.
@@ -89,6 +91,18 @@ Bos: TypeAlias = Annotated[
 ]
 Special: TypeAlias = Annotated[
     bool, text_option("--special", help="Read <|endoftext|> in the text as the special token.")
+]
+ImageFile: TypeAlias = str | PathLike[str] | Pixels | Any
+"""An image: a file, an array (height, width, 3) of bytes, or an image of pillow."""
+Images: TypeAlias = Annotated[
+    ImageFile | Sequence[ImageFile],
+    Cli(list[Path] | None, default=None),
+    text_option(
+        "--image",
+        metavar="FILE",
+        help="An image to read with the text, where it says <image>, or else before it. "
+        "Repeatable.",
+    ),
 ]
 ANSWER = text_option(
     "--answer", metavar="TOKEN", help="Measure the log-probability of this token after the text."

@@ -27,6 +27,7 @@ from attnviz.records.capture import (
     Wanted,
 )
 from attnviz.records.heads import Head, by_layer, every_head
+from attnviz.records.images import RawImage
 from attnviz.records.predict import LogitRows, log_softmax
 from attnviz.records.rows import versions_now
 from attnviz.records.tokens import Token, current_call, numbered
@@ -54,6 +55,7 @@ class TextOptions:
         truncate: the side from which a text that is too long is cut.
         target: what an encoder-decoder is to have written.
         max_memory: how many bytes may be used; None means a share of what is free.
+        images: those that the model reads with the text.
     """
 
     bos: bool | None = None
@@ -61,6 +63,7 @@ class TextOptions:
     truncate: Truncation | None = None
     target: str | None = None
     max_memory: int | None = None
+    images: tuple[RawImage, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -223,12 +226,23 @@ class Prepared:
 
 def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     """Make a text fit for a model."""
+    if options.images:
+        return _prepared_with_images(model, text, options)
     tokens, left_out = fit(
         encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate
     )
     written, target = target_of(model, tokens, options.target)
     prepared = _prepared(model, text, tokens, written, target, options)
     empty = replace(prepared.empty, left_out=left_out, loss=loss_of(model, tokens))
+    return replace(prepared, empty=empty)
+
+
+def _prepared_with_images(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
+    """The same of a text with images, which is never cut."""
+    check_encodable(text)
+    seen = model.see(text, options.images, bos=options.bos, special=options.special)
+    prepared = _prepared(seen.model, seen.text, seen.tokens, "", (), options)
+    empty = replace(prepared.empty, images=seen.images)
     return replace(prepared, empty=empty)
 
 

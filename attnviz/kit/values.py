@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
 from attnviz.inputs.chats import Question, chat_of, question_of
+from attnviz.inputs.images import picture_of
 from attnviz.inputs.prompts import Document
 from attnviz.kit import options as g
 from attnviz.kit.option import check_number, check_text, is_several, is_torch_module
@@ -23,6 +24,7 @@ from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Placement
 from attnviz.records.capture import PairKind
 from attnviz.records.heads import Head, NamedHead
+from attnviz.records.images import RawImage
 from attnviz.records.tokens import Chat
 from attnviz.records.transforms import Transforms
 
@@ -81,9 +83,11 @@ class Loaded:
         special: bool,
         truncate: Truncation | None,
         target: str | None = None,
+        image: "g.ImageFile | Sequence[g.ImageFile]" = (),
     ) -> TextOptions:
         """How a text becomes tokens of this model."""
-        return TextOptions(bos, special, truncate, target, self._max_memory)
+        pictures = pictures_of(image)
+        return TextOptions(bos, special, truncate, target, self._max_memory, pictures)
 
 
 AnyModel: TypeAlias = str | PathLike[str] | Loaded
@@ -184,6 +188,12 @@ def documents_of(docs: Mapping[str, str] | list[Document] | None) -> list[Docume
         check_text(name)
         check_text(text)
     return [Document(name, text) for name, text in docs.items()]
+
+
+def pictures_of(image: Any) -> tuple[RawImage, ...]:
+    """The images of a call: files, arrays of bytes, or images of pillow."""
+    several = image if isinstance(image, list | tuple) else () if image is None else (image,)
+    return tuple(map(picture_of, several))
 
 
 def questions_of(

@@ -21,6 +21,7 @@ from attnviz.records.capture import (
     Wanted,
 )
 from attnviz.records.heads import Head, ModelCard
+from attnviz.records.images import RawImage, SeenImage
 from attnviz.records.interventions import Interventions, RunConsumer, Site
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import LogitConsumer
@@ -86,6 +87,21 @@ class RowReduction(ABC):
 
     def take_again(self, rows: SomeHeadRows) -> None:  # noqa: B027 - most ask for none
         """Take some rows of heads that `again` named."""
+
+
+@dataclass(frozen=True, eq=False)
+class SeenText:
+    """A text with images, as a model reads it.
+
+    `model`: the same model, which sees these images wherever it runs over these tokens. `text`: as
+    it is read, with the model's own mark in the place of each image. `notes`: what was done to it.
+    """
+
+    model: "LoadedModel"
+    text: str
+    tokens: tuple[Token, ...]
+    images: tuple[SeenImage, ...]
+    notes: tuple[str, ...] = ()
 
 
 Ability: TypeAlias = Literal[
@@ -179,6 +195,26 @@ class LoadedModel(ABC):
             again = {layer: heads for layer, heads in again.items() if heads}
             if again:
                 self.run(own, Wanted(again), consume_again)
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether `see` takes images."""
+        return False
+
+    def see(
+        self, text: str, pictures: Sequence[RawImage], *, bos: bool | None, special: bool
+    ) -> SeenText:
+        """Read a text with images, each in the place of an `<image>` in it, or before it.
+
+        `bos`, `special`: as `TextTokenizer.encode` takes them; None: as the model was trained.
+
+        Raises:
+            UsageError: it reads no images.
+        """
+        raise UsageError(
+            f"{self.identity.name} reads no images",
+            f"leave {option('image')} out, or use a model that does",
+        )
 
     def unknown_words(self, text: str, target: str) -> tuple[str, ...]:
         """The words of a text that the model was never trained on, each once, in order.

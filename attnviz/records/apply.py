@@ -106,8 +106,8 @@ def merged(capture: Capture, unit: Unit, between: Between = go_on) -> Capture:
             replace(layer, weights=_pooled(layer.weights, queries, keys))
             for layer in each(capture.layers, between)
         ),
-        query_tokens=_joined(capture.query_tokens, queries, of_queries),
-        key_tokens=_joined(capture.key_tokens, keys, of_keys),
+        query_tokens=_joined(capture, capture.query_tokens, queries, of_queries),
+        key_tokens=_joined(capture, capture.key_tokens, keys, of_keys),
         extras=_of_queries(capture.extras, queries),
         transforms=(*capture.transforms, Merged(unit)),
     )
@@ -132,11 +132,16 @@ def _of_queries(
     return {**extras, GATES: np.asarray(means, np.float32)}
 
 
-def _joined(tokens: Sequence[Token], groups: Sequence[range], text: str) -> tuple[Token, ...]:
+def _joined(
+    capture: Capture, tokens: Sequence[Token], groups: Sequence[range], text: str
+) -> tuple[Token, ...]:
     joined = []
     for group in groups:
         first, last = tokens[group.start], tokens[group.stop - 1]
-        if len(group) > 1:
+        if first.image is not None and len(group) > 1:
+            several = f" {first.image + 1}" if len(capture.images) > 1 else ""
+            first = replace(first, name=f"image{several}", patch=None)
+        elif len(group) > 1:
             end = max(first.end, last.end)
             first = replace(first, text=text[first.start : end], end=end, part=None)
         joined.append(first)

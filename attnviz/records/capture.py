@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from attnviz.errors import ModelError, option
 from attnviz.records.heads import Head, NamedHead
+from attnviz.records.images import SeenImage
 from attnviz.records.tokens import CallOptions, Segment, Token
 from attnviz.records.transforms import Contributions, Difference, Scores, Transform
 
@@ -281,7 +282,7 @@ class Capture:
     model was never trained on, where it can tell; `loss` is how well the model predicted the
     text, where its card says what that means. `segments`: those of the prompt, where the capture is
     of an answer; its text is the prompt with the answer behind it. `asked`: with which options
-    it was made.
+    it was made. `images`: those that the model read, whose tokens have their places.
     """
 
     text: str
@@ -303,6 +304,7 @@ class Capture:
     loss: TextLoss | None = None
     segments: tuple[Segment, ...] = ()
     asked: CallOptions = field(default_factory=CallOptions)
+    images: tuple[SeenImage, ...] = ()
 
     @property
     def strange(self) -> bool:

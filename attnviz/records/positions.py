@@ -234,7 +234,9 @@ def _groups(tokens: Sequence[Token], text: str, unit: Unit) -> list[range]:
 
 
 def _together(before: Token, token: Token, places: Sequence[NDArray[np.int64]]) -> bool:
-    """Whether two neighbours are pieces of one character, or of one word."""
+    """Whether two neighbours are pieces of one character, of one word, or of one image."""
+    if token.image is not None:
+        return before.image == token.image
     if before.special or token.special:
         return False
     if token.part is not None and token.part[0] > 1:

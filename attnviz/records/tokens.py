@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any, TypeAlias
 
 from attnviz.errors import IdleOption, InputError, UsageError, in_quotes, option, readable
+from attnviz.records.images import Patch
 
 SPECIAL_LABEL = "BOS"
 MASKS = ("[MASK]", "<mask>")
@@ -26,7 +27,8 @@ class Token:
     the beginning of a word has the space before the word, or an empty slice if there is none.
     A special token (BOS, [SEP]) has no slice: its offsets are equal, its text is empty, and
     `name` is its label. `spaced`: the token begins with a space that its slice leaves out, as some
-    tokenizers count their offsets.
+    tokenizers count their offsets. `image`: the number of the image, from 0, that it is a part of;
+    `patch`: the cell of that image that it stands for, if it does: marks of rows and ends do not.
     """
 
     index: int
@@ -38,6 +40,8 @@ class Token:
     part: tuple[int, int] | None = None
     name: str = SPECIAL_LABEL
     spaced: bool = False
+    image: int | None = None
+    patch: Patch | None = None
 
     @property
     def exact(self) -> str:

@@ -16,7 +16,7 @@ from attnviz.kit.lines import each_line, note_strange, say, text_or_capture
 from attnviz.kit.option import Call, check_number, check_text, check_value, command_of, feature
 from attnviz.kit.prepare import HeadOptions, TextOptions, verify
 from attnviz.kit.session import Session
-from attnviz.kit.values import AnyModel, loaded
+from attnviz.kit.values import AnyModel, loaded, pictures_of
 from attnviz.kit.write import Piece
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
@@ -114,6 +114,7 @@ def show(
     given: "str | AttentionCapture",
     model: AnyModel = "builtin",
     *,
+    image: g.Images = (),
     view: g.ViewName = None,
     bos: g.Bos = None,
     special: g.Special = False,
@@ -137,7 +138,7 @@ def show(
     what = show_of(request)  # its errors come before a model is loaded
     check_text(given)
     model = loaded(model)
-    how = model._text_options(bos, special, truncate, target)
+    how = model._text_options(bos, special, truncate, target, image)
     return Shown(show_text(model._loaded, given, how, what), request)
 
 
@@ -153,8 +154,8 @@ SHORT_HELP = "file lines model heads query view top drop_sink words format outpu
 
 @command_of(
     show,
-    "text lines truncate bos special model run verify target kind causal layers heads reduce over "
-    "rollout scores weighted contribution chars words drop_sink drop_key query key top least "
+    "text lines image truncate bos special model run verify target kind causal layers heads reduce "
+    "over rollout scores weighted contribution chars words drop_sink drop_key query key top least "
     "no_self no_previous view orient cmap dpi color_scale title",
 )
 def command_line(
@@ -190,7 +191,12 @@ def command_line(
     check_lines(to, alone=chosen.alone, lines=lines)
     source = g.source_of(session, model, run, kind, causal=causal)
     how = TextOptions(
-        call["bos"], call["special"], call["truncate"], call["target"], source.placement.max_memory
+        call["bos"],
+        call["special"],
+        call["truncate"],
+        call["target"],
+        source.placement.max_memory,
+        pictures_of(call["image"]),
     )
     load = partial(_load, session, source, how, verified=verify)
     results = _of_lines if lines else _of_text

@@ -83,7 +83,8 @@ def _legible(show: Show, captured: Capture) -> Show:
     They stay apart where one of them is named, or where scores are shown, which are unchanged.
     """
     transforms, filters = show.transforms, show.filters
-    parts = {t.label for t in (*captured.query_tokens, *captured.key_tokens) if t.part}
+    every = (*captured.query_tokens, *captured.key_tokens)
+    parts = {t.label for t in every if t.part or t.image is not None}
     named = parts.intersection((*filters.queries, *filters.keys, *transforms.drop_keys))
     settled = transforms.chars is not None or transforms.words or transforms.scores
     if not show.legible or settled or captured.signed or named or not parts:

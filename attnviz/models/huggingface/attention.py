@@ -160,7 +160,7 @@ Heard: TypeAlias = Callable[[nn.Module, Tensor], None]
 
 
 @contextmanager
-def listening(model: nn.Module, heard: Heard) -> Iterator[None]:
+def listening(model: Any, heard: Heard) -> Iterator[None]:
     """Let every attention module of the model return its weights, and hand them to `heard`."""
 
     def request(module: nn.Module, args: Any, kwargs: Any) -> Any:
@@ -196,13 +196,23 @@ def hooked(handles: Iterable[RemovableHandle]) -> Iterator[None]:
         yield
 
 
-def attention_modules(model: nn.Module) -> list[nn.Module]:
-    """The innermost modules with attention in the name of their class."""
-    named = [m for m in model.modules() if "Attention" in type(m).__name__]
+def reads_images(model: Any) -> bool:
+    """Whether a model takes images beside a text."""
+    return getattr(model.config, "vision_config", None) is not None
+
+
+def language_of(model: Any) -> Any:
+    """The module that reads text: the whole model, unless it has a side for images, too."""
+    return model.get_decoder() if reads_images(model) else model
+
+
+def attention_modules(model: Any) -> list[nn.Module]:
+    """The innermost modules that read text with attention in the name of their class."""
+    named = [m for m in language_of(model).modules() if "Attention" in type(m).__name__]
     return [m for m in named if not any(part in named for part in list(m.modules())[1:])]
 
 
-def gated(model: nn.Module) -> bool:
+def gated(model: Any) -> bool:
     """Whether an attention of the model takes a sigmoid, as one with a gate behind it does."""
     forwards = {unwrap(type(module).forward) for module in attention_modules(model)}
     return any(

@@ -14,7 +14,13 @@ from transformers.pytorch_utils import Conv1D
 
 from attnviz.errors import ModelError
 from attnviz.models.folder.params import ROLES
-from attnviz.models.huggingface.attention import attention_modules, forward, gated, recording
+from attnviz.models.huggingface.attention import (
+    attention_modules,
+    forward,
+    gated,
+    language_of,
+    recording,
+)
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.records.capture import Kind
 
@@ -29,10 +35,11 @@ class Layers:
     """
 
     def __init__(self, model: Any, kind: Kind) -> None:
+        own = set(language_of(model).modules())
         self._names = {
             module: name
             for name, module in model.named_modules()
-            if kind in ("self", kind_of(name))
+            if module in own and kind in ("self", kind_of(name))
         }
         self._own = {module: layer_of(name) for module, name in self._names.items()}
         self._architecture = model.config.model_type
@@ -96,7 +103,7 @@ def kind_of(module: str) -> Kind:
     return "encoder" if "encoder" in module.split(".") else "decoder"
 
 
-def layers_of(model: nn.Module) -> list[nn.Module]:
+def layers_of(model: Any) -> list[nn.Module]:
     """The modules that are a model's layers, in order: the list that its attention is in."""
     names = {module: name for name, module in model.named_modules()}
     path = names[attention_modules(model)[0]].split(".")

@@ -34,6 +34,7 @@ from attnviz.models.huggingface.attention import (
     forward,
     gated,
     hooked,
+    reads_images,
     watching,
 )
 from attnviz.models.huggingface.call import AttentionCall
@@ -51,11 +52,14 @@ from attnviz.models.huggingface.layers import (
     parts_of,
 )
 from attnviz.models.huggingface.paths import patched_paths, slopes
+from attnviz.models.huggingface.seeing import see
+from attnviz.models.huggingface.vision import beside_of
 from attnviz.models.huggingface.writing import Writings, passed
-from attnviz.models.loaded import LoadedModel, RowReduction
+from attnviz.models.loaded import LoadedModel, RowReduction, SeenText
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, Wanted
 from attnviz.records.heads import Head
+from attnviz.records.images import RawImage
 from attnviz.records.interventions import Interventions, RunConsumer, Site
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import LogitConsumer, LogitRows
@@ -127,6 +131,17 @@ class HuggingFaceModel(LoadedModel):
             )
         hidden: Tensor = output.logits if hasattr(output, "logits") else output.last_hidden_state
         return hidden
+
+    @property
+    def reads_images(self) -> bool:
+        return reads_images(self.model)
+
+    def see(
+        self, text: str, pictures: Sequence[RawImage], *, bos: bool | None, special: bool
+    ) -> SeenText:
+        if not self.reads_images:
+            return super().see(text, pictures, bos=bos, special=special)
+        return see(self, text, pictures, bos=bos, special=special)
 
     def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
         """The arguments of its forward pass."""
@@ -374,7 +389,9 @@ class CausalLM(OneSequence):
     def generate(
         self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
-        self._write({"inputs": self._ids(ids)}, sampling, wanted, consume, go_on)
+        read = self._ids(ids)
+        given = {"inputs": read, **beside_of(self.model, read)}
+        self._write(given, sampling, wanted, consume, go_on)
 
     def _log_probabilities(
         self, prompts: Sequence[Sequence[int]], answer: Sequence[int]

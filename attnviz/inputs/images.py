@@ -1,0 +1,125 @@
+"""Image files, read and checked: what comes out is red, green and blue in eight bits each."""
+
+import warnings
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnviz.errors import InputError, UsageError
+from attnviz.records.images import RawImage
+
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
+LARGEST_FILE = 1 << 28
+"""The most bytes of an image file."""
+MOST_PIXELS = 1 << 26
+"""The most pixels of an image: those of 8,192 × 8,192."""
+DEEP = ("I;16", "I;16L", "I;16B", "I;16N", "I")
+"""Modes whose numbers go up to 65,535."""
+BLACK_AND_WHITE = 257
+"""What 65,535 is divided by to become 255."""
+
+
+def picture_of(image: Any) -> RawImage:
+    """An image that is given as a file, as an array (height, width, 3), or as one of pillow."""
+    if isinstance(image, str | PathLike):
+        return read_picture(Path(image))
+    if isinstance(image, np.ndarray):
+        if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
+            raise UsageError(
+                f"an array of shape {image.shape} and type {image.dtype} is no image",
+                "give one of shape (height, width, 3) and type uint8",
+            )
+        return RawImage("image", np.ascontiguousarray(image))
+    from PIL import Image
+
+    if isinstance(image, Image.Image):
+        return _picture(Path(getattr(image, "filename", "") or "image"), image)
+    raise UsageError(
+        f"a value of type {type(image).__name__} is no image",
+        "give a file, an array or an image of pillow",
+    )
+
+
+def read_picture(path: Path) -> RawImage:
+    """The first frame of an image file, turned as its EXIF data say, on white where it is clear.
+
+    Raises:
+        InputError: there is no such file, or it is no image that can be read in full.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    origin = repr(str(path))
+    try:
+        if not path.is_file():
+            why = "is a folder" if path.is_dir() else "is not there"
+            raise InputError(f"the image {origin} {why}", "give the path of an image file")
+        if path.stat().st_size > LARGEST_FILE:
+            raise InputError(f"the image {origin} is larger than 256 MiB", "save it smaller")
+        with warnings.catch_warnings():  # its size is checked here
+            warnings.simplefilter("ignore")
+            with path.open("rb") as stream, Image.open(stream, formats=FORMATS) as image:
+                return _picture(path, image)
+    except UnidentifiedImageError:
+        raise _no_image(path) from None
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"the image {origin} cannot be read ({str(error)[:120] or type(error).__name__})",
+            "save it again as PNG or JPEG",
+        ) from None
+
+
+def _no_image(path: Path) -> InputError:
+    with path.open("rb") as stream:
+        start = stream.read(1024)
+    if b"<svg" in start.lower():
+        return InputError(f"{str(path)!r} is an SVG drawing, which has no pixels", "save it as PNG")
+    return InputError(
+        f"{str(path)!r} is no image that attnviz reads", f"give one of {', '.join(FORMATS)}"
+    )
+
+
+def _picture(path: Path, image: Any) -> RawImage:
+    """The picture in an open image."""
+    from PIL import ImageOps
+
+    width, height = image.size
+    if width * height > MOST_PIXELS:
+        raise InputError(
+            f"the image {str(path)!r} has {width:,} × {height:,} pixels, and attnviz reads "
+            f"{MOST_PIXELS:,} at most",
+            "save it smaller",
+        )
+    changes = list[str]()
+    frames = getattr(image, "n_frames", 1)
+    if frames > 1:
+        changes.append(f"the first of {frames} frames")
+    image.load()
+    turned = ImageOps.exif_transpose(image)
+    if image.getexif().get(ORIENTATION, 1) != 1:
+        changes.append("turned as its EXIF data say")
+    pixels = _eight_bits(turned, changes)
+    return RawImage(path.name, np.ascontiguousarray(pixels), tuple(changes))
+
+
+ORIENTATION = 0x0112
+"""The EXIF tag that says how a camera was held."""
+
+
+def _eight_bits(image: Any, changes: list[str]) -> Any:
+    """(height, width, 3) in eight bits; what was done for it is added to `changes`."""
+    from PIL import Image
+
+    if image.mode in DEEP:
+        changes.append("16 bits made 8")
+        grey = np.asarray(image).astype(np.float64) / BLACK_AND_WHITE
+        return np.repeat(np.clip(grey.round(), 0, 255).astype(np.uint8)[..., None], 3, axis=2)
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        clear = image.convert("RGBA")
+        if clear.getchannel("A").getextrema()[0] < 255:
+            changes.append("its clear parts made white")
+        image = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
+    return np.asarray(image.convert("RGB"))

@@ -1,0 +1,130 @@
+"""A model folder's image processor, as transformers has it, from settings that were checked.
+
+The processor that runs on pillow is taken, so that the same pixels come out wherever it runs;
+transformers' other one needs torchvision, and so does its video part, which is left out.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+from attnviz.errors import ModelError
+from attnviz.models.folder.files import CONFIG, foreign, read_object, reason
+from attnviz.models.folder.tokenizer import tokenizer_settings, transformers_tokenizer
+
+IMAGES, PROCESSOR = "preprocessor_config.json", "processor_config.json"
+MOST_SIDE, MOST_AREA = 1 << 12, 1 << 25
+"""The most pixels of a side, and of an image, that settings may ask for."""
+SIDES = ("height", "width", "patch_size", "max_image_size")
+ELSEWHERE = ("auto_map", "name_or_path", "chat_template", "tokenizer", "video_processor")
+
+
+def read_processor(folder: Path) -> Any:
+    """The processor of a folder: it makes images to tensors, and their places to tokens.
+
+    Raises:
+        ModelError: the folder has no settings of one, or ones that transformers does not take.
+    """
+    settings = {name: _settings(folder / name) for name in (IMAGES, PROCESSOR)}
+    if not any(settings.values()):
+        raise ModelError(
+            f"the folder {str(folder)!r} has no {IMAGES}, which says how images are read",
+            "save the processor beside the model (processor.save_pretrained)",
+        )
+    try:
+        with foreign(folder):
+            return _processor(folder, settings)
+    except ModelError:
+        raise
+    except Exception as error:  # any: its classes compute with the settings
+        raise ModelError(
+            f"transformers makes no image processor of {str(folder)!r} ({reason(error, folder)})",
+            "save the processor beside the model (processor.save_pretrained)",
+        ) from None
+
+
+def _processor(folder: Path, settings: Mapping[str, dict[str, Any]]) -> Any:
+    import transformers
+    from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
+
+    config = read_object(folder / CONFIG)
+    named = [each.get("processor_class") for each in settings.values()]
+    named += [tokenizer_settings(folder).get("processor_class")]
+    named += [PROCESSOR_MAPPING_NAMES.get(str(config.get("model_type")))]
+    kinds = (getattr(transformers, name, None) for name in named if isinstance(name, str))
+    kind: Any = _without_torchvision(next((k for k in kinds if isinstance(k, type)), None))
+    if kind is None or not issubclass(kind, transformers.ProcessorMixin):
+        raise ModelError(
+            f"transformers has no processor of images and text for {config.get('model_type')!r}",
+            "use a model that it has one for",
+        )
+    of_videos: Any = sys.modules.get(kind.__module__)
+    if getattr(of_videos, "num2words", str) is None:  # a package that only texts of videos need
+        of_videos.num2words = str
+    with TemporaryDirectory(prefix="attnviz-") as written:
+        clean = Path(written)
+        (clean / CONFIG).write_text(json.dumps({"model_type": config.get("model_type")}))
+        for name, each in settings.items():
+            if each:
+                (clean / name).write_text(json.dumps(each))
+        images = transformers.AutoImageProcessor.from_pretrained(
+            clean, backend="pil", local_files_only=True, trust_remote_code=False
+        )
+    tokenizer = transformers_tokenizer(folder)
+    given = {"tokenizer": tokenizer, "image_processor": images}
+    args = [given.get(name) for name in kind.get_attributes()]
+    own = {k: v for k, v in settings[PROCESSOR].items() if k != "image_processor"}
+    still: Any = type(kind.__name__, (kind,), {"check_argument_for_proper_class": _unchecked})
+    return still.from_args_and_dict(args, own)
+
+
+def _without_torchvision(kind: Any) -> Any:
+    """A processor class, whose file may read sizes from the image processor of torchvision."""
+    if not hasattr(kind, "_backends"):  # transformers' stand-in for what cannot be imported
+        return kind
+    package, _, file = kind.__module__.rpartition(".")
+    name = file.removeprefix("processing_")
+    try:
+        instead = import_module(f"{package}.image_processing_pil_{name}")
+        with patch.dict(sys.modules, {f"{package}.image_processing_{name}": instead}):
+            return getattr(import_module(kind.__module__), kind.__name__)
+    except ImportError:
+        return None
+
+
+def _unchecked(_self: Any, _name: str, argument: Any) -> type:
+    """In the place of transformers' check that a processor has its video part."""
+    return type(argument)
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """The settings in a file that name no other file or code; empty where there is none."""
+    if not path.is_file():
+        return {}
+    kept = {k: v for k, v in read_object(path).items() if k not in ELSEWHERE}
+    for name, number in _numbers(kept):
+        most = MOST_SIDE if name in SIDES else MOST_AREA
+        if abs(number) > most:
+            raise ModelError(
+                f"the {path.name} in {str(path.parent)!r} has {name} {number:,}, and attnviz takes "
+                f"{most:,} at most",
+                "use the file that belongs to the model",
+            )
+    return kept
+
+
+def _numbers(settings: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    """Every number of nested settings, with the name that it goes by."""
+    if isinstance(settings, dict):
+        for key, value in settings.items():
+            yield from _numbers(value, str(key))
+    elif isinstance(settings, list):
+        for value in settings:
+            yield from _numbers(value, name)
+    elif isinstance(settings, int | float) and not isinstance(settings, bool):
+        yield name, settings

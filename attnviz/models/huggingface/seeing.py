@@ -1,0 +1,142 @@
+"""A text with images to the tokens that a vision-language model reads."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnviz.errors import InputError, ModelError, option
+from attnviz.models.chat import Rendered, read_template, rendered
+from attnviz.models.folder.images import read_processor
+from attnviz.models.huggingface.vision import ImageInputs, read_images, seeing
+from attnviz.models.loaded import SeenText
+from attnviz.records.images import RawImage, label_of
+from attnviz.records.tokens import Chat, Token, numbered
+
+if TYPE_CHECKING:
+    from attnviz.models.huggingface.model import HuggingFaceModel
+
+MARK = "<image>"
+"""Stands in a text for an image, whatever the model's own mark is."""
+AROUND = {"<|image_pad|>": ("<|vision_start|>", "<|vision_end|>")}
+"""What a template writes around the mark of an image, where the processor does not."""
+
+
+def see(
+    model: "HuggingFaceModel",
+    text: str,
+    pictures: Sequence[RawImage],
+    *,
+    bos: bool | None,
+    special: bool,
+) -> SeenText:
+    """As `LoadedModel.see`."""
+    tokenizer = model.tokenizer
+    assert tokenizer.folder is not None  # every engine of transformers has one
+    processor = _processor(tokenizer.folder)
+    if not special:
+        _check_plain(model, text)
+    marked, told = _marked(processor, tokenizer.folder, text, len(pictures))
+    around = (tokenizer.bos if bos is None else bos) and not told
+    read = read_images(processor, model.model, marked, pictures, around=around)
+    tokens = tokenizer.encode(read.expanded, bos=around, special=True)
+    own = [token.id for token in tokens]
+    if tuple(own) != read.ids and tuple(own[1:]) != read.ids:
+        raise ModelError(
+            f"the processor of {model.identity.name} makes other tokens of this text than its "
+            "tokenizer",
+            "use the processor that belongs to the model",
+        )
+    view = replace(model, model=seeing(model.model, read))
+    placed = _placed(tokens, read)
+    _check_room(placed, tokenizer.context)
+    return SeenText(view, read.text, placed, read.images, told)
+
+
+@lru_cache(2)
+def _processor(folder: Path) -> Any:
+    return read_processor(folder)
+
+
+def _check_plain(model: "HuggingFaceModel", text: str) -> None:
+    """Check that a text spells no special token, since those of the images are read as such."""
+    added = model.tokenizer.backend.get_added_tokens_decoder().values()
+    plain = text.replace(MARK, "")
+    spelled = next((t.content for t in added if t.special and t.content in plain), None)
+    if spelled is not None:
+        raise InputError(
+            f"the text spells the special token {spelled}",
+            f"add {option('special')} to have it read as that, or change the text",
+        )
+
+
+def _marked(processor: Any, folder: Path, text: str, images: int) -> tuple[str, tuple[str, ...]]:
+    """The text with the model's own mark in the place of each image, and what was done for it.
+
+    The places are those of the text; else those of the model's chat template; else its beginning.
+    """
+    mark = getattr(processor, "boi_token", None) or processor.image_token
+    before, after = AROUND.get(mark, ("", ""))
+    places = text.count(MARK)
+    if mark != MARK and text.count(mark) == images and not places:
+        return text, ()
+    if places == images:
+        return text.replace(MARK, f"{before}{mark}{after}"), ()
+    if places:
+        raise InputError(
+            f"the text has {places} {MARK}, but {option('image')} is given {images} "
+            f"time{'s' * (images != 1)}",
+            "give as many",
+        )
+    shown = _templated(folder, text, images)
+    if shown is not None and shown.text.count(mark) == images:
+        return shown.text, shown.notes
+    return f"{before}{mark}{after}" * images + text, ()
+
+
+def _templated(folder: Path, text: str, images: int) -> Rendered | None:
+    """The text as a message with images, put through the model's chat template if it has one."""
+    content = [*({"type": "image"} for _ in range(images)), {"type": "text", "text": text}]
+    chat = Chat({"messages": [{"role": "user", "content": content}]}, ())
+    template = read_template(folder, chat)
+    return None if template is None else rendered(template, chat)
+
+
+def _placed(tokens: Sequence[Token], read: ImageInputs) -> tuple[Token, ...]:
+    """The tokens of the expanded text as those of the text, each of an image with its place."""
+    placed = list[Token]()
+    spans = iter(enumerate(read.spans))
+    number, (span, new) = next(spans)
+    cells = iter(read.cells[number])
+    for token in tokens:
+        if token.start >= new[1] and not token.special and number + 1 < len(read.spans):
+            number, (span, new) = next(spans)
+            cells = iter(read.cells[number])
+        inside = new[0] <= token.start < new[1] and not token.special
+        if inside:
+            place = next(cells) if token.id == read.token else None
+            name = token.label if place is None else label_of(place, read.images)
+            own = Token(0, token.id, "", span[0], span[0], special=True, name=name)
+            placed.append(replace(own, image=number, patch=place))
+            continue
+        shift = _shift(read, token.start)
+        placed.append(replace(token, start=token.start - shift, end=token.end - shift))
+    return numbered(placed)
+
+
+def _shift(read: ImageInputs, start: int) -> int:
+    """How many characters the images before a place have more in the expanded text."""
+    before = [(span, new) for span, new in read.spans if new[1] <= start]
+    return sum((new[1] - new[0]) - (span[1] - span[0]) for span, new in before)
+
+
+def _check_room(tokens: Sequence[Token], context: int) -> None:
+    """Check that the images leave room for the text."""
+    of_images = sum(token.image is not None for token in tokens)
+    if len(tokens) > context:
+        raise InputError(
+            f"the text has {len(tokens):,} tokens, {of_images:,} of them of images, but the model "
+            f"takes at most {context:,}",
+            "give fewer or smaller images",
+        )

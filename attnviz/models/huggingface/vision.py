@@ -1,0 +1,171 @@
+"""What a vision-language model is given of images, and a view of the model that sees them.
+
+Transformers' own processor makes the inputs, and the model is run on them as it is.
+"""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import partial, wraps
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnviz.errors import ModelError
+from attnviz.models.folder.files import cut
+from attnviz.models.huggingface.places import Patches, seen_image
+from attnviz.records.images import RawImage, SeenImage
+
+IDLE = ("attention_mask", "labels")
+"""What a processor makes that says nothing of one text that is read."""
+OF_TOKENS = ("mm_token_type_ids", "token_type_ids")
+"""What has a value for each token (1, n): whether it is one of an image."""
+
+
+@dataclass(frozen=True, eq=False)
+class ImageInputs:
+    """A prompt with images, as its model is given it.
+
+    `text`: what is read, with the model's own mark in the place of each image; `expanded`: with as
+    many marks as an image has tokens; `spans`: for each image its characters in both. `beside`: the
+    arguments of a forward pass beside the `ids` (n); `cells`: for each image the places of its
+    tokens that have the id `token`, in order.
+    """
+
+    text: str
+    expanded: str
+    spans: tuple[tuple[tuple[int, int], tuple[int, int]], ...]
+    ids: tuple[int, ...]
+    token: int
+    beside: Mapping[str, Any]
+    images: tuple[SeenImage, ...]
+    cells: tuple[Patches, ...]
+
+
+def read_images(
+    processor: Any, model: Any, text: str, raws: Sequence[RawImage], *, around: bool
+) -> ImageInputs:
+    """Run a processor on its images, and on a text in which each of them has its mark.
+
+    `around`: put the tokenizer's special tokens around the text.
+    """
+    from PIL import Image
+
+    token, images = image_token(model), [Image.fromarray(raw.pixels) for raw in raws]
+    mark = processor.tokenizer.convert_ids_to_tokens(token)
+    try:
+        made, replaced = _processed(processor, text, images, around=around)
+        counts = [each["replacement"].count(mark) for each in replaced["offsets"]]
+        seen = [
+            seen_image(processor, model, raw, number, count)
+            for number, (raw, count) in enumerate(zip(raws, counts, strict=False))
+        ]
+    except Exception as error:  # any: it computes with the settings of the folder
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise ModelError(
+            f"the image processor of {model.config.model_type} does not take this image "
+            f"({cut(reason)})",
+            "try another image",
+        ) from None
+    return ImageInputs(
+        text=replaced["before"],
+        expanded=replaced["after"],
+        spans=tuple((each["span"], each["new_span"]) for each in replaced["offsets"]),
+        ids=tuple(made.pop("input_ids")[0].tolist()),
+        token=token,
+        beside={name: value for name, value in made.items() if name not in IDLE},
+        images=tuple(image for image, _ in seen),
+        cells=tuple(cells for _, cells in seen),
+    )
+
+
+def _processed(
+    processor: Any, text: str, images: list[Any], *, around: bool
+) -> tuple[Any, dict[str, Any]]:
+    """What a processor makes of a text and its images, and how it replaced their marks."""
+    replaced: dict[str, Any] = {"before": text, "after": text, "offsets": []}
+
+    def keep(texts: list[str], *others: Any, **more: Any) -> Any:
+        replaced["before"] = texts[0]
+        known = partial(type(processor).get_text_with_replacements, processor, texts)
+        after, offsets = known(*others, **more)
+        replaced.update(after=after[0], offsets=offsets[0])
+        return after, offsets
+
+    processor.get_text_with_replacements = keep
+    try:
+        made = processor(images=images, text=[text], return_tensors="pt", add_special_tokens=around)
+    finally:
+        del processor.get_text_with_replacements
+    return made, replaced
+
+
+def image_token(model: Any) -> int:
+    """The id of the token in whose place a part of an image stands."""
+    names = ("image_token_id", "image_token_index")
+    found = (getattr(model.config, name, None) for name in names)
+    token = next((id_ for id_ in found if isinstance(id_, int)), None)
+    if token is None:
+        raise ModelError(f"{model.config.model_type} reads no images", "use another model")
+    return token
+
+
+# A model that sees images: the same modules, whose forward passes are given what is beside the ids.
+
+
+def seeing(model: Any, given: ImageInputs) -> Any:
+    """A view of a model that sees these images, wherever it runs over their tokens.
+
+    The model itself stays as it is, and all modules below the body are its own.
+    """
+    body, view = model.base_model, copy(model)
+    view._modules = dict(model._modules)
+    if body is not model:
+        seen_body = copy(body)
+        seen_body.forward = _given(body.forward, given)
+        view._modules[model.base_model_prefix] = seen_body
+    view.forward = _given(model.forward, given)
+    view.given_images = given
+    if hasattr(model, "generate"):
+        view.generate = model.generate  # what it keeps between steps, it keeps in the model
+    return view
+
+
+def _given(forward: Any, given: ImageInputs) -> Any:
+    """A forward pass that is given the images where its ids have their tokens."""
+
+    @wraps(forward)
+    def with_images(*args: Any, **kwargs: Any) -> Any:
+        ids = args[0] if args else kwargs.get("input_ids")
+        if isinstance(ids, Tensor) and "pixel_values" not in kwargs:
+            kwargs |= beside(given, ids)
+        return forward(*args, **kwargs)
+
+    return with_images
+
+
+def beside_of(model: Any, ids: Tensor) -> dict[str, Any]:
+    """What a view of a model is given beside ids (B, n); nothing where it is no view."""
+    given = getattr(model, "given_images", None)
+    return {} if given is None else beside(given, ids)
+
+
+def beside(given: ImageInputs, ids: Tensor) -> dict[str, Any]:
+    """What is beside ids (B, n) that hold the tokens of all images.
+
+    Nothing where none of the tokens is one of an image, as in the later steps of an answer.
+    """
+    here, prompt = ids == given.token, torch.tensor(given.ids) == given.token
+    if not here.any():
+        return {}
+    more: dict[str, Any] = {}
+    for name, value in given.beside.items():
+        if name in OF_TOKENS:  # one value for tokens of images, another for those of text
+            of_images, of_text = value[0][prompt][0], value[0][-1]
+            more[name] = torch.where(here, of_images.to(ids), of_text.to(ids)).to(value.dtype)
+        elif isinstance(value, Tensor):
+            more[name] = value.repeat([len(ids), *[1] * (value.dim() - 1)]).to(ids.device)
+        else:
+            more[name] = value
+    return more
