@@ -1,0 +1,180 @@
+"""Pictures of coloured shapes, and the questions that they answer; nothing here needs torch.
+
+`python -m making.shapes.draw DIR` writes example pictures, and the boxes of their shapes.
+"""
+
+import itertools
+import json
+import math
+import random
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from PIL import Image, ImageDraw
+
+COLOURS = {
+    "red": (220, 40, 40),
+    "orange": (245, 150, 30),
+    "yellow": (235, 215, 40),
+    "green": (40, 160, 70),
+    "blue": (45, 90, 215),
+    "purple": (130, 50, 170),
+    "pink": (245, 140, 190),
+    "black": (35, 35, 40),
+}
+TURNS = [2 * math.pi * n / 60 for n in range(60)]
+THIRDS = ((-1, -3), (1, -3), (1, -1), (3, -1), (3, 1), (1, 1))
+OUTLINES = {
+    "circle": [(math.sin(t), math.cos(t)) for t in TURNS],
+    "square": [(-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)],
+    "triangle": [(math.sin(t), -math.cos(t)) for t in TURNS[::20]],
+    "star": [
+        ((1, 0.42)[n % 2] * math.sin(t), -(1, 0.42)[n % 2] * math.cos(t))
+        for n, t in enumerate(TURNS[::6])
+    ],
+    "heart": [
+        (math.sin(t) ** 3, -(15.5 * math.cos(t) - 5 * math.cos(2 * t) - 2 * math.cos(3 * t)) / 16)
+        for t in TURNS
+    ],
+    "cross": [(x * 0.31, y * 0.31) for x, y in (*THIRDS, *((-x, -y) for x, y in THIRDS))],
+}
+NUMBERS = ("two", "three", "four", "five")
+DIRECTIONS = {"left of": (-1, 0), "right of": (1, 0), "above": (0, -1), "below": (0, 1)}
+RADII, GAP, MOST_TRIES = (0.11, 0.18), 0.03, 200
+SMOOTH, PIXELS = 4, 512
+EXAMPLES = (3920, 2741, 3116)  # shapes that all differ, and one on the left of a red circle
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A coloured form; its centre and radius are shares of the picture."""
+
+    colour: str
+    form: str
+    x: float
+    y: float
+    radius: float
+
+    @property
+    def outline(self) -> list[tuple[float, float]]:
+        r = self.radius
+        return [(self.x + r * x, self.y + r * y) for x, y in OUTLINES[self.form]]
+
+    @property
+    def box(self) -> tuple[float, float, float, float]:
+        """Left, top, right and bottom, in shares of the picture."""
+        xs, ys = zip(*self.outline, strict=True)
+        return min(xs), min(ys), max(xs), max(ys)
+
+    @property
+    def name(self) -> str:
+        return f"{self.colour} {self.form}"
+
+    @property
+    def with_article(self) -> str:
+        return f"{'an' if self.colour == 'orange' else 'a'} {self.name}"
+
+
+Scene: TypeAlias = tuple[Shape, ...]
+
+
+def scene(seed: object) -> Scene:
+    """Two to five shapes from left to right, no two of the same colour and form."""
+    rng = random.Random(f"shapes {seed}")
+    count, shapes = rng.randint(2, 5), list[Shape]()
+    for tried in itertools.count(1):
+        if len(shapes) == count:
+            break
+        if tried % MOST_TRIES == 0:  # no room is left for another
+            shapes.clear()
+        radius = rng.uniform(*RADII)
+        x, y = (rng.uniform(radius, 1 - radius) for _ in "xy")
+        new = Shape(rng.choice([*COLOURS]), rng.choice([*OUTLINES]), x, y, radius)
+        apart = (math.dist((x, y), (s.x, s.y)) > radius + s.radius + GAP for s in shapes)
+        if all(apart) and all(new.name != s.name and abs(x - s.x) > GAP for s in shapes):
+            shapes.append(new)
+    return tuple(sorted(shapes, key=lambda shape: shape.x))
+
+
+def draw(seed: object, pixels: int = PIXELS) -> Image.Image:
+    """The picture of a scene, with smooth edges; the background and the colours vary a little."""
+    rng, size = random.Random(f"colours {seed}"), pixels * SMOOTH
+    image = Image.new("RGB", (size, size), tuple(rng.randint(225, 255) for _ in "rgb"))
+    for shape in scene(seed):
+        colour = tuple(min(255, c + rng.randint(-15, 15)) for c in COLOURS[shape.colour])
+        corners = [(x * size, y * size) for x, y in shape.outline]
+        ImageDraw.Draw(image).polygon(corners, fill=colour)
+    return image.reduce(SMOOTH)
+
+
+class Question(NamedTuple):
+    """`named`: the shape that each word for a colour or a form is of, in question and answer."""
+
+    kind: str
+    text: str
+    answer: str
+    named: Scene = ()
+
+
+def questions(shapes: Scene) -> list[Question]:
+    """All questions that have one answer in this picture; the first asks for a description."""
+    *names, last = (s.with_article for s in shapes)
+    twice = tuple(s for s in shapes for _ in range(2))
+    asked = [
+        Question("describe", "describe it", f"{', '.join(names)} and {last}", twice),
+        Question("how many", "how many shapes are there?", NUMBERS[len(shapes) - 2]),
+    ]
+    forms, colours = Counter(s.form for s in shapes), Counter(s.colour for s in shapes)
+    for s in shapes:
+        if forms[s.form] == 1:
+            asked.append(Question("colour", f"what colour is the {s.form}?", s.colour, (s, s)))
+        if colours[s.colour] == 1:
+            asked.append(Question("shape", f"what shape is {s.colour}?", s.form, (s, s)))
+        for words, direction in DIRECTIONS.items():
+            text, (beside, clear) = f"what is {words} the {s.name}?", nearest(s, shapes, direction)
+            if clear and beside:
+                answer = beside.with_article
+                asked.append(Question(words, text, answer, (s, s, beside, beside)))
+            elif clear:
+                asked.append(Question("nothing there", text, "nothing", (s, s)))
+    return asked
+
+
+def nearest(shape: Shape, shapes: Scene, direction: tuple[int, int]) -> tuple[Shape | None, bool]:
+    """The nearest shape in a direction, within 45° to both sides, and whether that is clear.
+
+    It is clear if no shape stands near the border of these 45°, and no other is about as near.
+    """
+    within: list[tuple[float, Shape]] = []
+    for other in shapes:
+        dx, dy = other.x - shape.x, other.y - shape.y
+        ahead = dx * direction[0] + dy * direction[1]
+        aside = abs(dx * direction[1]) + abs(dy * direction[0])
+        if ahead > 0 and 0.75 * aside < ahead < 1.3 * aside:
+            return None, False
+        if ahead > aside:
+            within.append((math.hypot(dx, dy), other))
+    within.sort(key=lambda pair: pair[0])
+    clear = len(within) < 2 or within[1][0] > 1.25 * within[0][0]
+    return (within[0][1] if within else None), clear
+
+
+def main(folder: Path) -> None:
+    """Write example pictures, and beside each the boxes of its shapes, in pixels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for n, number in enumerate(EXAMPLES, 1):
+        seed, path = f"example {number}", folder / f"shapes-{n}.png"
+        draw(seed).save(path, optimize=True)
+        boxes = [
+            {"query": shape.form, "box": [round(side * PIXELS) for side in shape.box]}
+            for shape in scene(seed)
+        ]
+        lines = "".join(json.dumps(box) + "\n" for box in boxes)
+        path.with_suffix(".jsonl").write_text(lines, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
