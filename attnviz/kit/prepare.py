@@ -304,6 +304,7 @@ def verify(
     from attnviz.models.verifying import verify as verified
 
     prepared = prepare(model, text, options)
+    model = prepared.model  # with images, a view that sees them
     whole = prepared.budget.patterns(every_head(model.identity.heads_per_layer))
 
     # theirs, ours, and what they are made from; in float64 all of it once more

@@ -7,7 +7,6 @@ Where float32 runs differ by more than a small tolerance, the same models run in
 rounding from a mistake.
 """
 
-import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +20,7 @@ from attnviz.models.catalog import Source, locate
 from attnviz.models.huggingface.attention import foreign
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.huggingface.model import HuggingFaceModel
+from attnviz.models.huggingface.vision import float64_copy
 from attnviz.models.scratch.native import NativeModel
 from attnviz.records.capture import KeepEverything, Kind, Wanted
 from attnviz.records.trace import EXACT, FromExact, Verified
@@ -97,7 +97,7 @@ def _through_transformers(source: Source | None) -> HuggingFaceModel:
 
 def in_float64(model: Verifiable) -> Verifiable:
     """A copy of the model that runs in float64, on the CPU."""
-    return replace(model, model=copy.deepcopy(model.model).cpu().double())
+    return replace(model, model=float64_copy(model.model))
 
 
 def _apart(one: Tensor, other: Tensor) -> float:

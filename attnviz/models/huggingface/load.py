@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.folder.config import ModelSizes, not_taken, reads_no_text, transformers_config
 from attnviz.models.folder.files import PICKLED, foreign, read_config
-from attnviz.models.huggingface.attention import forward, watching
+from attnviz.models.huggingface.attention import forward, reads_images, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
 from attnviz.models.huggingface.layers import Layers, agrees
@@ -27,6 +27,7 @@ from attnviz.models.huggingface.model import (
     OneSequence,
     PairDecoder,
     PairEncoder,
+    PrefixLM,
 )
 from attnviz.models.placement import ANYWHERE, Placement, check_weights, written
 from attnviz.models.tokenizer import TextTokenizer, read_folder
@@ -122,12 +123,7 @@ def _engine(
         fingerprint=fingerprint(*weights_in(model)),
         differs=tokenizer.differs,
     )
-    if sizes.kind != "self":
-        engine: type[HuggingFaceModel] = PairEncoder if sizes.kind == "encoder" else PairDecoder
-    elif model.get_output_embeddings() is None:
-        engine = OneSequence
-    else:
-        engine = CausalLM if attention.causal else MaskedLM
+    engine = _engine_class(model, sizes.kind, causal=attention.causal)
     return engine(
         identity=identity,
         card=card,
@@ -137,6 +133,17 @@ def _engine(
         sinks=attention.sinks or any("sink" in name for name, _ in model.named_parameters()),
         model=model,
     )
+
+
+def _engine_class(model: Any, kind: Kind, *, causal: bool) -> type[HuggingFaceModel]:
+    """The engine for what a model can do."""
+    if kind != "self":
+        return PairEncoder if kind == "encoder" else PairDecoder
+    if model.get_output_embeddings() is None:
+        return OneSequence
+    if causal:
+        return CausalLM
+    return PrefixLM if reads_images(model) and model.can_generate() else MaskedLM
 
 
 @dataclass(frozen=True)

@@ -400,6 +400,22 @@ class CausalLM(OneSequence):
         return self._answer_log_probabilities(rows, answer)
 
 
+class PrefixLM(OneSequence):
+    """A model that reads what it is given from both sides, and writes on (PaliGemma)."""
+
+    generate = CausalLM.generate
+
+    def _log_probabilities(
+        self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
+    ) -> FloatArray:
+        read, written = len(prompts[0]), len(answer) - 1
+        written_only = self._ids([0] * read + [1] * written)  # the answer is no part of the prefix
+        rows = [
+            {**self.inputs([*ids, *answer[:-1]]), "token_type_ids": written_only} for ids in prompts
+        ]
+        return self._answer_log_probabilities(rows, answer)
+
+
 class MaskedLM(OneSequence):
     """A model that reads both sides and has an output layer: it fills masks."""
 

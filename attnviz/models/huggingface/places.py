@@ -93,7 +93,7 @@ def _part(window: Box, whole: Box) -> Box:
 
 def _pixels(made: Mapping[str, Any], processor: Any) -> list[PixelSheet]:
     """The sheets (3, height, width) in what a processor makes of one image."""
-    pixels = made["pixel_values"]
+    pixels = next(value for name, value in made.items() if name.startswith("pixel_values"))
     if "image_grid_thw" in made:  # patches in groups that are merged (Qwen-VL)
         _, rows, columns = made["image_grid_thw"][0].tolist()
         merge = processor.image_processor.merge_size

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from attnviz.errors import InputError, ModelError, option
 from attnviz.models.chat import Rendered, read_template, rendered
 from attnviz.models.folder.images import read_processor
-from attnviz.models.huggingface.vision import ImageInputs, read_images, seeing
+from attnviz.models.huggingface.vision import ImageInputs, looks_ahead, read_images, seeing
 from attnviz.models.loaded import SeenText
 from attnviz.records.images import RawImage, label_of
 from attnviz.records.tokens import Chat, Token, numbered
@@ -48,7 +48,9 @@ def see(
             "tokenizer",
             "use the processor that belongs to the model",
         )
-    view = replace(model, model=seeing(model.model, read))
+    ahead = looks_ahead(model.model, read)
+    causal = model.causal if ahead is None else not ahead
+    view = replace(model, model=seeing(model.model, read), causal=causal)
     placed = _placed(tokens, read)
     _check_room(placed, tokenizer.context)
     return SeenText(view, read.text, placed, read.images, told)
@@ -76,7 +78,7 @@ def _marked(processor: Any, folder: Path, text: str, images: int) -> tuple[str, 
 
     The places are those of the text; else those of the model's chat template; else its beginning.
     """
-    mark = getattr(processor, "boi_token", None) or processor.image_token
+    mark = processor.image_token
     before, after = AROUND.get(mark, ("", ""))
     places = text.count(MARK)
     if mark != MARK and text.count(mark) == images and not places:

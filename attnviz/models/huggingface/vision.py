@@ -3,17 +3,21 @@
 Transformers' own processor makes the inputs, and the model is run on them as it is.
 """
 
-from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy, deepcopy
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import torch
 from torch import Tensor
 
 from attnviz.errors import ModelError
 from attnviz.models.folder.files import cut
+from attnviz.models.huggingface.attention import forward, recording
+from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.places import Patches, seen_image
 from attnviz.records.images import RawImage, SeenImage
 
@@ -55,12 +59,13 @@ def read_images(
     token, images = image_token(model), [Image.fromarray(raw.pixels) for raw in raws]
     mark = processor.tokenizer.convert_ids_to_tokens(token)
     try:
-        made, replaced = _processed(processor, text, images, around=around)
-        counts = [each["replacement"].count(mark) for each in replaced["offsets"]]
-        seen = [
-            seen_image(processor, model, raw, number, count)
-            for number, (raw, count) in enumerate(zip(raws, counts, strict=False))
-        ]
+        with _quietly():
+            made, replaced = _processed(processor, text, images, around=around)
+            counts = [each["replacement"].count(mark) for each in replaced["offsets"]]
+            seen = [
+                seen_image(processor, model, raw, number, count)
+                for number, (raw, count) in enumerate(zip(raws, counts, strict=False))
+            ]
     except Exception as error:  # any: it computes with the settings of the folder
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise ModelError(
@@ -74,10 +79,31 @@ def read_images(
         spans=tuple((each["span"], each["new_span"]) for each in replaced["offsets"]),
         ids=tuple(made.pop("input_ids")[0].tolist()),
         token=token,
-        beside={name: value for name, value in made.items() if name not in IDLE},
+        beside=_typed({k: v for k, v in made.items() if k not in IDLE}, model.dtype),
         images=tuple(image for image, _ in seen),
         cells=tuple(cells for _, cells in seen),
     )
+
+
+def _typed(values: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
+    """Inputs whose pixels have the type of a model's numbers."""
+    numbers = {k for k, v in values.items() if isinstance(v, Tensor) and v.is_floating_point()}
+    return {k: v.to(dtype) if k in numbers else v for k, v in values.items()}
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep to itself what a processor warns of, such as how its own code is written."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        with catch_warnings():
+            simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(before)
 
 
 def _processed(
@@ -127,9 +153,19 @@ def seeing(model: Any, given: ImageInputs) -> Any:
         view._modules[model.base_model_prefix] = seen_body
     view.forward = _given(model.forward, given)
     view.given_images = given
+    vars(view)["plain"] = model  # not as one of its modules
     if hasattr(model, "generate"):
         view.generate = model.generate  # what it keeps between steps, it keeps in the model
     return view
+
+
+def float64_copy(model: Any) -> Any:
+    """A copy of a model, or of a view of one that sees images, in float64 on the CPU."""
+    given = getattr(model, "given_images", None)
+    if given is None:
+        return deepcopy(model).cpu().double()
+    precise = replace(given, beside=_typed(given.beside, torch.float64))
+    return seeing(float64_copy(model.plain), precise)
 
 
 def _given(forward: Any, given: ImageInputs) -> Any:
@@ -138,11 +174,36 @@ def _given(forward: Any, given: ImageInputs) -> Any:
     @wraps(forward)
     def with_images(*args: Any, **kwargs: Any) -> Any:
         ids = args[0] if args else kwargs.get("input_ids")
-        if isinstance(ids, Tensor) and "pixel_values" not in kwargs:
-            kwargs |= beside(given, ids)
+        if isinstance(ids, Tensor) and not any("pixel_values" in name for name in kwargs):
+            said = {name: value for name, value in kwargs.items() if value is not None}
+            kwargs |= beside(given, ids) | said
         return forward(*args, **kwargs)
 
     return with_images
+
+
+def looks_ahead(model: Any, given: ImageInputs) -> bool | None:
+    """Whether tokens attend to later ones where images are among them; None: as in any text.
+
+    It is seen on a few tokens, without pixels: the kind of each decides what the mask hides.
+    """
+    kinds = [name for name in OF_TOKENS if name in given.beside]
+    if not kinds:
+        return None
+    text = next((id_ for id_ in reversed(given.ids) if id_ != given.token), given.token)
+    ids = torch.tensor([[text, given.token, given.token, text]], device=model.device)
+    few = beside(given, ids)
+    ahead = False
+
+    def on_call(call: AttentionCall) -> None:
+        nonlocal ahead
+        ahead |= bool(call.visible().triu(1).any())
+
+    with torch.inference_mode(), recording(model, on_call):
+        forward(
+            model.base_model, input_ids=ids, use_cache=False, **{name: few[name] for name in kinds}
+        )
+    return ahead
 
 
 def beside_of(model: Any, ids: Tensor) -> dict[str, Any]:
