@@ -23,12 +23,15 @@ from attnviz.errors import InputError, UsageError, option, readable
 from attnviz.inputs.text import opened
 from attnviz.records.capture import Capture, FloatArray, Kind, LayerPattern, ModelIdentity
 from attnviz.records.heads import Head
+from attnviz.records.images import Pixels
 from attnviz.records.restore import (
     CAPTURE,
     NewerCaptureError,
     NotACaptureError,
     capture_from,
+    check_patches,
     facts_from,
+    images_from,
     layers_from,
     with_arrays,
 )
@@ -36,8 +39,9 @@ from attnviz.records.tokens import Token, numbered
 
 CAPTURE_META = "meta"
 """The entry that holds everything but the arrays."""
-LAYER, EXTRA = "layer_{}", "extra_{}"
-"""The entries of a layer's array, (heads, n_queries, n_keys), and of the extra array at a place."""
+LAYER, EXTRA, IMAGE = "layer_{}", "extra_{}", "image_{}"
+"""The entries of a layer's array, (heads, n_queries, n_keys), of the extra array at a place, and of
+the pixels of an image."""
 CHUNK = 1 << 20
 META_AT_MOST = 1 << 28  # bytes: some hundred thousand tokens
 DEFLATE_AT_MOST = 1100  # deflate cannot shrink further than 1:1032; more is a lie
@@ -80,6 +84,8 @@ def load_capture(path: Path) -> Capture:
         extras = {name: _extra(archive, i, name) for i, name in enumerate(facts["extras"])}
         if len(extras) < len(facts["extras"]):
             raise ValueError("the list of extras cannot be right")
+        pixels = [_pixels(archive, i) for i in range(len(facts.get("images", ())))]
+        capture = check_patches(replace(capture, images=images_from(facts, pixels)))
         return with_arrays(capture, layers, extras)
 
 
@@ -103,6 +109,13 @@ def _extra(archive: zipfile.ZipFile, position: int, name: str) -> FloatArray:
     with _entry(archive, EXTRA.format(position)) as (stream, shape, dtype):
         if dtype != np.float32:
             raise ValueError(f"the extra {name!r} is {dtype}, not float32")
+        return _read(stream, shape, dtype)
+
+
+def _pixels(archive: zipfile.ZipFile, position: int) -> Pixels:
+    with _entry(archive, IMAGE.format(position)) as (stream, shape, dtype):
+        if dtype != np.uint8 or len(shape) != 3:
+            raise ValueError(f"image {position} has the shape {shape} of {dtype}")
         return _read(stream, shape, dtype)
 
 
@@ -168,7 +181,7 @@ def _as_input_error(shown: str) -> Iterator[None]:
 
 # A capture as an .npz file; docs/formats.md describes its layout.
 
-Entry: TypeAlias = NDArray[np.str_] | FloatArray | NDArray[np.float64]
+Entry: TypeAlias = NDArray[np.str_] | FloatArray | NDArray[np.float64] | Pixels
 WRITTEN_AT_ONCE = 1 << 20
 BIG = 1 << 30  # bytes; a larger entry is written with 64-bit sizes
 EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: the same capture gives the same bytes
@@ -204,6 +217,8 @@ def _arrays(capture: Capture) -> Iterator[tuple[str, Entry]]:
         yield LAYER.format(layer.layer), plain(layer.weights)
     for position, extra in enumerate(capture.extras.values()):
         yield EXTRA.format(position), plain(extra)
+    for position, image in enumerate(capture.images):
+        yield IMAGE.format(position), image.raw.pixels
 
 
 def plain(array: FloatArray) -> FloatArray:

@@ -56,6 +56,7 @@ VIEWS: Mapping[str, str] = MappingProxyType(
         "grid": "every head in miniature",
         "text": "the words, shaded by the attention of one query",
         "links": "the strongest links of all heads",
+        "image": "the image, under the attention to it",
     }
 )
 """Each view, and what it shows."""

@@ -93,7 +93,7 @@ def without_keys(
 
 
 def merged(capture: Capture, unit: Unit, between: Between = go_on) -> Capture:
-    """The same capture with the pieces of each character, or of each word, as one token.
+    """The same capture with the pieces of each character, word or image as one token.
 
     A token that reaches over the end of a word joins what it touches. A character is what a reader
     sees as one; in Chinese or Japanese each is a word.
@@ -273,7 +273,8 @@ def exhibit_of(
         raise UsageError(wrong, "give the text again")
     check_signed(transforms, contributions=contributions, signed=captured.signed)
     captured = weighted(captured) if transforms.weighted else captured
-    captured = merged(captured, transforms.merge, between) if transforms.merge else captured
+    for unit in transforms.merged:
+        captured = merged(captured, unit, between)
     exhibit = Exhibit(
         capture=captured,
         maps=_maps_of(captured),

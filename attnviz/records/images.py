@@ -6,7 +6,7 @@ may reach beyond the image: there the model saw padding.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,12 +23,28 @@ Box: TypeAlias = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Patch:
-    """Where an image token stands: the image and its view, from 0, and the cell of its grid."""
+    """The part of an image that a token stands for: a cell in the grid of one of its views.
+
+    `image`, `view`: their numbers, from 0. `box`: in shares of the image's width and height, which
+    may lie beyond 0 and 1 where the model saw padding.
+    """
 
     image: int
     view: int
     row: int
     column: int
+    box: Box = (0.0, 0.0, 0.0, 0.0)
+
+    def holds(self, x: float, y: float) -> bool:
+        """Whether a point of the image, in shares, lies in it."""
+        x0, y0, x1, y1 = self.box
+        return x0 <= x < x1 and y0 <= y < y1
+
+    def within(self, box: Box) -> float:
+        """The share of it that lies in a box in shares of the image."""
+        x0, y0, x1, y1 = self.box
+        across, down = min(x1, box[2]) - max(x0, box[0]), min(y1, box[3]) - max(y0, box[1])
+        return max(0.0, across) * max(0.0, down) / ((x1 - x0) * (y1 - y0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,25 +83,17 @@ class ImageView:
         left, top = x0 + column * width, y0 + row * height
         return left, top, left + width, top + height
 
-    def at(self, x: float, y: float) -> tuple[int, int] | None:
-        """The cell (row, column) that a point of the image lies in."""
-        x0, y0, x1, y1 = self.window
-        if not (x0 <= x < x1 and y0 <= y < y1):
-            return None
-        row, column = (y - y0) / (y1 - y0) * self.rows, (x - x0) / (x1 - x0) * self.columns
-        return min(int(row), self.rows - 1), min(int(column), self.columns - 1)
-
 
 @dataclass(frozen=True, eq=False)
 class SeenImage:
     """An image with the views of it that a model was given."""
 
-    picture: RawImage
+    raw: RawImage
     views: tuple[ImageView, ...]
 
     def shown(self) -> NDArray[np.bool_]:
         """(height, width): which pixels lie in a view."""
-        width, height = self.picture.size
+        width, height = self.raw.size
         inside = np.zeros((height, width), np.bool_)
         for view in self.views:
             left, top, right, bottom = (max(0, round(edge)) for edge in view.window)
@@ -111,50 +119,57 @@ NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 POINT = re.compile(rf"@(?:([0-9]+):)?{NUMBER},{NUMBER}(?::{NUMBER},{NUMBER})?")
 
 
-def is_point(name: str) -> bool:
+def is_place(name: str) -> bool:
     """Whether a name is a point `@x,y` or a region `@x0,y0:x1,y1` of an image."""
     return POINT.fullmatch(name) is not None
 
 
-def region_of(name: str, images: Sequence[SeenImage], parameter: str) -> tuple[int, Box]:
-    """The image and the box in pixels of a point or a region, given in shares of the image."""
+def patches_at(patches: Sequence[Patch | None], name: str, parameter: str) -> list[int]:
+    """The indices of the patches in a region, or around a point, in shares of the image.
+
+    Of a region those whose middle lies in it; of one that holds none, those around its middle.
+    """
     found = POINT.fullmatch(name)
     assert found is not None
     number, *edges = found.groups()
-    image = int(number or 1) - 1
-    if not 0 <= image < len(images):
-        raise UsageError(
-            f"{option(parameter, name)} is of image {image + 1}, but there "
-            f"{'is one' if len(images) == 1 else f'are {len(images)}'}",
-            "give one of them",
-        )
     x0, y0, x1, y1 = map(float, (*edges[:2], *(edges[2:] if edges[2] else edges[:2])))
     if not (0 <= x0 <= x1 <= 1 and 0 <= y0 <= y1 <= 1):
         raise UsageError(
             f"{option(parameter, name)} lies outside of the image",
             "give shares of its width and height, from 0 to 1",
         )
-    width, height = images[image].picture.size
-    return image, (x0 * width, y0 * height, x1 * width, y1 * height)
+    image = int(number or 1) - 1
+    own = [(i, patch) for i, patch in enumerate(patches) if patch and patch.image == image]
+    if not own:
+        raise UsageError(
+            f"{option(parameter, name)} is in image {image + 1}, which is not there",
+            f"give one with {option('image')}",
+        )
+    inside = [i for i, patch in own if _middle_in(patch, (x0, y0, x1, y1))]
+    x, y = (x0 + x1) / 2, (y0 + y1) / 2
+    inside = inside or [i for i, patch in own if patch.holds(x, y)]
+    if not inside:
+        raise UsageError(
+            f"{option(parameter, name)} lies where the model saw nothing of the image",
+            "give a place that was not cropped away",
+        )
+    return inside
 
 
-def share_within(view: ImageView, box: Box) -> NDArray[np.float64]:
-    """(rows, columns): the share of each cell that lies in a box."""
-    along_x = _overlap(view.window[0], view.window[2], view.columns, box[0], box[2])
-    along_y = _overlap(view.window[1], view.window[3], view.rows, box[1], box[3])
-    return along_y[:, None] * along_x[None]
+def _middle_in(patch: Patch, box: Box) -> bool:
+    x, y = (patch.box[0] + patch.box[2]) / 2, (patch.box[1] + patch.box[3]) / 2
+    return box[0] <= x < box[2] and box[1] <= y < box[3]
 
 
-def _overlap(start: float, end: float, cells: int, low: float, high: float) -> NDArray[np.float64]:
-    edges = np.linspace(start, end, cells + 1)
-    inside = np.minimum(edges[1:], high) - np.maximum(edges[:-1], low)
-    shares: NDArray[np.float64] = np.clip(inside, 0, None) / (edges[1:] - edges[:-1])
-    return shares
+def heat_of(
+    image: SeenImage, number: int, patches: Sequence[Patch | None], weights: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], ...]:
+    """The weights (n) of tokens as grids (rows, columns), one for each view of an image.
 
-
-def cells(image: SeenImage) -> Iterator[tuple[int, int, int]]:
-    """The view, row and column of every cell of an image."""
-    for number, view in enumerate(image.views):
-        for row in range(view.rows):
-            for column in range(view.columns):
-                yield number, row, column
+    NaN where a view has no token.
+    """
+    grids = tuple(np.full((v.rows, v.columns), np.nan, np.float32) for v in image.views)
+    for patch, weight in zip(patches, weights.tolist(), strict=True):
+        if patch and patch.image == number:
+            grids[patch.view][patch.row, patch.column] = weight
+    return grids

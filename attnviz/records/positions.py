@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import Capture
+from attnviz.records.images import is_place, patches_at
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Unit
 
@@ -75,6 +76,9 @@ def find_matches(
         )
     if is_expression(name):
         return _matching(tokens, name, parameter, text)
+    if is_place(name):
+        found = patches_at([token.patch for token in tokens], name, parameter)
+        return [(tokens[i].index,) for i in found]
     if not name.strip():
         raise UsageError(f"{option(parameter)} names no token", "give a token of the text")
     if occurrences := _occurrences(tokens, name):
@@ -211,7 +215,7 @@ _FLAG_LETTERS = {chr(code) for code in range(0x1F1E6, 0x1F200)}  # two of them a
 
 
 def groups_of(capture: Capture, unit: Unit) -> tuple[list[range], list[range]]:
-    """Which query tokens, and which key tokens, are pieces of one character or word."""
+    """Which query tokens, and which key tokens, are pieces of one character, word or image."""
     of_queries, of_keys = capture.texts
     queries = _groups(capture.query_tokens, of_queries, unit)
     return queries, _groups(capture.key_tokens, of_keys, unit)
@@ -226,6 +230,9 @@ def word_groups(tokens: Sequence[Token]) -> list[range]:
 
 
 def _groups(tokens: Sequence[Token], text: str, unit: Unit) -> list[range]:
+    if unit == "images":
+        starts = [i for i, token in enumerate(tokens) if i == 0 or not _same(tokens[i - 1], token)]
+        return [range(a, b) for a, b in zip(starts, [*starts[1:], len(tokens)], strict=True)]
     places = [_seen_of(text), *([_word_of(text)] if unit == "words" else [])]
     starts = [
         i for i, token in enumerate(tokens) if i == 0 or not _together(tokens[i - 1], token, places)
@@ -233,10 +240,13 @@ def _groups(tokens: Sequence[Token], text: str, unit: Unit) -> list[range]:
     return [range(a, b) for a, b in zip(starts, [*starts[1:], len(tokens)], strict=True)]
 
 
+def _same(before: Token, token: Token) -> bool:
+    """Whether two neighbours are parts of one image."""
+    return token.image is not None and before.image == token.image
+
+
 def _together(before: Token, token: Token, places: Sequence[NDArray[np.int64]]) -> bool:
-    """Whether two neighbours are pieces of one character, of one word, or of one image."""
-    if token.image is not None:
-        return before.image == token.image
+    """Whether two neighbours are pieces of one character, or of one word."""
     if before.special or token.special:
         return False
     if token.part is not None and token.part[0] > 1:

@@ -29,8 +29,10 @@ from attnviz.records.heads import (
     ReadHead,
     ReadOut,
 )
+from attnviz.records.images import ImageView, Patch, Pixels, RawImage, SeenImage
 from attnviz.records.rows import (
     ABSENT,
+    IMAGES,
     MODEL,
     NAMED_HEAD,
     TOKEN,
@@ -100,6 +102,7 @@ CAPTURE = Fields[Capture](
             lambda capture: capture.segments or ABSENT,
             optional=True,
         ),
+        IMAGES,
     ),
 )
 OLDER: JsonObject = {"target": "", "sinks": False, "options": {}, "exact": ""}
@@ -423,7 +426,57 @@ def _token(entry: JsonObject, size: int) -> Token:
         part=part and (part[0], part[1]),
         name=readable(entry["label"]) if entry["special"] else SPECIAL_LABEL,
         spaced=entry["exact"] == f" {text}",
+        image=entry.get("image"),
+        patch=_patch(entry),
     )
+
+
+def _patch(entry: JsonObject) -> Patch | None:
+    """The part of an image that a token stands for."""
+    image, patch = entry.get("image"), entry.get("patch")
+    _check(image is None or 0 <= image < MOST_IMAGES, "a token's image")
+    if patch is None:
+        return None
+    if image is None or len(patch["box"]) != 4:
+        raise ValueError("a token's patch cannot be right")
+    x0, y0, x1, y1 = (_number(edge, "box") or 0.0 for edge in patch["box"])
+    _check(x0 < x1 and y0 < y1 and _is_count(patch["row"]) and _is_count(patch["column"]), "box")
+    return Patch(image, patch["view"], patch["row"], patch["column"], (x0, y0, x1, y1))
+
+
+def images_from(facts: JsonObject, pixels: Sequence[Pixels]) -> tuple[SeenImage, ...]:
+    """The images of a capture, whose pixels are given."""
+    images = []
+    for entry, array in zip(facts.get("images", ()), pixels, strict=True):
+        _check(array.shape == (entry["height"], entry["width"], 3), "the size of an image")
+        _check_lengths(entry)
+        views = []
+        for view in entry["views"]:
+            _check(len(view["window"]) == 4, "window")
+            x0, y0, x1, y1 = (_number(edge, "window") or 0.0 for edge in view["window"])
+            rows, columns = view["rows"], view["columns"]
+            _check(x0 < x1 and y0 < y1, "window")
+            _check(0 < rows <= MOST_PATCHES and 0 < columns <= MOST_PATCHES, "rows and columns")
+            views.append(ImageView(view["name"], (x0, y0, x1, y1), rows, columns))
+        raw = RawImage(readable(entry["name"]), array, tuple(entry["changes"]))
+        images.append(SeenImage(raw, tuple(views)))
+    return tuple(images)
+
+
+def check_patches(capture: Capture) -> Capture:
+    """See that the patches of tokens lie in the views of the images."""
+    for token in (*capture.query_tokens, *capture.key_tokens):
+        _check(token.image is None or token.image < len(capture.images), "a token's image")
+        if (patch := token.patch) is not None:
+            views = capture.images[patch.image].views
+            _check(0 <= patch.view < len(views), "a token's view")
+            view = views[patch.view]
+            _check(patch.row < view.rows and patch.column < view.columns, "a token's patch")
+    return capture
+
+
+MOST_IMAGES, MOST_PATCHES = 1_000, 10_000
+"""The most images of a capture, and the most rows or columns of a view."""
 
 
 def _named(entry: JsonObject, model: ModelIdentity) -> NamedHead:

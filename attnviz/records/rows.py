@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from attnviz.records.capture import Capture, MadeBy, ModelIdentity
 from attnviz.records.heads import Head, NamedHead
+from attnviz.records.images import ImageView, Patch, SeenImage
 from attnviz.records.tokens import CallOptions, Token
 from attnviz.records.transforms import transform_to_dict
 
@@ -403,6 +404,40 @@ MADE = Fields[HowMade](
         ),
     ),
 )
+PATCH = Fields[Patch](
+    "PatchObject",
+    "The part of an image that a token stands for.",
+    (
+        Field("view", int, "The view of the image, from 0."),
+        Field("row", int, "In the grid of that view, from 0."),
+        Field("column", int),
+        Field("box", list[float], "x0, y0, x1, y1 in shares of the image."),
+    ),
+)
+VIEW = Fields[ImageView](
+    "ImageView",
+    "A grid of image tokens.",
+    (
+        Field("name", str, "overview, or a tile of several."),
+        Field("window", list[float], "x0, y0, x1, y1: what it shows, in pixels of the image."),
+        Field("rows", int),
+        Field("columns", int),
+    ),
+)
+IMAGE = Fields[SeenImage](
+    "ImageObject",
+    "An image that the model read.",
+    (
+        Field("name", str, "", lambda image: image.raw.name),
+        Field("width", int, "In pixels.", lambda image: image.raw.size[0]),
+        Field("height", int, "", lambda image: image.raw.size[1]),
+        Field("changes", list[str], "What was done to read it.", lambda image: image.raw.changes),
+        Field("views", list_of(VIEW), "Empty where its tokens have no known places."),
+    ),
+)
+IMAGES: Field[Any] = Field(
+    "images", list_of(IMAGE), "", lambda run: run.images or ABSENT, optional=True
+)
 TOKEN = Fields[Token](
     "TokenObject",
     "A token of a text.",
@@ -416,6 +451,14 @@ TOKEN = Fields[Token](
         Field("end", int, "The character behind its last."),
         Field("special", bool, "Whether it is a special token, which has no slice."),
         Field("part", list[int] | None, "[1, 3]: the first of three that share a character."),
+        Field(
+            "image",
+            int,
+            "The image that it is a part of, from 0.",
+            lambda token: ABSENT if token.image is None else token.image,
+            optional=True,
+        ),
+        Field("patch", PATCH, "", lambda token: token.patch or ABSENT, optional=True),
     ),
 )
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from attnviz.errors import IdleOption, option
 
-Unit: TypeAlias = Literal["chars", "words"]
+Unit: TypeAlias = Literal["chars", "words", "images"]
 How: TypeAlias = Literal["mean", "max"]
 Over: TypeAlias = Literal["heads", "layers", "all"]
 
@@ -40,7 +40,7 @@ class Transforms(SavedTransforms):
     `rollout` multiplies the layers, and shows the last one or those of `rollout_layers`.
     `drop_sink` takes the first token's column away, `drop_keys` the columns of other tokens,
     as a user names them. `reduce` joins heads, `over` the heads of each layer, over layers, or
-    over all (None).
+    over all (None). `whole_images`: each image becomes one token, as what shows it may ask for.
     """
 
     rollout: bool = False
@@ -49,6 +49,7 @@ class Transforms(SavedTransforms):
     drop_keys: Sequence[str] = ()
     reduce: How | None = None
     over: Over | None = None
+    whole_images: bool = False
 
     def __post_init__(self) -> None:
         if self.words and self.chars:
@@ -60,6 +61,12 @@ class Transforms(SavedTransforms):
     @property
     def merge(self) -> Unit | None:
         return "words" if self.words else "chars" if self.chars else None
+
+    @property
+    def merged(self) -> tuple[Unit, ...]:
+        """The units whose pieces are merged, in the order in which that is done."""
+        images: tuple[Unit, ...] = ("images",) if self.whole_images else ()
+        return (*images, *((self.merge,) if self.merge else ()))
 
     @property
     def any(self) -> bool:
@@ -92,7 +99,7 @@ class NormBased:
 
 @dataclass(frozen=True)
 class Merged:
-    """Tokens that are pieces of one character, or of one word, were merged."""
+    """Tokens that are pieces of one character, of one word, or of one image, were merged."""
 
     unit: Unit
 

@@ -66,7 +66,7 @@ CASES = [
     ("attnviz explain a -f ", "txt json html npz"),
     ("attnviz config show -f ", "txt json"),
     ("attnviz show --view g", "grid"),
-    ("attnviz show --view =", "table heatmap grid text links"),  # where bash breaks words
+    ("attnviz show --view =", "table heatmap grid text links image"),  # where bash breaks words
     ("attnviz show --view = t", "table text"),
     ("attnviz show --view=t", "--view=table --view=text"),  # where its user has it break none
     ("attnviz show a --model = tr", "translator"),

@@ -5,7 +5,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypedDict, Unpack
 
-from attnviz.commands.show.outputs import Needs, OutputRequest, Show, choose_output, request_of
+from attnviz.commands.show.outputs import (
+    Needs,
+    OutputRequest,
+    Show,
+    choose_output,
+    over_images,
+    request_of,
+)
 from attnviz.commands.show.run import Shown, make, show_capture, show_text
 from attnviz.draw.titles import run_notes
 from attnviz.errors import InexactError, UsageError, option
@@ -135,6 +142,7 @@ def show(
     if hasattr(given, "record"):
         return shown_of(given.record, view, options)
     request = viewed_as(view, options)
+    request = over_images(request) if image else request
     what = show_of(request)  # its errors come before a model is loaded
     check_text(given)
     model = loaded(model)
@@ -185,6 +193,7 @@ def command_line(
     """
     to = destination_of(session, output)
     request = replace(request_of(call.options), format=to.format.name, display=to.display(session))
+    request = over_images(request) if call["image"] else request
     chosen = choose_output(request)
     if request.transforms.scores and verify:
         raise UsageError("scores are shown unchanged", f"leave {option('verify')} out")
@@ -272,7 +281,9 @@ def _of_text(
     session: Session, given: g.TextIn, request: OutputRequest, load: Callable[[], Run]
 ) -> Results:
     """The one exhibit of a text, or of a saved capture."""
-    text, show = text_or_capture(session, given), choose_output(request).show(request)
+    text = text_or_capture(session, given)
+    request = over_images(request) if isinstance(text, Capture) and text.images else request
+    show = choose_output(request).show(request)
     exhibit = show_capture(text, show) if isinstance(text, Capture) else load()(text, show)
     pieces = _pieces(session, exhibit, request)
     if exhibit.unasked:

@@ -30,7 +30,8 @@ class Needs:
 
     `links`: how many of the strongest of each row. `cells`: the most blocks a side, from the heads
     and the number of (queries, keys). `norms`: also the norms of the values. `one_query`: exactly
-    one row is shown. `page`: a browser has to open it.
+    one row is shown. `page`: a browser has to open it. `text`: beside the rows that are shown those
+    of all text.
     """
 
     links: int | None = None
@@ -38,6 +39,7 @@ class Needs:
     norms: bool = False
     one_query: bool = False
     page: bool = False
+    text: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,8 @@ class Output:
             if switches(transforms).any:
                 transforms = replace(transforms, words=False, chars=False, drop_sink=False)
             filters = EVERYTHING
-        return Show(heads, transforms, filters, needs, legible=self.medium != "file")
+        legible = self.medium != "file" and self.view != "image"
+        return Show(heads, transforms, filters, needs, legible=legible)
 
     def load(self) -> Callable[..., Any]:
         """The function that makes it; imported only now, as pictures take a second to."""
@@ -270,7 +273,17 @@ OUTPUTS: tuple[Output, ...] = (
         every_head=True,
         make="attnviz.draw.terminal.table:render_list",
     ),
+    _view("image", lambda _: Needs(one_query=True, text=True)),
     _picture("heatmap"),
+    Output(
+        PICTURES,
+        "image",
+        "attnviz.draw.picture.overlay:drawn_as",
+        "picture",
+        lambda _: Needs(text=True),
+        alone=True,
+        refuses=_refuse("an image lies as it lies", "orient"),
+    ),
     _picture("grid", every_head=True),
     _file(*ROWS, make="attnviz.commands.show.rows:row_chunks", needs=_links),
     _file("json", make="attnviz.commands.show.rows:json_chunks", needs=_whole),
@@ -292,6 +305,13 @@ OUTPUTS: tuple[Output, ...] = (
     ),
 )
 """The table. Without a named view, the first row of a format stands for it."""
+
+
+def over_images(request: OutputRequest) -> OutputRequest:
+    """The request of a text with images, of which a picture shows the image unless told not to."""
+    if request.format not in PICTURES or request.look.view is not None:
+        return request
+    return replace(request, look=replace(request.look, view="image"))
 
 
 def choose_output(request: OutputRequest, *, signed: bool = False) -> Output:

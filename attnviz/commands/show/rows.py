@@ -38,6 +38,7 @@ from attnviz.records.rows import (
     to_json,
 )
 from attnviz.records.rows import EXACT as EXACT_TEXT
+from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
     from attnviz.commands.show.outputs import OutputRequest
@@ -55,6 +56,18 @@ GATED: tuple[Field[Any], ...] = (
 )
 
 
+PLACED: tuple[Field[Any], ...] = (
+    Field("image", int, "The image of the key, from 1.", optional=True),
+    Field("row", int, "Its row in the grid of image tokens, from 0.", optional=True),
+    Field("column", int, optional=True),
+    Field("x0", float, "The pixels of the image that the key stands for.", optional=True),
+    Field("y0", float, optional=True),
+    Field("x1", float, optional=True),
+    Field("y1", float, optional=True),
+)
+"""Of a key that is a part of an image; null or empty for others of the same text."""
+
+
 def _pair(value: Field[Any]) -> tuple[Field[Any], ...]:
     """The fields of both tokens around that of their weight."""
     return (
@@ -66,6 +79,7 @@ def _pair(value: Field[Any]) -> tuple[Field[Any], ...]:
         *GATED,
         Field("query_exact", str, EXACT_TEXT),
         Field("key_exact", str, EXACT_TEXT),
+        *PLACED,
     )
 
 
@@ -108,7 +122,7 @@ ERRORS = Fields[Any](
         *_pair(Field("error", float, "The standard error of the mean weight.")),
     ),
 )
-_NAMES = tuple(field.name for field in LINKS.all if field not in GATED)
+_NAMES = tuple(field.name for field in LINKS.all if field not in (*GATED, *PLACED))
 COLUMNS, EXACT = _NAMES[:-2], _NAMES[-2:]
 CHUNK = 32_768  # links in one chunk: a few megabytes at most
 
@@ -120,7 +134,8 @@ def row_chunks(exhibit: Exhibit, request: "OutputRequest") -> Iterator[str]:
     """
     gates = exhibit.gates
     gated = () if gates is None else tuple(field.name for field in GATED)
-    names = (*COLUMNS[:-1], exhibit.value_name, *gated, *EXACT)
+    names = [*COLUMNS[:-1], exhibit.value_name, *gated, *EXACT]
+    names += [field.name for field in PLACED if exhibit.capture.images]
     form, line = request.format, request.line
     if form in SEPARATORS and request.first:
         yield SEPARATORS[form].join(names) + "\n"
@@ -159,6 +174,7 @@ def _rows_of(
         return "".join(f"{named[n]}{value}{gap}" for n, value in enumerate(values, start=first))
 
     place = [to_json(each) if json else each for each in head_map.place]
+    at = next(n for n, name in enumerate(names) if name == EXACT[-1])
     start, end = ("{" if json else "") + columns(0, line, *place), "}\n" if json else "\n"
     tokens = exhibit.capture.query_tokens
     places = np.unique(links.query).tolist()
@@ -168,11 +184,25 @@ def _rows_of(
     }
     tokens, places = exhibit.capture.key_tokens, np.unique(links.key).tolist()
     keys = {i: columns(5, i, label(tokens[i].label)) + named[7] for i in places}
-    after_key = {i: f"{named[-1]}{exact(tokens[i].exact)}{end}" for i in places}
+    after_key = {i: f"{named[at]}{exact(tokens[i].exact)}" for i in places}
+    for i in places:
+        boxed = placed_of(exhibit.capture, tokens[i]) if len(named) > at + 1 else ()
+        values = (to_json(each) if json or each is not None else "" for each in boxed)
+        after_key[i] += "".join(f"{gap}{named[n]}{v}" for n, v in enumerate(values, at + 1)) + end
     rows = zip(links.query.tolist(), links.key.tolist(), map(str, links.weight), strict=True)
     return "".join(
         [f"{queries[q]}{keys[k]}{weight}{after_query[q]}{after_key[k]}" for q, k, weight in rows]
     )
+
+
+def placed_of(capture: Capture, token: Token) -> tuple[float | None, ...]:
+    """The values of `PLACED` for a key."""
+    if (patch := token.patch) is None:
+        return (None,) * len(PLACED)
+    width, height = capture.images[patch.image].raw.size
+    x0, y0, x1, y1 = patch.box
+    box = (round(n, 2) for n in (x0 * width, y0 * height, x1 * width, y1 * height))
+    return patch.image + 1, patch.row, patch.column, *box
 
 
 def link_columns(exhibit: Exhibit) -> dict[str, NDArray[Any]]:
@@ -196,7 +226,16 @@ def link_columns(exhibit: Exhibit) -> dict[str, NDArray[Any]]:
         **_gate_columns(exhibit, links),
         "query_exact": np.array([token.exact for token in queries], object)[query],
         "key_exact": np.array([token.exact for token in keys], object)[key],
+        **_placed_columns(exhibit.capture, key),
     }
+
+
+def _placed_columns(capture: Capture, key: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """The parts of images that keys stand for, NaN for others; nothing without images."""
+    if not capture.images:
+        return {}
+    placed = np.array([placed_of(capture, token) for token in capture.key_tokens], float)
+    return {field.name: placed[key, n] for n, field in enumerate(PLACED)}
 
 
 def _gate_columns(exhibit: Exhibit, links: Sequence[Links]) -> dict[str, NDArray[Any]]:

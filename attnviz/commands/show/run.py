@@ -78,14 +78,18 @@ def _recorded(
 
 
 def _legible(show: Show, captured: Capture) -> Show:
-    """Merge tokens that are parts of one character, unless an option says whether to.
+    """Merge tokens that are parts of one character, or of one image, unless an option forbids it.
 
     They stay apart where one of them is named, or where scores are shown, which are unchanged.
     """
     transforms, filters = show.transforms, show.filters
-    every = (*captured.query_tokens, *captured.key_tokens)
-    parts = {t.label for t in every if t.part or t.image is not None}
-    named = parts.intersection((*filters.queries, *filters.keys, *transforms.drop_keys))
+    chosen = (*filters.queries, *filters.keys, *transforms.drop_keys)
+    patches = any(name.startswith("@") for name in chosen)
+    if captured.images and show.legible and not (patches or captured.signed or transforms.scores):
+        show = replace(show, transforms=replace(transforms, whole_images=True))
+        transforms = show.transforms
+    parts = {t.label for t in (*captured.query_tokens, *captured.key_tokens) if t.part}
+    named = parts.intersection(chosen)
     settled = transforms.chars is not None or transforms.words or transforms.scores
     if not show.legible or settled or captured.signed or named or not parts:
         return show
@@ -144,7 +148,10 @@ def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
     if not some or show.transforms.merge or show.transforms.rollout:
         return None
     tokens = prepared.empty.query_tokens
-    return queries_of(tokens, show.filters, one_query=show.needs.one_query)
+    asked = queries_of(tokens, show.filters, one_query=show.needs.one_query)
+    if not show.needs.text:
+        return asked
+    return tuple(i for i, token in enumerate(tokens) if token.image is None or i in asked)
 
 
 def _with_norms(prepared: Prepared, captured: Capture, show: Show) -> Capture:

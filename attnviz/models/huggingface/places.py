@@ -47,9 +47,22 @@ def seen_image(
     ways.append(_row_by_row(sheets, windows, count, raw))
     for views, cells in ways:
         if len(cells) == count:
-            patches = (cell and replace(cell, image=number) for cell in cells)
-            return SeenImage(raw, tuple(views)), tuple(patches)
+            return SeenImage(raw, tuple(views)), _boxed(cells, views, raw, number)
     return SeenImage(raw, ()), (None,) * count
+
+
+def _boxed(
+    cells: Sequence[Patch | None], views: Sequence[ImageView], raw: RawImage, number: int
+) -> Patches:
+    """The patches of the image `number`, with their boxes."""
+    width, height = raw.size
+
+    def boxed(cell: Patch) -> Patch:
+        x0, y0, x1, y1 = views[cell.view].box(cell.row, cell.column)
+        box = x0 / width, y0 / height, x1 / width, y1 / height
+        return replace(cell, image=number, box=box)
+
+    return tuple(cell and boxed(cell) for cell in cells)
 
 
 # What a processor makes of coordinates.

@@ -1,0 +1,145 @@
+"""What pictures and terminals show of attention to images: panels, the heat in each, sentences."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.errors import UsageError, readable
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.exhibit import Exhibit, Map, whole_map
+from attnviz.records.images import SeenImage, heat_of
+
+MOST_PANELS = 24
+"""The most panels of a picture."""
+SINK, OFTEN = 4.0, 0.9
+"""A sink takes so many times what an image's tokens take in the mean, in this share of the rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One row of one head, laid over one image: a grid (rows, columns) of weights for each view.
+
+    `share`: the part of the row's weight that is on the image; `sinks`: of that, on its sinks.
+    """
+
+    map: Map
+    query: int
+    number: int
+    image: SeenImage
+    grids: tuple[FloatArray, ...]
+    share: float
+    sinks: float
+
+    @property
+    def most(self) -> float:
+        """The strongest weight of a token."""
+        return max((float(np.nanmax(grid)) for grid in self.grids), default=0.0)
+
+
+def panels_of(exhibit: Exhibit) -> list[Panel]:
+    """A panel for each head, query and image: for queries of text, unless others are named."""
+    capture = exhibit.capture
+    if not capture.images:
+        raise UsageError("there is no image", "give one")
+    if not any(image.views for image in capture.images):
+        raise UsageError(
+            "it is not known which pixels the image's tokens stand for", "choose another view"
+        )
+    asked = len(exhibit.queries) < len(capture.query_tokens)
+    queries = [query for query in exhibit.queries if asked or _reads_images(capture, query)]
+    return [
+        _panel(exhibit, head_map, query, number)
+        for head_map in exhibit.maps
+        for query in queries
+        for number, image in enumerate(capture.images)
+        if image.views
+    ]
+
+
+def _reads_images(capture: Capture, query: int) -> bool:
+    """Whether a query is a token of text that may attend to an image."""
+    tokens = capture.key_tokens[: capture.allowed_count()[query]]
+    return capture.query_tokens[query].image is None and any(t.image is not None for t in tokens)
+
+
+def _panel(exhibit: Exhibit, head_map: Map, query: int, number: int) -> Panel:
+    capture, image = exhibit.capture, exhibit.capture.images[number]
+    weights = whole_map(head_map).weights
+    own = np.array([token.image == number for token in capture.key_tokens])
+    share = float(weights[query, own].sum())
+    on_sinks = float(weights[query, own & sinks_of(exhibit, head_map, number)].sum())
+    patches = [token.patch for token in capture.key_tokens]
+    return Panel(
+        map=head_map,
+        query=query,
+        number=number,
+        image=image,
+        grids=heat_of(image, number, patches, weights[query]),
+        share=share,
+        sinks=on_sinks / share if share else 0.0,
+    )
+
+
+def sinks_of(exhibit: Exhibit, head_map: Map, number: int) -> NDArray[np.bool_]:
+    """(n_keys): the tokens of an image that nearly every token of the text attends to strongly."""
+    capture = exhibit.capture
+    weights = whole_map(head_map).weights
+    own = np.array([token.image == number for token in capture.key_tokens])
+    rows = [
+        q
+        for q, token in enumerate(capture.query_tokens)
+        if token.image is None and weights[q, own].any()
+    ]
+    if len(rows) < FEW:
+        return np.zeros(len(own), np.bool_)
+    of_text = weights[rows]
+    often = (of_text >= SINK * of_text[:, own].mean(axis=1, keepdims=True)).mean(axis=0)
+    return np.asarray(own & (often >= OFTEN))
+
+
+FEW = 4
+"""Rows of text below which no token is called a sink."""
+
+
+def density(image: SeenImage, grids: Sequence[FloatArray], size: tuple[int, int]) -> FloatArray:
+    """(height, width) of `size`: the weight of each pixel's tokens, each divided by its area.
+
+    An image that is read in several views has several tokens over a pixel, whose densities add up;
+    the strongest token of one view alone has density 1 × its weight. NaN where there is no token.
+    """
+    width, height = size
+    across, down = image.raw.size[0] / width, image.raw.size[1] / height
+    x = (np.arange(width) + 0.5) * across
+    y = (np.arange(height) + 0.5) * down
+    total, seen = np.zeros((height, width), np.float32), np.zeros((height, width), np.bool_)
+    areas = [_cell_area(view.window, view.rows, view.columns) for view in image.views]
+    for view, grid, area in zip(image.views, grids, areas, strict=True):
+        x0, y0, x1, y1 = view.window
+        columns = np.floor((x - x0) / (x1 - x0) * view.columns).astype(int)
+        rows = np.floor((y - y0) / (y1 - y0) * view.rows).astype(int)
+        in_x, in_y = (columns >= 0) & (columns < view.columns), (rows >= 0) & (rows < view.rows)
+        inside = np.ix_(np.flatnonzero(in_y), np.flatnonzero(in_x))
+        part = grid[np.ix_(rows[in_y], columns[in_x])] * np.float32(min(areas) / area)
+        total[inside] += np.nan_to_num(part)
+        seen[inside] |= ~np.isnan(part)
+    return np.where(seen, total, np.float32(np.nan))
+
+
+def _cell_area(window: tuple[float, float, float, float], rows: int, columns: int) -> float:
+    x0, y0, x1, y1 = window
+    return (x1 - x0) * (y1 - y0) / (rows * columns)
+
+
+# Sentences.
+
+
+def panel_title(panel: Panel, exhibit: Exhibit) -> str:
+    """`circle: .41 on the image, 12% of it on sinks`."""
+    several = len(exhibit.capture.images) > 1
+    which = f"image {panel.number + 1}" if several else "the image"
+    token = readable(exhibit.capture.query_tokens[panel.query].label)
+    head = f"{panel.map.label} " if len(exhibit.maps) > 1 else ""
+    sinks = f", {panel.sinks:.0%} of it on sinks" if panel.sinks >= 0.005 else ""
+    return f"{head}{token}: {panel.share:.2f} on {which}{sinks}"

@@ -1,0 +1,126 @@
+"""Attention laid over the image that it goes to: a panel for each head and query."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.draw.overlay import MOST_PANELS, Panel, density, panel_title, panels_of
+from attnviz.draw.picture.canvas import Drawn, place
+from attnviz.draw.picture.frame import add_key, hatch_ground, outline, sheet, write, write_titles
+from attnviz.draw.picture.paint import (
+    PictureOptions,
+    PictureWords,
+    Scale,
+    options_of,
+    words_for,
+)
+from attnviz.draw.titles import amount
+from attnviz.errors import UsageError
+from attnviz.records.capture import FloatArray
+from attnviz.records.exhibit import Exhibit, Look
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ALONE, TOGETHER, ACROSS = 6.0, 2.6, 5
+"""Inches of the longer side of a panel that is alone, of one among others; panels in a row."""
+LARGEST_IMAGE = 2048
+"""Pixels of a side to which an image is reduced, with the weights on it."""
+BETWEEN, TITLE_SIZE = 0.34, 8.0
+OVERLAY_MAP = "inferno"
+GREY_SHARE, LEAST_ALPHA, MOST_ALPHA = 0.6, 0.25, 0.85
+"""How much of its colour an image loses; how opaque the weakest and the strongest weight are."""
+
+
+def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
+    """The panels of an exhibit, on one scale of colours.
+
+    Raises:
+        UsageError: there is no image, or nothing to draw.
+    """
+    panels, options = panels_of(exhibit), options_of(look, None)
+    if not panels:
+        raise UsageError("no token of the text stands behind the image", "put it before the text")
+    shown, notes = panels[:MOST_PANELS], list[str]()
+    if len(panels) > MOST_PANELS:
+        left = amount(len(panels) - MOST_PANELS, "panel")
+        notes.append(f"the picture shows the first {MOST_PANELS} panels, and leaves {left} out")
+    words = words_for(exhibit, options)
+    titles = [panel_title(panel, exhibit) for panel in shown]
+    cmap = OVERLAY_MAP if options.cmap == PictureOptions.cmap else options.cmap
+    with sheet([*words.all, *titles], dpi=options.dpi, cmap=cmap) as (figure, fonts):
+        _draw_panels(figure, shown, [fonts.spell(t) for t in titles], words.spelled(fonts), cmap)
+    return Drawn(figure, (*fonts.notes, *notes))
+
+
+def _draw_panels(
+    figure: "Figure", panels: list[Panel], titles: list[str], words: PictureWords, cmap: str
+) -> None:
+    scale = Scale(cmap, "linear", 0.0, max(p.most for p in panels) or 1.0, "weight")
+    longer = ALONE if len(panels) == 1 else TOGETHER
+    sizes = [_inches(panel, longer) for panel in panels]
+    columns = min(ACROSS, len(panels))
+    width = max(size[0] for size in sizes)
+    height = max(size[1] for size in sizes)
+    rows = -(-len(panels) // columns)
+    whole_height = rows * (height + BETWEEN) - BETWEEN
+    for number, (panel, (w, h)) in enumerate(zip(panels, sizes, strict=True)):
+        row, column = divmod(number, columns)
+        left, top = column * (width + BETWEEN), whole_height - row * (height + BETWEEN)
+        axes = place(figure, left, top - h, w, h)
+        hatch_ground(axes)
+        axes.imshow(_painted(panel, scale), extent=(0, 1, 1, 0), aspect="auto", zorder=1)
+        axes.set_xlim(0, 1)
+        axes.set_ylim(1, 0)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        outline(axes, [(0, 0, 1, 1)])
+        write(axes, titles[number], (0, 0), (0, 3), size=TITLE_SIZE)
+        if number == 0:
+            whole_width = columns * (width + BETWEEN) - BETWEEN
+            write_titles(axes, words, whole_width, above=TITLE_SIZE + 7)
+    add_key(
+        figure,
+        scale,
+        columns * (width + BETWEEN) - BETWEEN,
+        whole_height,
+        empty="not seen" if any(not p.image.shown().all() for p in panels) else "",
+    )
+
+
+def _inches(panel: Panel, longer: float) -> tuple[float, float]:
+    """Width and height of a panel; of a very long image the shorter side is a few pixels."""
+    width, height = panel.image.raw.size
+    scale = longer / max(width, height)
+    return max(0.15, width * scale), max(0.15, height * scale)
+
+
+def _painted(panel: Panel, scale: Scale) -> NDArray[np.uint8]:
+    """(height, width, 4): the image under its weights; clear where the model did not see it."""
+    pixels = _reduced(panel.image.raw.pixels)
+    height, width = pixels.shape[:2]
+    weights = density(panel.image, panel.grids, (width, height))
+    seen = ~np.isnan(weights)
+    grey = pixels.mean(axis=2, keepdims=True)
+    base = GREY_SHARE * grey + (1 - GREY_SHARE) * pixels
+    share: FloatArray = np.clip(np.nan_to_num(weights) / np.float32(scale.high), 0, 1)
+    alpha = (LEAST_ALPHA + (MOST_ALPHA - LEAST_ALPHA) * share)[..., None]
+    colors = scale.paint(share * np.float32(scale.high))[..., :3]
+    mixed = base * (1 - alpha) + colors * alpha
+    faded = 0.35 * base + 0.65 * 255
+    rgb = np.where(seen[..., None], mixed, faded)
+    opaque = np.where(seen, 255, 140)[..., None]
+    return np.concatenate([rgb, opaque], axis=2).round().astype(np.uint8)
+
+
+def _reduced(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """An image of at most `LARGEST_IMAGE` pixels a side."""
+    height, width = pixels.shape[:2]
+    if max(height, width) <= LARGEST_IMAGE:
+        return pixels
+    from PIL import Image
+
+    scale = LARGEST_IMAGE / max(height, width)
+    size = max(1, round(width * scale)), max(1, round(height * scale))
+    return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BOX))
