@@ -11,7 +11,7 @@ from attnviz.kit.prepare import load_model as run_load_model
 from attnviz.kit.values import Loaded, check_as_it_is, placement_of
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN, Device, DType, Engine
-from attnviz.records.capture import PairKind
+from attnviz.records.capture import ShownKind
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -104,7 +104,7 @@ def load_model(
     engine: Engine = "auto",
     device: Device = "auto",
     dtype: DType = "auto",
-    kind: PairKind | None = None,
+    kind: ShownKind | None = None,
     causal: bool = False,
     max_memory: int | None = None,
 ) -> Model:
@@ -126,7 +126,8 @@ def load_model(
         engine: the from-scratch model for a GPT-2 ("native"), or "transformers".
         device: "cpu", "cuda" or "mps"; "auto" takes a graphics processor where there is one.
         dtype: what it runs in, "bfloat16" or "float16"; "auto" is float32.
-        kind: of an encoder-decoder, which attention: "cross" (None), "encoder" or "decoder".
+        kind: of an encoder-decoder, which attention: "cross" (None), "encoder" or "decoder";
+            "implicit": the implicit attention of Mamba-2 layers, for `show` and `capture`.
         causal: mask later tokens in `embeddings`, which have no mask of their own.
         max_memory: bytes that may be used; None is 80% of what is free.
 

@@ -129,6 +129,8 @@ CALLS = (
     call("show TEXT --target blue", "target", target="blue"),
     # a GPT has one kind of attention
     call("show TEXT --kind cross", "kind", loads={"kind": "cross"}),
+    # a GPT has no Mamba-2 layers
+    call("show TEXT --kind implicit", "kind", loads={"kind": "implicit"}),
     # a GPT is causal by itself
     call("show TEXT --causal", "causal", loads={"causal": True}),
     # the from-scratch model computes in float32
@@ -304,6 +306,8 @@ CALLS = (
         model="embeddings",
         as_lookup=True,
     ),
+    # a GPT has no Mamba-2 layers
+    call("show TEXT --kind implicit", "kind", loads={"kind": "implicit"}),
     # a GPT is causal by itself
     call("explain TEXT --causal", "causal", causal=True),
     # a GPT has no target

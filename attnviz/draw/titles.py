@@ -16,6 +16,7 @@ from attnviz.records.transforms import (
     Contributions,
     Difference,
     ErrorsOverTexts,
+    Implicit,
     KeysDropped,
     MeanOverTexts,
     Merged,
@@ -36,6 +37,11 @@ def transform_title(transform: Transform) -> str:
         case Contributions():
             each = "each key's share of what the head writes, along its direction"
             return f"contribution weights: {each}; below 0 it works against it; rows sum to 1"
+        case Implicit():
+            return (
+                "implicit attention of Mamba-2 layers, signed: M of y = M·x + D·x before gate and "
+                "norm; rows do not sum to 1"
+            )
         case Difference():
             return "the first pattern minus the second"
         case NormBased():

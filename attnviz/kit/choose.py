@@ -138,7 +138,10 @@ def only_named(heads: Sequence[NamedHead]) -> NamedHead | None:
 # The most telling head of a model whose card names none. Its generic score is the sum over the
 # queries of the largest weight on a key that is neither the query itself, nor the token just
 # before it, nor the first token (a sink); for an answer, the weight on keys that are the token
-# written.
+# written. In rows of signed numbers a weight is its share of the sum of all magnitudes.
+
+
+TINY = np.finfo(np.float32).tiny
 
 
 @dataclass
@@ -146,13 +149,18 @@ class FindTellingHead:
     """Consumes the rows of a run, sums the measure of each head, and finds the most telling one."""
 
     causal: bool
+    signed: bool = False
     sums: dict[Head, float] = field(default_factory=dict)
 
     def __call__(self, block: PatternBlock) -> None:
         distance = block.queries[:, None] - np.arange(block.weights.shape[2])
         away = distance > 1 if self.causal else np.abs(distance) > 1
         away[:, 0] = False
-        strongest = np.where(away, block.weights, np.float32(0)).max(axis=2)  # (heads, rows)
+        weights = block.weights
+        if self.signed:
+            sizes = np.abs(weights)
+            weights = sizes / np.maximum(sizes.sum(axis=2, keepdims=True), TINY)
+        strongest = np.where(away, weights, np.float32(0)).max(axis=2)  # (heads, rows)
         for number, total in zip(block.heads, strongest.sum(axis=1).tolist(), strict=True):
             head = Head(block.layer, number)
             self.sums[head] = self.sums.get(head, 0.0) + total
@@ -164,7 +172,8 @@ class FindTellingHead:
 
 def most_telling_head(capture: Capture) -> Head:
     """The head with the highest measure; ties go to the earliest head."""
-    find, queries = FindTellingHead(capture.causal), np.arange(len(capture.query_tokens))
+    find = FindTellingHead(capture.causal, capture.signed)
+    queries = np.arange(len(capture.query_tokens))
     keys, new = (
         np.array([token.id for token in tokens])
         for tokens in (capture.key_tokens, capture.query_tokens)

@@ -28,7 +28,7 @@ from attnviz.kit.session import NOT_HERE, Session, bare
 from attnviz.kit.write import PICTURES, ROWS, VIEWS, View
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement, size_of
-from attnviz.records.capture import PairKind
+from attnviz.records.capture import PairKind, ShownKind
 from attnviz.records.exhibit import ColorScale, Orient
 from attnviz.records.images import Pixels
 from attnviz.records.transforms import How, Over
@@ -528,6 +528,15 @@ WhichKind: TypeAlias = Annotated[
         "(cross), or within either of them. Default: cross.",
     ),
 ]
+ShowsKind: TypeAlias = Annotated[
+    ShownKind | None,
+    model_option(
+        "--kind",
+        help="Which attention of an encoder-decoder to show: from its output to its input "
+        "(cross), or within either of them; or the implicit attention of Mamba-2 layers "
+        "(implicit). Default: cross.",
+    ),
+]
 RUN = (
     "model revision offline engine device dtype max_memory verify target kind causal truncate bos "
     "special"
@@ -552,7 +561,7 @@ def source_of(
     session: Session,
     which: WhichModel,
     run: ModelRun | None = None,
-    kind: PairKind | None = None,
+    kind: ShownKind | None = None,
     *,
     causal: bool = False,
 ) -> Source:

@@ -31,7 +31,7 @@ from attnviz.records.images import RawImage
 from attnviz.records.predict import LogitRows, log_softmax
 from attnviz.records.rows import versions_now
 from attnviz.records.tokens import Token, current_call, numbered
-from attnviz.records.transforms import Contributions, Scores
+from attnviz.records.transforms import Contributions, Implicit, Scores
 
 if TYPE_CHECKING:
     from attnviz.models.frozen.run import FrozenRun
@@ -289,6 +289,7 @@ def empty_capture(
         target=written,
         versions={**versions_now(), **model.versions()},
         asked=current_call(),
+        transforms=(Implicit(),) if model.implicit else (),
         named_heads=model.card.heads,
         unknown_words=unknown_words(model, text, source, written),
     )

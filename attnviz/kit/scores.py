@@ -84,7 +84,9 @@ def score_capture(
     """Score the heads that a saved capture holds, or those of them that are named."""
     everything = heads if heads.named else HeadOptions(everything=True)
     if captured.signed:
-        raise UsageError("this capture holds scores, not weights", "capture the text again")
+        raise UsageError(
+            f"this capture holds {captured.values}, not weights", "capture the text again"
+        )
     if captured.kind == "answer":
         raise UsageError(
             "this capture holds only the rows of an answer, and the metrics need a whole text",

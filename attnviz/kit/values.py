@@ -94,9 +94,16 @@ AnyModel: TypeAlias = str | PathLike[str] | Loaded
 """A model: its name, its folder, or what `load_model` returns."""
 
 
-def loaded(model: AnyModel, name: str = "model", *, causal: bool = False) -> Loaded:
-    """A model that is given by its name or as it is."""
+def loaded(
+    model: AnyModel, name: str = "model", *, causal: bool = False, implicit: bool = False
+) -> Loaded:
+    """A model that is given by its name or as it is; `implicit`: also for implicit attention."""
     if isinstance(model, Loaded):
+        if model._loaded.implicit and not implicit:
+            raise UsageError(
+                "implicit attention is only shown and captured",
+                f"load the model without {option('kind', 'implicit')}",
+            )
         return model._now()
     if isinstance(model, str | PathLike):
         source = Source(fspath(model), quiet=True, causal=causal)

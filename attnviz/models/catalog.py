@@ -45,7 +45,7 @@ from attnviz.models.placement import (
     Placement,
     nearest,
 )
-from attnviz.records.capture import Kind, ModelIdentity
+from attnviz.records.capture import Kind, ModelIdentity, ShownKind
 from attnviz.records.heads import ModelCard, ModelFacts
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Source:
     revision: str | None = None
     offline: bool = False
     quiet: bool = False
-    kind: Kind | None = None
+    kind: Kind | ShownKind | None = None
     causal: bool = False
     engine: Engine = "auto"
     placement: Placement = ANYWHERE

@@ -22,7 +22,7 @@ from attnviz.models.folder.tokenizer import (
     check_tokenizer,
     no_tokenizer,
 )
-from attnviz.records.capture import Kind
+from attnviz.records.capture import Kind, ShownKind
 from attnviz.records.heads import ModelCard
 from attnviz.records.tokens import MASKS, SPECIAL_LABEL, Token, numbered
 
@@ -210,7 +210,7 @@ class TextTokenizer:
 
 
 def read_folder(
-    folder: Path, name: str, kind: Kind | None = None, *, as_saved: bool = False
+    folder: Path, name: str, kind: Kind | ShownKind | None = None, *, as_saved: bool = False
 ) -> tuple[ModelSizes, ModelCard, TextTokenizer]:
     """A model's folder without its weights; `as_saved`: as in `load_tokenizer`."""
     sizes = folder_sizes(folder, kind)

@@ -215,7 +215,7 @@ def weighted(capture: Capture) -> Capture:
 EVERYTHING = Filters()
 
 
-def check_signed(transforms: Transforms, *, contributions: bool, signed: bool) -> None:
+def check_signed(transforms: Transforms, captured: Capture) -> None:
     """See that values with a sign are not taken for weights.
 
     Contributions add up, so that they may be summed over pieces of words, and averaged over heads.
@@ -223,18 +223,15 @@ def check_signed(transforms: Transforms, *, contributions: bool, signed: bool) -
     Raises:
         UsageError: a transform that has no meaning for them.
     """
+    contributions = captured.transformed_by(Contributions)
     if contributions:
         changed = replace(transforms, contribution=False, words=False, chars=None, over=None)
         changed = replace(changed, reduce=None) if changed.reduce == "mean" else changed
     else:
-        changed = replace(transforms, scores=False)
-    if signed and changed.any:
-        what = (
-            "contributions have a sign, and are only summed"
-            if contributions
-            else ("scores are shown unchanged")
-        )
-        raise UsageError(what, "leave out every option that changes them")
+        changed = replace(transforms, scores=False, implicit=False)
+    if captured.signed and changed.any:
+        what = "have a sign, and are only summed" if contributions else "are shown unchanged"
+        raise UsageError(f"{captured.values} {what}", "leave out every option that changes them")
 
 
 def _maps_of(capture: Capture) -> tuple[HeadMap, ...]:
@@ -267,11 +264,10 @@ def exhibit_of(
     """
     if transforms.scores and not captured.signed:
         raise UsageError("a saved capture holds weights, not scores", "give the text again")
-    contributions = captured.transformed_by(Contributions)
-    if transforms.contribution and not contributions:
+    if transforms.contribution and not captured.transformed_by(Contributions):
         wrong = "a saved capture holds weights, not contributions"
         raise UsageError(wrong, "give the text again")
-    check_signed(transforms, contributions=contributions, signed=captured.signed)
+    check_signed(transforms, captured)
     captured = weighted(captured) if transforms.weighted else captured
     for unit in transforms.merged:
         captured = merged(captured, unit, between)

@@ -15,7 +15,7 @@ from attnviz.errors import ModelError, option
 from attnviz.records.heads import Head, NamedHead
 from attnviz.records.images import SeenImage
 from attnviz.records.tokens import CallOptions, Segment, Token
-from attnviz.records.transforms import Contributions, Difference, Scores, Transform
+from attnviz.records.transforms import SIGNED, Transform, value_name
 
 # Blocks of query rows, as a model hands them over, and the consumers that every run has.
 
@@ -186,7 +186,8 @@ Kind: TypeAlias = Literal["self", "cross", "encoder", "decoder", "answer"]
 tokens, each in the row of the position that predicted it, to the prompt and the answer so far."""
 PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
 """Which attention of an encoder-decoder."""
-
+ShownKind: TypeAlias = Literal["cross", "encoder", "decoder", "implicit"]
+"""Which attention of a model that has several: of an encoder-decoder, or of Mamba-2 layers."""
 
 VALUE_NORMS = "value_norms"
 """The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN where there is no such head."""
@@ -195,7 +196,6 @@ GATES = "gates"
 """The extra that holds what a gate behind the softmax lets through, (2, layers, heads, n_queries):
 its mean, and the share that passes of the length of what the head writes; NaN where there is none.
 """
-
 
 MadeBy: TypeAlias = Literal["native", "transformers", "array", "none"]
 """The code that ran a model; "array" where another program computed the weights, "none" where no
@@ -328,10 +328,13 @@ class Capture:
 
     @property
     def signed(self) -> bool:
-        """Whether its numbers may lie below zero: scores, contributions or differences."""
-        return any(
-            isinstance(each, Scores | Contributions | Difference) for each in self.transforms
-        )
+        """Whether its numbers may lie below zero, as scores, contributions and differences may."""
+        return any(isinstance(each, SIGNED) for each in self.transforms)
+
+    @property
+    def values(self) -> str:
+        """What its numbers are called, as in a sentence."""
+        return f"{value_name(self.transforms).replace('_', ' ')}s"
 
     def transformed_by(self, kind: type[Transform]) -> bool:
         return any(isinstance(transform, kind) for transform in self.transforms)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import GATES, Capture, FloatArray, IntArray, PatternBlock
 from attnviz.records.heads import Finding, FoundLink, Head, NamedHead
-from attnviz.records.transforms import Contributions, ErrorsOverTexts
+from attnviz.records.transforms import value_name
 
 ROWS = 512  # sorted at a time, as sorting takes many times what it keeps
 Reduction: TypeAlias = Literal["mean", "max", "rollout"]
@@ -219,11 +219,7 @@ class Exhibit:
     @property
     def value_name(self) -> str:
         """The name of the column of values."""
-        if self.capture.transformed_by(Contributions):
-            return "contribution"
-        if self.capture.transformed_by(ErrorsOverTexts):
-            return "error"
-        return "score" if self.capture.signed else "weight"
+        return value_name(self.capture.transforms)
 
     @property
     def gates(self) -> "FloatArray | None":

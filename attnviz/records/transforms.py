@@ -20,7 +20,8 @@ Over: TypeAlias = Literal["heads", "layers", "all"]
 class SavedTransforms:
     """The transforms whose result a capture can hold.
 
-    `scores` puts scores in the place of weights, `contribution` the share of what the head writes.
+    `scores` puts scores in the place of weights, `contribution` the share of what the head writes,
+    `implicit` the implicit attention that a model was loaded for.
     `weighted` multiplies each weight by the norm of its key's value. `words` or `chars` merge the
     pieces of a word or of a character; with None for `chars`, what shows the result to people may
     merge them.
@@ -28,6 +29,7 @@ class SavedTransforms:
 
     scores: bool = False
     contribution: bool = False
+    implicit: bool = False
     weighted: bool = False
     words: bool = False
     chars: bool | None = None
@@ -85,6 +87,11 @@ class Scores:
 @dataclass(frozen=True)
 class Contributions:
     """Contribution weights stand in the place of weights; they have a sign, and rows sum to 1."""
+
+
+@dataclass(frozen=True)
+class Implicit:
+    """Implicit attention of Mamba-2 layers stands in the place of weights; it has a sign."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +160,7 @@ class ErrorsOverTexts:
 Transform: TypeAlias = (
     Scores
     | Contributions
+    | Implicit
     | Difference
     | NormBased
     | Merged
@@ -167,6 +175,7 @@ Transform: TypeAlias = (
 KINDS: Mapping[str, type[Transform]] = {
     "scores": Scores,
     "contributions": Contributions,
+    "implicit": Implicit,
     "difference": Difference,
     "norm-based": NormBased,
     "merged": Merged,
@@ -178,6 +187,24 @@ KINDS: Mapping[str, type[Transform]] = {
     "errors-over-texts": ErrorsOverTexts,
 }
 """The name of each transform in files."""
+
+
+SIGNED = Scores | Contributions | Implicit | Difference
+"""Those that put values with a sign in the place of weights."""
+VALUES: Mapping[type[Transform], str] = {
+    Contributions: "contribution",
+    Implicit: "implicit_weight",
+    ErrorsOverTexts: "error",
+    Scores: "score",
+    Difference: "score",
+}
+"""What each value is after a transform."""
+
+
+def value_name(transforms: Sequence[Transform]) -> str:
+    """What each value is after all of these transforms, as columns are named."""
+    kinds = set(map(type, transforms))
+    return next((VALUES[kind] for kind in VALUES if kind in kinds), "weight")
 
 
 def transform_to_dict(transform: Transform) -> dict[str, Any]:

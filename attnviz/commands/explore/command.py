@@ -51,7 +51,8 @@ def explore(
         given = text_or_capture(session, text)
     if isinstance(given, Capture):
         if given.signed:
-            raise UsageError("this capture holds scores, not weights", "show it with attnviz show")
+            wrong = f"this capture holds {given.values}, not weights"
+            raise UsageError(wrong, "show it with attnviz show")
         opened = Opened(capture=given)
     else:
         loaded = session.load(g.source_of(session, model, run, kind, causal=causal))

@@ -218,7 +218,7 @@ def capture(
         contribution: record contribution weights in place of weights.
     """
     texts = texts_of(text)
-    model = loaded(model)
+    model = loaded(model, implicit=True)
     inner, which = model._loaded, which_heads(layers, heads, everything=True)
     plan = plan_heads(inner.identity, inner.card.heads, which)
     options = model._text_options(bos, special, truncate, target)

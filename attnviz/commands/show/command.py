@@ -116,6 +116,11 @@ def show_of(request: OutputRequest) -> Show:
     return replace(show, needs=Needs(one_query=show.needs.one_query), legible=True)
 
 
+def of_implicit(request: OutputRequest) -> OutputRequest:
+    """The same request to a model that was loaded for its implicit attention."""
+    return replace(request, transforms=replace(request.transforms, implicit=True))
+
+
 @feature(g.check_capture)
 def show(
     given: "str | AttentionCapture",
@@ -145,7 +150,10 @@ def show(
     request = over_images(request) if image else request
     what = show_of(request)  # its errors come before a model is loaded
     check_text(given)
-    model = loaded(model)
+    model = loaded(model, implicit=True)
+    if model._loaded.implicit:
+        request = of_implicit(request)
+        what = show_of(request)
     how = model._text_options(bos, special, truncate, target, image)
     return Shown(show_text(model._loaded, given, how, what), request)
 
@@ -182,7 +190,7 @@ def command_line(
     model: g.WhichModel,
     run: g.ModelRun,
     verify: g.Verify = False,
-    kind: g.WhichKind = None,
+    kind: g.ShowsKind = None,
     causal: g.MaskLater = False,
     output: g.DrawnOutput,
 ) -> None:
@@ -194,9 +202,10 @@ def command_line(
     to = destination_of(session, output)
     request = replace(request_of(call.options), format=to.format.name, display=to.display(session))
     request = over_images(request) if call["image"] else request
+    request = of_implicit(request) if kind == "implicit" else request
     chosen = choose_output(request)
-    if request.transforms.scores and verify:
-        raise UsageError("scores are shown unchanged", f"leave {option('verify')} out")
+    if verify and (request.transforms.scores or request.transforms.implicit):
+        raise UsageError("only weights can be verified", f"leave {option('verify')} out")
     check_lines(to, alone=chosen.alone, lines=lines)
     source = g.source_of(session, model, run, kind, causal=causal)
     how = TextOptions(

@@ -223,6 +223,8 @@ def _refuse(why: str, *names: str) -> dict[str, str]:
     return dict.fromkeys(names, why)
 
 
+MEASURED = {"contribution": "contributions", "scores": "scores", "implicit": "implicit weights"}
+"""The transforms that put other values in the place of weights, with what these are called."""
 _NO_PICTURE = _refuse(f"it is for pictures: {option('output', 'FILE.png')}", *_names(PictureLook))
 _NO_TURN = _NO_PICTURE | _refuse(
     f"it turns {option('view', 'heatmap')}, {option('view', 'grid')} and pictures", "orient"
@@ -236,8 +238,7 @@ _NO_FILTER = _NO_VIEW | _refuse(
 _NO_CHOICE = (
     _NO_VIEW
     | _refuse("a page shows whole patterns", *_names(Filters, "queries", "least"))
-    | _refuse(f"a page is of weights; {option('view', 'heatmap')} shows scores", "scores")
-    | _refuse(f"a page is of weights; {option('view', 'heatmap')} shows these", "contribution")
+    | _refuse(f"a page is of weights; {option('view', 'heatmap')} shows these", *MEASURED)
 )
 
 
@@ -314,17 +315,17 @@ def over_images(request: OutputRequest) -> OutputRequest:
     return replace(request, look=replace(request.look, view="image"))
 
 
-def choose_output(request: OutputRequest, *, signed: bool = False) -> Output:
+def choose_output(request: OutputRequest, *, signed: str = "") -> Output:
     """The row for a request, every option of which has a meaning there.
 
-    `signed`: the values may have a sign, as scores have; then a heatmap stands in for a view of
-    weights that nobody named.
+    `signed`: what values are called that may have a sign, such as scores; then a heatmap stands in
+    for a view of weights that nobody named.
 
     Raises:
         UsageError: there is no such output, or an option does nothing for it.
     """
     view, format, asked = request.look.view, request.format, request.transforms
-    measured = "contribution" if asked.contribution else "scores" if asked.scores else None
+    measured = next((name for name in MEASURED if getattr(asked, name)), None)
     rows = [row for row in OUTPUTS if format in row.formats]
     row = rows[0]
     if view is not None and row.view is not None:
@@ -335,12 +336,12 @@ def choose_output(request: OutputRequest, *, signed: bool = False) -> Output:
                 f"use {' or '.join(option('view', row.view) for row in rows)}",
             )
         row = named[0]
-    if (measured or signed) and not row.shows_signed:
+    these = MEASURED[measured] if measured else signed
+    if these and not row.shows_signed:
         if view is not None:
-            these = "contributions" if measured == "contribution" else "scores"
             raise IdleOption(
                 f"{option('view', view)} shows weights, and these are {these}",
-                f"leave it or {option(measured)} out" if measured else "leave it out",
+                f"leave it or {_option(measured)} out" if measured else "leave it out",
             )
         row = next(row for row in rows if row.shows_signed)
     _check(row, request)
@@ -365,19 +366,26 @@ def _check(row: Output, request: OutputRequest) -> None:
         if transforms.rollout and value is not None:
             raise IdleOption(f"{option('rollout')} combines all heads", f"leave {option(name)} out")
     for name in changed:
-        if transforms.scores and name not in SHOWN_OF_SCORES:
-            raise IdleOption("scores are shown unchanged", f"leave {option(name)} out")
+        for values in ("scores", "implicit"):
+            if getattr(transforms, values) and name not in (values, *SHOWN_UNCHANGED):
+                unchanged = f"{MEASURED[values]} are shown unchanged"
+                raise IdleOption(unchanged, f"leave {_option(name)} out")
         changes = name in FOR_WEIGHTS or (name == "reduce" and transforms.reduce == "max")
         if transforms.contribution and changes:
             wrong = f"contributions have a sign, which {option(name)} does not keep"
             raise IdleOption(wrong, f"leave it or {option('contribution')} out")
         if name in row.refuses:
             where = option("view", view) if view and row.view else request.format
-            raise IdleOption(f"{option(name)} does nothing for {where}", row.refuses[name])
+            raise IdleOption(f"{_option(name)} does nothing for {where}", row.refuses[name])
 
 
-SHOWN_OF_SCORES = ("scores", *_names(Filters, "least"), *_names(Look, "color_scale"))
-"""The options that scores take: any other would take them for shares of attention."""
+def _option(name: str) -> str:
+    """An option as its user wrote it."""
+    return option("kind", name) if name == "implicit" else option(name)
+
+
+SHOWN_UNCHANGED = (*_names(Filters, "least"), *_names(Look, "color_scale"))
+"""The options that scores and implicit weights take: others take them for shares of attention."""
 
 FOR_WEIGHTS = ("weighted", "rollout", "drop_sink", "drop_keys")
 """The options that take no contributions: they are for weights, which sum to 1 without a sign."""

@@ -265,7 +265,7 @@ def page_of(
     captured = exhibit.capture
     if exhibit.value_name != "weight":
         raise UsageError(
-            f"a page shows weights, and this capture holds {exhibit.value_name}s",
+            f"a page shows weights, and this capture holds {captured.values}",
             f"use {option('view', 'heatmap')}, or capture the text again",
         )
     check_page(captured, len(exhibit.maps))
@@ -332,5 +332,5 @@ def _telling_start(exhibit: Exhibit) -> Start:
 def framed(captured: Capture) -> str:
     """A capture's page as an element of another page, with a script that fits its height."""
     if captured.signed:
-        return "<p>This capture holds scores. A page shows weights.</p>"
+        return f"<p>This capture holds {captured.values}. A page shows weights.</p>"
     return in_frame("".join(page_of(whole_exhibit(captured))))

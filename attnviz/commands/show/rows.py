@@ -114,6 +114,16 @@ CONTRIBUTIONS = Fields[Any](
         *_pair(Field("contribution", float, "Below 0: against what the head writes in all.")),
     ),
 )
+IMPLICIT = Fields[Any](
+    "ImplicitRow",
+    "With --kind implicit: how much of a key's input goes into a query's output in one head.",
+    (
+        LINE,
+        Field("layer", int, LAYER),
+        Field("head", int, HEAD),
+        *_pair(Field("implicit_weight", float, "M of y = M·x + D·x; it has a sign.")),
+    ),
+)
 ERRORS = Fields[Any](
     "ErrorRow",
     "How much a query attends to a key in one head: the standard error of a mean over texts.",
@@ -410,7 +420,7 @@ SHOW = Fields[ShownAs](
         *SHOWN.within(attrgetter("exhibit")),
     ),
 )
-JSON = JsonOutput((LINKS, SCORES, CONTRIBUTIONS, ERRORS), (SHOW,), rows_as_json=False)
+JSON = JsonOutput((LINKS, SCORES, CONTRIBUTIONS, IMPLICIT, ERRORS), (SHOW,), rows_as_json=False)
 
 
 def json_chunks(exhibit: Exhibit, request: "OutputRequest") -> Iterator[str]:

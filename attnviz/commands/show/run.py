@@ -164,7 +164,7 @@ def _pick_before(prepared: Prepared, plan: HeadPlan) -> HeadPlan:
     heads = plan.recorded
     if plan.choice or prepared.budget.holds_whole(heads):
         return plan
-    find = FindTellingHead(causal=prepared.empty.causal)
+    find = FindTellingHead(prepared.empty.causal, prepared.empty.signed)
     prepared.budget.check_patterns(heads, 0)
     prepared.run(heads, find)
     return HeadPlan(heads, Choice((find.highest(),), "generic"))
@@ -194,7 +194,7 @@ def _reducing(
 def make(exhibit: Exhibit, request: OutputRequest) -> tuple[Iterable[Piece], Sequence[str]]:
     """Render an exhibit, or write it: its pieces, and notes about them for stderr."""
     captured, look = exhibit.capture, request.look
-    output = choose_output(request, signed=captured.signed)
+    output = choose_output(request, signed=captured.values if captured.signed else "")
     maker = output.load()
     if output.medium == "terminal":
         from attnviz.draw.terminal.around import gate_lines, line_heading

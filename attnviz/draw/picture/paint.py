@@ -170,7 +170,7 @@ def scale_of(exhibit: Exhibit, options: PictureOptions, matrices: list[FloatArra
     if exhibit.capture.signed:
         cmap = DIVERGING if options.cmap == PictureOptions.cmap else options.cmap
         several = len(exhibit.maps) > 1
-        what = exhibit.value_name
+        what = exhibit.capture.values.removesuffix("s")
         return signed_scale(cmap, matrices, f"{what} ÷ the head's largest" if several else what)
     return scale_for(options.cmap, options.color_scale, matrices, exhibit.capture)
 

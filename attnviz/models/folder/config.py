@@ -7,7 +7,7 @@ from typing import Any
 
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.folder.files import CONFIG, cut, read_config, read_object, reason
-from attnviz.records.capture import Kind
+from attnviz.records.capture import Kind, ShownKind
 from attnviz.records.heads import ModelCard, every_head
 from attnviz.records.restore import CARD_SCHEMA, card_from
 
@@ -18,6 +18,7 @@ class ModelSizes:
 
     `heads_per_layer`: those of `kind`, one of an encoder-decoder's three attentions.
     `context`: the largest number of tokens that the model takes. `bos_id`: its beginning token.
+    `implicit`: its Mamba-2 layers are asked for, whose heads are seen at work.
     """
 
     architecture: str
@@ -26,6 +27,7 @@ class ModelSizes:
     context: int
     bos_id: int | None
     kind: Kind = "self"
+    implicit: bool = False
 
 
 def token_id(value: object, vocab_size: int) -> int | None:
@@ -38,17 +40,34 @@ def token_id(value: object, vocab_size: int) -> int | None:
     return None
 
 
-def _of_pair(kind: Kind | None) -> Kind:
-    return "cross" if kind in (None, "self") else kind
+def _of_pair(kind: Kind | ShownKind | None) -> Kind:
+    if kind == "implicit":
+        raise lacks_mamba2()
+    return "cross" if kind is None or kind == "self" else kind
 
 
-def check_kind(kind: Kind | None) -> None:
-    """Check the kind of attention of a model that is no encoder-decoder."""
+def check_kind(kind: Kind | ShownKind | None) -> None:
+    """Check the kind of attention of a model that is no encoder-decoder, and has no Mamba-2."""
+    if kind == "implicit":
+        raise lacks_mamba2()
     if kind not in (None, "self"):
         raise UsageError(
             f"{option('kind', kind)} is for encoder-decoders, which this model is not",
             "leave it out",
         )
+
+
+SHOWN_SO = f"show it with {option('kind', 'implicit')}"
+"""What to do with a model whose only attention is implicit."""
+
+
+def lacks_mamba2() -> UsageError:
+    """The error for a model without implicit attention."""
+    return UsageError(
+        f"{option('kind', 'implicit')} is for models with Mamba-2 layers, and this model has none "
+        "that attnviz knows",
+        "leave it out",
+    )
 
 
 SIZES = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}
@@ -136,7 +155,7 @@ def seq2seq_config(folder: Path) -> Seq2SeqConfig:
     return Seq2SeqConfig(**sizes)
 
 
-def folder_sizes(folder: Path, kind: Kind | None = None) -> ModelSizes:
+def folder_sizes(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSizes:
     """The sizes of a folder's model, for any architecture; an encoder-decoder's for one `kind`."""
     architecture = read_config(folder).get("model_type")
     if architecture == SEQ2SEQ:
@@ -264,10 +283,10 @@ def _check_known(raw: Mapping[str, Any], folder: Path) -> None:
     )
 
 
-def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
+def sizes_of(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSizes:
     """The sizes of a folder's model, for one kind of attention if it has several."""
     config = transformers_config(folder)
-    text = config.get_text_config()
+    text, implicit = config.get_text_config(), kind == "implicit"
     if config.is_encoder_decoder:
         kind = _of_pair(kind)
         # BART names them for both sides, T5 only the decoder's layers
@@ -276,13 +295,14 @@ def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
         layers = getattr(text, f"{side}_layers", None) or getattr(text, f"num_{side}_layers", None)
         layers = layers or text.num_hidden_layers
     else:
-        check_kind(kind)
-        heads = getattr(text, "num_attention_heads", None)
+        if not implicit:
+            check_kind(kind)
+        heads = 1 if implicit else getattr(text, "num_attention_heads", None)
         layers = getattr(text, "num_hidden_layers", None)
     if not (isinstance(heads, int) and isinstance(layers, int) and heads > 0 < layers):
         raise ModelError(
             f"the model in {str(folder)!r} ({config.model_type}) has no attention heads to show",
-            "use a model with attention",
+            "use a model with attention" if config.model_type != "mamba2" else SHOWN_SO,
         )
     vocabulary = getattr(text, "vocab_size", None)
     if not isinstance(vocabulary, int):
@@ -293,7 +313,8 @@ def sizes_of(folder: Path, kind: Kind | None = None) -> ModelSizes:
         vocab_size=vocabulary,
         context=_context(text),
         bos_id=token_id(getattr(text, "bos_token_id", None), vocabulary),
-        kind=kind or "self",
+        kind="self" if kind is None or kind == "implicit" else kind,
+        implicit=implicit,
     )
 
 

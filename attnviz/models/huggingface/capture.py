@@ -236,7 +236,7 @@ def _tolerance(call: AttentionCall) -> float:
     return EXACT if whole and not any(each in half for each in types) else HALF
 
 
-class _LastLayerSeen(Exception):
+class LastLayerSeen(Exception):
     """Ends a forward pass after the last wanted layer."""
 
 
@@ -265,7 +265,7 @@ def run_and_capture(
         if layer is not None and layer in wanted.heads:
             hand_over(layer)
         if layer == wanted.last_layer and not whole:
-            raise _LastLayerSeen
+            raise LastLayerSeen
 
     def on_call(call: AttentionCall) -> None:
         at_layer(call.module, lambda layer: _hand_over(call, layer, handover, proven))
@@ -278,7 +278,7 @@ def run_and_capture(
             f"{model.config.model_type} returns its weights, but not its scores",
             f"leave {option('scores')} out",
         )
-    with torch.inference_mode(), watching(model, on_call, on_output), suppress(_LastLayerSeen):
+    with torch.inference_mode(), watching(model, on_call, on_output), suppress(LastLayerSeen):
         return forward(model.base_model, **inputs)
     return None
 
@@ -290,10 +290,10 @@ def _capture_written(model: Any, inputs: Mapping[str, Any], handover: Handover, 
     def written(layer: int, call: AttentionCall, writing: Writing) -> None:
         _hand_over(call, layer, handover, proven, writing)
         if layer == handover.wanted.last_layer:
-            raise _LastLayerSeen
+            raise LastLayerSeen
 
     writings = Writings(model, handover.wanted.heads, kind, written)
-    with torch.inference_mode(), writings.watched(), suppress(_LastLayerSeen):
+    with torch.inference_mode(), writings.watched(), suppress(LastLayerSeen):
         forward(model.base_model, **inputs)
 
 
@@ -325,9 +325,9 @@ def reduce_windows(model: Any, ids: Tensor, wanted: Wanted, reduction: RowReduct
                 raise ModelError(f"{model.config.model_type} mixes the texts of a batch", "run one")
             _give(call, layer, wanted.heads[layer], reduction, proven)
         if layer == wanted.last_layer:
-            raise _LastLayerSeen
+            raise LastLayerSeen
 
-    with torch.inference_mode(), recording(model, on_call), suppress(_LastLayerSeen):
+    with torch.inference_mode(), recording(model, on_call), suppress(LastLayerSeen):
         forward(model.base_model, input_ids=ids, use_cache=False)
 
 

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -14,11 +14,22 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import AttnvizError, ModelError
-from attnviz.models.folder.config import ModelSizes, not_taken, reads_no_text, transformers_config
+from attnviz.models.folder.config import (
+    SHOWN_SO,
+    ModelSizes,
+    not_taken,
+    reads_no_text,
+    transformers_config,
+)
 from attnviz.models.folder.files import PICKLED, foreign, read_config
 from attnviz.models.huggingface.attention import forward, reads_images, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
+from attnviz.models.huggingface.implicit import (
+    ImplicitAttention,
+    implicit_heads,
+    mamba2_modules,
+)
 from attnviz.models.huggingface.layers import Layers, agrees
 from attnviz.models.huggingface.model import (
     CausalLM,
@@ -39,7 +50,7 @@ from attnviz.models.weights import (
     other_shape,
     weights_in,
 )
-from attnviz.records.capture import Kind, ModelIdentity
+from attnviz.records.capture import Kind, ModelIdentity, ShownKind
 from attnviz.records.heads import ModelCard
 
 
@@ -47,7 +58,7 @@ def load_huggingface(
     folder: Path,
     name: str,
     revision: str | None,
-    kind: Kind | None = None,
+    kind: Kind | ShownKind | None = None,
     placement: Placement = ANYWHERE,
 ) -> HuggingFaceModel:
     """Load a local folder through transformers; nothing is fetched and no remote code is run."""
@@ -59,7 +70,7 @@ def load_huggingface(
 
 
 def wrap_huggingface(
-    model: Any, tokenizer: Any, kind: Kind | None = None, name: str | None = None
+    model: Any, tokenizer: Any, kind: Kind | ShownKind | None = None, name: str | None = None
 ) -> HuggingFaceModel:
     """A transformers model that is in memory already, wrapped by PEFT or not; it stays as it is.
 
@@ -109,9 +120,7 @@ def _engine(
 ) -> HuggingFaceModel:
     if "input_ids" not in inspect.signature(model.forward).parameters:
         raise reads_no_text(model.config.model_type)
-    # seen at work, as configurations leave it open, or name it wrongly
-    inputs, layers = _few_tokens(model, sizes), len(sizes.heads_per_layer)
-    attention = attention_of(model, inputs, layers, sizes.kind)
+    attention = _attention(model, sizes)
     identity = ModelIdentity(
         name=name,
         architecture=sizes.architecture,
@@ -123,10 +132,10 @@ def _engine(
         fingerprint=fingerprint(*weights_in(model)),
         differs=tokenizer.differs,
     )
-    engine = _engine_class(model, sizes.kind, causal=attention.causal)
-    return engine(
+    own = _engine_class(model, sizes.kind, causal=attention.causal)
+    return (ImplicitAttention if sizes.implicit else own)(
         identity=identity,
-        card=card,
+        card=replace(card, heads=()) if sizes.implicit else card,
         tokenizer=tokenizer,
         causal=attention.causal,
         kind=sizes.kind,
@@ -144,6 +153,15 @@ def _engine_class(model: Any, kind: Kind, *, causal: bool) -> type[HuggingFaceMo
     if causal:
         return CausalLM
     return PrefixLM if reads_images(model) and model.can_generate() else MaskedLM
+
+
+def _attention(model: Any, sizes: ModelSizes) -> "ModelAttention":
+    """Seen at work, as configurations leave it open, or name it wrongly."""
+    inputs, layers = _few_tokens(model, sizes), len(sizes.heads_per_layer)
+    if sizes.implicit:
+        heads = implicit_heads(model, inputs, layers)
+        return ModelAttention(heads, causal=True, sinks=False)
+    return attention_of(model, inputs, layers, sizes.kind)
 
 
 @dataclass(frozen=True)
@@ -188,7 +206,7 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
         raise ModelError(
             f"attnviz finds no attention in {model.config.model_type} that it could show: it has "
             "none, or computes it in a way of its own",
-            "use another model",
+            SHOWN_SO if mamba2_modules(model) else "use another model",
         )
     without = {layer for layer, n in enumerate(heads) if not n}
     for layer, module in numbering.silent(without, attending):

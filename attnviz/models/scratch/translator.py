@@ -21,7 +21,7 @@ from attnviz.models.scratch.runs import seq2seq_record
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.tokenizer import END, load_tokenizer
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights, weights_in
-from attnviz.records.capture import Consumer, FloatArray, Kind, ModelIdentity, Wanted
+from attnviz.records.capture import Consumer, FloatArray, Kind, ModelIdentity, ShownKind, Wanted
 from attnviz.records.heads import Head
 from attnviz.records.tokens import GoOn, Sampling, Token
 
@@ -129,7 +129,7 @@ class NativeTranslator(LoadedModel):
         return [text[start:end] for _, (start, end) in cuts]
 
 
-def load_translator(folder: Path, name: str, kind: Kind | None) -> NativeTranslator:
+def load_translator(folder: Path, name: str, kind: Kind | ShownKind | None) -> NativeTranslator:
     """Load a folder that `save_translator` wrote."""
     sizes = folder_sizes(folder, kind)
     config = seq2seq_config(folder)
