@@ -28,7 +28,7 @@ def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: 
         return (through or model)(**inputs)
     except Exception as error:
         below = walk_tb(error.__traceback__ and error.__traceback__.tb_next)
-        ours = (f for f, _ in below if f.f_code.co_name != "__torch_function__")  # passes all on
+        ours = (f for f, _ in below if f.f_code.co_name not in PASSING_ON)
         if any(str(frame.f_globals.get("__name__")).startswith("attnviz.") for frame in ours):
             raise  # from attnviz, or passed through it
         import transformers
@@ -45,6 +45,8 @@ def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: 
         ) from None
 
 
+PASSING_ON = ("__torch_function__", "with_images")
+"""Functions of ours that pass everything on."""
 OTHER_INPUTS = re.compile(r"(?:pixel|input)_(?:values|features)$|bbox$")
 
 

@@ -43,6 +43,7 @@ from attnviz.models.huggingface.layers import (
     parts_of,
     unknown,
 )
+from attnviz.models.huggingface.vision import of_text
 
 
 @dataclass
@@ -373,7 +374,8 @@ def embedded_of(
     x = recorder.turns[0].x[0]
     token = model.get_input_embeddings()(ids)[0]
     zeros = torch.zeros_like(x)
-    if token.shape != x.shape:  # ALBERT's are narrower than its layers
+    # ALBERT's are narrower than its layers; those of images are what their side makes of them
+    if token.shape != x.shape or not of_text(model, ids).all():
         return {"embedding": x}, zeros
     for module, read, output in recorder.before:
         norm = frozen_norm(module, read, output)
@@ -399,10 +401,10 @@ def vocabulary_of(model: Any, ids: Tensor, embedded: Tensor) -> Tensor | None:
     every: Tensor = embeddings.weight.detach()
     if not is_plain(embeddings):
         every = embeddings(torch.arange(len(every), device=every.device)[None])[0].detach()
-    token = every[ids[0]]
+    token, text = every[ids[0]], of_text(model, ids)
     if token.shape != embedded.shape:
         return None
-    factor = factor_between(token, embedded)
+    factor = factor_between(token[text], embedded[text])
     return None if factor is None else every if factor == 1 else factor * every
 
 

@@ -35,6 +35,7 @@ from attnviz.models.huggingface.layers import (
     parts_of,
     unknown,
 )
+from attnviz.models.huggingface.vision import of_text
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.capture import FloatArray
 from attnviz.records.interventions import (
@@ -97,7 +98,8 @@ def _adding(
     """
     seen = {layer: Seen(own) for layer, own in parts.items()}
     with hooked(handle for each in seen.values() for handle in each.hooks(model)):
-        forward(model, input_ids=ids[:, :ENOUGH], use_cache=False)
+        few = ids[:, of_text(model, ids)][:, :ENOUGH]  # an image would have to be whole
+        forward(model, input_ids=few, use_cache=False)
     return {layer: _two(each) for layer, each in seen.items()}
 
 

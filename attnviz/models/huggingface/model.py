@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -55,7 +55,7 @@ from attnviz.models.huggingface.paths import patched_paths, slopes
 from attnviz.models.huggingface.seeing import see
 from attnviz.models.huggingface.vision import beside_of
 from attnviz.models.huggingface.writing import Writings, passed
-from attnviz.models.loaded import LoadedModel, RowReduction, SeenText
+from attnviz.models.loaded import Ability, LoadedModel, RowReduction, SeenText
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, Wanted
 from attnviz.records.heads import Head
@@ -404,6 +404,15 @@ class PrefixLM(OneSequence):
     """A model that reads what it is given from both sides, and writes on (PaliGemma)."""
 
     generate = CausalLM.generate
+
+    def _refusal(self, ability: Ability | Literal["contributions"]) -> UsageError:
+        if ability not in ("predict", "fill"):
+            return super()._refusal(ability)
+        return UsageError(
+            f"{self.identity.name} reads a prompt from both sides, and predicts only what is "
+            "written behind all of it",
+            "let it write, or use a causal model",
+        )
 
     def _log_probabilities(
         self, prompts: Sequence[Sequence[int]], answer: Sequence[int]

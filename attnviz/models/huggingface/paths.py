@@ -27,6 +27,7 @@ from attnviz.models.huggingface.intervening import (
     vectors_of_sites,
 )
 from attnviz.models.huggingface.layers import NEAR, Layers, agrees, unknown
+from attnviz.models.huggingface.vision import of_text
 from attnviz.records.interventions import Interventions, Site, SiteKind, SourceRun
 from attnviz.records.paths import LOGITS, FirstOrder, Paths, Receiver, SlopeOf, held_fixed
 
@@ -200,8 +201,8 @@ def _vectors_held(
     """
     run = SourceRun(ids[0].tolist(), range(ids.size(1)))
     held = vectors_of_sites(model, heads_per_layer, places, run, sites, False)
-    other = ids.clone()
-    other[:, :-1] = ids[:, 1:]
+    again = ids[:, -1:] if of_text(model, ids).all() else ids[:, :1]  # images stay whole
+    other = torch.cat([ids[:, 1:-1], again, ids[:, -1:]], dim=1)
     with ExitStack() as stack:
         for site, vectors in held.items():
             fixed = partial(_instead, vectors.expand(2, -1, -1))

@@ -206,6 +206,12 @@ def looks_ahead(model: Any, given: ImageInputs) -> bool | None:
     return ahead
 
 
+def of_text(model: Any, ids: Tensor) -> Tensor:
+    """Which of the ids (1, n) stand for themselves and not for a part of an image (n)."""
+    given = getattr(model, "given_images", None)
+    return torch.ones_like(ids[0]).bool() if given is None else ids[0] != given.token
+
+
 def beside_of(model: Any, ids: Tensor) -> dict[str, Any]:
     """What a view of a model is given beside ids (B, n); nothing where it is no view."""
     given = getattr(model, "given_images", None)
