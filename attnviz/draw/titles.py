@@ -353,7 +353,8 @@ def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:
     if without := [str(layer) for layer, heads in enumerate(model.heads_per_layer) if not heads]:
         layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
         verb = "have" if len(without) > 1 else "has"
-        notes.append(f"{layers} of {readable(model.name)} {verb} no attention")
+        what = "implicit attention" if model.implicit else "attention"
+        notes.append(f"{layers} of {readable(model.name)} {verb} no {what}")
     if model.own_code:
         notes.append(
             f"the folder of {readable(model.name)} names code of its own, and transformers' "

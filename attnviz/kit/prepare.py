@@ -289,7 +289,7 @@ def empty_capture(
         target=written,
         versions={**versions_now(), **model.versions()},
         asked=current_call(),
-        transforms=(Implicit(),) if model.implicit else (),
+        transforms=(Implicit(),) if model.identity.implicit else (),
         named_heads=model.card.heads,
         unknown_words=unknown_words(model, text, source, written),
     )

@@ -99,7 +99,7 @@ def loaded(
 ) -> Loaded:
     """A model that is given by its name or as it is; `implicit`: also for implicit attention."""
     if isinstance(model, Loaded):
-        if model._loaded.implicit and not implicit:
+        if model._loaded.identity.implicit and not implicit:
             raise UsageError(
                 "implicit attention is only shown and captured",
                 f"load the model without {option('kind', 'implicit')}",

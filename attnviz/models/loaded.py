@@ -120,7 +120,7 @@ class LoadedModel(ABC):
 
     `kind`: the attention that `run` hands over: "self", or one of an encoder-decoder's three.
     `causal`: a query attends only to itself and to earlier tokens. `sinks`: a part of each row may
-    go to a sink that is no token. `implicit`: they are the implicit attention of Mamba-2 layers.
+    go to a sink that is no token.
     """
 
     identity: ModelIdentity
@@ -129,7 +129,6 @@ class LoadedModel(ABC):
     causal: bool
     kind: Kind = "self"
     sinks: bool = False
-    implicit: ClassVar[bool] = False
 
     def can(self, ability: Ability) -> bool:
         """Whether this engine overrides a method that others refuse."""

@@ -211,7 +211,8 @@ class ModelIdentity:
     run: then `dtype` is "none", too. `parameters` is 0 where nobody counted them. `own_code`: its
     folder names code of its own, which was not run. `differs`: why its tokens may be others than
     in transformers. `hooks`: how many a user has registered on its modules, which its name then
-    tells. A saved capture does not keep the last three.
+    tells. `implicit`: its heads are those of Mamba-2 layers. A saved capture does not keep the last
+    four.
     """
 
     name: str
@@ -225,6 +226,7 @@ class ModelIdentity:
     own_code: bool = False
     differs: str = field(default="", compare=False)
     hooks: int = field(default=0, compare=False)
+    implicit: bool = field(default=False, compare=False)
 
     @property
     def n_layer(self) -> int:

@@ -98,7 +98,8 @@ def _check_full_name(
 def _no_attention(layer: int, heads_per_layer: Sequence[int]) -> UsageError:
     attending = [str(n) for n, heads in enumerate(heads_per_layer) if heads]
     others = f"layer{'s' * (len(attending) > 1)} {', '.join(attending)}"
-    return UsageError(f"layer {layer} of this model has no attention", f"choose among {others}")
+    wrong = f"layer {layer} of this model has no attention of the kind that is shown"
+    return UsageError(wrong, f"choose among {others}")
 
 
 def _numbers(

@@ -45,7 +45,14 @@ from attnviz.records.rows import (
     list_of,
 )
 from attnviz.records.tokens import SPECIAL_LABEL, CallOptions, Segment, Token
-from attnviz.records.transforms import KINDS, SENTENCES, NormBased, Transform, transform_to_dict
+from attnviz.records.transforms import (
+    KINDS,
+    SENTENCES,
+    Implicit,
+    NormBased,
+    Transform,
+    transform_to_dict,
+)
 
 JsonObject: TypeAlias = Mapping[str, Any]
 CAPTURE_SCHEMA = "attnviz-capture"
@@ -223,6 +230,8 @@ def capture_from(facts: JsonObject) -> Capture:
     _check(len(facts["transforms"]) <= MOST_TRANSFORMS, "transforms")
     _check_lengths(facts["versions"])
     same = ("text", "bos", "kind", "target", "causal", "sinks", "versions")
+    transforms = tuple(map(_transform, facts["transforms"]))
+    model = replace(model, implicit=any(isinstance(each, Implicit) for each in transforms))
     return Capture(
         **{name: facts[name] for name in same},
         query_tokens=queries,
@@ -230,7 +239,7 @@ def capture_from(facts: JsonObject) -> Capture:
         layers=(),
         model=model,
         left_out=tuple(facts["left_out"]),
-        transforms=tuple(map(_transform, facts["transforms"])),
+        transforms=transforms,
         named_heads=tuple(_named(entry, model) for entry in facts["named_heads"]),
         unknown_words=tuple(unknown),
         loss=_loss(facts["loss"]),

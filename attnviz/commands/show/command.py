@@ -151,7 +151,7 @@ def show(
     what = show_of(request)  # its errors come before a model is loaded
     check_text(given)
     model = loaded(model, implicit=True)
-    if model._loaded.implicit:
+    if model._loaded.identity.implicit:
         request = of_implicit(request)
         what = show_of(request)
     how = model._text_options(bos, special, truncate, target, image)

@@ -192,8 +192,6 @@ def implicit_heads(model: Any, inputs: Mapping[str, Any], layers: int) -> tuple[
 class ImplicitAttention(HuggingFaceModel):
     """The Mamba-2 layers of a causal model."""
 
-    implicit = True
-
     def working_bytes(self, n_queries: int, n_keys: int) -> int:
         config, heads = self.model.config.get_text_config(), max(self.identity.heads_per_layer)
         sizes = (getattr(config, name, None) for name in ("chunk_size", "mamba_chunk_size"))

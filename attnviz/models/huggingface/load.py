@@ -131,6 +131,7 @@ def _engine(
         revision=revision,
         fingerprint=fingerprint(*weights_in(model)),
         differs=tokenizer.differs,
+        implicit=sizes.implicit,
     )
     own = _engine_class(model, sizes.kind, causal=attention.causal)
     return (ImplicitAttention if sizes.implicit else own)(

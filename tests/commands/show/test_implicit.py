@@ -60,6 +60,15 @@ def test_a_saved_capture_is_shown_as_it_was(run: Run, folder: str, tmp_path: Pat
         assert (ended.status, ended.out) == (ExitStatus.USAGE, ""), refused
 
 
+def test_a_note_says_which_layers_have_no_implicit_attention(run: Run, tmp_path: Path) -> None:
+    hybrid = str(save_over_bytes(tmp_path, built("Bamba")))
+    saved, note = str(tmp_path / "s.npz"), f"layer 1 of {hybrid} has no implicit attention"
+    asked = ("show", TEXT, "-m", hybrid, "--kind", "implicit")
+    assert note in run(*asked, "-o", saved).err
+    assert note in run("show", saved, "--head", "L0H0").err
+    assert "no attention of the kind that is shown" in run(*asked, "--head", "L1H0").err
+
+
 def test_a_picture_names_its_colours(folder: str) -> None:
     figure = attnviz.show(TEXT, attnviz.load_model(folder, kind="implicit"), heads="L0H0").figure()
     assert "implicit weight" in [axes.get_ylabel() for axes in figure.axes]
