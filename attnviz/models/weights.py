@@ -124,9 +124,16 @@ def fingerprint(tensors: Mapping[str, Tensor], more: str = "", *, whole: bool = 
 
 def as_it_is_now(model: Any) -> Any:
     """The same loaded model, with the fingerprint and the hooks that it has by now."""
+    check_evaluating(model.model)
     mark = fingerprint(*model.weights())
     identity = model.identity.with_hooks(len(list(own_hooks(model.model))))
     return replace(model, identity=replace(identity, fingerprint=mark))
+
+
+def check_evaluating(model: nn.Module) -> None:
+    """See that a model computes the same in each run."""
+    if model.training:
+        raise ModelError("this model is in training mode", "call its eval() first")
 
 
 LIBRARIES = {"accelerate", "attnviz", "peft", "torch", "transformers"}

@@ -43,6 +43,7 @@ from attnviz.models.huggingface.model import (
 from attnviz.models.placement import ANYWHERE, Placement, check_weights, written
 from attnviz.models.tokenizer import TextTokenizer, read_folder
 from attnviz.models.weights import (
+    check_evaluating,
     check_finite,
     check_parameters,
     fingerprint,
@@ -83,8 +84,7 @@ def wrap_huggingface(
         raise ModelError(
             f"a {type(model).__name__} is no model of transformers", "give a name or a folder"
         )
-    if plain.training:
-        raise ModelError("this model is in training mode", "call its eval() first")
+    check_evaluating(plain)
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelError(
             f"a value of type {type(tokenizer).__name__} is not a fast tokenizer of transformers",

@@ -149,6 +149,21 @@ def fast_tokenizer(folder: Path) -> Any:
     return PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
 
 
+@pytest.mark.parametrize("name", ["capture", "heads", "predict", "ablate", "generate"])
+def test_a_model_that_trains_again_is_told_to_be_evaluated_first(
+    gpt2_folder: Path, name: str
+) -> None:
+    from transformers import GPT2LMHeadModel
+
+    held = GPT2LMHeadModel.from_pretrained(gpt2_folder).eval()
+    model = attnviz.load_model(held, fast_tokenizer(gpt2_folder))
+    held.train()
+    with pytest.raises(attnviz.AttnvizError, match=r"in training mode; call its eval\(\) first"):
+        getattr(model, name)(TEXT)
+    held.eval()
+    getattr(model, name)(TEXT)
+
+
 def test_what_cannot_be_taken_from_memory_is_refused(gpt2_folder: Path) -> None:
     from transformers import GPT2LMHeadModel
 
