@@ -23,7 +23,7 @@ from attnviz.errors import InputError, UsageError, option, readable
 from attnviz.inputs.text import opened
 from attnviz.records.capture import Capture, FloatArray, Kind, LayerPattern, ModelIdentity
 from attnviz.records.heads import Head
-from attnviz.records.images import Pixels
+from attnviz.records.images import ImageView, Patch, Pixels, RawImage, SeenImage
 from attnviz.records.restore import (
     CAPTURE,
     NewerCaptureError,
@@ -177,6 +177,37 @@ def _as_input_error(shown: str) -> Iterator[None]:
     except DAMAGE as error:
         detail = str(error) or type(error).__name__
         raise InputError(f"{shown} is damaged: {detail}", "save the capture again") from error
+
+
+def with_image(capture: Capture, raw: RawImage, grid: tuple[int, int] | None, mark: str) -> Capture:
+    """The capture, those of whose tokens that read `mark` stand for an image, row by row."""
+    own = [token.index for token in capture.key_tokens if token.text.strip() == mark.strip()]
+    side = math.isqrt(len(own))
+    rows, columns = grid or (side, side)
+    if not own or rows * columns != len(own):
+        raise UsageError(
+            f"{len(own):,} tokens read {mark}, which is no grid of {rows} × {columns}",
+            f"give the {option('grid')} as (rows, columns)",
+        )
+    places = {index: divmod(n, columns) for n, index in enumerate(own)}
+
+    def placed(token: Token) -> Token:
+        if token.index not in places or token.text.strip() != mark.strip():
+            return token
+        row, column = places[token.index]
+        box = column / columns, row / rows, (column + 1) / columns, (row + 1) / rows
+        bare = Token(token.index, token.id, "", token.start, token.start, special=True)
+        name = f"@r{row}c{column}"
+        return replace(bare, name=name, image=0, patch=Patch(0, 0, row, column, box))
+
+    width, height = raw.size
+    view = ImageView("overview", (0.0, 0.0, float(width), float(height)), rows, columns)
+    return replace(
+        capture,
+        query_tokens=tuple(map(placed, capture.query_tokens)),
+        key_tokens=tuple(map(placed, capture.key_tokens)),
+        images=(SeenImage(raw, (view,)),),
+    )
 
 
 # A capture as an .npz file; docs/formats.md describes its layout.

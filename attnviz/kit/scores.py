@@ -195,8 +195,12 @@ def narrow(
 def _marks(captured: Capture, *, merged: bool = False) -> Marks:
     if captured.kind == "cross":
         return marks_of_two_texts()
-    # merged tokens have the id of their first piece alone, which may be a space
-    names = [token.label if merged else token.id for token in captured.key_tokens]
+    # merged tokens have the id of their first piece alone, which may be a space, and those of an
+    # image all have one
+    names = [
+        token.label if merged or token.image is not None else token.id
+        for token in captured.key_tokens
+    ]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return marks_of_tokens([numbers[name] for name in names])
 

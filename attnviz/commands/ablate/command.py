@@ -208,6 +208,7 @@ def ablate(
     together: Together = False,
     rows: EffectRows = "part",
     top: TopParts = None,
+    image: g.Images = (),
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -238,7 +239,7 @@ def ablate(
         cut=links_named(words("cut", cut), words("segments", segments), renormalise=renormalise),
     )
     model = loaded(model)
-    options = model._text_options(bos, special, truncate)
+    options = model._text_options(bos, special, truncate, image=image)
     kind = "together" if together else rows
     results = _of_each(model._loaded, questions, options, ablating, kind, top)
     return results[0] if isinstance(text, str) else mean_result(results)
@@ -301,7 +302,7 @@ SHORT_HELP = "pairs answer versus model heads mlps cut together top format outpu
 
 @command_of(
     ablate,
-    "text lines pairs segments truncate bos special model run layers heads mlps whole_layers "
+    "text lines pairs segments image truncate bos special model run layers heads mlps whole_layers "
     "answer versus replacement mean_from mean_by resample_from draws seed cut renormalise together "
     "rows top",
 )

@@ -90,6 +90,7 @@ def compare(
     drop_sink: g.DropSink = False,
     drop_key: g.DropKey = (),
     top: TopCompared = None,
+    image: g.Images = (),
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -110,7 +111,10 @@ def compare(
     if against is not None:
         _check_one_text(texts, query)
     model = loaded(model)
-    options, which = model._text_options(bos, special, truncate), which_heads(layers, heads)
+    options, which = (
+        model._text_options(bos, special, truncate, image=image),
+        which_heads(layers, heads),
+    )
     done = transforms(
         weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
     )
@@ -145,8 +149,8 @@ SHORT_HELP = "query against pair model heads top words drop_sink format output q
 
 @command_of(
     compare,
-    "texts query against pair top truncate bos special model run kind layers heads weighted chars "
-    "words drop_sink drop_key",
+    "texts query against pair top image truncate bos special model run kind layers heads weighted "
+    "chars words drop_sink drop_key",
 )
 def command_line(
     session: Session,

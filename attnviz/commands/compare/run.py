@@ -57,7 +57,7 @@ def compare_texts(
         if query is not None:
             position = _position(prepared.empty, query, number)
             if model.can("vectors"):
-                vectors.append(model.vectors(prepared.ids, position))
+                vectors.append(prepared.model.vectors(prepared.ids, position))
             queries.append(_position(captures[-1], query, number))
     aligned = len({len(each.key_tokens) for each in captures}) == 1
     if query is not None:  # a causal model does not see how long the text is

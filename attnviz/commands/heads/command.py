@@ -199,6 +199,7 @@ def heads(
     sort: SortBy = None,
     role: OfRole = None,
     top: TopHeads = None,
+    image: g.Images = (),
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -238,7 +239,7 @@ def heads(
     if isinstance(captured, Capture):
         return of_report(narrow(score_capture(captured, which, done), sort, role, top))
     model = loaded(model)
-    options = model._text_options(bos, special, truncate, target)
+    options = model._text_options(bos, special, truncate, target, image)
     if receiver:
         check_text(text)
         return of_receivers(receivers(model._loaded, str(text), options), top)
@@ -270,7 +271,7 @@ SHORT_HELP = "file probe labels model heads sort top role format output quiet"
 @command_of(
     heads,
     "text probe retrieval retrieval_score receiver circuits labels convention length samples seed "
-    "truncate bos special model run target kind layers heads weighted chars words drop_sink "
+    "image truncate bos special model run target kind layers heads weighted chars words drop_sink "
     "drop_key sort top role",
 )
 def command_line(

@@ -180,6 +180,7 @@ def patch(
     query: PatchedAt = (),
     align: g.AlignedWords = (),
     top: TopSites = None,
+    image: g.Images = (),
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -202,10 +203,9 @@ def patch(
     Returns:
         a result whose record is a `PatchReport`; with `together` a `PatchedTogether`.
     """
-    questions = questions_of(text, answer, versus)
+    questions, model = questions_of(text, answer, versus), loaded(model)
     pairs = zip(questions, sources_of(source, len(questions)), strict=True)
-    model = loaded(model)
-    options = model._text_options(bos, special, truncate)
+    options = model._text_options(bos, special, truncate, image=image)
     patching = Patching(
         kind=part,
         heads=which_heads(layers, heads),
@@ -256,7 +256,7 @@ SHORT_HELP = "source pairs answer versus part to model format output"
 
 @command_of(
     patch,
-    "text source pairs truncate bos special model run layers heads mlps answer versus part "
+    "text source pairs image truncate bos special model run layers heads mlps answer versus part "
     "together to path_mlps fast check query align top",
 )
 def command_line(

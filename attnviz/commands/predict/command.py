@@ -79,6 +79,7 @@ def predict(
     attribute: Attribute = False,
     roles: Roles = None,
     segments: g.NamedParts = (),
+    image: g.Images = (),
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -99,7 +100,7 @@ def predict(
     questions, parts = questions_of(text, answer, versus), words("segments", segments)
     model = loaded(model)
     reading = Reading(top, each, lens, attribute, roles=roles, segments=parts)
-    options = model._text_options(bos, special, truncate)
+    options = model._text_options(bos, special, truncate, image=image)
     predictions = [
         predict_text(model._loaded, one, options, replace(reading, answer=word, versus=other))
         for one, word, other in questions
@@ -124,8 +125,8 @@ SHORT_HELP = "file lines pairs answer versus each lens attribute top model forma
 
 @command_of(
     predict,
-    "text lines pairs answer versus each lens attribute roles segments top truncate bos special "
-    "model run",
+    "text lines pairs answer versus each lens attribute roles segments top image truncate bos "
+    "special model run",
 )
 def command_line(
     session: Session,

@@ -59,7 +59,7 @@ def predict_text(
     """
     fills = model.can("fill")
     prepared, positions = (_with_masks if fills else _whole)(model, text, options, reading)
-    run = model.fill if fills else model.predict
+    run = prepared.model.fill if fills else prepared.model.predict
     logits = 4 * len(prepared.ids) * model.tokenizer.vocab_size  # transformers makes all at once
     prepared.budget.check(logits, "shorten the text")
     every, through = (keep_next_tokens(prepared, reading.top, follow=not fills) for _ in range(2))

@@ -9,7 +9,8 @@ from attnviz.commands.show.command import ShowOptions, shown_of
 from attnviz.commands.show.run import Shown, pieces_of
 from attnviz.draw.titles import amount, transform_title
 from attnviz.errors import UsageError, option
-from attnviz.inputs.captures import capture_of, load_capture
+from attnviz.inputs.captures import capture_of, load_capture, with_image
+from attnviz.inputs.images import picture_of
 from attnviz.kit import options as g
 from attnviz.kit.choose import plan_heads
 from attnviz.kit.option import feature
@@ -199,6 +200,7 @@ def capture(
     scores: bool = False,
     weighted: bool = False,
     contribution: bool = False,
+    image: g.Images = (),
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -221,7 +223,7 @@ def capture(
     model = loaded(model, implicit=True)
     inner, which = model._loaded, which_heads(layers, heads, everything=True)
     plan = plan_heads(inner.identity, inner.card.heads, which)
-    options = model._text_options(bos, special, truncate, target)
+    options = model._text_options(bos, special, truncate, target, image)
 
     def recorded(one: str) -> Capture:
         prepared = prepare(inner, one, options).with_gates()
@@ -261,6 +263,9 @@ def from_attention(
     *,
     model: str = "array",
     causal: bool | None = None,
+    image: "g.ImageFile | None" = None,
+    grid: tuple[int, int] | None = None,
+    image_token: str = "<image>",
 ) -> AttentionCapture:
     """A capture of weights that another program computed.
 
@@ -279,11 +284,19 @@ def from_attention(
         model: what is to stand in titles.
         causal: whether a query sees only itself and earlier tokens; None: where no weight says
             otherwise.
+        image: a file, an array (height, width, 3) of bytes, or an image of pillow, which the tokens
+            that read `image_token` stand for, row by row.
+        grid: how many (rows, columns) of tokens there are of the whole image; None: a square.
 
     Raises:
         UsageError: a shape that does not fit, or numbers that are no weights of attention.
     """
-    return AttentionCapture(capture_of(attention, tokens, key_tokens, model=model, causal=causal))
+    record = capture_of(attention, tokens, key_tokens, model=model, causal=causal)
+    if image is not None:
+        record = with_image(record, picture_of(image), grid, image_token)
+    elif grid is not None:
+        raise UsageError(f"{option('grid')} is of an image", f"give it as {option('image')}")
+    return AttentionCapture(record)
 
 
 @feature()
@@ -291,6 +304,7 @@ def verify(
     text: str,
     model: AnyModel = "builtin",
     *,
+    image: g.Images = (),
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -319,7 +333,7 @@ def verify(
         AttnvizError: the text, the model or an option cannot be used.
     """
     model = loaded(model)
-    options = model._text_options(bos, special, truncate, target)
+    options = model._text_options(bos, special, truncate, target, image)
     from attnviz.models.weights import with_all_bytes  # torch
 
     return run_verify(with_all_bytes(model._loaded), model._source, text, options)

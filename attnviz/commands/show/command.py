@@ -147,7 +147,6 @@ def show(
     if hasattr(given, "record"):
         return shown_of(given.record, view, options)
     request = viewed_as(view, options)
-    request = over_images(request) if image else request
     what = show_of(request)  # its errors come before a model is loaded
     check_text(given)
     model = loaded(model, implicit=True)

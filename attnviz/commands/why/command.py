@@ -262,6 +262,7 @@ def why(
     check: CheckStrongest = False,
     roles: Roles = None,
     segments: g.NamedParts = (),
+    image: g.Images = (),
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -284,8 +285,7 @@ def why(
         a result whose record is a `Why`; of several texts a `WhyMean`.
     """
     model, parts = loaded(model), words("segments", segments)
-    if group == "head" and (roles or parts):
-        group = "part"
+    group = "part" if group == "head" and (roles or parts) else group
     question = WhyQuestion(
         head=head_names(head),
         versus=one_name(versus),
@@ -296,7 +296,7 @@ def why(
         roles=roles,
         segments=parts,
     )
-    options = model._text_options(bos, special, truncate)
+    options = model._text_options(bos, special, truncate, image=image)
     results = list[Result[Why]]()
     for line, (one, asked) in enumerate(_of_each(texts_of(text), question, query, key), start=1):
         found = ask_why(model._loaded, one, asked, options)
@@ -321,6 +321,7 @@ def writes(
     *,
     head: g.OneHead = None,
     query: g.OneQuery = None,
+    image: g.Images = (),
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -334,11 +335,10 @@ def writes(
         text: the text.
         model: a name as for `load_model`, or a loaded model.
     """
-    model = loaded(model)
-    question = WhyQuestion(head_names(head), one_name(query))
-    options = model._text_options(bos, special, truncate)
-    written = what_it_writes(model._loaded, text, question, options)
-    return Result(WRITTEN, written, (written.capture,))
+    model, question = loaded(model), WhyQuestion(head_names(head), one_name(query))
+    options = model._text_options(bos, special, truncate, image=image)
+    found = what_it_writes(model._loaded, text, question, options)
+    return Result(WRITTEN, found, (found.capture,))
 
 
 EXAMPLES = """
@@ -352,7 +352,7 @@ SHORT_HELP = "file model head query key versus top check format output quiet"
 
 @command_of(
     why,
-    "text lines pairs truncate bos special model run kind head query key versus group roles "
+    "text lines pairs image truncate bos special model run kind head query key versus group roles "
     "segments depth check writes top",
 )
 def command_line(

@@ -1,0 +1,247 @@
+"""`attnviz show --image`: image tokens as one column, as patches, and laid over the image."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import attnviz
+from attnviz.draw.overlay import density, panels_of, sinks_of
+from attnviz.errors import UsageError
+from attnviz.records.apply import whole_exhibit
+from attnviz.records.images import RawImage
+from tests.conftest import Run
+from tests.vision.zoo import species
+
+TEXT = "what colour is the circle?"
+SHAPES = ((400, 300), (90, 400))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A LLaVA, which crops the middle of an image to 8 × 8 tokens."""
+    return species("llava").make(tmp_path_factory.mktemp("llava"))
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Noise, wide and tall."""
+    draw, made = np.random.default_rng(0), list[Path]()
+    for number, (width, height) in enumerate(SHAPES):
+        path = tmp_path_factory.mktemp("images") / f"{number}.png"
+        Image.fromarray(draw.integers(0, 255, (height, width, 3), np.uint8)).save(path)
+        made.append(path)
+    return made
+
+
+@pytest.fixture(scope="module")
+def captured(folder: Path, images: list[Path]) -> attnviz.AttentionCapture:
+    return attnviz.capture(TEXT, folder, image=images[0], heads="L1H2")
+
+
+def rows_of(run: Run, *arguments: str | Path) -> list[dict[str, object]]:
+    ended = run("show", *map(str, arguments), "-f", "jsonl")
+    assert ended.status == 0, ended.err
+    return [json.loads(line) for line in ended.out.splitlines()]
+
+
+def test_an_image_is_one_column_that_holds_all_of_its_weight(
+    run: Run, folder: Path, images: list[Path], captured: attnviz.AttentionCapture
+) -> None:
+    asked = ("-m", str(folder), "--image", str(images[0]), "--head", "L1H2", "--query", "-1")
+    ended = run("show", TEXT, *asked, "--top", "1", "--key", "image")
+    weights, tokens = captured.record.layers[0].weights[0], captured.record.key_tokens
+    own = sum(float(weights[-1, t.index]) for t in tokens if t.image == 0)
+    assert f"image {own:.2f}" in ended.out
+    assert "@r0c0" not in ended.out
+    assert "image of 400 × 300 pixels as 8 × 8 tokens, 25% of it cropped away" in " ".join(
+        ended.out.split()
+    )
+
+
+def test_rows_say_which_pixels_each_patch_stands_for(
+    run: Run, folder: Path, images: list[Path]
+) -> None:
+    rows = rows_of(run, TEXT, "-m", folder, "--image", images[0], "--head", "L0H0", "--query", "-1")
+    placed = [row for row in rows if row["image"] == 1]
+    assert len(placed) == 64
+    first = next(row for row in placed if row["key_token"] == "@r0c0")
+    assert (first["row"], first["column"], first["y0"]) == (0, 0, 0)
+    assert first["x0"] == pytest.approx(48.3, abs=0.5)  # of 400 pixels the middle 300
+    assert all(row["x0"] is None for row in rows if row["image"] is None)
+
+
+@pytest.mark.parametrize(
+    ("name", "patches"),
+    [
+        ("@r3c5", {(3, 5)}),
+        ("@0.5,0.5", {(4, 4)}),
+        ("@0.13,0.01:0.3,0.2", {(0, 0), (0, 1), (1, 0), (1, 1)}),
+        ("@1:0.5,0.5", {(4, 4)}),
+    ],
+)
+def test_patches_points_and_regions_are_keys(
+    run: Run, folder: Path, images: list[Path], name: str, patches: set[tuple[int, int]]
+) -> None:
+    asked = ("-m", folder, "--image", images[0], "--head", "L0H0", "--query", "-1", "--key", name)
+    assert {(row["row"], row["column"]) for row in rows_of(run, TEXT, *asked)} == patches
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("@1.5,0.2", "lies outside of the image"),
+        ("@0.01,0.5", "lies where the model saw nothing of the image"),
+        ("@2:0.5,0.5", "is in image 2, which is not there"),
+        ("@r9c9", "is not in the text"),
+    ],
+)
+def test_a_place_that_is_not_there_is_refused(
+    run: Run, folder: Path, images: list[Path], name: str, said: str
+) -> None:
+    asked = ("-m", str(folder), "--image", str(images[0]), "--head", "L0H0", "--key", name)
+    ended = run("show", TEXT, *asked)
+    assert ended.status == 2
+    assert said in ended.err
+
+
+def test_two_images_stand_where_the_text_says(run: Run, folder: Path, images: list[Path]) -> None:
+    both = ("--image", str(images[0]), "--image", str(images[1]))
+    ended = run("show", "is <image> like <image> ?", "-m", str(folder), *both, "--head", "L0H0")
+    assert "image 1" in ended.out
+    assert "image 2" in ended.out
+    ended = run("show", "is <image> like <image> ?", "-m", str(folder), *both[:2])
+    assert ended.status != 0
+    assert "the text has 2 <image>, but --image is given 1 time" in ended.err
+
+
+def test_a_saved_capture_has_its_images(
+    run: Run, captured: attnviz.AttentionCapture, tmp_path: Path
+) -> None:
+    captured.save(tmp_path / "c.npz")
+    loaded = attnviz.load(tmp_path / "c.npz").record
+    (ours,), (theirs,) = captured.record.images, loaded.images
+    assert (ours.raw.pixels == theirs.raw.pixels).all()
+    assert ours.views == theirs.views
+    assert loaded.key_tokens == captured.record.key_tokens
+    ended = run("show", str(tmp_path / "c.npz"), "-o", str(tmp_path / "o.png"))
+    assert ended.status == 0, ended.err
+
+
+def test_a_picture_shows_the_weights_where_their_pixels_are(
+    captured: attnviz.AttentionCapture,
+) -> None:
+    """The grid of weights comes back from the middles of the patches."""
+    *_, panel = panels_of(whole_exhibit(captured.record))
+    image = captured.record.images[0]
+    painted = density(image, panel.grids, image.raw.size)
+    weights = captured.record.layers[0].weights[0][-1]
+    for token in captured.record.key_tokens:
+        if token.patch:
+            x0, y0, x1, y1 = token.patch.box
+            at = int((y0 + y1) / 2 * 300), int((x0 + x1) / 2 * 400)
+            assert painted[at] == pytest.approx(weights[token.index], rel=1e-6)
+    assert np.isnan(painted[:, :40]).all()  # cropped away
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_the_picture_of_an_image_is_an_overlay(
+    run: Run, folder: Path, images: list[Path], tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"o.{suffix}"
+    asked = ("-m", str(folder), "--image", str(images[0]), "--head", "L0H0", "--query", "-1")
+    ended = run("show", TEXT, *asked, "-o", str(path))
+    assert ended.status == 0, ended.err
+    assert path.stat().st_size > 1000
+
+
+def test_the_terminal_draws_the_image_in_two_pixels_a_cell(
+    run: Run, folder: Path, images: list[Path]
+) -> None:
+    asked = ("-m", str(folder), "--image", str(images[0]), "--head", "L0H0", "--view", "image")
+    plain = run("show", TEXT, *asked)
+    assert "on the image" in plain.out
+    assert "blank: not seen by the model" in plain.out
+    truecolor = {"COLORTERM": "truecolor", "TERM": "xterm-256color"}
+    colored = run("show", TEXT, *asked, "--color", "always", variables=truecolor)
+    assert "▀" in colored.out
+    assert max(map(len, plain.out.splitlines())) <= 80
+
+
+def test_a_sink_is_what_nearly_every_word_attends_to(captured: attnviz.AttentionCapture) -> None:
+    """One token is given what the sinks of real models have."""
+    (layer,) = captured.record.layers
+    weights = layer.weights.copy()
+    sink = next(t.index for t in captured.record.key_tokens if t.patch and t.patch.row == 3)
+    weights[0, :, sink] += 0.9
+    capture = captured.record.only(captured.record.heads)
+    object.__setattr__(capture, "layers", (type(layer)(layer.layer, layer.heads, weights),))
+    exhibit = whole_exhibit(capture)
+    assert np.flatnonzero(sinks_of(exhibit, exhibit.maps[0], 0)).tolist() == [sink]
+    plain = whole_exhibit(captured.record)
+    assert not sinks_of(plain, plain.maps[0], 0).any()
+
+
+def test_text_models_refuse_an_image(run: Run, images: list[Path]) -> None:
+    ended = run("show", TEXT, "--image", str(images[0]))
+    assert ended.status == 2
+    assert "builtin reads no images" in ended.err
+
+
+@pytest.mark.parametrize("command", ["predict", "ablate", "heads", "why"])
+def test_other_commands_read_images(
+    run: Run, folder: Path, images: list[Path], command: str
+) -> None:
+    more = ["--head", "L0H0"] if command in ("why", "ablate") else []
+    ended = run(command, TEXT, "-m", str(folder), "--image", str(images[0]), *more)
+    assert ended.status == 0, ended.err
+    assert ended.out
+
+
+def test_an_image_changes_what_is_predicted(folder: Path, images: list[Path]) -> None:
+    model = attnviz.load_model(folder)
+    pixels = [np.asarray(Image.open(path).convert("RGB")) for path in images]
+    logits = [
+        attnviz.predict(TEXT, model, image=each, top=1).rows[0]["probability"] for each in pixels
+    ]
+    assert logits[0] != logits[1]
+
+
+def test_repeats_of_an_image_token_are_no_induction(folder: Path, images: list[Path]) -> None:
+    """Its tokens have one id, and are not the same word again."""
+    report = attnviz.heads("ab", folder, image=images[0]).rows
+    assert all((row["duplicate"] or 0) < 0.2 for row in report)
+
+
+def test_pictures_are_the_same_bytes_each_time(
+    captured: attnviz.AttentionCapture, tmp_path: Path
+) -> None:
+    for name in ("a.png", "b.png"):
+        captured.show("image").save(tmp_path / name)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    with Image.open(io.BytesIO((tmp_path / "a.png").read_bytes())) as image:
+        assert max(image.size) > 500
+
+
+def test_an_image_of_one_pixel_and_one_of_a_line_are_shown(folder: Path) -> None:
+    for shape in ((1, 1, 3), (1, 300, 3)):
+        shown = attnviz.show(TEXT, folder, image=np.zeros(shape, np.uint8), heads="L0H0")
+        assert isinstance(shown.record.capture.images[0].raw, RawImage)
+
+
+def test_weights_of_ones_own_lie_on_an_image(tmp_path: Path) -> None:
+    tokens = ["<image>"] * 6 + ["red"]
+    weights = np.full((7, 7), 1 / 7)
+    weights[-1] = [0.5, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05]
+    own = attnviz.from_attention(
+        weights, tokens, image=np.zeros((20, 30, 3), np.uint8), grid=(2, 3), causal=False
+    )
+    (panel,) = panels_of(whole_exhibit(own.record))[-1:]
+    assert panel.grids[0].ravel() == pytest.approx(weights[-1, :6])
+    assert panel.share == pytest.approx(0.95)
+    own.show("image", query="red").save(tmp_path / "own.png")
+    with pytest.raises(UsageError, match="no grid of 2 × 2"):
+        attnviz.from_attention(weights, tokens, image=np.zeros((20, 30, 3), np.uint8))
