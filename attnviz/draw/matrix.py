@@ -23,7 +23,7 @@ from attnviz.records.exhibit import (
     whole_map,
 )
 from attnviz.records.heads import Head
-from attnviz.records.transforms import ErrorsOverTexts, NormBased
+from attnviz.records.transforms import ErrorsOverTexts, Implicit, NormBased
 
 
 def shown(exhibit: Exhibit, head_map: Map) -> FloatArray:
@@ -148,6 +148,19 @@ def farthest(matrices: list[FloatArray]) -> float:
     """How far from zero any of them gets: both ends of a scale that has a sign."""
     ends = [float(np.fmax.reduce(np.abs(m), axis=None, initial=0.0)) for m in matrices]
     return max(ends, default=0.0) or 1.0
+
+
+def unit_of(exhibit: Exhibit, most: float) -> float:
+    """The power of ten that implicit weights up to `most` are written in; 1 where they are large.
+
+    Their scale is the model's own, and two digits behind the point may be 0 in all of them.
+    """
+    if most >= WRITTEN or not exhibit.capture.transformed_by(Implicit):
+        return 1.0
+    return 10.0 ** math.floor(math.log10(most))
+
+
+WRITTEN = 0.1
 
 
 def rows_sum_to_one(weights: FloatArray) -> bool:

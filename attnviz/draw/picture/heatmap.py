@@ -22,6 +22,7 @@ from attnviz.draw.matrix import (
     head_name,
     layer_name,
     sides_of,
+    unit_of,
 )
 from attnviz.draw.picture.canvas import Drawn, place, renderer_of
 from attnviz.draw.picture.frame import (
@@ -99,7 +100,8 @@ def _draw_one(
     outline(axes, [(0, 0, *cells.shape)])
     down, across = height / cells.shape[0], width / cells.shape[1]
     blank = False
-    if min(down, across) >= ROOM_FOR_THREE and cells.weights is not None:
+    written = unit_of(exhibit, scale.high) == 1  # of small ones, the colours' key tells more
+    if written and min(down, across) >= ROOM_FOR_THREE and cells.weights is not None:
         rule(axes, cells.shape)
         blank = _write_numbers(axes, scale, cells.weights, cells, across)
     write_rows(axes, ticks_for(rows, down))

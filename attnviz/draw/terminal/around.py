@@ -125,9 +125,19 @@ STEPS = 16
 
 
 def legend(
-    exhibit: Exhibit, display: Display, most: float, *, numbers: bool, orient: Orient, sums: bool
+    exhibit: Exhibit,
+    display: Display,
+    most: float,
+    *,
+    numbers: bool,
+    orient: Orient,
+    sums: bool,
+    unit: float = 1.0,
 ) -> list[Text]:
-    """The meaning of a cell's colour or shade and of an empty cell, and the side of the queries."""
+    """The meaning of a cell's colour or shade and of an empty cell, and the side of the queries.
+
+    `most` and the numbers are in multiples of the `unit`.
+    """
     text = Text()
     if display.color:
         text.append_text(ramp(display, most, signed=exhibit.capture.signed))
@@ -137,6 +147,8 @@ def legend(
         text.append(f"darker = higher, from {-most:.2f} to {most:.2f}")
     else:
         text.append(_shades(display, most))
+    if unit != 1:
+        text.append(f", in units of {unit:g}")
     if exhibit.capture.signed and len(exhibit.maps) > 1:
         text.append(", each head on its own scale")
     empty = left_out(exhibit)

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.draw.labels import distinct_labels, fenced
-from attnviz.draw.matrix import SideLabels, cells_of, farthest, sides_of, strongest
+from attnviz.draw.matrix import SideLabels, cells_of, farthest, sides_of, strongest, unit_of
 from attnviz.draw.terminal.around import heading, legend, map_heading
 from attnviz.draw.terminal.cells import cell_style, cut, folded, pad, shade_of, signed_style, widest
 from attnviz.records.capture import FloatArray
@@ -53,6 +53,9 @@ def render(
     ]
     weights = [cells.weights for cells in maps if cells.weights is not None]
     most = farthest(weights) if signed else strongest(weights)
+    unit = unit_of(exhibit, most)
+    if unit != 1:
+        weights, most = [matrix / np.float32(unit) for matrix in weights], most / unit
     queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
     keys = distinct_labels(exhibit.capture.key_tokens, unicode=display.unicode)
     rows, columns = sides_of(exhibit, queries, keys, orient)
@@ -70,7 +73,9 @@ def render(
         shares = cells.values if by_row else matrix / full
         parts += _rows(shares, matrix, rows, layout, display, signed=signed)
     sums = not signed and all(cells.sums for cells in maps)
-    below = legend(exhibit, display, most, numbers=layout.numbers, orient=orient, sums=sums)
+    below = legend(
+        exhibit, display, most, numbers=layout.numbers, orient=orient, sums=sums, unit=unit
+    )
     parts += [Text(), *below]
     if layout.columns < len(columns.positions):
         key = orient == "query-rows"

@@ -3,13 +3,19 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import transformers
 
 import attnviz
+from attnviz.draw.picture.heatmap import draw
+from attnviz.draw.terminal.heatmap import render
 from attnviz.errors import ExitStatus, UsageError
+from attnviz.records.heads import Head
+from attnviz.records.transforms import Implicit
 from tests.architectures import save_over_bytes
 from tests.conftest import Run
+from tests.factories import make_capture, make_exhibit, view_lines
 from tests.models.huggingface.test_implicit import built, implicit
 from tests.reading import on_one_line, rows_in
 
@@ -58,6 +64,24 @@ def test_a_saved_capture_is_shown_as_it_was(run: Run, folder: str, tmp_path: Pat
     for refused in (["--rollout"], ["--view", "table"], ["-o", "page.html"]):
         ended = run("show", saved, *refused)
         assert (ended.status, ended.out) == (ExitStatus.USAGE, ""), refused
+
+
+def test_small_numbers_are_written_in_powers_of_ten() -> None:
+    weights = np.array([[0.0021, 0, 0], [-0.0004, 0.0031, 0], [0.0008, -0.0012, 0.0]], np.float32)
+    maps = {Head(0, 0): weights}
+    for factor, said in ((1, "in units of 0.001"), (100, ""), (1e-6, "in units of 1e-09")):
+        patterns = {head: each * np.float32(factor) for head, each in maps.items()}
+        captured = make_capture(
+            "one two three", heads_per_layer=(1,), patterns=patterns, transforms=(Implicit(),)
+        )
+        for width, color in ((40, False), (100, True)):
+            shown = "\n".join(view_lines(render, make_exhibit(captured), width, color=color))
+            numbers = ["3.1", "-1.2"] if said else ["0.31", "-0.12"]
+            assert all(number in shown for number in numbers), shown
+            assert said in on_one_line(shown)
+            assert ("in units of" in shown) == bool(said)
+    figure = draw(make_exhibit(captured)).figure
+    assert "0.0" not in [text.get_text() for text in figure.axes[0].texts]
 
 
 def test_a_note_says_which_layers_have_no_implicit_attention(run: Run, tmp_path: Path) -> None:
