@@ -277,7 +277,7 @@ def exhibit_of(
         queries=queries_of(captured.query_tokens, filters, one_query=one_query),
         keys=keys_of(captured.key_tokens, filters),
         top=filters.top,
-        least=-inf if captured.signed else filters.least,
+        least=filters.least or (-inf if captured.signed else 0.0),
         skip=distances_of(captured, filters),
         choice=choice,
     )

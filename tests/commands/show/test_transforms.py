@@ -336,6 +336,15 @@ def test_contributions_have_a_sign_and_their_rows_sum_to_1(run: Run, tmp_path: P
     assert columns["contribution"].tolist() == pytest.approx([r["contribution"] for r in found])
 
 
+def test_a_least_contribution_leaves_smaller_ones_out(run: Run) -> None:
+    arguments = ("show", TEXT, "--contribution", "--head", "L2H3")
+    every = rows_in(run(*arguments, "-f", "jsonl").out)
+    for least in ("0.3", "1"):
+        found = rows_in(run(*arguments, "-f", "jsonl", "--min", least).out)
+        assert found == [link for link in every if link["contribution"] >= float(least)]
+    assert "under 0.3" in on_one_line(run(*arguments, "--min", "0.3").out)
+
+
 @pytest.mark.parametrize("option", ["--drop-sink", "--rollout", "--scores"])
 def test_saved_contributions_are_taken_for_no_weights(
     run: Run, tmp_path: Path, option: str
