@@ -22,7 +22,7 @@ from torch.nn.functional import softplus
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.engine import Handover, rows_at_a_time
 from attnviz.models.folder.config import lacks_mamba2
-from attnviz.models.huggingface.attention import forward, hooked
+from attnviz.models.huggingface.attention import attention_modules, forward, hooked
 from attnviz.models.huggingface.capture import HALF, ROUNDED, LastLayerSeen
 from attnviz.models.huggingface.layers import Layers, first_of
 from attnviz.models.huggingface.model import HuggingFaceModel
@@ -198,7 +198,8 @@ class ImplicitAttention(HuggingFaceModel):
         chunk: int = next(filter(None, sizes), n_keys)
         own = 3 * n_keys * min(chunk, n_keys) * heads  # transformers' own, within chunks
         rows = 8 * rows_at_a_time(n_keys, heads) * heads * n_keys  # four at a time, in float64
-        return super().working_bytes(n_queries, n_keys) + 4 * (own + rows)
+        beside = n_keys if attention_modules(self.model) else 0  # of a hybrid's other layers
+        return super().working_bytes(n_queries, beside) + 4 * (own + rows)
 
     def run(
         self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()

@@ -263,3 +263,8 @@ def test_a_model_without_mamba_2_layers_is_refused() -> None:
 def test_a_pure_mamba_2_says_how_it_is_shown() -> None:
     with pytest.raises(ModelError, match=r"show it with kind=.implicit."):
         attnviz.load_model(built("Mamba2"), TOKENIZER)
+
+
+def test_a_run_needs_no_square_of_the_text() -> None:
+    needs = implicit(built("Mamba2"))._loaded.working_bytes
+    assert needs(16000, 16000) < 20 * needs(1000, 1000)
