@@ -310,6 +310,8 @@ def run_notes(capture: Capture) -> tuple[str, ...]:
     if capture.loss is not None and not capture.strange and asks_for_knowledge(capture.text):
         ignorant = "the built-in model cannot answer this, as it knows nothing of the world"
         notes.append(f"{ignorant}; try {option('model', 'gpt2')}")
+    if capture.model.reads_images and not (capture.images or capture.asked.options.get("lines")):
+        notes.append(f"{readable(capture.model.name)} reads images too; none was given")
     return (*notes, *_piece_notes(capture))
 
 

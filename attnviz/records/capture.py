@@ -211,8 +211,8 @@ class ModelIdentity:
     run: then `dtype` is "none", too. `parameters` is 0 where nobody counted them. `own_code`: its
     folder names code of its own, which was not run. `differs`: why its tokens may be others than
     in transformers. `hooks`: how many a user has registered on its modules, which its name then
-    tells. `implicit`: its heads are those of Mamba-2 layers. A saved capture does not keep the last
-    four.
+    tells. `implicit`: its heads are those of Mamba-2 layers. `reads_images`: beside a text. A saved
+    capture does not keep the last five.
     """
 
     name: str
@@ -227,6 +227,7 @@ class ModelIdentity:
     differs: str = field(default="", compare=False)
     hooks: int = field(default=0, compare=False)
     implicit: bool = field(default=False, compare=False)
+    reads_images: bool = field(default=False, compare=False)
 
     @property
     def n_layer(self) -> int:

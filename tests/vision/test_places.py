@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
+from transformers import Gemma3Processor
 
 from attnviz.kit.prepare import TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
@@ -91,13 +92,13 @@ class Places:
         """The pixels of a patch."""
         return self.views[patch.view].box(patch.row, patch.column)
 
-    def shifted(self) -> "Places":
-        """The same with all windows one patch further to the right."""
+    def shifted(self, by: int = 1) -> "Places":
+        """The same with all windows some patches further to the right."""
 
         def right(view: ImageView) -> ImageView:
             x0, y0, x1, y1 = view.window
-            patch = (x1 - x0) / view.columns
-            return replace(view, window=(x0 + patch, y0, x1 + patch, y1))
+            patches = by * (x1 - x0) / view.columns
+            return replace(view, window=(x0 + patches, y0, x1 + patches, y1))
 
         return replace(self, views=[right(view) for view in self.views])
 
@@ -142,8 +143,30 @@ def test_boxes_that_are_one_patch_off_are_found_out(name: str, tmp_path: Path) -
         check(local, pixels, local.places(pixels).shifted())
 
 
-def check(local: Local, pixels: NDArray[np.uint8], places: Places) -> None:
-    """See that tokens react to blocks of an image as their places say."""
+def test_tokens_of_many_tiles_that_are_made_fewer_react_to_their_boxes(tmp_path: Path) -> None:
+    local, pixels = made_local(species("llava_onevision"), tmp_path / "model"), noise(500, 400)
+    places = local.places(pixels)
+    assert len(places.patches) < 64 * (1 + 5 * 4)  # of five by four tiles
+    check(local, pixels, places, mixed=True)
+    with pytest.raises(AssertionError):
+        check(local, pixels, places.shifted(by=2), mixed=True)
+
+
+def test_crops_of_pan_and_scan_are_placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crops = {"do_pan_and_scan": True, "pan_and_scan_min_crop_size": 32}
+    for name, value in crops.items():
+        monkeypatch.setitem(Gemma3Processor.images_kwargs, name, value)
+    local, pixels = made_local(species("gemma3"), tmp_path / "model"), noise(260, 90)
+    places = local.places(pixels)
+    assert [view.name for view in places.views] == ["overview", "tile", "tile", "tile"]
+    check(local, pixels, places)
+
+
+def check(local: Local, pixels: NDArray[np.uint8], places: Places, *, mixed: bool = False) -> None:
+    """See that tokens react to blocks of an image as their places say.
+
+    `mixed`: each is made of those patches of a finer grid that are nearest to it.
+    """
     name = local.sighted.name
     before, reach = local.tokens(pixels), REACH.get(name, 2)
     assert len(before) == len(places.patches)
@@ -152,6 +175,9 @@ def check(local: Local, pixels: NDArray[np.uint8], places: Places) -> None:
     views = np.array([patch.view for patch in places.patches if patch])
     sides = (boxes[:, 2:] - boxes[:, :2]) / CELLS.get(name, 14)
     wider = reach * np.maximum(1, sides)  # (m, 2) pixels of the image that the kernels reach
+    least = np.maximum(1, sides)
+    if mixed:
+        wider, least = wider + boxes[:, 2:] - boxes[:, :2], 0.99 * (boxes[:, 2:] - boxes[:, :2])
     reacted = 0
     for block in blocks(pixels.shape[1], pixels.shape[0]):
         changed = np.abs(local.tokens(inverted(pixels, block)) - before).max(axis=1) > 1e-5
@@ -159,7 +185,7 @@ def check(local: Local, pixels: NDArray[np.uint8], places: Places) -> None:
         changed = changed[placed]
         near = overlaps(boxes, block, -wider)
         assert not (changed & ~near).any(), f"tokens far from {block} react"
-        within = overlaps(boxes, block, np.maximum(1, sides))
+        within = overlaps(boxes, block, least)
         assert changed[within].all(), f"tokens within {block} do not react"
         for view in np.unique(views[changed]):
             check_middle(boxes[changed & (views == view)], block, places.views[view].window)

@@ -36,19 +36,21 @@ def read_processor(folder: Path) -> Any:
             f"the folder {str(folder)!r} has no {IMAGES}, which says how images are read",
             "save the processor beside the model (processor.save_pretrained)",
         )
-    try:
-        with foreign(folder):
-            return _processor(folder, settings)
-    except ModelError:
-        raise
-    except Exception as error:  # any: its classes compute with the settings
-        raise ModelError(
-            f"transformers makes no image processor of {str(folder)!r} ({reason(error, folder)})",
-            "save the processor beside the model (processor.save_pretrained)",
-        ) from None
+    with foreign(folder), TemporaryDirectory(prefix="attnviz-") as written:
+        try:
+            return _processor(folder, settings, Path(written))
+        except ModelError:
+            raise
+        except Exception as error:  # any: its classes compute with the settings
+            why = reason(error, Path(written))
+            raise ModelError(
+                f"transformers makes no image processor of {str(folder)!r} ({why})",
+                "save the processor beside the model (processor.save_pretrained)",
+            ) from None
 
 
-def _processor(folder: Path, settings: Mapping[str, dict[str, Any]]) -> Any:
+def _processor(folder: Path, settings: Mapping[str, dict[str, Any]], clean: Path) -> Any:
+    """The processor of a folder, by way of one (`clean`) that has what was checked alone."""
     import transformers
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 
@@ -59,28 +61,33 @@ def _processor(folder: Path, settings: Mapping[str, dict[str, Any]]) -> Any:
     kinds = (getattr(transformers, name, None) for name in named if isinstance(name, str))
     kind: Any = _without_torchvision(next((k for k in kinds if isinstance(k, type)), None))
     if kind is None or not issubclass(kind, transformers.ProcessorMixin):
-        raise ModelError(
-            f"transformers has no processor of images and text for {config.get('model_type')!r}",
-            "use a model that it has one for",
-        )
+        raise _no_processor(config)
     of_videos: Any = sys.modules.get(kind.__module__)
     if getattr(of_videos, "num2words", str) is None:  # a package that only texts of videos need
         of_videos.num2words = str
-    with TemporaryDirectory(prefix="attnviz-") as written:
-        clean = Path(written)
-        (clean / CONFIG).write_text(json.dumps({"model_type": config.get("model_type")}))
-        for name, each in settings.items():
-            if each:
-                (clean / name).write_text(json.dumps(each))
-        images = transformers.AutoImageProcessor.from_pretrained(
-            clean, backend="pil", local_files_only=True, trust_remote_code=False
-        )
+    (clean / CONFIG).write_text(json.dumps({"model_type": config.get("model_type")}))
+    for name, each in settings.items():
+        if each:
+            (clean / name).write_text(json.dumps(each))
+    images = transformers.AutoImageProcessor.from_pretrained(
+        clean, backend="pil", local_files_only=True, trust_remote_code=False
+    )
     tokenizer = transformers_tokenizer(folder)
     given = {"tokenizer": tokenizer, "image_processor": images}
     args = [given.get(name) for name in kind.get_attributes()]
     own = {k: v for k, v in settings[PROCESSOR].items() if k != "image_processor"}
     still: Any = type(kind.__name__, (kind,), {"check_argument_for_proper_class": _unchecked})
-    return still.from_args_and_dict(args, own)
+    processor = still.from_args_and_dict(args, own)
+    if not isinstance(getattr(processor, "image_token", None), str):  # one of sounds
+        raise _no_processor(config)
+    return processor
+
+
+def _no_processor(config: Mapping[str, Any]) -> ModelError:
+    return ModelError(
+        f"transformers has no processor of images and text for {config.get('model_type')!r}",
+        "use a model that it has one for",
+    )
 
 
 def _without_torchvision(kind: Any) -> Any:

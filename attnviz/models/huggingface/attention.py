@@ -34,14 +34,15 @@ def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: 
         import transformers
 
         reason = cut(str(error).strip().split("\n")[0] or type(error).__name__)
-        others = filter(OTHER_INPUTS.match, signature(model.forward).parameters)
+        sees = hasattr(model, "given_images")
+        others = filter(OTHER_INPUTS.match, () if sees else signature(model.forward).parameters)
         other, instead = next(others, None), "use a model of text alone"
         raise ModelError(
             f"transformers {transformers.__version__} itself cannot run this "
-            f"{model.config.model_type} on this text ({reason})",
+            f"{model.config.model_type} on this {'image' if sees else 'text'} ({reason})",
             f"it also takes {other}, which attnviz does not give it: {instead}"
             if other
-            else "try a longer text or another model",
+            else f"try a {'larger image' if sees else 'longer text'} or another model",
         ) from None
 
 

@@ -132,6 +132,7 @@ def _engine(
         fingerprint=fingerprint(*weights_in(model)),
         differs=tokenizer.differs,
         implicit=sizes.implicit,
+        reads_images=reads_images(model),
     )
     own = _engine_class(model, sizes.kind, causal=attention.causal)
     return (ImplicitAttention if sizes.implicit else own)(

@@ -29,19 +29,27 @@ FEW = 8
 """Pixels of a side below which coordinates are too coarse to measure by."""
 
 
+class TooCoarse(Exception):
+    """What a sheet shows is too few pixels of the image to measure where they are."""
+
+
 def seen_image(
     processor: Any, model: Any, raw: RawImage, number: int, count: int
 ) -> tuple[SeenImage, Patches]:
     """The views of the image `number`, and the patches of its `count` image tokens.
 
-    There is no view where the model makes its tokens in a way that is not known here.
+    There is no view where the model makes its tokens in a way that is not known here, or of so few
+    pixels that their places cannot be measured.
     """
     width, height = raw.size
     whole = (0.0, 0.0, float(width), float(height))
     sheets, made = _sheets(processor, raw, whole)
-    windows = [_window(sheet, whole, raw.size) for sheet in sheets]
-    if len(sheets) == 1 and (part := _part(windows[0], whole)) != whole:  # measured more finely
-        windows = [_window(_sheets(processor, raw, part)[0][0], part, raw.size)]
+    try:
+        windows = [_window(sheet, whole, raw.size) for sheet in sheets]
+        if len(sheets) == 1 and (part := _part(windows[0], whole)) != whole:  # more finely
+            windows = [_window(_sheets(processor, raw, part)[0][0], part, raw.size)]
+    except TooCoarse:
+        return SeenImage(raw, ()), (None,) * count
     own = getattr(model.base_model, "pack_image_features", None)
     ways = [_packed(model, own, windows, made)] if own else []
     ways.append(_row_by_row(sheets, windows, count, raw))
@@ -150,19 +158,24 @@ def _line(
 
     Coordinates rise evenly between the `ends`; they are bent near them, where the kernel that
     resized the image was cut off.
+
+    Raises:
+        TooCoarse: there are too few to tell.
     """
     columns = np.flatnonzero(inside.any(axis=0))
     first, last, n = int(columns[0]), int(columns[-1]) + 1, inside.shape[1]
     means = np.array([coordinates[inside[:, j], j].mean() for j in columns])
     if size >= FEW:
         step = max(1.0, float(means[-1] - means[0]) / max(1, len(columns) - 1))
-        margin = 3 * step + 1 if len(columns) > FEW else 0.5
+        margin = 3 * step if len(columns) > FEW else 0.5
         margin = min(margin, (ends[1] - ends[0]) / 4)
         even = (means > ends[0] + margin) & (means < ends[1] - margin)
         if even.sum() > 2:
             slope, offset = map(float, np.polyfit(columns[even] + 0.5, means[even], 1))
             return _snapped(offset, size, slope), _snapped(slope * n + offset, size, slope)
-    slope = size / (last - first)  # all of this side is there
+    slope = size / (last - first)
+    if max(means[0] - ends[0], ends[1] - means[-1]) > 0.75 * max(1, slope):
+        raise TooCoarse  # not all of this side is there, and nothing tells how much
     return -first * slope, (n - first) * slope
 
 
@@ -233,9 +246,9 @@ def _packed(model: Any, pack: Any, windows: Sequence[Box], made: Mapping[str, An
     views = [ImageView("overview", windows[0], side, side)]
     cells: list[Patch | None] = [Patch(0, 0, i // side, i % side) for i in range(len(base))]
     lines = rest[:, 0].isnan().nonzero()[:, 0].tolist()
-    if len(windows) == 1 or not lines:
+    columns, rows = lines[0] if lines else 0, len(lines)
+    if len(windows) == 1 or not columns:  # tiles of a narrow image may be new lines alone
         return views, cells + [None] * len(rest)
-    columns, rows = lines[0], len(lines)
     grid = rest.view(rows, columns + 1, 2)[:, :columns]
     views.append(ImageView("tiles", _around(grid), rows, columns))
     for row in range(rows):

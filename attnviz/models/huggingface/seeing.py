@@ -39,7 +39,9 @@ def see(
         _check_plain(model, text)
     marked, told = _marked(processor, tokenizer.folder, text, len(pictures))
     around = (tokenizer.bos if bos is None else bos) and not told
-    read = read_images(processor, model.model, marked, pictures, around=around)
+    read = read_images(
+        processor, model.model, marked, pictures, around=around, context=tokenizer.context
+    )
     tokens = tokenizer.encode(read.expanded, bos=around, special=True)
     own = [token.id for token in tokens]
     if tuple(own) != read.ids and tuple(own[1:]) != read.ids:
@@ -52,7 +54,6 @@ def see(
     causal = model.causal if ahead is None else not ahead
     view = replace(model, model=seeing(model.model, read), causal=causal)
     placed = _placed(tokens, read)
-    _check_room(placed, tokenizer.context)
     return SeenText(view, read.text, placed, read.images, told)
 
 
@@ -131,14 +132,3 @@ def _shift(read: ImageInputs, start: int) -> int:
     """How many characters the images before a place have more in the expanded text."""
     before = [(span, new) for span, new in read.spans if new[1] <= start]
     return sum((new[1] - new[0]) - (span[1] - span[0]) for span, new in before)
-
-
-def _check_room(tokens: Sequence[Token], context: int) -> None:
-    """Check that the images leave room for the text."""
-    of_images = sum(token.image is not None for token in tokens)
-    if len(tokens) > context:
-        raise InputError(
-            f"the text has {len(tokens):,} tokens, {of_images:,} of them of images, but the model "
-            f"takes at most {context:,}",
-            "give fewer or smaller images",
-        )

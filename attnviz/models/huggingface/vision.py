@@ -14,7 +14,7 @@ from warnings import catch_warnings, simplefilter
 import torch
 from torch import Tensor
 
-from attnviz.errors import ModelError
+from attnviz.errors import InputError, ModelError
 from attnviz.models.folder.files import cut
 from attnviz.models.huggingface.attention import forward, recording
 from attnviz.models.huggingface.call import AttentionCall
@@ -48,24 +48,29 @@ class ImageInputs:
 
 
 def read_images(
-    processor: Any, model: Any, text: str, raws: Sequence[RawImage], *, around: bool
+    processor: Any, model: Any, text: str, raws: Sequence[RawImage], *, around: bool, context: int
 ) -> ImageInputs:
     """Run a processor on its images, and on a text in which each of them has its mark.
 
-    `around`: put the tokenizer's special tokens around the text.
+    `around`: put the tokenizer's special tokens around the text. `context`: the most tokens.
     """
     from PIL import Image
 
+    for raw in raws:
+        _check_sides(raw)
     token, images = image_token(model), [Image.fromarray(raw.pixels) for raw in raws]
     mark = processor.tokenizer.convert_ids_to_tokens(token)
     try:
         with _quietly():
             made, replaced = _processed(processor, text, images, around=around)
+            _check_room(made["input_ids"][0], token, context)
             counts = [each["replacement"].count(mark) for each in replaced["offsets"]]
             seen = [
                 seen_image(processor, model, raw, number, count)
                 for number, (raw, count) in enumerate(zip(raws, counts, strict=False))
             ]
+    except InputError:
+        raise
     except Exception as error:  # any: it computes with the settings of the folder
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise ModelError(
@@ -83,6 +88,35 @@ def read_images(
         images=tuple(image for image, _ in seen),
         cells=tuple(cells for _, cells in seen),
     )
+
+
+LEAST_SIDE, MOST_LONG = 4, 200
+"""The fewest pixels of a side, and how many times as long the other one may be.
+
+Processors take fewer for colours, and make gigabytes of an image of 30,000 by 1.
+"""
+
+
+def _check_sides(raw: RawImage) -> None:
+    short, long = sorted(raw.size)
+    width, height = raw.size
+    if short >= LEAST_SIDE and long <= MOST_LONG * short:
+        return
+    raise InputError(
+        f"the image {raw.name} has {width:,} × {height:,} pixels, and attnviz reads images of "
+        f"{LEAST_SIDE} pixels along each side, of which one is {MOST_LONG} times the other at most",
+        "cut it, or pad it",
+    )
+
+
+def _check_room(ids: Tensor, token: int, context: int) -> None:
+    """Check that the images leave room for the text."""
+    if len(ids) > context:
+        raise InputError(
+            f"the text has {len(ids):,} tokens, {int((ids == token).sum()):,} of them of images, "
+            f"but the model takes at most {context:,}",
+            "give fewer or smaller images",
+        )
 
 
 def _typed(values: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
@@ -152,7 +186,8 @@ def seeing(model: Any, given: ImageInputs) -> Any:
         seen_body.forward = _given(body.forward, given)
         view._modules[model.base_model_prefix] = seen_body
     view.forward = _given(model.forward, given)
-    view.given_images = given
+    for each in (view, view.base_model):
+        each.given_images = given
     vars(view)["plain"] = model  # not as one of its modules
     if hasattr(model, "generate"):
         view.generate = model.generate  # what it keeps between steps, it keeps in the model
