@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from attnviz.commands.generate.command import generate
     from attnviz.commands.generate.rows import AttentionAnswer
     from attnviz.commands.generate.square import Square
+    from attnviz.commands.heads.boxes import BoxReport
     from attnviz.commands.heads.command import heads
     from attnviz.commands.heads.labels import LabelReport
     from attnviz.commands.heads.receiver import Receivers
@@ -72,6 +73,7 @@ __all__ = [
     "AttentionCapture",
     "AttnvizError",
     "BeforeAfter",
+    "BoxReport",
     "Calculation",
     "Check",
     "CircuitReport",
@@ -139,6 +141,7 @@ _HOME = {
     "attnviz.commands.circuit.record": "CircuitReport CircuitSearch",
     "attnviz.commands.compare.record": "ModelComparison TextComparison",
     "attnviz.commands.generate.square": "Square",
+    "attnviz.commands.heads.boxes": "BoxReport",
     "attnviz.commands.heads.labels": "LabelReport",
     "attnviz.commands.heads.receiver": "Receivers",
     "attnviz.commands.heads.retrieval": "Retrieval",

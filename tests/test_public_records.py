@@ -38,6 +38,7 @@ RECORDS = {
     *(
         "AlikeHeads",
         "Atlas",
+        "BoxReport",
         "Check",
         "Development",
         "HeadAtlas",

@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 from attnviz.errors import UsageError, readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, Map, whole_map
-from attnviz.records.images import SeenImage, heat_of
+from attnviz.records.images import SeenImage, are_sinks, heat_of, take_much
 
 MOST_PANELS = 24
 """The most panels of a picture."""
-SINK, OFTEN = 4.0, 0.9
-"""A sink takes so many times what an image's tokens take in the mean, in this share of the rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,15 +90,9 @@ def sinks_of(exhibit: Exhibit, head_map: Map, number: int) -> NDArray[np.bool_]:
         for q, token in enumerate(capture.query_tokens)
         if token.image is None and weights[q, own].any()
     ]
-    if len(rows) < FEW:
-        return np.zeros(len(own), np.bool_)
-    of_text = weights[rows]
-    often = (of_text >= SINK * of_text[:, own].mean(axis=1, keepdims=True)).mean(axis=0)
-    return np.asarray(own & (often >= OFTEN))
-
-
-FEW = 4
-"""Rows of text below which no token is called a sink."""
+    sinks = np.zeros(len(own), np.bool_)
+    sinks[own] = are_sinks(take_much(weights[rows][:, own]).sum(axis=0), len(rows))
+    return sinks
 
 
 def density(image: SeenImage, grids: Sequence[FloatArray], size: tuple[int, int]) -> FloatArray:

@@ -173,3 +173,20 @@ def heat_of(
         if patch and patch.image == number:
             grids[patch.view][patch.row, patch.column] = weight
     return grids
+
+
+# Sinks: tokens of an image that take attention whatever is asked.
+
+MUCH, OFTEN, FEW = 4.0, 0.9, 4
+"""A sink takes so many times what an image's tokens take in the mean, in this share of the rows of
+text, of which there are so many at least."""
+
+
+def take_much(rows: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Of rows (m, n) of weights on an image's tokens, those that are far above their row's mean."""
+    return np.asarray(rows > np.float32(MUCH) * rows.mean(axis=1, keepdims=True))
+
+
+def are_sinks(much: NDArray[np.int64], rows: int) -> NDArray[np.bool_]:
+    """Which tokens (n) take much in nearly all of so many rows of text."""
+    return np.asarray((much >= OFTEN * rows) & (rows >= FEW))

@@ -1,15 +1,15 @@
 """`attnviz heads`: each head in numbers, and the role that follows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
+from attnviz.commands.heads.boxes import NO_BOX, BoxReport, BoxTask, of_boxes, score_boxes
 from attnviz.commands.heads.circuits import circuits_of, of_circuits
 from attnviz.commands.heads.labels import (
     NO_TEXT,
     LabelReport,
-    LabelRun,
     of_labels,
     run_labelled,
     score_labels,
@@ -34,6 +34,7 @@ from attnviz.kit.option import (
     Arguments,
     Call,
     Cli,
+    R,
     check_text,
     command_of,
     feature,
@@ -100,6 +101,16 @@ Labels: TypeAlias = Annotated[
         "queries are to attend to.",
     ),
 ]
+Boxes: TypeAlias = Annotated[
+    FilePath | Iterable[Mapping[str, Any]] | None,
+    Cli(Path | None),
+    g.text_option(
+        "--boxes",
+        metavar="FILE",
+        help="Score the heads on boxes in images: JSON lines with a query and the box that it is "
+        "about, in pixels or in shares of the image.",
+    ),
+]
 ProbeConvention: TypeAlias = Annotated[
     Literal["second", "whole"],
     probe_option(
@@ -141,6 +152,9 @@ def _measured_alone(call: Arguments) -> None:
         if call["text"] is None and "file" not in call.chosen:
             raise UsageError(f"{option('receiver')} is of a text", "give one")
         return
+    if call["boxes"] is not None:
+        call.refuse(f"{useless} labels retrieval circuits target kind", "does nothing for boxes")
+        return
     if call["retrieval"]:
         wrong = "does nothing for the measurement of retrieval"
         useless += " circuits labels special truncate target kind layers heads cmap dpi"
@@ -158,7 +172,8 @@ def _measured_alone(call: Arguments) -> None:
 
 def _probe_or_text(call: Arguments) -> None:
     """Refuse options that do nothing for the probe, or for a text."""
-    if call.any_of("receiver retrieval circuits") or call["labels"] is not None:
+    measured = call["labels"] is not None or call["boxes"] is not None
+    if measured or call.any_of("receiver retrieval circuits"):
         return
     if not call["probe"] and (call["text"] is not None or "file" in call.chosen):
         call.refuse(DRAWN, "is for the probe", "leave it out, or leave the text out")
@@ -185,6 +200,7 @@ def heads(
     receiver: OfReceivers = False,
     circuits: OfCircuits = False,
     labels: Labels = None,
+    boxes: Boxes = None,
     convention: ProbeConvention = "second",
     length: ProbeLength = Probe.length,
     samples: Samples = Probe.samples,
@@ -210,6 +226,7 @@ def heads(
     | Result[Receivers]
     | Result[Circuits]
     | Result[LabelReport]
+    | Result[BoxReport]
 ):
     """Score every head on a text or on the standard probe, and name its role.
 
@@ -220,15 +237,16 @@ def heads(
     >>> best["layer"], best["head"], round(best["mass"], 2)
     (3, 2, 0.97)
 
-    `labels` takes objects with a `text` and its `links`, `[[query, [keys]], …]`, too.
+    `labels` takes objects with a `text` and its `links`, `[[query, [keys]], …]`, too; `boxes` those
+    with a `query`, its `box` and perhaps its own `text` and `image`.
 
     Args:
         text: a text or a capture; None measures on the probe, a random sequence, repeated.
         model: a name as for `load_model`, or a loaded model.
 
     Returns:
-        a result whose record is a `HeadReport`, `Retrieval`, `Receivers`, `Circuits` or
-        `LabelReport`.
+        a result whose record is a `HeadReport`, `Retrieval`, `Receivers`, `Circuits`, `LabelReport`
+        or `BoxReport`.
     """
     which, captured = which_heads(layers, heads), getattr(text, "record", text)
     done = transforms(
@@ -250,6 +268,9 @@ def heads(
         return of_circuits(circuits_of(model._loaded), top)
     if labels is not None:
         return of_labels(score_labels(model._loaded, labels, options, which), top)
+    if boxes is not None:
+        task = BoxTask(model._loaded, options, which, None if text is None else str(text))
+        return of_boxes(score_boxes(task, boxes), top)
     if text is None:
         drawn = Probe(length, samples, seed, whole=convention == "whole")
         report = score_probe(model._loaded, drawn, options, which)
@@ -270,9 +291,9 @@ SHORT_HELP = "file probe labels model heads sort top role format output quiet"
 
 @command_of(
     heads,
-    "text probe retrieval retrieval_score receiver circuits labels convention length samples seed "
-    "image truncate bos special model run target kind layers heads weighted chars words drop_sink "
-    "drop_key sort top role",
+    "text probe retrieval retrieval_score receiver circuits labels boxes convention length samples "
+    "seed image truncate bos special model run target kind layers heads weighted chars words "
+    "drop_sink drop_key sort top role",
 )
 def command_line(
     session: Session,
@@ -297,26 +318,32 @@ def command_line(
         deliver_result(session, to, call(text=words))
         return
     ready = model_of(session, model, run, kind)
-    result = (
-        call(text=words, model=ready)
-        if call["labels"] is None
-        else _score_lines(session, call, ready)
-    )
+    given = call["labels"] is not None or call["boxes"] is not None
+    result = _score_lines(session, call, ready, words) if given else call(text=words, model=ready)
     if call["retrieval"] and known(ready._loaded) != result.record:
         session.note("the scores are not remembered, as the cache folder cannot be written")
-    if texts:
+    if texts and call["boxes"] is None:
         note_texts(session, [result.record.capture])
     deliver_result(session, to, result)
 
 
-def _score_lines(session: Session, call: Call[Result[Any]], model: Loaded) -> Result[Any]:
-    """The scores on the labelled texts of a file; a bad line is left out."""
-    options = model._text_options(call["bos"], call["special"], call["truncate"], call["target"])
-    which = which_heads(call["layers"], call["heads"])
+def _score_lines(
+    session: Session, call: Call[Result[Any]], model: Loaded, text: str | None
+) -> Result[Any]:
+    """The scores on the labelled texts, or on the boxes, of a file; a bad line is left out."""
+    options = model._text_options(
+        call["bos"], call["special"], call["truncate"], None, call["image"]
+    )
+    which, inner = which_heads(call["layers"], call["heads"]), model._loaded
 
-    def run(line: str, number: int) -> LabelRun:
-        return run_labelled(model._loaded, line, options, which)
+    def scored(file: Path, what: str, run: Callable[[str], R], none: str) -> list[R]:
+        lines = session.progress(read_lines(None, file, session.stdin), what)
+        return [one for _, one in each_line(session, lines, lambda each, _: run(each), none=none)]
 
-    lines = session.progress(read_lines(None, call["labels"], session.stdin), "text")
-    runs = [one for _, one in each_line(session, lines, run, none=NO_TEXT)]
-    return of_labels(LabelReport(model._loaded.identity, runs), call["top"])
+    if call["boxes"] is None:
+        labelled = partial(run_labelled, inner, options=options, heads=which)
+        texts = scored(call["labels"], "text", labelled, NO_TEXT)
+        return of_labels(LabelReport(inner.identity, texts), call["top"])
+    task = BoxTask(inner, options, which, text, Path(call["boxes"]).parent)
+    boxes = scored(call["boxes"], "box", task.run, NO_BOX)
+    return of_boxes(BoxReport(inner.identity, boxes), call["top"])

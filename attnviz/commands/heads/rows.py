@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from rich.console import RenderableType
 from rich.text import Text
 
+from attnviz.commands.heads.boxes import BOX_ROW
 from attnviz.commands.heads.circuits import CIRCUIT_ROW
 from attnviz.commands.heads.labels import LABEL_ROW
 from attnviz.commands.heads.receiver import RECEIVER
@@ -79,7 +80,7 @@ HEAD_ROW = Fields[OfReport](
         ),
     ),
 )
-JSON = JsonOutput((HEAD_ROW, RETRIEVAL_ROW, RECEIVER, CIRCUIT_ROW, LABEL_ROW))
+JSON = JsonOutput((HEAD_ROW, RETRIEVAL_ROW, RECEIVER, CIRCUIT_ROW, LABEL_ROW, BOX_ROW))
 
 
 def of_report(report: HeadReport) -> Result[HeadReport]:

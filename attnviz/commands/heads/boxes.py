@@ -1,0 +1,386 @@
+"""Boxes in images: how much of each head's attention lies in the box that a word is about."""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.text import Text
+
+from attnviz.console import Display
+from attnviz.draw.effects import number_cells
+from attnviz.draw.labels import SEQUENTIAL
+from attnviz.draw.matrix import by_head
+from attnviz.draw.picture.canvas import Drawn
+from attnviz.draw.picture.panes import Pane, draw_panes
+from attnviz.draw.terminal.cells import Column, folded, listing
+from attnviz.errors import InputError, UsageError, option, readable, spelled
+from attnviz.inputs.images import read_picture
+from attnviz.inputs.prompts import json_of
+from attnviz.inputs.text import Stdin, read_lines
+from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
+from attnviz.kit.result import Form, Result
+from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
+from attnviz.records.heads import Head, choose_heads
+from attnviz.records.images import Box, are_sinks, take_much
+from attnviz.records.metrics import Estimate
+from attnviz.records.positions import find_positions
+from attnviz.records.rows import Field, Fields, estimate_fields, head_fields, model_name
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+HINT = 'give {"query": "circle", "box": [x0, y0, x1, y1]} on each line'
+MEASURES = ("mass", "on_image", "within", "entropy", "sinks")
+"""What is measured of a row, in this order."""
+
+
+@dataclass(frozen=True)
+class BoxLine:
+    """A word, and the box that it is about: in pixels, or in shares of the image's sides.
+
+    `text`: None for that of the call, or the word alone. `image`: a file, the number of one of the
+    call's images from 1, or None for its first.
+    """
+
+    query: str
+    box: Box
+    text: str | None = None
+    image: str | int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BoxRun:
+    """A line that was run: its capture without patterns, and for each head the means of `MEASURES`.
+
+    `chance`: the share of the image's tokens that lie in the box.
+    """
+
+    capture: Capture
+    chance: float
+    means: Mapping[Head, NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class BoxScore:
+    """How a head's attention lies to the boxes; means and errors over lines.
+
+    `mass`: the weight in the box, of the whole row; `on_image`: on the image; `within`: the share
+    of that in the box; `entropy`: of the weights on the image, in nats; `sinks`: the share of what
+    is on the image that its sinks take.
+    """
+
+    head: Head
+    mass: Estimate
+    on_image: Estimate
+    within: Estimate
+    entropy: Estimate
+    sinks: Estimate
+
+
+NO_BOX = "no box could be measured"
+
+
+@dataclass(frozen=True, eq=False)
+class BoxReport:
+    """The heads' scores over boxes.
+
+    Raises:
+        InputError: there is none.
+    """
+
+    model: ModelIdentity
+    runs: Sequence[BoxRun]
+
+    def __post_init__(self) -> None:
+        if not self.runs:
+            raise InputError(NO_BOX, "see the errors above")
+
+    @property
+    def chance(self) -> float:
+        """The mean share of an image's tokens that lie in its box."""
+        return float(np.mean([run.chance for run in self.runs]))
+
+    @cached_property
+    def scores(self) -> Sequence[BoxScore]:
+        """The heads' means, the most mass in the box first."""
+        scores = []
+        for head in self.runs[0].means:
+            means = np.stack([run.means[head] for run in self.runs])  # (lines, measures)
+            estimates = (Estimate.of(column[~np.isnan(column)].tolist()) for column in means.T)
+            scores.append(BoxScore(head, **dict(zip(MEASURES, estimates, strict=True))))
+        return sorted(scores, key=lambda each: (-each.mass.mean, each.head))
+
+
+def box_of(content: object) -> BoxLine:
+    """The box of an object, or of a line of JSON.
+
+    Raises:
+        InputError: it is none.
+    """
+    if isinstance(content, str):
+        content = json_of(content, HINT)
+    if not isinstance(content, dict) or not isinstance(content.get("query"), str | int):
+        raise InputError("there is no query", HINT)
+    box, text, image = content.get("box"), content.get("text"), content.get("image")
+    numbers = isinstance(box, list | tuple) and len(box) == 4
+    if not numbers or not all(isinstance(n, int | float) and abs(n) < 1e9 for n in box or ()):
+        raise InputError("the box is not four numbers", HINT)
+    x0, y0, x1, y1 = map(float, box or ())
+    if not (x0 < x1 and y0 < y1):
+        raise InputError("the box is empty", "give left, top, right and bottom")
+    if not isinstance(text, str | None) or not isinstance(image, str | int | None):
+        raise InputError("a text or an image of this line is of another type", HINT)
+    return BoxLine(str(content["query"]), (x0, y0, x1, y1), text, image)
+
+
+# lines ─► image and text ─► rows of the word, and of the whole text ─► measures ─► means over lines
+
+
+@dataclass(frozen=True, eq=False)
+class BoxTask:
+    """How lines are run: the model, the heads, the text and the images of the call.
+
+    `folder`: where the image files of lines are looked for.
+    """
+
+    model: "LoadedModel"
+    options: TextOptions
+    heads: HeadOptions
+    text: str | None = None
+    folder: Path = Path()
+
+    def run(self, line: object) -> BoxRun:
+        """Run one line, and measure each head."""
+        asked = box_of(line)
+        prepared, number = self._prepared(asked)
+        box = _in_shares(asked.box, prepared.empty, number)
+        heads = choose_heads(
+            self.model.identity.heads_per_layer, self.heads.layers, self.heads.heads
+        )
+        measure = MeasureBoxes(prepared.empty, number, box, _queries(prepared, asked.query))
+        prepared.budget.check_patterns(heads, 0)
+        prepared.run(heads, measure, measure.rows)
+        return BoxRun(prepared.empty, measure.chance, measure.means())
+
+    def _prepared(self, asked: BoxLine) -> tuple[Prepared, int]:
+        """The text of a line with its images, and which of them is meant."""
+        options, number = self.options, 0
+        if isinstance(asked.image, str):
+            options = replace(options, images=(read_picture(self.folder / asked.image),))
+        elif asked.image is not None:
+            number = asked.image - 1
+        if not 0 <= number < len(options.images):
+            raise InputError(
+                "there is no such image", f"give it as {option('image')}, or with the box"
+            )
+        text = asked.text or self.text or asked.query
+        return prepare(self.model, text, options), number
+
+
+def _queries(prepared: Prepared, name: str) -> tuple[int, ...]:
+    try:
+        return find_positions(prepared.empty.query_tokens, [name], "queries")
+    except UsageError as error:
+        wrong, hint = (spelled(each, _in_a_line) for each in (error.wrong, error.hint))
+        raise InputError(wrong, hint) from None
+
+
+def _in_a_line(_name: str, value: str | None) -> str:
+    """A parameter of `find_positions` as one who wrote the line calls it."""
+    return "the query" if value is None else f"the query {value}"
+
+
+def _in_shares(box: Box, capture: Capture, number: int) -> Box:
+    """A box in shares of the image; one of numbers up to 1 is that already."""
+    image = capture.images[number]
+    if not image.views:
+        raise InputError(
+            f"it is not known which pixels the image tokens of {capture.model.name} stand for",
+            "use another model",
+        )
+    if max(map(abs, box)) <= 1:
+        return box
+    width, height = image.raw.size
+    return box[0] / width, box[1] / height, box[2] / width, box[3] / height
+
+
+@dataclass
+class MeasureBoxes:
+    """Consumes the rows of one text, and measures how the rows of `queries` lie to a box.
+
+    Those of the other tokens of text say which tokens of the image are sinks.
+    """
+
+    empty: Capture
+    number: int
+    box: Box
+    queries: tuple[int, ...]
+    _kept: dict[Head, list[NDArray[np.float32]]] = field(default_factory=dict)
+    _much: dict[Head, NDArray[np.int64]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        tokens = self.empty.key_tokens
+        own = [t for t in tokens if t.image == self.number and t.patch is not None]
+        self._own = np.array([token.index for token in own])
+        self._inside = np.array([t.patch.within(self.box) for t in own if t.patch])
+        after = int(self._own.min(initial=0)) if self.empty.causal else -1
+        self.text_rows = [
+            q
+            for q, token in enumerate(self.empty.query_tokens)
+            if token.image is None and q > after
+        ]
+        self.rows = tuple(sorted({*self.text_rows, *self.queries}))
+
+    @property
+    def chance(self) -> float:
+        """The share of the image's tokens in the box."""
+        return float(self._inside.mean())
+
+    def __call__(self, block: PatternBlock) -> None:
+        seen = self._own[self._own < block.weights.shape[2]]
+        weights = np.zeros((*block.weights.shape[:2], len(self._own)), np.float32)
+        weights[:, :, : len(seen)] = block.weights[:, :, seen]
+        asked, of_text = (
+            np.isin(block.queries, self.queries),
+            np.isin(block.queries, self.text_rows),
+        )
+        for head, rows in zip((Head(block.layer, h) for h in block.heads), weights, strict=True):
+            self._kept.setdefault(head, []).extend(rows[asked])
+            much = self._much.setdefault(head, np.zeros(len(self._own), np.int64))
+            much += take_much(rows[of_text]).sum(axis=0)
+
+    def means(self) -> dict[Head, NDArray[np.float64]]:
+        """For each head the means of `MEASURES` over the rows of the queries; NaN: undefined."""
+        return {head: self._measured(head) for head in self._kept}
+
+    def _measured(self, head: Head) -> NDArray[np.float64]:
+        rows = np.stack(self._kept[head]).astype(np.float64)  # (queries, tokens of the image)
+        sinks = are_sinks(self._much[head], len(self.text_rows))
+        on_image = rows.sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = rows / on_image[:, None]
+            logs = np.where(shares > 0, np.log(np.where(shares > 0, shares, 1)), 0)
+            mass = rows @ self._inside
+            columns = (
+                mass,
+                on_image,
+                mass / on_image,
+                np.where(on_image > 0, -(shares * logs).sum(axis=1), np.nan),
+                rows[:, sinks].sum(axis=1) / on_image,
+            )
+        return np.array([np.mean(column) for column in columns])
+
+
+def score_boxes(
+    task: BoxTask, boxes: str | PathLike[str] | Iterable[Mapping[str, Any]]
+) -> BoxReport:
+    """The heads' scores over the boxes of a file, or of objects.
+
+    Raises:
+        UsageError: it is neither.
+        InputError: a line or its image is wrong.
+    """
+    lines: Iterable[tuple[int, object]]
+    if isinstance(boxes, str | PathLike):
+        lines = read_lines(None, Path(boxes), Stdin(None, False))
+        task = replace(task, folder=Path(boxes).parent)
+    elif isinstance(boxes, Iterable):
+        lines = enumerate(boxes, start=1)
+    else:
+        hint = "give a file, or objects with a query and its box"
+        raise UsageError(f"{option('boxes')} is of type {type(boxes).__name__}", hint)
+    runs = list[BoxRun]()
+    for number, line in lines:
+        if isinstance(line, InputError):
+            raise line
+        try:
+            runs.append(task.run(line))
+        except InputError as error:
+            raise InputError(f"line {number}: {error.wrong}", error.hint) from None
+    return BoxReport(task.model.identity, runs)
+
+
+ABOUT = {
+    "mass": "Weight in the box, of the whole row.",
+    "on_image": "Weight on the image.",
+    "within": "The share of that which lies in the box.",
+    "entropy": "Of the weights on the image, in nats.",
+    "sinks": "The share on the image that tokens take which nearly every word attends to.",
+}
+BOX_ROW = Fields[tuple[BoxReport, BoxScore]](
+    "BoxRow",
+    "How a head's attention lies to the boxes that words are about; means over lines.",
+    (
+        model_name(lambda row: row[0].model.name),
+        *head_fields(lambda row: row[1].head),
+        *estimate_fields("mass", ABOUT["mass"], lambda row: row[1].mass),
+        *estimate_fields("on_image", ABOUT["on_image"], lambda row: row[1].on_image),
+        *estimate_fields("within", ABOUT["within"], lambda row: row[1].within),
+        *estimate_fields("entropy", ABOUT["entropy"], lambda row: row[1].entropy),
+        *estimate_fields("sinks", ABOUT["sinks"], lambda row: row[1].sinks),
+        Field("chance", float, "The share of tokens in the box.", lambda row: row[0].chance),
+        Field("boxes", int, "How many boxes.", lambda row: len(row[0].runs)),
+    ),
+)
+
+
+def of_boxes(report: BoxReport, top: int | None = None) -> Result[BoxReport]:
+    """The scores on boxes, of the `top` best heads."""
+    form = Form[BoxReport](
+        "heads",
+        BOX_ROW,
+        lambda report, top, line: ((report, score) for score in report.scores[:top]),
+        _title,
+        terminal=_render,
+        picture=_draw,
+        top=sys.maxsize,
+    )
+    return Result(form, report, captures=[run.capture for run in report.runs], _top=top)
+
+
+def _render(report: BoxReport, display: Display, top: int) -> Iterator[Text]:
+    """The heads with the most mass in the box, and what the columns are."""
+    yield from folded(Text(_title(report), "dim"), display.width)
+    yield Text()
+    error = ["± s.e."] if len(report.runs) > 1 else []
+    columns = [Column("head"), *(Column(n, right=True) for n in ("mass", *error))]
+    columns += [Column(n, right=True) for n in ("on image", "within", "entropy", "sinks")]
+    rows = [
+        [
+            str(score.head),
+            *number_cells(score.mass, ".3f"),
+            *(f"{each.mean:.2f}" for each in (score.on_image, score.within)),
+            *(f"{each.mean:.2f}" for each in (score.entropy, score.sinks)),
+        ]
+        for score in report.scores[:top]
+    ]
+    yield from listing(columns, rows, display.width)
+    yield Text()
+    about = (
+        "mass: weight in the box; on image: weight on the image; within: the share of that in the "
+        f"box (chance {report.chance:.2f}); entropy of the weights on the image, in nats; sinks: "
+        "share that tokens take which nearly every word attends to"
+    )
+    yield from folded(Text(about, "dim"), display.width)
+
+
+def _title(report: BoxReport) -> str:
+    boxes = len(report.runs)
+    return f"{readable(report.model.name)}, attention in {boxes:,} box{'es' * (boxes != 1)}"
+
+
+def _draw(report: BoxReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
+    """The mass in the box, and the share within it, of all heads, from 0 to 1."""
+    mass = by_head((each.head, each.mass.mean) for each in report.scores)
+    within = by_head((each.head, each.within.mean) for each in report.scores)
+    panes = [
+        Pane("mass in the box, 0 to 1", mass, 0.0, 1.0),
+        Pane("of what is on the image, 0 to 1", within, 0.0, 1.0),
+    ]
+    return draw_panes(_title(report), panes, dpi=dpi, cmap=cmap)

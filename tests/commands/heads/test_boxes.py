@@ -1,0 +1,143 @@
+"""`attnviz heads --boxes`: how much of each head's attention lies in a box of an image."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from transformers import AutoModelForImageTextToText
+
+import attnviz
+from attnviz.commands.heads.boxes import box_of
+from attnviz.errors import InputError, UsageError
+from attnviz.records.images import Patch, are_sinks, take_much
+from tests.conftest import Run
+from tests.vision.folders import processed, processor
+from tests.vision.zoo import species
+
+SIDE = 112  # the model's own, so that nothing is resized: 8 × 8 tokens of 14 × 14 pixels
+BOX = (14, 28, 42, 42)  # two tokens, of row 2
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return species("llava").make(tmp_path_factory.mktemp("llava"))
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("images") / "a.png"
+    pixels = np.random.default_rng(0).integers(0, 255, (SIDE, SIDE, 3), np.uint8)
+    Image.fromarray(pixels).save(path)
+    return path
+
+
+def written(path: Path, *lines: object) -> Path:
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def test_the_mass_is_that_of_transformers_own_attention(
+    folder: Path, image: Path, tmp_path: Path
+) -> None:
+    boxes = written(tmp_path / "boxes.jsonl", {"query": "-1", "box": BOX})
+    rows = attnviz.heads("<image>ab", folder, image=image, boxes=boxes).rows
+    model = AutoModelForImageTextToText.from_pretrained(folder, attn_implementation="eager").eval()
+    inputs = processed(processor(folder), "<image>ab", Image.open(image))
+    with torch.inference_mode():
+        attentions = model(**inputs, output_attentions=True).attentions
+    own = (inputs["input_ids"][0] == model.config.image_token_id).numpy()
+    for row in rows:
+        weights = attentions[row["layer"]][0, row["head"], -1].double().numpy()[own]
+        grid = weights.reshape(8, 8)
+        shares = weights / weights.sum()
+        assert row["mass"] == pytest.approx(grid[2, 1] + grid[2, 2], abs=1e-5)
+        assert row["on_image"] == pytest.approx(weights.sum(), abs=1e-5)
+        assert row["within"] == pytest.approx((grid[2, 1] + grid[2, 2]) / weights.sum(), abs=1e-5)
+        assert row["entropy"] == pytest.approx(-(shares * np.log(shares)).sum(), abs=1e-4)
+        assert row["chance"] == pytest.approx(2 / 64)
+    assert [row["mass"] for row in rows] == sorted((row["mass"] for row in rows), reverse=True)
+
+
+def test_pixels_and_shares_are_the_same_box(folder: Path, image: Path) -> None:
+    shares = [edge / SIDE for edge in BOX]
+    both = [
+        attnviz.heads(
+            "<image>ab", folder, image=image, boxes=[{"query": "b", "box": box}], heads="L1H0"
+        ).rows[0]["mass"]
+        for box in (BOX, shares)
+    ]
+    assert both[0] == pytest.approx(both[1], rel=1e-9)
+
+
+def test_a_cell_that_is_cut_by_the_box_counts_in_part() -> None:
+    patch = Patch(0, 0, 0, 0, (0.0, 0.0, 0.5, 0.5))
+    assert patch.within((0.25, 0.0, 1.0, 1.0)) == pytest.approx(0.5)
+    assert patch.within((0.25, 0.25, 1.0, 1.0)) == pytest.approx(0.25)
+    assert patch.within((0.6, 0.6, 1.0, 1.0)) == 0
+
+
+def test_each_line_may_bring_its_own_text_and_image(
+    run: Run, folder: Path, image: Path, tmp_path: Path
+) -> None:
+    lines = (
+        {"query": "a", "box": BOX, "image": str(image), "text": "<image>ab"},
+        {"query": "ab", "box": BOX, "image": str(image)},
+    )
+    boxes = written(tmp_path / "boxes.jsonl", *lines)
+    ended = run("heads", "-m", str(folder), "--boxes", str(boxes), "--top", "2")
+    assert ended.status == 0, ended.err
+    assert "attention in 2 boxes" in ended.out
+    assert "mass  ± s.e." in ended.out
+
+
+def test_a_bad_line_is_told_and_left_out(
+    run: Run, folder: Path, image: Path, tmp_path: Path
+) -> None:
+    boxes = written(
+        tmp_path / "boxes.jsonl", {"query": "a", "box": BOX}, {"query": "zebra", "box": BOX}
+    )
+    asked = ("-m", str(folder), "--image", str(image), "--boxes", str(boxes), "-f", "jsonl")
+    ended = run("heads", "<image>ab", *asked)
+    assert "line 2: the query 'zebra' is not in the text" in ended.err
+    assert json.loads(ended.out.splitlines()[0])["boxes"] == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"box": BOX}, "there is no query"),
+        ({"query": "a"}, "four numbers"),
+        ({"query": "a", "box": [1, 2, 3]}, "four numbers"),
+        ({"query": "a", "box": [1, 2, "x", 4]}, "four numbers"),
+        ({"query": "a", "box": [float("inf"), 2, 3, 4]}, "four numbers"),
+        ({"query": "a", "box": [5, 5, 5, 9]}, "is empty"),
+        ({"query": "a", "box": BOX, "image": 1.5}, "another type"),
+        ([], "there is no query"),
+        ("no json", "JSON"),
+    ],
+)
+def test_a_line_that_is_no_box_is_refused(line: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        box_of(line)
+
+
+def test_what_boxes_cannot_take_is_refused(folder: Path, image: Path) -> None:
+    boxes = [{"query": "a", "box": BOX}]
+    with pytest.raises(InputError, match="no such image"):
+        attnviz.heads("ab", folder, boxes=boxes)
+    with pytest.raises(UsageError, match="does nothing for boxes"):
+        attnviz.heads("ab", folder, image=image, boxes=boxes, sort="entropy")
+    with pytest.raises(UsageError, match="boxes is of type int"):
+        attnviz.heads("ab", folder, image=image, boxes=3)
+
+
+def test_sinks_take_much_of_nearly_every_row() -> None:
+    rows = np.full((10, 20), 0.01, np.float32)
+    rows[:, 3] = 0.5  # a sink
+    rows[:4, 7] = 0.5  # what four words look at
+    assert np.flatnonzero(are_sinks(take_much(rows).sum(axis=0), 10)).tolist() == [3]
+    assert not are_sinks(take_much(rows[:3]).sum(axis=0), 3).any()  # too few rows to say
+    assert not take_much(np.zeros((2, 5), np.float32)).any()
