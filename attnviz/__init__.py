@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from attnviz.commands.compare.command import compare
     from attnviz.commands.compare.record import ModelComparison, TextComparison
     from attnviz.commands.explain.command import explain
+    from attnviz.commands.generate.answered import AttentionAnswer
     from attnviz.commands.generate.command import generate
-    from attnviz.commands.generate.rows import AttentionAnswer
     from attnviz.commands.generate.square import Square
     from attnviz.commands.heads.boxes import BoxReport
     from attnviz.commands.heads.command import heads
@@ -158,7 +158,7 @@ _HOME = {
     "attnviz.commands.compare.command": "compare",
     "attnviz.commands.explain.command": "explain",
     "attnviz.commands.generate.command": "generate",
-    "attnviz.commands.generate.rows": "AttentionAnswer",
+    "attnviz.commands.generate.answered": "AttentionAnswer",
     "attnviz.commands.heads.command": "heads",
     "attnviz.api": "Model load_model",
     "attnviz.commands.patch.command": "patch",

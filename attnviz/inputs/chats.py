@@ -4,12 +4,15 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from attnviz.errors import InputError, option
+from attnviz.errors import InputError, UsageError, option
+from attnviz.inputs.images import picture_of
 from attnviz.inputs.prompts import Document, Prompt, json_of, told_apart
 from attnviz.inputs.text import STDIN, Stdin, check_encodable, read_file
+from attnviz.records.images import RawImage
 from attnviz.records.tokens import RESTS, TAKEN, Chat, ChatPart, Slice
 
 CHAT_HINT = 'give [{"role": "user", "content": "…"}, …], or an object with these as "messages"'
@@ -57,6 +60,7 @@ def chat_of(content: object, origin: str) -> Chat:
             raise InputError(f"{key} in {origin} is not a list of objects", CHAT_HINT)
     for number, message in enumerate(kept["messages"], start=1):
         _check(message, f"message {number} in {origin}")
+    kept["messages"], images = _without_files(kept["messages"])
     name, variables = chat.get("chat_template"), chat.get("chat_template_kwargs") or {}
     if not isinstance(name, str | None):
         raise InputError(f"chat_template in {origin} is not the name of a template", "leave it out")
@@ -66,7 +70,7 @@ def chat_of(content: object, origin: str) -> Chat:
             'give, for example, {"enable_thinking": false}',
         )
     own = _of_line(chat, origin, OF_CHAT)
-    return Chat(kept, _named_apart(list(_parts(kept))), name, variables, **own)
+    return Chat(kept, _named_apart(list(_parts(kept))), name, variables, **own, images=images)
 
 
 def _of_line(entry: Mapping[str, Any], origin: str, read: Collection[str]) -> dict[str, Any]:
@@ -92,10 +96,97 @@ def _check(message: Mapping[str, Any], where: str) -> None:
     others = [k for k, value in message.items() if value and k not in ("role", "content")]
     if not isinstance(message.get("role"), str) or (content is None and not others):
         raise InputError(f"{where} has no role or no text", CHAT_HINT)
-    parts = content if isinstance(content, list) else []
+    parts = [part for part in _listed(content) if not _is_image(part)]
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
     if not all(isinstance(text, str) for text in texts):
-        raise InputError(f"{where} has a part that is no text", "leave images and sounds out")
+        raise InputError(f"{where} has a part that is no text and no image", PART_HINT)
+
+
+def _listed(content: object) -> Sequence[Any]:
+    """The parts of a message that has several."""
+    return content if isinstance(content, list) else []
+
+
+# Images in messages: `{"type": "image", "path": FILE}`, as transformers has them.
+
+PART_HINT = 'give {"type": "text", "text": "…"} or {"type": "image", "path": "FILE"}'
+FILES = ("image", "path", "url")
+"""The keys that name the file of an image."""
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+"""The beginning of an address; a single letter may be the drive of a path."""
+LONGEST_PATH = 4096
+
+
+def _is_image(part: object) -> bool:
+    return isinstance(part, dict) and part.get("type") == "image"
+
+
+def _without_files(messages: Sequence[Any]) -> tuple[list[Any], tuple[RawImage | None, ...]]:
+    """The messages as a template reads them, and their images; None: one that names no file."""
+    images = list[RawImage | None]()
+
+    def place(part: Any) -> Any:
+        if not _is_image(part):
+            return part
+        source = next((part[key] for key in FILES if part.get(key) is not None), None)
+        images.append(None if source is None else _read_local(source))
+        return {key: value for key, value in part.items() if key not in FILES}
+
+    cleaned = [
+        {**each, "content": [*map(place, each["content"])]}
+        if _listed(each.get("content"))
+        else each
+        for each in messages
+    ]
+    return cleaned, tuple(images)
+
+
+def _read_local(source: object) -> RawImage:
+    if isinstance(source, str):
+        if ADDRESS.match(source) or len(source) > LONGEST_PATH:
+            raise InputError(
+                f"the image {source[:60]!r} is no file here, and attnviz fetches nothing",
+                "save it, and give its path",
+            )
+    elif not isinstance(source, PathLike) and not hasattr(source, "size"):
+        raise InputError("an image of a message is no file", PART_HINT)
+    return picture_of(source)
+
+
+def images_of(chat: Chat, given: Sequence[RawImage]) -> tuple[RawImage, ...]:
+    """The images of a chat, those that name no file in the order in which they are given beside it.
+
+    Raises:
+        UsageError: there are more or fewer of them than places.
+    """
+    places = chat.images.count(None)
+    if places != len(given):
+        raise UsageError(
+            f"{option('image')} is given {len(given)} times, and the chat has {places} places for "
+            "an image that name no file",
+            'write a place as {"type": "image"}',
+        )
+    beside = iter(given)
+    return tuple(next(beside) if each is None else each for each in chat.images)
+
+
+def with_images(chat: Chat, number: int) -> Chat:
+    """A chat whose last message has so many places of images before its text."""
+    *before, last = chat.content["messages"]
+    parts = [*({"type": "image"} for _ in range(number)), {"type": "text", "text": last["content"]}]
+    content: tuple[str | int, ...] = ("messages", len(before), "content")
+
+    def moved(part: ChatPart) -> ChatPart:
+        paths = ((*path, number, "text") if path == content else path for path in part.paths)
+        return replace(part, paths=tuple(paths))
+
+    messages = [*before, {**last, "content": parts}]
+    return replace(
+        chat,
+        content={**chat.content, "messages": messages},
+        parts=tuple(map(moved, chat.parts)),
+        images=(None,) * number,
+    )
 
 
 def _parts(chat: Mapping[str, Any]) -> Iterator[ChatPart]:
@@ -126,8 +217,10 @@ def _of_message(message: Mapping[str, Any], at: tuple[str | int, ...]) -> Iterat
     if text[after:].strip():
         yield ChatPart(message["role"], (path,), ((after, len(text)),) if after else ())
     elif isinstance(content, list):
-        texts = [(n, "text") if isinstance(p, dict) else (n,) for n, p in enumerate(content)]
-        yield ChatPart(message["role"], tuple((*path, *keys) for keys in texts))
+        every = [(n, "text") if isinstance(p, dict) else (n,) for n, p in enumerate(content)]
+        texts = [keys for keys, p in zip(every, content, strict=True) if not _is_image(p)]
+        if texts:
+            yield ChatPart(message["role"], tuple((*path, *keys) for keys in texts))
     calls = message.get("tool_calls")
     for n, call in enumerate(calls if isinstance(calls, list) else ()):
         if isinstance(call, dict):

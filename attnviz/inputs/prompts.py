@@ -3,17 +3,18 @@
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-from attnviz.errors import InputError, UsageError, option
+from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.text import check_encodable, check_not_blank
+from attnviz.records.images import MARK
 from attnviz.records.positions import SECONDS, compiled, is_expression
 from attnviz.records.rows import ABSENT
-from attnviz.records.tokens import RESTS, TAKEN, Segment, Slice, partition
+from attnviz.records.tokens import RESTS, TAKEN, TEMPLATE, Segment, Slice, partition
 
 # A prompt cut into segments: by sentences, lines or paragraphs, or as a user names them.
 
@@ -142,7 +143,8 @@ class Prompt:
     `template`: of a chat, the name of the template that made it. `notes`: what is to be said of it.
     `id`: the user's own name of it; `ABSENT` of a plain text. `asking`: the names of segments that
     ask for the answer or instruct the model, so that they are no documents; `instructing`: those
-    that instruct. `unread`: keys of the chat or the question that are not read.
+    that instruct. `unread`: keys of the chat or the question that are not read. `images`: the
+    names of segments that are images.
     """
 
     text: str
@@ -153,6 +155,7 @@ class Prompt:
     asking: frozenset[str] = frozenset()
     instructing: frozenset[str] = frozenset()
     unread: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
 
     def source(self, name: str) -> Source | None:
         """What a segment is to the answer; None: what stands between the others."""
@@ -247,6 +250,76 @@ def cut_prompt(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:
     _check_one_cut(by, wanted)
     segments = named(text, wanted) if wanted else numbered(text, by or "sentence")
     return Prompt(text, partition(text, segments))
+
+
+def cut_around_images(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:
+    """The same of a text with `<image>` in it, which the segments have blanks for."""
+    return replace(cut_prompt(text.replace(MARK, " " * len(MARK)), by, wanted), text=text)
+
+
+def before_text(prompt: Prompt, images: int) -> Prompt:
+    """The prompt after so many `<image>`."""
+    marks = MARK * images
+    moved = tuple(
+        Segment(each.name, tuple((a + len(marks), b + len(marks)) for a, b in each.slices))
+        for each in prompt.segments
+    )
+    return replace(prompt, text=marks + prompt.text, segments=moved)
+
+
+def seen_prompt(prompt: Prompt, text: str, spans: Sequence[Slice]) -> Prompt:
+    """The prompt as it is read, each image being a segment of its own.
+
+    Args:
+        prompt: with `<image>` in the place of each image, or the model's own mark.
+        text: the same with the model's own mark.
+        spans: where these stand in it.
+
+    Raises:
+        ModelError: it is another text.
+    """
+    marks = [mark.span() for mark in re.finditer(MARK, prompt.text)]
+    if len(marks) != len(spans):
+        marks = list(spans)
+    longer = (len(text) - len(prompt.text)) // len(marks)
+
+    def moved(at: int) -> int:
+        return at + longer * sum(at >= end for _, end in marks)
+
+    edges = [0, *(edge for mark in marks for edge in mark), len(prompt.text)]
+    between = list(zip(edges[::2], edges[1::2], strict=True))
+    if any(text[moved(a) : moved(a) + b - a] != prompt.text[a:b] for a, b in between):
+        raise ModelError("the model's image processor changes the text", "use another model")
+    names = told_apart([name_of_images(prompt.segments)] * len(spans))
+    places = [(moved(start), moved(end)) for start, end in marks]
+    own = [Segment(name, (place,)) for name, place in zip(names, places, strict=True)]
+    left = [
+        Segment(each.name, tuple(_outside(((moved(a), moved(b)) for a, b in each.slices), places)))
+        for each in prompt.segments
+        if each.name not in RESTS
+    ]
+    parts = [*own, *(each for each in left if each.slices)]
+    if prompt.template is not None:
+        segments = partition(text, parts, TEMPLATE, blanks=True)
+    else:
+        segments = partition(text, [_from(each, places, text) for each in parts])
+    return replace(prompt, text=text, segments=segments, images=tuple(each.name for each in own))
+
+
+def _from(segment: Segment, places: Sequence[Slice], text: str) -> Segment:
+    """A segment with the blanks between it and an image before it, which belong to no image."""
+    ends = [end for _, end in places]
+
+    def begun(start: int) -> int:
+        return next((end for end in ends if end <= start and not text[end:start].strip()), start)
+
+    return Segment(segment.name, tuple((begun(a), b) for a, b in segment.slices))
+
+
+def name_of_images(segments: Sequence[Segment]) -> str:
+    """What segments of images are called: a name that none of the others begins with."""
+    names = ("image", "picture", "image file")
+    return next(n for n in names if not any(each.name.startswith(n) for each in segments))
 
 
 def _check_one_cut(by: By | None, wanted: Sequence[str]) -> None:

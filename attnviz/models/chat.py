@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Lock, Timer
 from typing import Any
 
-from attnviz.errors import ModelError, RefusedChat
+from attnviz.errors import ModelError, RefusedChat, option
 from attnviz.models import rendering
 from attnviz.models.folder.files import cut, foreign, read_bytes
 from attnviz.models.folder.tokenizer import tokenizer_settings, transformers_tokenizer
@@ -134,6 +134,12 @@ def rendered(template: ChatTemplate, chat: Chat) -> Rendered:
 
 def _joined(chat: Chat) -> Chat:
     """The chat with one text for each message."""
+
+    if chat.images:
+        raise RefusedChat(
+            "the model's chat template takes no images",
+            f"give the prompt as a text with {option('image')}",
+        )
 
     def text(content: Any) -> Any:
         parts = content if isinstance(content, list) else [content]

@@ -25,7 +25,7 @@ from attnviz.records.images import RawImage, SeenImage
 from attnviz.records.interventions import Interventions, RunConsumer, Site
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import LogitConsumer
-from attnviz.records.tokens import GoOn, Sampling, Token
+from attnviz.records.tokens import GoOn, Sampling, Slice, Token
 from attnviz.records.trace import HeadTrace
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class SeenText:
 
     `model`: the same model, which sees these images wherever it runs over these tokens. `text`: as
     it is read, with the model's own mark in the place of each image. `notes`: what was done to it.
+    `spans`: the characters of each mark in the text.
     """
 
     model: "LoadedModel"
@@ -102,6 +103,7 @@ class SeenText:
     tokens: tuple[Token, ...]
     images: tuple[SeenImage, ...]
     notes: tuple[str, ...] = ()
+    spans: tuple[Slice, ...] = ()
 
 
 Ability: TypeAlias = Literal[
@@ -202,11 +204,18 @@ class LoadedModel(ABC):
         return False
 
     def see(
-        self, text: str, pictures: Sequence[RawImage], *, bos: bool | None, special: bool
+        self,
+        text: str,
+        pictures: Sequence[RawImage],
+        *,
+        bos: bool | None,
+        special: bool,
+        whole: bool = False,
     ) -> SeenText:
         """Read a text with images, each in the place of an `<image>` in it, or before it.
 
         `bos`, `special`: as `TextTokenizer.encode` takes them; None: as the model was trained.
+        `whole`: the text is what a chat template made, with the model's own marks.
 
         Raises:
             UsageError: it reads no images.

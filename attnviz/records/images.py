@@ -115,6 +115,8 @@ def view_label(views: Sequence[ImageView], number: int) -> str:
     return f"t{tiles.index(number) + 1}"
 
 
+MARK = "<image>"
+"""Stands in a text for an image, whatever the model's own mark is."""
 NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 POINT = re.compile(rf"@(?:([0-9]+):)?{NUMBER},{NUMBER}(?::{NUMBER},{NUMBER})?")
 

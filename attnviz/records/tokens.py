@@ -10,7 +10,7 @@ from os import PathLike
 from typing import Any, TypeAlias
 
 from attnviz.errors import IdleOption, InputError, UsageError, in_quotes, option, readable
-from attnviz.records.images import Patch
+from attnviz.records.images import Patch, RawImage
 
 SPECIAL_LABEL = "BOS"
 MASKS = ("[MASK]", "<mask>")
@@ -121,11 +121,14 @@ def partition(
 
 
 def segment_of(tokens: Sequence[Token], segments: Sequence[Segment], text: str) -> list[int | None]:
-    """The index of the segment that has each token's first visible letter; None: it is special."""
+    """The index of the segment that has each token's first visible letter; None: it is special.
+
+    Tokens of an image are in the segment that begins where the image stands.
+    """
     starts = sorted((start, i) for i, s in enumerate(segments) for start, _ in s.slices)
 
     def of(token: Token) -> int | None:
-        if token.special:
+        if token.special and token.image is None:
             return None
         slice_ = text[token.start : token.end]
         blanks = len(slice_) - len(slice_.lstrip()) if slice_.strip() else 0
@@ -158,7 +161,8 @@ class Chat:
 
     `template`: the name of the template, of several; None leaves the choice to transformers.
     `variables`: what else the template reads (`enable_thinking`). `id`: the user's name of the
-    chat. `target`: an answer that is given. `unread`: other keys of its object.
+    chat. `target`: an answer that is given. `unread`: other keys of its object. `images`: those in
+    its messages, in order; None where one has a place, and is given beside the chat.
     """
 
     content: Mapping[str, Any]
@@ -168,6 +172,7 @@ class Chat:
     id: str | int | None = None
     target: str | None = None
     unread: tuple[str, ...] = ()
+    images: tuple[RawImage | None, ...] = ()
 
 
 # How a model writes an answer.

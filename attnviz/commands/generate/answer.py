@@ -27,7 +27,7 @@ KeyKind: TypeAlias = Literal["sink", "segment", "special", "answer"]
 """The first token, or a learned sink; a segment; special tokens within the prompt; the answer."""
 RowUnit: TypeAlias = Literal["token", "word", "sentence", "section", "head"]
 """The unit of a row of shares: a part of the answer, or the whole answer in one head."""
-AnswerView: TypeAlias = Literal["table", "links", "heatmap", "text"]
+AnswerView: TypeAlias = Literal["table", "links", "heatmap", "text", "image"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,8 @@ class Answer:
     `capture`: the run, with the rows of each head where they are kept. `weights` (new tokens,
     keys): the rows joined. `choice` and `how`: the heads whose rows were joined, and how.
     `columns`: the groups of keys. `id`, `asking`: as of its prompt. `hops`: how many times the
-    weights on the answer were carried back. `named`: the sections that the user names.
+    weights on the answer were carried back. `named`: the sections that the user names. `images`:
+    the names of columns that are images.
     """
 
     text: str
@@ -74,6 +75,7 @@ class Answer:
     asking: frozenset[str] = frozenset()
     hops: int = 0
     named: tuple[str, ...] = ()
+    images: tuple[str, ...] = ()
 
     @cached_property
     def carried(self) -> FloatArray:

@@ -6,15 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
+from attnviz.commands.generate.answered import AttentionAnswer
 from attnviz.commands.generate.chain import check_hops
 from attnviz.commands.generate.looks import AnswerLooks, answer_option, check_looks, check_resume
 from attnviz.commands.generate.prompt import documents_given, prompt_for, prompt_given
-from attnviz.commands.generate.rows import AttentionAnswer
 from attnviz.commands.generate.run import Answering, Writing, answering
 from attnviz.commands.generate.writer import writing
 from attnviz.errors import IdleOption, option
-from attnviz.inputs.chats import Question, chat_of_line, question_or_text
-from attnviz.inputs.prompts import By
+from attnviz.inputs.chats import Question, chat_of_line, images_of, question_or_text
+from attnviz.inputs.prompts import By, Prompt
 from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
@@ -135,8 +135,12 @@ def _signs_kept(call: Arguments) -> None:
         )
 
 
-def _begun_by_template(options: TextOptions) -> TextOptions:
-    """The options for a prompt whose chat template writes special tokens itself."""
+def _options_for(read: Prompt, asked: str | Chat | Question, options: TextOptions) -> TextOptions:
+    """The options with the images of a chat; a chat template writes special tokens itself."""
+    if isinstance(asked, Chat):
+        options = replace(options, images=images_of(asked, options.images))
+    if read.template is None:
+        return options
     if options.bos is not None:
         raise IdleOption(
             f"{option('bos')} does nothing beside a chat template, which begins the prompt",
@@ -166,6 +170,7 @@ def generate(
     model: AnyModel = "builtin",
     *,
     docs: Docs = None,
+    image: g.Images = (),
     segments: g.NamedParts = (),
     by: CutBy = None,
     raw: Raw = False,
@@ -199,21 +204,20 @@ def generate(
             with a `question` and perhaps `documents`, each with its `text` and perhaps its `id`.
         model: a name as for `load_model`, or a loaded model.
     """
-    documents, parts = documents_of(docs), words("segments", segments)
-    asked, model = prompt_of(prompt), loaded(model)
-    options = model._text_options(bos, special, truncate)
-    read = prompt_for(model._loaded, asked, documents, by, parts, raw=raw)
-    if read.template is not None:
-        options = _begun_by_template(options)
+    asked, documents, parts = prompt_of(prompt), documents_of(docs), words("segments", segments)
+    model = loaded(model)
+    options = model._text_options(bos, special, truncate, None, image)
+    images = len(options.images)
+    read = prompt_for(model._loaded, asked, documents, by, parts, raw=raw, images=images)
+    options = _options_for(read, asked, options)
     if not isinstance(asked, str) and asked.target is not None:
         target = asked.target
     sampling = Sampling(max_new_tokens, temperature, top_p, seed)
     writing = Writing(sampling, words("stop", stop), target)
-    which = which_heads(layers, heads)
     if contribution:
         model._loaded.check_contributions()
+    which, named = which_heads(layers, heads), words("sections", sections)
     ready = answering(model._loaded, read, options, writing, which, reduce, model._source)
-    named = words("sections", sections)
     return replace(ready, contribution=contribution, sections=named, hops=hops)
 
 
@@ -255,8 +259,9 @@ Pages: TypeAlias = Annotated[
 
 @command_of(
     generate,
-    "text lines docs chat segments by raw truncate bos special model run target max_new_tokens "
-    "temperature top_p seed stop sections hops layers heads looks reduce contribution",
+    "text lines docs image chat segments by raw truncate bos special model run target "
+    "max_new_tokens temperature top_p seed stop sections hops layers heads looks reduce "
+    "contribution",
 )
 def command_line(
     session: Session,

@@ -1,5 +1,6 @@
 """How an answer is shown, and what of it has a meaning together."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -31,7 +32,7 @@ class AnswerLooks(g.Canvas):
             "--rows",
             help="What a row is: a part of the answer (sections are thinking, tool calls and "
             "results, and the answer), or the whole answer in one head.",
-            show_default="sentence; of links, token",
+            show_default="sentence; of links, token; of images, word",
         ),
     ] = None
     view: Annotated[
@@ -40,8 +41,8 @@ class AnswerLooks(g.Canvas):
             "--view",
             help="table: the share of each segment. links: the tokens that each row attends to "
             "most. heatmap: the shares in colours. text: the prompt, shaded by what each row "
-            "attended to.",
-            show_default="table; of a translation, links",
+            "attended to. image: the images of the prompt, likewise.",
+            show_default="table; of a translation, links; of a picture, image or heatmap",
         ),
     ] = None
     title: Annotated[
@@ -82,7 +83,8 @@ class AnswerLooks(g.Canvas):
 
     def unit(self, view: AnswerView) -> RowUnit:
         """The unit of a row in this view."""
-        return self.rows or ("token" if view == "links" else "sentence")
+        plain: Mapping[AnswerView, RowUnit] = {"links": "token", "image": "word"}
+        return self.rows or plain.get(view, "sentence")
 
     @property
     def checks(self) -> CheckMethod | None:
@@ -121,8 +123,8 @@ def check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signed
     `signed`: what is shown may lie below zero.
     """
     form = to.format
-    if signed and (looks.view == "text" or form.name == "html"):
-        where = option("view", "text") if looks.view == "text" else "a page"
+    if signed and (looks.view in ("text", "image") or form.name == "html"):
+        where = option("view", looks.view) if looks.view else "a page"
         raise UsageError(
             f"{where} shows weights, and contributions have a sign",
             f"leave it or {option('contribution')} out",
@@ -130,7 +132,10 @@ def check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signed
     if looks.square:
         wrong = f"does nothing for {option('square')}"
         session.refuse("rows", "view", "hops", "sections", "check_method", wrong=wrong)
-    if form.name != "txt":
+    if form.picture and looks.view in ("table", "links", "text"):
+        hint = f"use {option('view', 'heatmap')} or {option('view', 'image')}"
+        session.refuse("view", wrong="cannot be a picture", hint=hint)
+    elif form.name != "txt" and not form.picture:
         session.refuse("view", wrong=f"does nothing for {form.name}")
     if form.name in WHOLE:
         wrong = f"does nothing for {form.name}, {WHOLE[form.name]}"
@@ -155,7 +160,7 @@ def _check_rows(session: Session, looks: AnswerLooks) -> None:
         session.refuse("hops", "sections", "by", "segments", wrong=wrong)
     if looks.rows == "head":
         session.refuse("reduce", "hops", wrong="joins heads, and each has a row of its own")
-        if looks.view in ("text", "links"):
+        if looks.view in ("text", "links", "image"):
             raise UsageError(
                 f"{option('view', looks.view)} shows what parts of the answer attended to",
                 f"leave it or {option('rows', 'head')} out",

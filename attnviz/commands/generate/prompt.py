@@ -6,18 +6,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import IdleOption, ModelError, RefusedChat, UsageError, option
-from attnviz.inputs.chats import Question, chat_of_question, read_chat
-from attnviz.inputs.prompts import By, Document, Prompt, cut_parts, cut_prompt, with_documents
+from attnviz.inputs.chats import Question, chat_of_question, read_chat, with_images
+from attnviz.inputs.prompts import (
+    QUESTION,
+    By,
+    Document,
+    Prompt,
+    before_text,
+    cut_around_images,
+    cut_parts,
+    cut_prompt,
+    seen_prompt,
+    with_documents,
+)
 from attnviz.inputs.text import STDIN, read_file
 from attnviz.kit import options as g
 from attnviz.kit.lines import text_alone
 from attnviz.kit.option import Call
+from attnviz.kit.prepare import TextOptions
 from attnviz.kit.session import Session
-from attnviz.records.tokens import TEMPLATE, Chat, Segment, partition
+from attnviz.records.images import MARK
+from attnviz.records.tokens import RESTS, TEMPLATE, Chat, Segment, partition
 
 if TYPE_CHECKING:
     from attnviz.models.chat import ChatTemplate, Rendered
-    from attnviz.models.loaded import LoadedModel
+    from attnviz.models.loaded import LoadedModel, SeenText
 
 INSTRUCTING = ("system", "developer")
 """Roles whose messages say how to answer."""
@@ -33,8 +46,12 @@ def prompt_for(
     wanted: Sequence[str],
     *,
     raw: bool = False,
+    images: int = 0,
 ) -> Prompt:
-    """What the model reads; `raw`: documents and question without its chat template."""
+    """What the model reads; `raw`: documents and question without its chat template.
+
+    `images`: how many there are, beside those in a chat.
+    """
     if isinstance(asked, Chat):
         if documents:
             raise UsageError("a chat is the whole prompt", f"leave {option('docs')} out")
@@ -51,15 +68,54 @@ def prompt_for(
                 "documents and question are segments already",
                 f"leave {option('by')} and {option('segments')} out",
             )
-        read = _after_documents(model, asked.text, asked.documents, raw=raw)
+        read = _after_documents(model, asked.text, asked.documents, images, raw=raw)
         return replace(read, id=asked.id, unread=asked.unread)
     if documents:
-        return _after_documents(model, asked, documents, raw=raw)
+        return _after_documents(model, asked, documents, images, raw=raw)
+    if images:
+        return _beside_images(model, asked, images, by, wanted, raw=raw)
     if raw:
         raise IdleOption(
             f"{option('raw')} is for documents, and a text is read as it is", "leave it out"
         )
     return cut_prompt(asked, by, wanted)
+
+
+def _beside_images(
+    model: "LoadedModel",
+    text: str,
+    images: int,
+    by: By | None,
+    wanted: Sequence[str],
+    *,
+    raw: bool,
+) -> Prompt:
+    """A text with images, where it says `<image>`; else through the model's template, if any."""
+    prompt = cut_around_images(text, by, wanted)
+    if MARK in text:
+        return prompt
+    *others, last = prompt.segments
+    if not (others or by or wanted):
+        prompt = replace(prompt, segments=(Segment(QUESTION, last.slices),))
+    asking = frozenset((prompt.segments[-1].name,))
+    return _through_template(
+        model, replace(prompt, asking=asking), images, raw=raw, documents=False
+    )
+
+
+def seen_by(
+    model: "LoadedModel", prompt: Prompt, options: TextOptions
+) -> "tuple[SeenText, Prompt]":
+    """A prompt with images as the model reads it, and with a segment for each of them."""
+    if options.truncate is not None:
+        raise IdleOption(
+            f"{option('truncate')} cuts a text, and images leave none of it out", "leave it out"
+        )
+    whole = prompt.template is not None
+    seen = model.see(
+        prompt.text, options.images, bos=options.bos, special=options.special, whole=whole
+    )
+    return seen, seen_prompt(prompt, seen.text, seen.spans)
 
 
 def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequence[str]) -> Prompt:
@@ -121,15 +177,29 @@ def _template(model: "LoadedModel", chat: Chat) -> "ChatTemplate | None":
 
 
 def _after_documents(
-    model: "LoadedModel", question: str, documents: Sequence[Document], *, raw: bool
+    model: "LoadedModel",
+    question: str,
+    documents: Sequence[Document],
+    images: int,
+    *,
+    raw: bool,
 ) -> Prompt:
     """Documents and a question through the model's chat template, if it has one."""
-    prompt = with_documents(question, documents)
+    return _through_template(model, with_documents(question, documents), images, raw=raw)
+
+
+def _through_template(
+    model: "LoadedModel", prompt: Prompt, images: int, *, raw: bool, documents: bool = True
+) -> Prompt:
+    """A prompt after so many images through the model's chat template, if it has one.
+
+    `documents`: its segments but the last one are documents.
+    """
     chat = chat_of_question(prompt, apart=False)
     template = None if raw else _template(model, chat)
     if template is None:
-        return prompt
-    made, where = _rendered_question(template, prompt)
+        return before_text(prompt, images) if images else prompt
+    made, where = _rendered_question(template, prompt, images, documents=documents)
     note = f"the prompt went through the model's chat template {template.name!r}, {where}; "
     note += f"{option('raw')} leaves the template out"
     segments = partition(made.text, made.segments, TEMPLATE, blanks=True)
@@ -137,22 +207,28 @@ def _after_documents(
     return Prompt(made.text, segments, template.name, notes, asking=prompt.asking)
 
 
-def _rendered_question(template: "ChatTemplate", prompt: Prompt) -> "tuple[Rendered, str]":
+def _rendered_question(
+    template: "ChatTemplate", prompt: Prompt, images: int, *, documents: bool
+) -> "tuple[Rendered, str]":
     """The documents in the template's own place, if it writes all of them, else in the message."""
     from attnviz.models.chat import rendered
 
-    if "documents" in template.source and len(prompt.segments) > 1:
-        chat = chat_of_question(prompt, apart=True)
+    def made(*, apart: bool) -> "Rendered":
+        chat = chat_of_question(prompt, apart=apart)
+        return rendered(template, with_images(chat, images) if images else chat)
+
+    if documents and "documents" in template.source and len(prompt.segments) > 1:
         try:
-            made = rendered(template, chat)
+            whole = made(apart=True)
         except RefusedChat:
             pass
         else:
-            if len(made.segments) == len(chat.parts):
-                return made, "with the documents in its own place for them"
-    chat = chat_of_question(prompt, apart=False)
-    where = "with the documents before the question" if len(chat.parts) > 1 else "as one message"
-    return rendered(template, chat), where
+            if len(whole.segments) == sum(each.name not in RESTS for each in prompt.segments):
+                return whole, "with the documents in its own place for them"
+    after = documents and len(prompt.segments) > 1
+    return made(apart=False), (
+        "with the documents before the question" if after else "as one message"
+    )
 
 
 # What the command line gives.

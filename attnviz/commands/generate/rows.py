@@ -1,40 +1,28 @@
-"""An answer as Python has it, its rows, and the forms in which it goes out."""
+"""The rows of an answer, and the forms in which it goes out."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from attnviz.commands.generate.answer import (
-    Answer,
     AnswerPart,
     AnswerShares,
     AnswerView,
     KeyKind,
-    RowUnit,
 )
 from attnviz.commands.generate.chain import CHAIN, chain_rows
 from attnviz.commands.generate.check import CURVE_POINT, curve_points
 from attnviz.commands.generate.choice import names_of
 from attnviz.commands.generate.results import FAILED, OF_ANSWER
-from attnviz.commands.generate.run import Answering
-from attnviz.commands.generate.shown import draw, render
-from attnviz.commands.generate.square import SQUARE, Square, of_square, square_of
-from attnviz.commands.show.capture import AttentionCapture
-from attnviz.draw.page import in_frame
-from attnviz.errors import AttnvizError, as_argument, spelled
-from attnviz.kit.option import check_value
-from attnviz.kit.result import Form, Result, notes_of
-from attnviz.kit.values import FilePath, path_of
-from attnviz.kit.write import choose_format
-from attnviz.records.grounding import Check, CheckMethod
-from attnviz.records.rows import ABSENT, LINE, ColumnArray, Field, Fields, JsonOutput, Row, measured
-from attnviz.records.tokens import Token
+from attnviz.commands.generate.shown import draw, picture_view, render
+from attnviz.commands.generate.square import SQUARE
+from attnviz.kit.result import Form, Result
+from attnviz.records.grounding import Check
+from attnviz.records.rows import ABSENT, LINE, Field, Fields, JsonOutput, measured
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 
 @dataclass(frozen=True)
@@ -214,170 +202,15 @@ def of_shares(
 ) -> Result[AnswerShares]:
     """The shares in an answer; in a terminal, in this view."""
     method = shares.check.method if shares.check else ""
+    capture = shares.answer.capture
     form = Form[AnswerShares](
         "generate",
         *_OF_METHOD.get(method, (SHARE, _share_rows)),
         lambda shares: shares.answer.about,
         terminal=lambda shares, display: render(shares, display, view),
-        picture=draw,
+        picture=lambda shares, **look: draw(
+            shares, picture_view(capture, None) if view == "table" else view, **look
+        ),
         page="attnviz.commands.generate.page:page",
     )
-    capture = shares.answer.capture
     return Result(form, shares, (capture,), asked=capture.asked, _line=line)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class AttentionAnswer:
-    """An answer, and what each part of it attended to; made by `attnviz.generate`.
-
-    >>> answer = attnviz.generate("the creature was", max_new_tokens=2)
-    >>> [row["segment"] for row in answer.shares("token")][:2]
-    ['sink', '1']
-    """
-
-    _asked: Answering
-    _answer: Answer
-    _checked: dict[CheckMethod, Check] = field(default_factory=dict)
-
-    @property
-    def text(self) -> str:
-        """The answer."""
-        return self._answer.text
-
-    @property
-    def id(self) -> str | int | None:
-        """The id of the chat or the question; None: it has none."""
-        return None if self._answer.id is ABSENT else self._answer.id
-
-    @property
-    def tokens(self) -> tuple[Token, ...]:
-        """The tokens of the answer."""
-        return self._answer.capture.query_tokens
-
-    @property
-    def capture(self) -> AttentionCapture:
-        """The rows of each head: one for each token of the answer, over prompt and answer.
-
-        Of all heads, and more than 20 million weights, they are not kept while the model writes;
-        the answer is then read once more.
-        """
-        return AttentionCapture(self._each_head.capture)
-
-    @cached_property
-    def _each_head(self) -> Answer:
-        return self._asked.with_each_head(self._answer)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes on the answer and its prompt: beams, a chat's template, a cut."""
-        about_prompt = (spelled(note, as_argument) for note in self._asked.notes)
-        return (*self._asked.model_notes, *about_prompt, *notes_of([self._answer.capture]))
-
-    def __repr__(self) -> str:
-        return f"<AttentionAnswer {self._answer.about}>"
-
-    def _result(self, rows: RowUnit, check: Check | None = None) -> Result[AnswerShares]:
-        check_value("rows", rows, RowUnit)
-        apart = rows == "head" and not self._answer.hops
-        answer = self._each_head if apart else self._answer
-        return of_shares(replace(answer.shares(rows), check=check))
-
-    @property
-    def _shown(self) -> Result[AnswerShares]:
-        """Its sentences, with what was checked last."""
-        return self._result("sentence", next(reversed(self._checked.values()), None))
-
-    def __str__(self) -> str:
-        return str(self._shown)
-
-    def _repr_html_(self) -> str:
-        """The page for a notebook, in a frame that can reach nothing outside; else the table."""
-        try:
-            return in_frame(self.page())
-        except AttnvizError:  # no browser could open it
-            return self._shown._repr_html_()
-
-    def page(self) -> str:
-        """The interactive page, one HTML document; after `check`, with what it measured.
-
-        Raises:
-            InputError: it would be too large for a browser.
-        """
-        return "".join(map(str, self._shown.pieces("html")))
-
-    def save(self, path: FilePath, **look: Any) -> None:
-        """Write it to a file; after `check`, with what it measured.
-
-        Args:
-            path: its suffix decides: html, the page; npz, the rows of each head; json, jsonl, csv
-                or tsv, the rows of sentences; txt, the table; png, svg or pdf, a picture, after
-                `check("curve")` of its curves.
-            look: for a picture, as for `figure`.
-
-        Raises:
-            UsageError: another suffix.
-            OutputError: the file cannot be written.
-        """
-        file = Path(path_of("path", path))
-        if choose_format(file, None, False).name == "npz" and not look:
-            self.capture.save(file)
-        else:
-            self._shown.save(file, **look)
-
-    def shares(self, rows: RowUnit = "sentence") -> list[Row]:
-        """A row for each part of the answer and each segment, as `-f jsonl` writes them.
-
-        Args:
-            rows: a part is a "section" (thinking, tool call, tool result, answer), a "sentence", a
-                "word" or a "token"; or the whole answer in a "head".
-
-        Raises:
-            UsageError: another kind of row.
-        """
-        return self._result(rows).rows
-
-    def to_columns(self, rows: RowUnit = "sentence") -> dict[str, ColumnArray]:
-        """The same by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""
-        return self._result(rows).to_columns()
-
-    def figure(self, rows: RowUnit = "sentence", **look: Any) -> "Figure":
-        """The shares as a picture.
-
-        Args:
-            rows: as for `shares`.
-            look: `cmap`, `dpi` and `title`, as for `attnviz.show`.
-
-        Raises:
-            UsageError: another kind of row, or no such colour map.
-        """
-        return self._result(rows).figure(**look)
-
-    def square(self, *, check: bool = False) -> Result[Square]:
-        """What each sentence of the answer attended to of the earlier ones.
-
-        Args:
-            check: also hide one sentence after another from all later ones, and measure the KL
-                divergence (nats a token) of what these are predicted as.
-
-        Raises:
-            InputError: the answer has one sentence.
-        """
-        square = square_of(self._answer)
-        return of_square(self._asked.suppressed(square) if check else square)
-
-    def check(self, method: CheckMethod = "delete") -> Check:
-        """Delete parts of the prompt, and measure what it does to the answer (nats).
-
-        Args:
-            method: "delete", one segment after another; "chain", the same, and with `hops` each
-                link back to the prompt is cut; "subsets", random subsets of the documents, and a
-                sparse linear fit; "curve", more and more of their tokens.
-
-        Raises:
-            UsageError: another method, or the chain of an answer without `hops`.
-            InputError: there is no segment before the last one, or no document.
-        """
-        check_value("method", method, CheckMethod)
-        found = self._checked.pop(method, None) or self._asked.check(self._answer, method)
-        self._checked[method] = found  # the last one
-        return found

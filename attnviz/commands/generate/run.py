@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from attnviz.commands.generate.answer import (
 from attnviz.commands.generate.chain import chain_of, check_hops
 from attnviz.commands.generate.check import AnswerRuns, checked
 from attnviz.commands.generate.choice import choice_of, note_on
+from attnviz.commands.generate.prompt import seen_by
 from attnviz.commands.generate.square import Square, with_suppression
 from attnviz.draw.titles import named_words
 from attnviz.errors import IdleOption, InputError, ModelError, UsageError, option
@@ -53,7 +54,7 @@ MANY = 4
 
 if TYPE_CHECKING:
     from attnviz.models.catalog import Source
-    from attnviz.models.loaded import LoadedModel
+    from attnviz.models.loaded import LoadedModel, SeenText
 
 
 @dataclass
@@ -159,7 +160,7 @@ class Answering:
     rows are joined. `room`: how many new tokens fit into the model's context, where fewer than
     asked for do. `each_head`: the rows of each head are also kept apart. `source`: where the model
     came from; None: it was in memory. `contribution`: its rows are contribution weights.
-    `sections`, `hops`: as `Answer` has them.
+    `sections`, `hops`: as `Answer` has them. `seen`: the prompt with its images, where it has any.
     """
 
     model: "LoadedModel"
@@ -177,6 +178,7 @@ class Answering:
     contribution: bool = False
     sections: tuple[str, ...] = ()
     hops: int = 0
+    seen: "SeenText | None" = None
 
     def __post_init__(self) -> None:
         if self.hops and self._crossed:
@@ -382,7 +384,8 @@ class Answering:
             joined /= joined.sum(axis=1, keepdims=True)
         recorded = replace(blank, layers=tuple(layers))
         made = Answer(text, recorded, joined, self.choice, self.how, columns, self.prompt.id)
-        return replace(made, asking=self.prompt.asking, named=self.sections, hops=self.hops)
+        made = replace(made, asking=self.prompt.asking, images=self.prompt.images)
+        return replace(made, named=self.sections, hops=self.hops)
 
     def check(self, answer: Answer, method: CheckMethod = "delete") -> Check:
         """What deletions of the prompt's segments change in the answer's probability.
@@ -421,6 +424,7 @@ class Answering:
             kind="cross" if self._crossed else "answer",
             segments=self.prompt.segments,
             transforms=(Contributions(),) if self.contribution else (),
+            images=self.seen.images if self.seen else (),
         )
 
 
@@ -450,7 +454,7 @@ def answering(
     most_read = context if crossed else context - 1
     if options.truncate is not None and not crossed:  # what is cut makes room for the answer
         most_read = context - min(most, context // 2)
-    read = encode(model.tokenizer, prompt.text, options)
+    model, prompt, read, seen = _as_read(model, prompt, options)
     tokens, left_out = fit(read, most_read, options.truncate)
     n = len(tokens)
     room = context if crossed else context - n
@@ -462,18 +466,33 @@ def answering(
     writing = replace(writing, sampling=replace(writing.sampling, most=min(most, room)))
     budget = Budget(model, (n, n + min(most, room)), options.max_memory)
     prepared = Answering(
-        model, prompt, tokens, left_out, writing, target, choice, how, budget, short, source=source
+        model, prompt, tokens, left_out, writing, target, choice, how, budget, short
     )
+    prepared = replace(prepared, source=source, seen=seen)
     if left_out == (0, 0) and prompt.template is None:
         for note in prepared.empty_notes:
             raise InputError(note, "begin it where a word begins")
     if target is not None and len(target) > room:
-        raise InputError(
-            f"the prompt has {n} tokens and the answer {len(target)}, but the model takes at most "
-            f"{context}" + (" of each" if crossed else " together"),
-            "shorten one of them",
-        )
+        _refuse_size(n, len(target), context, crossed=crossed)
     return prepared
+
+
+def _as_read(
+    model: "LoadedModel", prompt: Prompt, options: TextOptions
+) -> "tuple[LoadedModel, Prompt, tuple[Token, ...], SeenText | None]":
+    """The tokens of a prompt; of one with images, as a view of the model sees them."""
+    if not options.images:
+        return model, prompt, encode(model.tokenizer, prompt.text, options), None
+    seen, prompt = seen_by(model, prompt, options)
+    return seen.model, prompt, seen.tokens, seen
+
+
+def _refuse_size(prompt: int, answer: int, context: int, *, crossed: bool) -> NoReturn:
+    raise InputError(
+        f"the prompt has {prompt} tokens and the answer {answer}, but the model takes at most "
+        f"{context}" + (" of each" if crossed else " together"),
+        "shorten one of them",
+    )
 
 
 def _ids_of(model: "LoadedModel", target: str, options: TextOptions) -> list[int]:

@@ -9,21 +9,36 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.generate.answer import Answer, AnswerShares, AnswerView, KeyGroup
+from attnviz.commands.generate.answer import (
+    Answer,
+    AnswerShares,
+    AnswerView,
+    KeyGroup,
+    RowUnit,
+)
 from attnviz.commands.generate.checked import checked, draw_curves
 from attnviz.console import Display
 from attnviz.draw.labels import fenced, name_of
-from attnviz.draw.picture import heatmap
+from attnviz.draw.picture import heatmap, overlay
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.paint import options_of
 from attnviz.draw.terminal import heatmap as terminal_heatmap
+from attnviz.draw.terminal import image as terminal_image
 from attnviz.draw.terminal import table as terminal_table
 from attnviz.draw.terminal import text as terminal_text
 from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing, widest
-from attnviz.draw.titles import about_gates, amount, beginning, elided, prompt_size, size_of_answer
+from attnviz.draw.titles import (
+    about_gates,
+    amount,
+    beginning,
+    elided,
+    image_facts,
+    prompt_size,
+    size_of_answer,
+)
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
-from attnviz.records.exhibit import Exhibit, HeadMap, PictureLook, Sides
+from attnviz.records.exhibit import Exhibit, HeadMap, Look, PictureLook, Sides
 from attnviz.records.heads import listed
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Contributions
@@ -38,7 +53,8 @@ def about_answer(shares: AnswerShares) -> str:
     what = ", contribution weights" if capture.transformed_by(Contributions) else ""
     size, hops = size_of_answer(capture), shares.answer.hops
     back = f", {amount(hops, 'hop')} back" if hops else ""
-    return f"{readable(capture.model.name)}, {about_heads(shares)}{what}: {size}{back}"
+    images = f", {image_facts(capture)}" if capture.images else ""
+    return f"{readable(capture.model.name)}, {about_heads(shares)}{what}: {size}{images}{back}"
 
 
 def about_heads(shares: AnswerShares) -> str:
@@ -118,7 +134,7 @@ def exhibit_of(
 def by_link(shares: AnswerShares) -> Exhibit:
     """Each part of the answer, and how much it attended to each token before it."""
     answer = shares.answer
-    weights = [answer.weights[each.first : each.after].mean(axis=0) for each in shares.parts]
+    weights = [answer.carried[each.first : each.after].mean(axis=0) for each in shares.parts]
     exhibit = _exhibit(
         answer, answer.capture, [each.text for each in shares.parts], np.stack(weights)
     )
@@ -169,11 +185,21 @@ QUOTED = 3
 """How many of the segments with the largest share to quote below the table."""
 
 
-def draw(shares: AnswerShares, **look: Any) -> Drawn:
-    """The shares of segments as a heatmap, or the curves of a check; `look`: of `PictureLook`."""
+def picture_view(capture: Capture, unit: RowUnit | None) -> AnswerView:
+    """What a picture shows, where none is named: the images of a prompt, else shares in colours."""
+    return "image" if capture.images and unit != "head" and not capture.signed else "heatmap"
+
+
+def draw(shares: AnswerShares, view: AnswerView = "heatmap", **look: Any) -> Drawn:
+    """The shares of segments as a heatmap, or the curves of a check; `look`: of `PictureLook`.
+
+    `view`: "image" draws what each part attended to over the images of the prompt.
+    """
     options = options_of(PictureLook(**look), None)
     if shares.check is not None and shares.check.curves:
         return draw_curves(shares.check, about_answer(shares), options)
+    if view == "image":
+        return overlay.drawn_as(by_link(shares), Look(**look))
     return heatmap.draw(by_segment(shares, begun=True), options)
 
 
@@ -185,6 +211,8 @@ def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator
     every, shares = shares, strongest_parts(shares)
     if view == "heatmap":
         yield from terminal_heatmap.render(by_segment(shares), display)
+    elif view == "image":
+        yield from terminal_image.render(by_link(shares), display)
     elif view == "links":
         yield from terminal_table.render(by_link(shares), display)
     elif view == "text":  # the prompt, once for each part of the answer
@@ -202,7 +230,7 @@ def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator
     if len(every.parts) > len(shares.parts):
         yield Text()
         yield from folded(Text(about_rest(every, shares)), display.width)
-    yield from _quotes(every, display) if view != "links" else ()
+    yield from _quotes(every, display) if view not in ("links", "image") else ()
     yield from _through(every, display)
     yield from _gates(every, display)
     if shares.check is not None:
@@ -235,7 +263,7 @@ def _quotes(shares: AnswerShares, display: Display) -> Iterator[Text]:
     quotes = (
         (column.name, quoted(shares.answer.capture, column))
         for column in columns
-        if column.part == "segment"
+        if column.part == "segment" and column.name not in shares.answer.images
     )
     most = islice((each for each in quotes if each[1].strip(" …")), QUOTED)
     for n, (name, quote) in enumerate(most):

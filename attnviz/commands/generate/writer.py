@@ -11,6 +11,7 @@ from attnviz.commands.generate.looks import AnswerLooks
 from attnviz.commands.generate.results import Results, answer_lines, results_file
 from attnviz.commands.generate.rows import of_shares
 from attnviz.commands.generate.run import Answering
+from attnviz.commands.generate.shown import picture_view
 from attnviz.commands.generate.square import of_square, square_of
 from attnviz.commands.show.run import pieces_of
 from attnviz.draw.terminal.around import line_heading
@@ -91,7 +92,7 @@ class Writer:
         form, looks, first = self.to.format.name, self.looks, not self.strange
         self._check_columns(asked)
         each_head = looks.rows == "head"
-        view = self._view(asked) if form == "txt" else "table"
+        view = self._view(asked)
         parts_may_change = looks.square or looks.rows == "section" or asked.sections or asked.hops
         at_end = looks.checks or each_head or parts_may_change or asked.model.gated
         if form in ROWS and not (at_end or self.results is not None):
@@ -126,6 +127,8 @@ class Writer:
         """The view that is asked for; else of a translation its links, unless it is cut."""
         if self.looks.view is not None:
             return self.looks.view
+        if self.to.format.name != "txt":
+            return picture_view(asked.read, self.looks.rows) if self.to.format.picture else "table"
         cut = self.session.given("by", "segments", "docs", "rows", "hops", "sections")
         plain = asked.model.kind == "cross" and not (cut or self.looks.checks)
         return "links" if plain else "table"

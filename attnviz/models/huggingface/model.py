@@ -137,11 +137,17 @@ class HuggingFaceModel(LoadedModel):
         return reads_images(self.model)
 
     def see(
-        self, text: str, pictures: Sequence[RawImage], *, bos: bool | None, special: bool
+        self,
+        text: str,
+        pictures: Sequence[RawImage],
+        *,
+        bos: bool | None,
+        special: bool,
+        whole: bool = False,
     ) -> SeenText:
         if not self.reads_images:
             return super().see(text, pictures, bos=bos, special=special)
-        return see(self, text, pictures, bos=bos, special=special)
+        return see(self, text, pictures, bos=bos, special=special, whole=whole)
 
     def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
         """The arguments of its forward pass."""

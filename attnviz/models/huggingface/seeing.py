@@ -11,14 +11,12 @@ from attnviz.models.chat import Rendered, read_template, rendered
 from attnviz.models.folder.images import read_processor
 from attnviz.models.huggingface.vision import ImageInputs, looks_ahead, read_images, seeing
 from attnviz.models.loaded import SeenText
-from attnviz.records.images import RawImage, label_of
+from attnviz.records.images import MARK, RawImage, label_of
 from attnviz.records.tokens import Chat, Token, numbered
 
 if TYPE_CHECKING:
     from attnviz.models.huggingface.model import HuggingFaceModel
 
-MARK = "<image>"
-"""Stands in a text for an image, whatever the model's own mark is."""
 AROUND = {"<|image_pad|>": ("<|vision_start|>", "<|vision_end|>")}
 """What a template writes around the mark of an image, where the processor does not."""
 
@@ -30,6 +28,7 @@ def see(
     *,
     bos: bool | None,
     special: bool,
+    whole: bool = False,
 ) -> SeenText:
     """As `LoadedModel.see`."""
     tokenizer = model.tokenizer
@@ -37,7 +36,8 @@ def see(
     processor = _processor(tokenizer.folder)
     if not special:
         _check_plain(model, text)
-    marked, told = _marked(processor, tokenizer.folder, text, len(pictures))
+    folder, count = None if whole else tokenizer.folder, len(pictures)
+    marked, told = _marked(processor, folder, text, count)
     around = (tokenizer.bos if bos is None else bos) and not told
     read = read_images(
         processor, model.model, marked, pictures, around=around, context=tokenizer.context
@@ -54,7 +54,8 @@ def see(
     causal = model.causal if ahead is None else not ahead
     view = replace(model, model=seeing(model.model, read), causal=causal)
     placed = _placed(tokens, read)
-    return SeenText(view, read.text, placed, read.images, told)
+    spans = tuple(span for span, _ in read.spans)
+    return SeenText(view, read.text, placed, read.images, told, spans)
 
 
 @lru_cache(2)
@@ -74,12 +75,23 @@ def _check_plain(model: "HuggingFaceModel", text: str) -> None:
         )
 
 
-def _marked(processor: Any, folder: Path, text: str, images: int) -> tuple[str, tuple[str, ...]]:
+def _marked(
+    processor: Any, folder: Path | None, text: str, images: int
+) -> tuple[str, tuple[str, ...]]:
     """The text with the model's own mark in the place of each image, and what was done for it.
 
     The places are those of the text; else those of the model's chat template; else its beginning.
+    `folder`: that of the template; None: it has made this text, with all places.
     """
     mark = processor.image_token
+    if folder is None:
+        if text.count(mark) != images:
+            raise InputError(
+                f"the model's chat template makes {text.count(mark)} places for {images} "
+                f"image{'s' * (images != 1)}",
+                f"give the prompt as a text with {MARK} in the place of each",
+            )
+        return text, ()
     before, after = AROUND.get(mark, ("", ""))
     places = text.count(MARK)
     if mark != MARK and text.count(mark) == images and not places:

@@ -1,0 +1,215 @@
+"""Answers about images: each image is one segment, and what words attended to is laid over it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from transformers import AutoModelForImageTextToText
+
+import attnviz
+from attnviz.errors import AttnvizError, ExitStatus
+from tests.conftest import Run
+from tests.reading import rows_in
+from tests.vision.zoo import processed, processor, species
+
+QUESTION = "What is it? Name it."
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A tiny vision-language model, an image beside it, and both as transformers reads them."""
+
+    path: Path
+    image: Path
+    place: str
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        return QUESTION, "-m", str(self.path), "--image", str(self.image)
+
+    def theirs(self, chat: Sequence[Any]) -> tuple[Any, dict[str, torch.Tensor]]:
+        """The model, and what its own processor makes of a chat about the image."""
+        model = AutoModelForImageTextToText.from_pretrained(self.path, attn_implementation="eager")
+        process, image = processor(self.path), Image.open(self.image).convert("RGB")
+        text = process.apply_chat_template(chat, add_generation_prompt=True)
+        return model.eval(), processed(process, text, image)
+
+
+@pytest.fixture(scope="module", params=["llava", "qwen2_5_vl"])
+def folder(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    sighted = species(request.param)
+    made = tmp_path_factory.mktemp("images")
+    image = made / "a.png"
+    pixels = np.random.default_rng(0).integers(0, 256, (70, 150, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(image)
+    return Folder(sighted.make(made / "model"), image, sighted.place)
+
+
+@pytest.fixture
+def llava(tmp_path: Path) -> Folder:
+    image = tmp_path / "a.png"
+    Image.new("RGB", (40, 30), "red").save(image)
+    return Folder(species("llava").make(tmp_path / "model"), image, "<image>")
+
+
+def test_the_answer_and_its_shares_are_those_of_transformers(folder: Folder) -> None:
+    answer = attnviz.generate(QUESTION, str(folder.path), image=folder.image, max_new_tokens=5)
+    content = [{"type": "image"}, {"type": "text", "text": QUESTION}]
+    model, inputs = folder.theirs([{"role": "user", "content": content}])
+    n = inputs["input_ids"].shape[1]
+    written = model.generate(**inputs, do_sample=False, max_new_tokens=5)
+    assert [token.id for token in answer.tokens] == written[0, n:].tolist()
+    ids = written[:, :-1]
+    kinds = {
+        name: torch.nn.functional.pad(inputs[name], (0, ids.shape[1] - n))
+        for name in ("mm_token_type_ids",)
+        if name in inputs
+    }
+    more = {**inputs, **kinds, "input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    with torch.no_grad():
+        attentions = model(**more, output_attentions=True).attentions
+    rows = torch.stack(attentions).mean(dim=(0, 1, 2))[n - 1 :]  # (new, keys)
+    of_image = ids[0] == getattr(model.config, "image_token_id", -1)
+    share = rows[:, of_image].sum(dim=1).tolist()
+    found = answer.shares("token")
+    assert [row["share"] for row in found if row["segment"] == "image"] == pytest.approx(
+        share, abs=1e-5
+    )
+    for number in range(1, 6):
+        assert sum(float(str(r["share"])) for r in found if r["row"] == number) == pytest.approx(1)
+
+
+def test_each_image_is_one_segment_between_those_of_the_text(run: Run, folder: Folder) -> None:
+    found = rows_in(run("generate", *folder.asked, "--target", " a dog", "-f", "jsonl").out)
+    named = [row["segment"] for row in found if row["row"] == 1]
+    assert named == ["sink", "template", "image", "1", "2", "answer"]
+    placed = "Is <image> as <image>?", *folder.asked[1:], "--image", str(folder.image)
+    found = rows_in(run("generate", *placed, "--target", " a dog", "-f", "jsonl").out)
+    named = [row["segment"] for row in found if row["row"] == 1]
+    assert named == ["sink", "1", "image 1", "image 2", "answer"]
+
+
+def test_images_stand_in_the_messages_of_a_chat(run: Run, folder: Folder, tmp_path: Path) -> None:
+    text, answered = {"type": "text", "text": "And this?"}, {"role": "assistant", "content": "A."}
+    first = {"role": "user", "content": [{"type": "image", "path": str(folder.image)}, text]}
+    second = {"role": "user", "content": [{"type": "image"}, text]}
+    chat = tmp_path / "chat.json"
+    chat.write_text(json.dumps([first, answered, second]))
+    asked = ("generate", "--chat", str(chat), *folder.asked[1:], "--target", " a dog")
+    found = rows_in(run(*asked, "-f", "jsonl").out)
+    named = {row["segment"] for row in found}
+    assert named >= {"image 1", "image 2", "user 1", "user 2", "assistant", "template"}
+    same = [
+        first,
+        answered,
+        {**second, "content": [{"type": "image", "url": str(folder.image)}, text]},
+    ]
+    answer = attnviz.generate(same, str(folder.path), target=" a dog")
+    assert [row["share"] for row in answer.shares()] == pytest.approx(
+        [row["share"] for row in found]
+    )
+    assert same[0]["content"][0]["path"] == str(folder.image)  # what was given stays as it was
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"type": "image", "url": "https://a.org/a.png"}, "attnviz fetches nothing"),
+        ({"type": "image", "image": "data:image/png;base64,AAAA"}, "attnviz fetches nothing"),
+        ({"type": "image", "image": "A" * 100_000}, "attnviz fetches nothing"),
+        ({"type": "image", "path": "none.png"}, "is not there"),
+        ({"type": "image", "path": 7}, "is no file"),
+        ({"type": "image"}, "--image is given 0 times"),
+        ({"type": "video", "path": "a.mp4"}, "no text and no image"),
+    ],
+)
+def test_a_part_that_is_no_image_here_is_refused(
+    run: Run, llava: Folder, part: dict[str, Any], said: str
+) -> None:
+    chat = llava.image.with_suffix(".json")
+    content = [part, {"type": "text", "text": "What?"}]
+    chat.write_text(json.dumps([{"role": "user", "content": content}]))
+    ended = run("generate", "--chat", str(chat), "-m", str(llava.path))
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
+    assert len(ended.err) < 300
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--truncate", "left"), "--truncate cuts a text"),
+        (("--view", "text", "-o", "a.png"), "cannot be a picture"),
+        (("--view", "image", "-f", "jsonl"), "does nothing for jsonl"),
+        (("--view", "image", "--rows", "head"), "leave it or --rows head"),
+        (("--view", "image", "--contribution"), "contributions have a sign"),
+    ],
+)
+def test_what_says_nothing_of_images_is_refused(
+    run: Run, llava: Folder, options: tuple[str, ...], said: str
+) -> None:
+    ended = run("generate", *llava.asked, *options)
+    assert ended.status is ExitStatus.USAGE
+    assert said in ended.err
+
+
+def test_a_model_of_text_takes_no_image(llava: Folder) -> None:
+    with pytest.raises(AttnvizError, match="reads no images"):
+        attnviz.generate("the dog was", image=llava.image)
+    with pytest.raises(AttnvizError, match="there is no image"):
+        attnviz.generate("the dog was", target=" red").figure(view="image")
+
+
+def test_a_template_that_leaves_images_out_is_refused(llava: Folder) -> None:
+    template = "{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}"
+    (llava.path / "chat_template.jinja").write_text(template)
+    with pytest.raises(AttnvizError, match="makes 0 places for 1 image"):
+        attnviz.generate(QUESTION, str(llava.path), image=llava.image)
+    options = {"image": llava.image, "raw": True, "max_new_tokens": 1}
+    found = attnviz.generate("What?", str(llava.path), **options).shares()
+    assert [row["segment"] for row in found] == ["sink", "image", "question", "answer"]
+
+
+def test_documents_and_an_image_stand_before_the_question(llava: Folder) -> None:
+    for raw in (False, True):
+        answer = attnviz.generate(
+            "What?",
+            str(llava.path),
+            image=llava.image,
+            docs={"image": "it is red .", "b": "it is a dog ."},
+            raw=raw,
+            max_new_tokens=2,
+        )
+        named = [row["segment"] for row in answer.shares()]
+        expected = ["picture", "image", "b", "question"]
+        assert [name for name in named if name in expected] == expected
+
+
+def test_a_picture_lays_each_word_over_the_image(run: Run, llava: Folder, tmp_path: Path) -> None:
+    answer = attnviz.generate(QUESTION, str(llava.path), image=llava.image, target="a red dog")
+    figure = answer.figure()
+    titles = [text.get_text() for axes in figure.axes for text in axes.texts]
+    words = [row["text"] for row in answer.shares("word") if row["segment"] == "image"]
+    assert [title.split(":")[0] for title in titles if "on the image" in title] == words
+    over, plain = tmp_path / "over.png", tmp_path / "plain.png"
+    target = ("--target", "a red dog")
+    assert run("generate", *llava.asked, *target, "-o", str(over)).status is ExitStatus.OK
+    assert (
+        run("generate", *llava.asked, *target, "--view", "heatmap", "-o", str(plain)).status
+        is ExitStatus.OK
+    )
+    assert over.read_bytes() != plain.read_bytes()
+    shown = run("generate", *llava.asked, *target, "--view", "image").out
+    assert all(f"{word}: 0." in shown for word in words)
+
+
+def test_an_answer_is_saved_with_its_images(llava: Folder, tmp_path: Path) -> None:
+    answer = attnviz.generate(QUESTION, str(llava.path), image=llava.image, target="a red dog")
+    answer.save(file := tmp_path / "answer.npz")
+    assert attnviz.load(file).record.images[0].raw.size == (40, 30)
