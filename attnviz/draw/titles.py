@@ -216,7 +216,8 @@ BEGINNING = 80  # letters
 
 def written(capture: Capture, *, row: str = "row") -> str:
     """The output of an encoder-decoder, and the meaning of its rows (or columns)."""
-    if capture.model.engine == "array":  # nothing is known of how its rows were made
+    # nothing is known of how an array's were made, and a text beside images was not written
+    if capture.model.engine == "array" or capture.images:
         return f"queries: “{readable(capture.target)}”"
     rows = f"each {row} is the word that a position predicts; its input is the previous word"
     return f"written: “{readable(elided(capture.target))}” ({rows})"
@@ -356,6 +357,7 @@ def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:
         layers = f"layer{'s' * (len(without) > 1)} {', '.join(without)}"
         verb = "have" if len(without) > 1 else "has"
         what = "implicit attention" if model.implicit else "attention"
+        what += " of this kind" * model.reads_images  # but cross-attention, or other layers'
         notes.append(f"{layers} of {readable(model.name)} {verb} no {what}")
     if model.own_code:
         notes.append(

@@ -228,6 +228,11 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     """Make a text fit for a model."""
     if options.images:
         return _prepared_with_images(model, text, options)
+    if model.kind == "cross" and model.reads_images:
+        raise UsageError(
+            f"{option('kind', 'cross')} of {model.identity.name} is its attention to images",
+            f"give one with {option('image')}",
+        )
     tokens, left_out = fit(
         encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate
     )
@@ -241,7 +246,8 @@ def _prepared_with_images(model: "LoadedModel", text: str, options: TextOptions)
     """The same of a text with images, which is never cut."""
     check_encodable(text)
     seen = model.see(text, options.images, bos=options.bos, special=options.special)
-    prepared = _prepared(seen.model, seen.text, seen.tokens, "", (), options)
+    written = seen.text if seen.keys else ""  # its tokens are the queries
+    prepared = _prepared(seen.model, seen.text, seen.tokens, written, (), options, seen.keys)
     empty = replace(prepared.empty, images=seen.images)
     return replace(prepared, empty=empty)
 
@@ -260,8 +266,12 @@ def _prepared(
     written: str,
     target: tuple[Token, ...],
     options: TextOptions,
+    of_images: tuple[Token, ...] = (),
 ) -> Prepared:
+    """`of_images`: the keys, where the source has cross-attention to them."""
     queries, keys = rows_and_columns(model.kind, source, target)
+    if of_images:
+        queries, keys = source, of_images
     empty = empty_capture(model, text, source, queries, keys, written)
     budget = Budget(model, (len(queries), len(keys)), options.max_memory)
     return Prepared(model, source, target, empty, budget, options)

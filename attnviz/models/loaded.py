@@ -95,7 +95,8 @@ class SeenText:
 
     `model`: the same model, which sees these images wherever it runs over these tokens. `text`: as
     it is read, with the model's own mark in the place of each image. `notes`: what was done to it.
-    `spans`: the characters of each mark in the text.
+    `spans`: the characters of each mark in the text. `keys`: the tokens of the images, where its
+    attention to them is cross-attention.
     """
 
     model: "LoadedModel"
@@ -104,6 +105,7 @@ class SeenText:
     images: tuple[SeenImage, ...]
     notes: tuple[str, ...] = ()
     spans: tuple[Slice, ...] = ()
+    keys: tuple[Token, ...] = ()
 
 
 Ability: TypeAlias = Literal[

@@ -138,7 +138,9 @@ def eager_weights(
         for config, implementation in before:  # parts of a model may differ in it
             config._attn_implementation = implementation
     attending = [n for n, heads in enumerate(model.identity.heads_per_layer) if heads]
-    weights = output[THEIRS[model.kind]]
+    weights = output["attentions" if "attentions" in output else THEIRS[model.kind]]
+    if len(weights) == len(model.identity.heads_per_layer):  # some may be of another kind
+        weights = [weights[n] for n in attending]
     patterns = [w for w in weights if isinstance(w, Tensor) and w.dim() == 4]
     if len(patterns) != len(attending):
         raise ModelError(

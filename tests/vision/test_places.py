@@ -19,9 +19,10 @@ from transformers import Gemma3Processor
 from attnviz.kit.prepare import TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
+from attnviz.records.capture import Kind
 from attnviz.records.images import Box, ImageView, Patch, RawImage
 from tests.vision.local import image_token_id, image_tokens, make_local
-from tests.vision.zoo import WITHIN, Sighted, processed, processor, species
+from tests.vision.zoo import ZOO, Sighted, processed, processor, species
 
 SHAPES = {"wide": (260, 90), "tall": (70, 150), "square": (131, 128), "tiny": (30, 36)}
 BLOCKS = 4
@@ -75,6 +76,9 @@ class Local:
         """Where attnviz says that they are."""
         images = (RawImage("a.png", pixels),)
         prepared = prepare(self.engine, self.text, TextOptions(special=True, images=images))
+        if self.engine.kind == "cross":
+            keys = prepared.empty.key_tokens
+            return Places(prepared.empty.images[0].views, [token.patch for token in keys])
         own = image_token_id(self.local.config)
         assert all(token.id == own for token in prepared.source if token.patch)
         patches = [token.patch for token in prepared.source if token.id == own]
@@ -103,14 +107,15 @@ class Places:
         return replace(self, views=[right(view) for view in self.views])
 
 
-@pytest.fixture(scope="module", params=WITHIN, ids=lambda sighted: sighted.name)
+@pytest.fixture(scope="module", params=ZOO, ids=lambda sighted: sighted.name)
 def local(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Local:
     return made_local(request.param, tmp_path_factory.mktemp("places") / "model")
 
 
 def made_local(sighted: Sighted, folder: Path) -> Local:
     """An architecture, whose vision side is made local."""
-    engine: Any = load_model(Source(str(sighted.make(folder)), quiet=True))
+    kind: Kind | None = "cross" if sighted.name == "mllama" else None
+    engine: Any = load_model(Source(str(sighted.make(folder)), kind=kind, quiet=True))
     make_local(own := deepcopy(engine.model))
     return Local(sighted, folder, engine, own)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnviz.draw.titles import run_notes
+from attnviz.draw.titles import model_notes, run_notes, written
 from attnviz.errors import AttnvizError, InputError, ModelError, readable
 from attnviz.kit.prepare import Prepared, TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
@@ -83,9 +83,9 @@ def test_settings_that_transformers_does_not_take_are_refused_in_a_sentence(
 ) -> None:
     (change, said), folder = REFUSED[case], copied(llava, tmp_path / "model")
     path = folder / "processor_config.json"
-    written = json.loads(path.read_text())
-    change(written)
-    path.write_text(json.dumps(written))
+    settings = json.loads(path.read_text())
+    change(settings)
+    path.write_text(json.dumps(settings))
     with pytest.raises(AttnvizError, match=said) as refused:
         read(folder)
     assert "\n" not in str(refused.value)
@@ -105,11 +105,11 @@ def test_a_file_of_settings_that_is_none_is_refused(
 def test_code_that_settings_name_is_not_run(llava: Path, tmp_path: Path) -> None:
     folder = copied(llava, tmp_path / "model")
     path = folder / "processor_config.json"
-    written = json.loads(path.read_text())
+    settings = json.loads(path.read_text())
     code = {"AutoProcessor": "evil.Evil", "AutoImageProcessor": "evil.Evil"}
-    written.update(auto_map=code)
-    written["image_processor"].update(auto_map=code)
-    path.write_text(json.dumps(written))
+    settings.update(auto_map=code)
+    settings["image_processor"].update(auto_map=code)
+    path.write_text(json.dumps(settings))
     (folder / "evil.py").write_text("raise SystemExit('it ran')")
     assert read(folder).ids == read(llava).ids
 
@@ -156,3 +156,14 @@ def test_a_text_alone_is_told_that_the_model_reads_images_too(llava: Path) -> No
     name = readable(str(llava))
     assert run_notes(alone) == (f"{name} reads images too; none was given",)
     assert run_notes(with_image) == ()
+
+
+def test_cross_attention_to_an_image_has_the_text_as_its_queries(tmp_path: Path) -> None:
+    source = Source(str(species("mllama").make(tmp_path / "model")), kind="cross", quiet=True)
+    pixels = np.zeros((60, 90, 3), np.uint8)
+    options = TextOptions(images=(RawImage("a.png", pixels),))
+    capture = prepare(load_model(source), "<image> What?", options).empty
+    assert written(capture) == "queries: “<|image|><|endoftext|> What?”"
+    (note,) = model_notes(capture.model)
+    assert note.startswith("layers 0, 2 of ")
+    assert note.endswith(" have no attention of this kind")

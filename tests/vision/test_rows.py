@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from PIL import Image
 from transformers import AutoModelForImageTextToText
 
+from attnviz.errors import UsageError
 from attnviz.kit.prepare import Prepared, TextOptions, load_model, prepare, verify
 from attnviz.models.catalog import Source
 from attnviz.models.verifying import in_float64
 from attnviz.records.capture import KeepEverything, Wanted
-from attnviz.records.heads import every_head
+from attnviz.records.heads import Head, every_head
 from attnviz.records.images import RawImage
-from tests.vision.zoo import WITHIN, Sighted, older, processed, processor
+from tests.vision.zoo import ZOO, Sighted, older, processed, processor, species
 
 LARGE = {"glm4v", "gemma4"}
 """Those whose scores here are so large that float32 rounds weights by more than 1e-5."""
@@ -46,7 +47,7 @@ class Both:
         return processed(self.process, text, *map(Image.fromarray, pixels))
 
 
-@pytest.fixture(scope="module", params=WITHIN, ids=lambda sighted: sighted.name)
+@pytest.fixture(scope="module", params=ZOO, ids=lambda sighted: sighted.name)
 def both(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Both:
     folder = request.param.make(tmp_path_factory.mktemp("rows") / "model")
     eager = AutoModelForImageTextToText.from_pretrained(folder, attn_implementation="eager")
@@ -65,11 +66,46 @@ def check_rows(both: Both, text: str, *pixels: NDArray[np.uint8]) -> None:
     capture = prepared.record(every_head(prepared.model.identity.heads_per_layer))
     with torch.no_grad():
         attentions = both.eager(**inputs, output_attentions=True).attentions
-    expected = [each[0].numpy() for each in attentions if each is not None and each.dim() == 4]
+    with_heads = {layer.layer for layer in capture.layers}
+    every = range(len(attentions)) if len(attentions) > len(with_heads) else [*with_heads]
+    expected = [
+        each[0].numpy()
+        for layer, each in zip(every, attentions, strict=True)
+        if layer in with_heads
+    ]
     most = 3e-5 if both.sighted.name in LARGE else 1e-5
     for layer, rows in zip(capture.layers, expected, strict=True):
         assert np.abs(layer.weights - rows).max() < most
     assert capture.causal is (both.sighted.name not in LOOKING_AHEAD)
+
+
+@pytest.mark.parametrize("texts", ["{0} What?", "Is {0} as {0}?"])
+def test_rows_of_cross_attention_to_images_are_those_of_transformers(
+    texts: str, tmp_path: Path
+) -> None:
+    sighted, sizes = species("mllama"), [(150, 70), (40, 90)]
+    engine = load_model(Source(str(sighted.make(tmp_path / "model")), kind="cross", quiet=True))
+    eager = AutoModelForImageTextToText.from_pretrained(
+        tmp_path / "model", attn_implementation="eager"
+    )
+    both = Both(sighted, tmp_path / "model", engine, eager.eval(), processor(tmp_path / "model"))
+    text, pixels = texts.format(sighted.place), [noise(*size) for size in sizes]
+    pixels = pixels[: text.count(sighted.place)]
+    prepared = both.prepared(text, *pixels)
+    capture = prepared.record([Head(1, head) for head in range(4)])
+    with torch.no_grad():
+        rows = both.eager(**both.inputs(text, *pixels), output_attentions=True).attentions[1]
+    assert capture.layers[0].weights.shape == (4, len(prepared.ids), 4 * 65 * len(pixels))
+    assert np.abs(capture.layers[0].weights - rows[0].numpy()).max() < 1e-5
+    assert [token.text for token in capture.query_tokens if token.image is None]
+    names = [token.label for token in capture.key_tokens]
+    assert names[0].startswith("[class]")
+    assert names[1].endswith("t1r0c0")
+    assert names[-1].startswith("[padding]")  # two of four tiles
+    options = TextOptions(special=True, images=(RawImage("a.png", pixels[0]),))
+    assert verify(engine, None, f"{sighted.place} What?", options).exact
+    with pytest.raises(UsageError, match="is its attention to images"):
+        prepare(engine, "What?", TextOptions())
 
 
 @pytest.mark.parametrize("size", [(150, 70), (40, 90)], ids=["wide", "tall"])

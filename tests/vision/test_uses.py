@@ -60,6 +60,8 @@ class Seen:
             if name in inputs:  # what is written is no part of PaliGemma's prompt
                 kind = int(self.plain.config.model_type == "paligemma")
                 inputs[name] = torch.nn.functional.pad(inputs[name], (0, more), value=kind)
+        if (tiles := inputs.get("cross_attention_mask")) is not None:
+            inputs["cross_attention_mask"] = torch.cat([tiles, *[tiles[:, -1:]] * more], dim=1)
         with torch.no_grad():
             return self.plain(**inputs).logits[0]
 
@@ -98,7 +100,7 @@ def seen(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Seen:
     return seen_by(request.param, tmp_path_factory.mktemp("uses") / "model")
 
 
-@pytest.fixture(scope="module", params=[*CAUSAL, "paligemma"])
+@pytest.fixture(scope="module", params=[*CAUSAL, "paligemma", "mllama"])
 def writing(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Seen:
     return seen_by(request.param, tmp_path_factory.mktemp("writing") / "model")
 

@@ -6,7 +6,7 @@ is small.
 
 from tests.vision.folders import Settings, Sighted, older, processed, processor
 
-__all__ = ["WITHIN", "ZOO", "Sighted", "older", "processed", "processor", "species"]
+__all__ = ["ZOO", "Sighted", "older", "processed", "processor", "species"]
 
 LAYERS: Settings = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
 HEADS: Settings = {"num_attention_heads": 4, "num_key_value_heads": 2}
@@ -484,10 +484,6 @@ ZOO = (
         processor=WITHOUT_CLASS,
     ),
 )
-
-
-WITHIN = tuple(sighted for sighted in ZOO if sighted.name != "mllama")
-"""Those whose image tokens stand among those of the text."""
 
 
 def species(name: str) -> Sighted:

@@ -295,7 +295,8 @@ def sizes_of(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSizes:
         layers = getattr(text, f"{side}_layers", None) or getattr(text, f"num_{side}_layers", None)
         layers = layers or text.num_hidden_layers
     else:
-        if not implicit:
+        crosses = kind == "cross" and getattr(text, "cross_attention_layers", None)
+        if not (implicit or crosses):
             check_kind(kind)
         heads = 1 if implicit else getattr(text, "num_attention_heads", None)
         layers = getattr(text, "num_hidden_layers", None)

@@ -148,6 +148,8 @@ def _engine(
 
 def _engine_class(model: Any, kind: Kind, *, causal: bool) -> type[HuggingFaceModel]:
     """The engine for what a model can do."""
+    if kind == "cross" and reads_images(model):
+        return HuggingFaceModel
     if kind != "self":
         return PairEncoder if kind == "encoder" else PairDecoder
     if model.get_output_embeddings() is None:
@@ -239,6 +241,10 @@ def _few_tokens(model: Any, sizes: ModelSizes) -> dict[str, Any]:
     padding = getattr(model.config.get_text_config(), "pad_token_id", None)
     ids = [id_ for id_ in range(min(5, sizes.vocab_size)) if id_ != padding][:4]
     text = torch.tensor([ids], device=model.device)
+    if sizes.kind == "cross" and reads_images(model):
+        width = model.config.get_text_config().hidden_size
+        image = torch.zeros((1, 2, width), dtype=model.dtype, device=model.device)
+        return {"input_ids": text, "cross_attention_states": image}
     return {"input_ids": text} | ({} if sizes.kind == "self" else {"decoder_input_ids": text})
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,9 +54,10 @@ def see(
     ahead = looks_ahead(model.model, read)
     causal = model.causal if ahead is None else not ahead
     view = replace(model, model=seeing(model.model, read), causal=causal)
+    keys = crossed_tokens(read) if model.kind == "cross" else ()
     placed = _placed(tokens, read)
     spans = tuple(span for span, _ in read.spans)
-    return SeenText(view, read.text, placed, read.images, told, spans)
+    return SeenText(view, read.text, placed, read.images, told, spans, keys)
 
 
 @lru_cache(2)
@@ -120,6 +122,8 @@ def _templated(folder: Path, text: str, images: int) -> Rendered | None:
 
 def _placed(tokens: Sequence[Token], read: ImageInputs) -> tuple[Token, ...]:
     """The tokens of the expanded text as those of the text, each of an image with its place."""
+    if read.crossed:
+        return _marked_tokens(tokens, read)
     placed = list[Token]()
     spans = iter(enumerate(read.spans))
     number, (span, new) = next(spans)
@@ -138,6 +142,33 @@ def _placed(tokens: Sequence[Token], read: ImageInputs) -> tuple[Token, ...]:
         shift = _shift(read, token.start)
         placed.append(replace(token, start=token.start - shift, end=token.end - shift))
     return numbered(placed)
+
+
+def _marked_tokens(tokens: Sequence[Token], read: ImageInputs) -> tuple[Token, ...]:
+    """The tokens of a text beside its images, each mark with the image that it stands for."""
+    numbers = iter(range(len(read.images)))
+    return tuple(
+        replace(token, image=next(numbers)) if token.id == read.token else token for token in tokens
+    )
+
+
+def crossed_tokens(read: ImageInputs) -> tuple[Token, ...]:
+    """The tokens of images that a text has cross-attention to: of each tile a class token first.
+
+    Behind them are those of the tiles that fill up an image's place, which have none.
+    """
+    every = list[Token]()
+    tiles = read.beside["pixel_values"].shape[2]
+    for number, cells in enumerate(read.cells):
+        real = int(read.beside["aspect_ratio_mask"][0, number].sum())
+        per_tile = len(cells) // real
+        names = ["[class]" if n % per_tile == 0 else "[patch]" for n in range(len(cells))]
+        names = [label_of(p, read.images) if p else n for p, n in zip(cells, names, strict=True)]
+        names += ["[padding]"] * (per_tile * (tiles - real))
+        for name, place in zip_longest(names, cells):
+            own = Token(0, read.token, "", 0, 0, special=True, name=name)
+            every.append(replace(own, image=number, patch=place))
+    return numbered(every)
 
 
 def _shift(read: ImageInputs, start: int) -> int:

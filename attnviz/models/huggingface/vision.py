@@ -3,6 +3,7 @@
 Transformers' own processor makes the inputs, and the model is run on them as it is.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy, deepcopy
@@ -34,7 +35,8 @@ class ImageInputs:
     `text`: what is read, with the model's own mark in the place of each image; `expanded`: with as
     many marks as an image has tokens; `spans`: for each image its characters in both. `beside`: the
     arguments of a forward pass beside the `ids` (n); `cells`: for each image the places of its
-    tokens that have the id `token`, in order.
+    tokens that have the id `token`, in order. `crossed`: they are not among those of the text,
+    which has cross-attention to them (Llama 3.2 Vision).
     """
 
     text: str
@@ -45,6 +47,7 @@ class ImageInputs:
     beside: Mapping[str, Any]
     images: tuple[SeenImage, ...]
     cells: tuple[Patches, ...]
+    crossed: bool = False
 
 
 def read_images(
@@ -60,34 +63,41 @@ def read_images(
         _check_sides(raw)
     token, images = image_token(model), [Image.fromarray(raw.pixels) for raw in raws]
     mark = processor.tokenizer.convert_ids_to_tokens(token)
-    try:
-        with _quietly():
-            made, replaced = _processed(processor, text, images, around=around)
-            _check_room(made["input_ids"][0], token, context)
-            counts = [each["replacement"].count(mark) for each in replaced["offsets"]]
-            seen = [
-                seen_image(processor, model, raw, number, count)
-                for number, (raw, count) in enumerate(zip(raws, counts, strict=False))
-            ]
-    except InputError:
-        raise
-    except Exception as error:  # any: it computes with the settings of the folder
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise ModelError(
-            f"the image processor of {model.config.model_type} does not take this image "
-            f"({cut(reason)})",
-            "try another image",
-        ) from None
+    with _processing(model):
+        made, replaced = _processed(processor, text, images, around=around)
+        _check_room(made["input_ids"][0], token, context)
+        counts = [each["replacement"].count(mark) for each in replaced["offsets"]]
+        crossed = CROSSED in made
+        counts = _of_tiles(model, made) if crossed else counts
+        seen = [
+            seen_image(processor, model, raw, number, count)
+            for number, (raw, count) in enumerate(zip(raws, counts, strict=False))
+        ]
+    spans = [(each["span"], each["new_span"]) for each in replaced["offsets"]]
+    if crossed:
+        spans = [(at.span(), at.span()) for at in re.finditer(re.escape(mark), replaced["after"])]
     return ImageInputs(
         text=replaced["before"],
         expanded=replaced["after"],
-        spans=tuple((each["span"], each["new_span"]) for each in replaced["offsets"]),
+        spans=tuple(spans),
         ids=tuple(made.pop("input_ids")[0].tolist()),
         token=token,
         beside=_typed({k: v for k, v in made.items() if k not in IDLE}, model.dtype),
         images=tuple(image for image, _ in seen),
         cells=tuple(cells for _, cells in seen),
+        crossed=crossed,
     )
+
+
+CROSSED = "cross_attention_mask"
+"""Which tiles each token has cross-attention to (1, n, images, tiles)."""
+
+
+def _of_tiles(model: Any, made: Mapping[str, Any]) -> list[int]:
+    """How many tokens the tiles of each image have, their class tokens among them."""
+    vision = model.config.vision_config
+    patches = (vision.image_size // vision.patch_size) ** 2
+    return [int(tiles.sum()) * (patches + 1) for tiles in made["aspect_ratio_mask"][0]]
 
 
 LEAST_SIDE, MOST_LONG = 4, 200
@@ -126,8 +136,8 @@ def _typed(values: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """Keep to itself what a processor warns of, such as how its own code is written."""
+def _processing(model: Any) -> Iterator[None]:
+    """Turn what a processor raises into one error, and keep what it warns of to itself."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()
@@ -136,6 +146,15 @@ def _quietly() -> Iterator[None]:
         with catch_warnings():
             simplefilter("ignore")
             yield
+    except InputError:
+        raise
+    except Exception as error:  # any: it computes with the settings of the folder
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise ModelError(
+            f"the image processor of {model.config.model_type} does not take this image "
+            f"({cut(reason)})",
+            "try another image",
+        ) from None
     finally:
         logging.set_verbosity(before)
 
@@ -153,11 +172,16 @@ def _processed(
         replaced.update(after=after[0], offsets=offsets[0])
         return after, offsets
 
-    processor.get_text_with_replacements = keep
+    def lay_out(*args: Any, **more: Any) -> Any:
+        result = type(processor).prepare_inputs_layout(processor, *args, **more)
+        replaced["before"] = replaced["after"] = result[1][0]  # Llama 3.2 Vision replaces nothing
+        return result
+
+    processor.get_text_with_replacements, processor.prepare_inputs_layout = keep, lay_out
     try:
         made = processor(images=images, text=[text], return_tensors="pt", add_special_tokens=around)
     finally:
-        del processor.get_text_with_replacements
+        del processor.get_text_with_replacements, processor.prepare_inputs_layout
     return made, replaced
 
 
@@ -266,6 +290,10 @@ def beside(given: ImageInputs, ids: Tensor) -> dict[str, Any]:
         if name in OF_TOKENS:  # one value for tokens of images, another for those of text
             of_images, of_text = value[0][prompt][0], value[0][-1]
             more[name] = torch.where(here, of_images.to(ids), of_text.to(ids)).to(value.dtype)
+        elif name == CROSSED:  # what follows the text sees what its last token sees
+            after = value[:, -1:].expand(-1, max(0, ids.size(1) - value.size(1)), -1, -1)
+            rows = torch.cat([value, after], dim=1)[:, : ids.size(1)]
+            more[name] = rows.repeat(len(ids), 1, 1, 1).to(ids.device)
         elif isinstance(value, Tensor):
             more[name] = value.repeat([len(ids), *[1] * (value.dim() - 1)]).to(ids.device)
         else:
