@@ -23,7 +23,7 @@ from attnviz.records.exhibit import (
     whole_map,
 )
 from attnviz.records.heads import Head
-from attnviz.records.transforms import ErrorsOverTexts, Implicit, NormBased
+from attnviz.records.transforms import UNBOUNDED, ErrorsOverTexts, Implicit
 
 
 def shown(exhibit: Exhibit, head_map: Map) -> FloatArray:
@@ -130,7 +130,7 @@ def key_shares(exhibit: Exhibit) -> FloatArray | None:
     capture, seen = exhibit.capture, exhibit.capture.allowed_count()
     rows = [query for query in exhibit.queries if seen[query] > 1]
     whole = [head_map.weights for head_map in exhibit.maps if isinstance(head_map, HeadMap)]
-    no_shares = capture.signed or any(map(capture.transformed_by, (NormBased, ErrorsOverTexts)))
+    no_shares = capture.signed or capture.transformed_by(UNBOUNDED | ErrorsOverTexts)
     if no_shares or not rows or not whole or len(whole) < len(exhibit.maps):
         return None
     total = sum(weights[rows].sum(axis=0) for weights in whole)  # (n_keys)

@@ -10,6 +10,7 @@ from attnviz.errors import UsageError, readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, Map, whole_map
 from attnviz.records.images import SeenImage, are_sinks, heat_of, take_much
+from attnviz.records.transforms import Relative
 
 MOST_PANELS = 24
 """The most panels of a picture."""
@@ -133,5 +134,7 @@ def panel_title(panel: Panel, exhibit: Exhibit) -> str:
     which = f"image {panel.number + 1}" if several else "the image"
     token = readable(exhibit.capture.query_tokens[panel.query].label)
     head = f"{panel.map.label} " if len(exhibit.maps) > 1 else ""
+    if exhibit.capture.transformed_by(Relative):
+        return f"{head}{token}: up to {panel.most:.1f} times the neutral prompt"
     sinks = f", {panel.sinks:.0%} of it on sinks" if panel.sinks >= 0.005 else ""
     return f"{head}{token}: {panel.share:.2f} on {which}{sinks}"

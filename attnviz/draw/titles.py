@@ -22,10 +22,16 @@ from attnviz.records.transforms import (
     Merged,
     NormBased,
     Reduced,
+    Relative,
     RolledOut,
     Scores,
     SpecialDropped,
     Transform,
+)
+
+ROLLOUT = (
+    "attention rollout: the product of all layers, each half mean attention and half the token "
+    "itself; in a causal model it drifts to the first token"
 )
 
 
@@ -47,6 +53,8 @@ def transform_title(transform: Transform) -> str:
         case NormBased():
             each = "each weight times the norm of the vector that its key contributes"
             return f"norm-based: {each}; rows do not sum to 1"
+        case Relative(prompt):
+            return f"divided by the attention of “{beginning(prompt)}”"
         case Merged("chars"):
             return "parts of characters merged"
         case Merged("images"):
@@ -54,10 +62,7 @@ def transform_title(transform: Transform) -> str:
         case Merged():
             return "pieces of words merged"
         case RolledOut():
-            return (
-                "attention rollout: the product of all layers, each half mean attention and half "
-                "the token itself; in a causal model it drifts to the first token"
-            )
+            return ROLLOUT
         case KeysDropped(keys, share, empty):
             dropped = f"{share:.0%} of the weight was on {' and '.join(keys)}, which is left out"
             named = f"{len(empty)} queries" if len(empty) > 4 else " and ".join(empty)

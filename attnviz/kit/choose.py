@@ -26,6 +26,7 @@ from attnviz.records.heads import (
 )
 from attnviz.records.positions import last_word, one_position
 from attnviz.records.tokens import Token
+from attnviz.records.transforms import Relative
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,11 @@ def start_choice(captured: Capture) -> Choice | None:
 def with_finding(exhibit: Exhibit, head: Head) -> Exhibit:
     """The exhibit with what its picked head does, as far as is shown of it."""
     maps = [each for each in exhibit.maps if (each.layer, each.head) == head]
-    if not maps or exhibit.choice is None or not exhibit.choice.picked:
+    picked = exhibit.choice is not None and exhibit.choice.picked
+    if not maps or not picked or exhibit.capture.transformed_by(Relative):
         return exhibit
-    return replace(exhibit, finding=finding_of(exhibit, maps[0], exhibit.choice.named))
+    named = exhibit.choice.named if exhibit.choice else None
+    return replace(exhibit, finding=finding_of(exhibit, maps[0], named))
 
 
 def first_query(finding: Finding | None) -> int | None:

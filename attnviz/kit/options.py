@@ -167,6 +167,15 @@ Weighted: TypeAlias = Annotated[
         "contributes.",
     ),
 ]
+RelativeTo: TypeAlias = Annotated[
+    str | None,
+    heads_option(
+        "--relative",
+        metavar="PROMPT",
+        help="Divide the weights on images by those of a neutral prompt, such as "
+        "'describe the image', so that sinks no longer stand out.",
+    ),
+]
 Contribution: TypeAlias = Annotated[
     bool,
     heads_option(

@@ -6,7 +6,7 @@ Axes, everywhere: (layer, head, query, key). Rows are queries and columns are ke
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -339,7 +339,7 @@ class Capture:
         """What its numbers are called, as in a sentence."""
         return f"{value_name(self.transforms).replace('_', ' ')}s"
 
-    def transformed_by(self, kind: type[Transform]) -> bool:
+    def transformed_by(self, kind: Any) -> bool:
         return any(isinstance(transform, kind) for transform in self.transforms)
 
     def named(self, layer: int | None, head: int | None) -> tuple[NamedHead, ...]:

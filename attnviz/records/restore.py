@@ -48,8 +48,8 @@ from attnviz.records.tokens import SPECIAL_LABEL, CallOptions, Segment, Token
 from attnviz.records.transforms import (
     KINDS,
     SENTENCES,
+    UNBOUNDED,
     Implicit,
-    NormBased,
     Transform,
     transform_to_dict,
 )
@@ -266,7 +266,7 @@ def with_arrays(
     """The capture with its arrays, whose numbers have to be possible."""
     capture = replace(capture, layers=tuple(layers), extras=extras)
     low = -LARGEST if capture.signed else 0.0
-    high = LARGEST if capture.signed or capture.transformed_by(NormBased) else LARGEST_WEIGHT
+    high = LARGEST if capture.signed or capture.transformed_by(UNBOUNDED) else LARGEST_WEIGHT
     for layer in capture.layers:
         array = layer.weights
         within = not array.size or bool(low <= array.min() and array.max() <= high)  # no NaN

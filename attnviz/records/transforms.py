@@ -43,6 +43,7 @@ class Transforms(SavedTransforms):
     `drop_sink` takes the first token's column away, `drop_keys` the columns of other tokens,
     as a user names them. `reduce` joins heads, `over` the heads of each layer, over layers, or
     over all (None). `whole_images`: each image becomes one token, as what shows it may ask for.
+    `relative` divides the weights on images by those of a neutral prompt.
     """
 
     rollout: bool = False
@@ -52,6 +53,7 @@ class Transforms(SavedTransforms):
     reduce: How | None = None
     over: Over | None = None
     whole_images: bool = False
+    relative: str | None = None
 
     def __post_init__(self) -> None:
         if self.words and self.chars:
@@ -102,6 +104,16 @@ class Difference:
 @dataclass(frozen=True)
 class NormBased:
     """Each weight was multiplied by the norm of its key's value; rows do not sum to 1."""
+
+
+@dataclass(frozen=True)
+class Relative:
+    """Weights on images were divided by those of the last token of a neutral prompt.
+
+    Zhang et al. 2025, "MLLMs Know Where to Look", arXiv 2502.17422, section 4.
+    """
+
+    prompt: str
 
 
 @dataclass(frozen=True)
@@ -163,6 +175,7 @@ Transform: TypeAlias = (
     | Implicit
     | Difference
     | NormBased
+    | Relative
     | Merged
     | RolledOut
     | KeysDropped
@@ -178,6 +191,7 @@ KINDS: Mapping[str, type[Transform]] = {
     "implicit": Implicit,
     "difference": Difference,
     "norm-based": NormBased,
+    "relative": Relative,
     "merged": Merged,
     "rollout": RolledOut,
     "keys-dropped": KeysDropped,
@@ -191,12 +205,15 @@ KINDS: Mapping[str, type[Transform]] = {
 
 SIGNED = Scores | Contributions | Implicit | Difference
 """Those that put values with a sign in the place of weights."""
+UNBOUNDED = NormBased | Relative
+"""Those after which numbers may be above 1, and rows need not sum to it."""
 VALUES: Mapping[type[Transform], str] = {
     Contributions: "contribution",
     Implicit: "implicit_weight",
     ErrorsOverTexts: "error",
     Scores: "score",
     Difference: "score",
+    Relative: "ratio",
 }
 """What each value is after a transform."""
 

@@ -56,6 +56,7 @@ class ShowOptions(TypedDict, total=False):
     drop_sink, drop_key: take the first token, or these keys, out and scale rows to sum to 1.
     reduce, over: join heads ("mean", "max") over "heads", "layers" or "all".
     rollout: the product of the attention of all layers.
+    relative: divide the weights on images by those of this neutral prompt.
     orient: "key-rows" draws keys as rows.
     cmap, color_scale, dpi, title: how a picture is drawn.
     """
@@ -78,6 +79,7 @@ class ShowOptions(TypedDict, total=False):
     reduce: g.Reduce
     over: g.ReduceOver
     rollout: g.Rollout
+    relative: g.RelativeTo
     orient: g.Orientation
     cmap: g.ColorMap
     color_scale: g.ScaleOfColors
@@ -170,8 +172,8 @@ SHORT_HELP = "file lines model heads query view top drop_sink words format outpu
 @command_of(
     show,
     "text lines image truncate bos special model run verify target kind causal layers heads reduce "
-    "over rollout scores weighted contribution chars words drop_sink drop_key query key top least "
-    "no_self no_previous view orient cmap dpi color_scale title",
+    "over rollout relative scores weighted contribution chars words drop_sink drop_key query key "
+    "top least no_self no_previous view orient cmap dpi color_scale title",
 )
 def command_line(
     session: Session,

@@ -30,8 +30,7 @@ class Needs:
 
     `links`: how many of the strongest of each row. `cells`: the most blocks a side, from the heads
     and the number of (queries, keys). `norms`: also the norms of the values. `one_query`: exactly
-    one row is shown. `page`: a browser has to open it. `text`: beside the rows that are shown those
-    of all text.
+    one row is shown. `page`: a browser has to open it. `text`: all rows of text are needed, too.
     """
 
     links: int | None = None
@@ -225,6 +224,9 @@ def _refuse(why: str, *names: str) -> dict[str, str]:
 
 MEASURED = {"contribution": "contributions", "scores": "scores", "implicit": "implicit weights"}
 """The transforms that put other values in the place of weights, with what these are called."""
+_NO_RATIO = _refuse(
+    f"it is for {option('view', 'image')}, pictures of images, and rows", "relative"
+)
 _NO_PICTURE = _refuse(f"it is for pictures: {option('output', 'FILE.png')}", *_names(PictureLook))
 _NO_TURN = _NO_PICTURE | _refuse(
     f"it turns {option('view', 'heatmap')}, {option('view', 'grid')} and pictures", "orient"
@@ -239,6 +241,7 @@ _NO_CHOICE = (
     _NO_VIEW
     | _refuse("a page shows whole patterns", *_names(Filters, "queries", "least"))
     | _refuse(f"a page is of weights; {option('view', 'heatmap')} shows these", *MEASURED)
+    | _NO_RATIO
 )
 
 
@@ -246,7 +249,7 @@ def _view(
     name: str, needs: Callable[[OutputRequest], Needs], *, turns: bool = False, **more: Any
 ) -> Output:
     """A view of the terminal: the module of its name in `draw/terminal/`, or what `make` names."""
-    refuses = _NO_PICTURE if turns else _NO_TURN
+    refuses = (_NO_PICTURE if turns else _NO_TURN) | ({} if name == "image" else _NO_RATIO)
     more = {"make": f"attnviz.draw.terminal.{name}:render", "refuses": refuses, **more}
     more = {"shows_signed": False, **more}
     return Output(("txt",), name, medium="terminal", needs=needs, turns=turns, **more)
@@ -254,9 +257,8 @@ def _view(
 
 def _picture(view: str, **more: Any) -> Output:
     make = "attnviz.commands.show.run:drawn_as"
-    return Output(
-        PICTURES, view, make, "picture", _blocks_of_picture, turns=True, alone=True, **more
-    )
+    more = {"needs": _blocks_of_picture, "refuses": _NO_RATIO, **more}
+    return Output(PICTURES, view, make, "picture", turns=True, alone=True, **more)
 
 
 def _file(*formats: str, make: str, needs: Callable[[OutputRequest], Needs], **more: Any) -> Output:
@@ -310,9 +312,9 @@ OUTPUTS: tuple[Output, ...] = (
 
 def over_images(request: OutputRequest) -> OutputRequest:
     """The request of a text with images, of which a picture shows the image unless told not to."""
-    if request.format not in PICTURES or request.look.view is not None:
-        return request
-    return replace(request, look=replace(request.look, view="image"))
+    drawn = ("txt", *PICTURES) if request.transforms.relative is not None else PICTURES
+    of_images = request.look.view is None and request.format in drawn
+    return replace(request, look=replace(request.look, view="image")) if of_images else request
 
 
 def choose_output(request: OutputRequest, *, signed: str = "") -> Output:
@@ -387,7 +389,7 @@ def _option(name: str) -> str:
 SHOWN_UNCHANGED = (*_names(Filters, "least"), *_names(Look, "color_scale"))
 """The options that scores and implicit weights take: others take them for shares of attention."""
 
-FOR_WEIGHTS = ("weighted", "rollout", "drop_sink", "drop_keys")
+FOR_WEIGHTS = ("weighted", "rollout", "drop_sink", "drop_keys", "relative")
 """The options that take no contributions: they are for weights, which sum to 1 without a sign."""
 
 

@@ -13,6 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from attnviz.commands.show.outputs import OutputRequest, Show, choose_output
 from attnviz.console import Display, plain_text
 from attnviz.errors import UsageError, option
@@ -27,11 +29,17 @@ from attnviz.kit.choose import (
 from attnviz.kit.prepare import LINK_BYTES, PICTURE_BYTES, Prepared, TextOptions, prepare
 from attnviz.kit.result import notes_of
 from attnviz.kit.write import Piece, choose_format, encoded, write_bytes
-from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of
+from attnviz.records.apply import (
+    distances_of,
+    exhibit_of,
+    keys_of,
+    queries_of,
+)
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, KeepCells, KeepLinks, Look
 from attnviz.records.heads import Head
 from attnviz.records.rows import ColumnArray, Row, made_to_dict
+from attnviz.records.transforms import Relative
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +73,7 @@ def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show)
     choice = plan.pick(captured)
     if show.transforms.scores or show.transforms.contribution:
         captured = _recorded(prepared, choice.heads, show)
-    captured = captured.only(choice.heads)
+    captured = _relative(prepared, captured.only(choice.heads), show)
     return _exhibit(_with_norms(prepared, captured, show), choice, show)
 
 
@@ -105,7 +113,7 @@ def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
     heads, keep = choice.heads, _reducing(prepared, choice.heads, show)
     rows = _rows(prepared, show)
     if keep is None:
-        captured = _recorded(prepared, heads, show, rows)
+        captured = _relative(prepared, _recorded(prepared, heads, show, rows), show)
         return _exhibit(_with_norms(prepared, captured, show), choice, show)
     links = prepared.shape[0] * (show.needs.links or 0) * LINK_BYTES
     prepared.budget.check_patterns(heads, len(heads) * (links or PICTURE_BYTES))
@@ -130,6 +138,10 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
         captured, show.kept or choice, show.transforms, show.filters, one_query=show.needs.one_query
     )
     exhibit = replace(exhibit, unasked=show.unasked)
+    if captured.transformed_by(Relative):  # of text there is no ratio
+        tokens = exhibit.capture.key_tokens
+        of_images = tuple(key for key in exhibit.keys if tokens[key].image is not None)
+        exhibit = replace(exhibit, keys=of_images)
     if show.needs.one_query and not show.filters.queries:
         every = tuple(range(len(exhibit.capture.query_tokens)))
         query = first_query(with_finding(replace(exhibit, queries=every), choice.heads[0]).finding)
@@ -137,6 +149,40 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
     if show.needs.page and exhibit.capture.transforms != captured.transforms:
         exhibit = replace(exhibit, origin=captured)
     return with_finding(exhibit, choice.heads[0])
+
+
+def _relative(prepared: Prepared, captured: Capture, show: Show) -> Capture:
+    """The capture beside that of the neutral prompt, if there is one."""
+    prompt = show.transforms.relative
+    if prompt is None:
+        return captured
+    if not captured.images:
+        raise UsageError(f"{option('relative')} is for images", f"give an {option('image')}")
+    neutral = prepare(prepared.model, prompt, prepared.options)
+    rows = (neutral.shape[0] - 1,)
+    return relative_to(captured, neutral.record(captured.heads, rows), prompt)
+
+
+LEAST_NEUTRAL = 1e-9
+"""A smaller weight of the neutral prompt counts as this."""
+
+
+def relative_to(capture: Capture, neutral: Capture, prompt: str) -> Capture:
+    """The weights on images divided by those of the last row of a neutral prompt; others are 0.
+
+    Both captures have the same heads and images.
+    """
+    ours, theirs = (
+        [t.index for t in c.key_tokens if t.image is not None] for c in (capture, neutral)
+    )
+    layers = []
+    for layer, other in zip(capture.layers, neutral.layers, strict=True):
+        last = np.maximum(other.weights[:, -1, theirs], np.float32(LEAST_NEUTRAL))
+        ratios = np.zeros_like(layer.weights)
+        ratios[:, :, ours] = layer.weights[:, :, ours] / last[:, None]
+        layers.append(replace(layer, weights=ratios))
+    transforms = (*capture.transforms, Relative(prompt))
+    return replace(capture, layers=tuple(layers), transforms=transforms)
 
 
 def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:

@@ -50,14 +50,20 @@ def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
     titles = [panel_title(panel, exhibit) for panel in shown]
     cmap = OVERLAY_MAP if options.cmap == PictureOptions.cmap else options.cmap
     with sheet([*words.all, *titles], dpi=options.dpi, cmap=cmap) as (figure, fonts):
-        _draw_panels(figure, shown, [fonts.spell(t) for t in titles], words.spelled(fonts), cmap)
+        spelled, what = [fonts.spell(title) for title in titles], exhibit.value_name
+        _draw_panels(figure, shown, spelled, words.spelled(fonts), cmap, what)
     return Drawn(figure, (*fonts.notes, *notes))
 
 
 def _draw_panels(
-    figure: "Figure", panels: list[Panel], titles: list[str], words: PictureWords, cmap: str
+    figure: "Figure",
+    panels: list[Panel],
+    titles: list[str],
+    words: PictureWords,
+    cmap: str,
+    what: str,
 ) -> None:
-    scale = Scale(cmap, "linear", 0.0, max(p.most for p in panels) or 1.0, "weight")
+    scale = Scale(cmap, "linear", 0.0, max(p.most for p in panels) or 1.0, what)
     longer = ALONE if len(panels) == 1 else TOGETHER
     sizes = [_inches(panel, longer) for panel in panels]
     columns = min(ACROSS, len(panels))

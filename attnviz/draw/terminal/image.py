@@ -39,10 +39,11 @@ def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableT
         parts += [Text(), *folded(Text(written, style="bold"), display.width)]
         colored = display.color and display.unicode and not display.sixteen
         parts += _blocks(panel, most, display) if colored else _shades(panel, most, display)
-    legend = f"brightest: a weight of {most:.2g}; dark: not seen by the model"
+    what = exhibit.value_name
+    legend = f"brightest: a {what} of {most:.2g}; dark: not seen by the model"
     if not (display.color and display.unicode and not display.sixteen):
         marks = "".join(shade_of(n / 4, unicode=display.unicode) for n in range(5))
-        legend = f"{marks} weights from 0 to {most:.2g}; blank: not seen by the model"
+        legend = f"{marks} {what}s from 0 to {most:.2g}; blank: not seen by the model"
     said = legend if display.unicode else ascii_only(legend)
     return [*parts, Text(), *folded(Text(said, style="dim"), display.width)]
 

@@ -12,7 +12,6 @@ import attnviz
 from attnviz.draw.overlay import density, panels_of, sinks_of
 from attnviz.errors import UsageError
 from attnviz.records.apply import whole_exhibit
-from attnviz.records.images import RawImage
 from tests.conftest import Run
 from tests.vision.zoo import species
 
@@ -226,10 +225,10 @@ def test_pictures_are_the_same_bytes_each_time(
         assert max(image.size) > 500
 
 
-def test_an_image_of_one_pixel_and_one_of_a_line_are_shown(folder: Path) -> None:
-    for shape in ((1, 1, 3), (1, 300, 3)):
-        shown = attnviz.show(TEXT, folder, image=np.zeros(shape, np.uint8), heads="L0H0")
-        assert isinstance(shown.record.capture.images[0].raw, RawImage)
+def test_a_very_long_image_is_shown(folder: Path) -> None:
+    shown = attnviz.show(TEXT, folder, image=np.zeros((5, 900, 3), np.uint8), heads="L0H0")
+    (view,) = shown.record.capture.images[0].views
+    assert view.window == pytest.approx((447.5, 0, 452.5, 5), abs=0.3)
 
 
 def test_weights_of_ones_own_lie_on_an_image(tmp_path: Path) -> None:
@@ -245,3 +244,25 @@ def test_weights_of_ones_own_lie_on_an_image(tmp_path: Path) -> None:
     own.show("image", query="red").save(tmp_path / "own.png")
     with pytest.raises(UsageError, match="no grid of 2 × 2"):
         attnviz.from_attention(weights, tokens, image=np.zeros((20, 30, 3), np.uint8))
+
+
+def test_relative_attention_is_the_ratio_to_a_neutral_prompt(
+    run: Run, folder: Path, images: list[Path]
+) -> None:
+    asked = ("-m", folder, "--image", images[0], "--head", "L1H2", "--query", "-1")
+    ours, neutral = (
+        {row["key_token"]: row["weight"] for row in rows_of(run, text, *asked) if row["image"]}
+        for text in (TEXT, "describe it")
+    )
+    rows = rows_of(run, TEXT, *asked, "--relative", "describe it")
+    assert len(rows) == 64  # of text there is no ratio
+    for row in rows:
+        expected = ours[row["key_token"]] / neutral[row["key_token"]]
+        assert row["ratio"] == pytest.approx(expected, rel=1e-4)
+    words = tuple(map(str, asked))
+    shown = run("show", TEXT, *words, "--relative", TEXT)  # beside itself nothing stands out
+    assert "up to 1.0 times the neutral prompt" in shown.out
+    refused = run("show", TEXT, *words, "--relative", "describe it", "--view", "table")
+    assert refused.status == 2
+    refused = run("show", TEXT, "--relative", "describe it", "-f", "csv")
+    assert "--relative is for images" in refused.err
