@@ -2,6 +2,7 @@
 
 python docs/make_models.py          all of it
 python docs/make_models.py half     half precision alone
+python docs/make_models.py images   vision-language models alone
 python docs/make_models.py every    every architecture that can be built tiny, alone
 """
 
@@ -37,6 +38,7 @@ HEAD = """| architecture | what is particular | how it is captured | weights | o
 """
 
 
+IMAGES = re.compile(r"(?<=<!-- images -->\n).*?(?=<!-- /images -->)", re.DOTALL)
 EVERY = re.compile(r"(?<=<!-- every -->\n).*?(?=<!-- /every -->)", re.DOTALL)
 HALF = re.compile(r"(?<=<!-- half -->\n).*?(?=<!-- /half -->)", re.DOTALL)
 SENTENCES = """The cat sat on the mat.
@@ -151,13 +153,18 @@ def main() -> None:
 
     logging.set_verbosity_error()
     text = TARGET.read_text(encoding="utf-8")
-    asked = sys.argv[1:] or ["table", "half", "every"]
+    asked = sys.argv[1:] or ["table", "images", "half", "every"]
     if "half" in asked:
         half = half_precision()
         text = HALF.sub(lambda _: half, text)
     if "table" in asked:
         table = HEAD + "".join(row(architecture) for architecture in ARCHITECTURES)
         text = TABLE.sub(lambda _: table, text)
+    if "images" in asked:
+        from image_architectures import image_table
+
+        images = image_table()
+        text = IMAGES.sub(lambda _: images, text)
     if "every" in asked:
         found = every()
         text = EVERY.sub(lambda _: found, text)
