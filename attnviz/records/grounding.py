@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from attnviz.records.images import Occlusion
 from attnviz.records.lasso import Doubles, lasso, logit
 from attnviz.records.reasoning import MATTERS, Chain
 
@@ -179,6 +180,8 @@ class Check:
     answer. The rest is empty or None where the method has none: `effects` by single deletions;
     `smallest`; `subsets`; `curves`; with hops, `chain`: the links back to the prompt.
 
+    `occlusions`: of regions of images, which `effects` has as a whole: made grey, and read again.
+
     `kept`: the segment that was not deleted, as it asks for the answer, and its share; None where
     every one was. `sink`: the segment with which the first token was deleted, which takes the
     attention that must go somewhere; None where a BOS stands before all segments. `correlation`:
@@ -204,6 +207,7 @@ class Check:
     sink: str | None = None
     chain: Chain | None = None
     measure: Literal["attention", "contribution"] = "attention"
+    occlusions: tuple[Occlusion, ...] = ()
 
     def __repr__(self) -> str:
         facts = [f"{self.log_probability:.2f} nats"]

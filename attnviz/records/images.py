@@ -192,3 +192,35 @@ def take_much(rows: NDArray[np.float32]) -> NDArray[np.bool_]:
 def are_sinks(much: NDArray[np.int64], rows: int) -> NDArray[np.bool_]:
     """Which tokens (n) take much in nearly all of so many rows of text."""
     return np.asarray((much >= OFTEN * rows) & (rows >= FEW))
+
+
+# Regions that are made grey, to see what an answer rests on.
+
+PixelBox: TypeAlias = tuple[int, int, int, int]
+"""x0, y0, x1, y1: pixels from the upper left corner of an image, up to and without x1 and y1."""
+
+
+@dataclass(frozen=True)
+class Occlusion:
+    """A region of an image, and the change in log-probability (nats) where it is made grey.
+
+    `segment`: the image's; `image`: its number, from 0. `shares` (new tokens): the attention of
+    each token of the answer to the region; none where its tokens have no known places. `changes`
+    (new tokens): they sum to `change`.
+    """
+
+    segment: str
+    image: int
+    box: PixelBox
+    shares: tuple[float, ...]
+    changes: tuple[float, ...]
+
+    @property
+    def share(self) -> float | None:
+        """The mean share over the whole answer."""
+        return sum(self.shares) / len(self.shares) if self.shares else None
+
+    @property
+    def change(self) -> float:
+        """The change of the whole answer."""
+        return sum(self.changes)

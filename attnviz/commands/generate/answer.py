@@ -23,8 +23,9 @@ from attnviz.records.sections import BEGINS, Section, sections_of
 from attnviz.records.tokens import Segment, Token
 from attnviz.records.transforms import How
 
-KeyKind: TypeAlias = Literal["sink", "segment", "special", "answer"]
-"""The first token, or a learned sink; a segment; special tokens within the prompt; the answer."""
+KeyKind: TypeAlias = Literal["sink", "segment", "special", "answer", "region"]
+"""The first token, or a learned sink; a segment; special tokens within the prompt; the answer; of
+rows alone, a region of an image."""
 RowUnit: TypeAlias = Literal["token", "word", "sentence", "section", "head"]
 """The unit of a row of shares: a part of the answer, or the whole answer in one head."""
 AnswerView: TypeAlias = Literal["table", "links", "heatmap", "text", "image"]

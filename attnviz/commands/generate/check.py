@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from attnviz.commands.generate.answer import Answer, AnswerShares
+from attnviz.commands.generate.occluded import See, without_regions
 from attnviz.errors import InputError, option
 from attnviz.inputs.prompts import Prompt
 from attnviz.records.capture import Wanted
@@ -83,11 +84,16 @@ class Deletable:
 
 
 def checked(
-    runs: AnswerRuns, prompt: Prompt, of: Sequence[int | None], answer: Answer, method: CheckMethod
+    runs: AnswerRuns,
+    prompt: Prompt,
+    of: Sequence[int | None],
+    answer: Answer,
+    method: CheckMethod,
+    see: See | None = None,
 ) -> Check:
     """What deletions of segments change in an answer's probability.
 
-    The last segment stays, as it asks for the answer.
+    The last segment of text stays, as it asks for the answer; images are made grey instead.
 
     Args:
         runs: of the answer.
@@ -95,6 +101,7 @@ def checked(
         of: for each token of the prompt the number of its segment; None for a special token.
         answer: with the shares of the segments.
         method: single deletions (also of a chain), random subsets, or curves.
+        see: reads the prompt with other images; None: it has none.
 
     Raises:
         InputError: there is nothing to delete.
@@ -102,8 +109,11 @@ def checked(
     attention = {c.name: share for c, share in answer.mean_shares() if c.part == "segment"}
     names = [each.name for each in prompt.segments]
     crossed = answer.capture.kind == "cross"
-    last = None if crossed else next(s for s in reversed(of) if s is not None)
-    parts = _deletable(names, of, attention, last, prompt.asking, method)
+    texts = {i for i, name in enumerate(names) if name not in prompt.images}
+    last = None if crossed else next((s for s in reversed(of) if s in texts), None)
+    see = see if method in ("delete", "chain") else None
+    shares_of = {names[i]: attention[names[i]] for i in texts if names[i] in attention}
+    parts = _deletable(names, of, shares_of, last, prompt.asking, method, alone=see is None)
     documents, shares = parts.of(parts.documents)
     check = Check(
         method,
@@ -114,20 +124,31 @@ def checked(
         measure="contribution" if answer.capture.transformed_by(Contributions) else "attention",
     )
     if documents:
-        gone = sorted(token for i in parts.documents for token in parts.places[i])
-        grounds = _grounds(runs, gone, written=not crossed)
-        said = tuple(
-            Statement(
-                each.text, each.first, each.after, grounds.of(each.text, each.first, each.after)
-            )
-            for each in answer.parts("sentence")
-        )
-        check = replace(check, grounds=grounds, statements=said)
+        check = _grounded(check, runs, parts, answer)
     check = replace(check, **_FINDERS[method](runs, parts), runs=len(runs.made))
+    check = _with_images(check, runs, answer, see) if see else check
     if last is None:
         return check
     sink = names[of[0]] if of[0] is not None and names[of[0]] in parts.names else None
     return replace(check, sink=sink, kept=(names[last], attention[names[last]]))
+
+
+def _grounded(check: Check, runs: AnswerRuns, parts: Deletable, answer: Answer) -> Check:
+    """The same with what all documents give to each statement."""
+    gone = sorted(token for i in parts.documents for token in parts.places[i])
+    grounds = _grounds(runs, gone, written=answer.capture.kind != "cross")
+    said = tuple(
+        Statement(each.text, each.first, each.after, grounds.of(each.text, each.first, each.after))
+        for each in answer.parts("sentence")
+    )
+    return replace(check, grounds=grounds, statements=said)
+
+
+def _with_images(check: Check, runs: AnswerRuns, answer: Answer, see: See) -> Check:
+    """The same with what images, and regions of them, give to the answer."""
+    effects, regions = without_regions(see, answer, runs.ids, runs.without([()])[0])
+    more = check.runs + len(effects) + len(regions)
+    return replace(check, effects=(*check.effects, *effects), occlusions=regions, runs=more)
 
 
 def _deletable(
@@ -137,12 +158,15 @@ def _deletable(
     last: int | None,
     asking: Collection[str],
     method: CheckMethod,
+    *,
+    alone: bool,
 ) -> Deletable:
+    """`alone`: there is nothing else to measure."""
     others = [i for i, name in enumerate(names) if i != last and name in attention]
     hint = f"cut the prompt with {option('by')} or {option('segments')}"
     if asking:
         hint = "give it documents"
-    if not others:
+    if not others and alone:
         wrong = f"{option('check')} deletes segments before the last one, and there are none"
         raise InputError(wrong, hint)
     documents = [n for n, i in enumerate(others) if names[i] not in (*RESTS, *asking)]

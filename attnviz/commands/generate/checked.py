@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from attnviz.commands.generate.occluded import shown_regions
 from attnviz.console import Display
 from attnviz.draw.labels import fenced
 from attnviz.draw.picture.canvas import Drawn, place
@@ -32,12 +33,15 @@ def checked(check: Check, display: Display, hops: int = 0) -> Iterator[Text]:
         yield from _curves(check.curves, display)
     else:
         number = "weight" if check.method == "subsets" else "change (nats)"
-        columns = [Column(check.kind if check.method == "subsets" else "deleted")]
+        deleted = "deleted, or made grey" if check.occlusions else "deleted"
+        columns = [Column(check.kind if check.method == "subsets" else deleted)]
         columns += [Column(each, right=True) for each in (check.measure, number)]
         rows = [
             (fenced(readable(n)), f"{share:.2f}", f"{x:+z.2f}") for n, share, x in _numbers(check)
         ]
         yield from listing(columns, rows, display.width)
+    yield from shown_regions(check.occlusions, display)
+    yield from [Text()] if check.occlusions and not check.statements else []
     if check.statements:
         yield Text()
         yield from _statements(check.statements, display, dash)

@@ -2,9 +2,11 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from attnviz.commands.generate.occluded import See
 from attnviz.errors import IdleOption, ModelError, RefusedChat, UsageError, option
 from attnviz.inputs.chats import Question, chat_of_question, read_chat, with_images
 from attnviz.inputs.prompts import (
@@ -16,7 +18,6 @@ from attnviz.inputs.prompts import (
     cut_around_images,
     cut_parts,
     cut_prompt,
-    seen_prompt,
     with_documents,
 )
 from attnviz.inputs.text import STDIN, read_file
@@ -30,7 +31,7 @@ from attnviz.records.tokens import RESTS, TEMPLATE, Chat, Segment, partition
 
 if TYPE_CHECKING:
     from attnviz.models.chat import ChatTemplate, Rendered
-    from attnviz.models.loaded import LoadedModel, SeenText
+    from attnviz.models.loaded import LoadedModel
 
 INSTRUCTING = ("system", "developer")
 """Roles whose messages say how to answer."""
@@ -103,19 +104,14 @@ def _beside_images(
     )
 
 
-def seen_by(
-    model: "LoadedModel", prompt: Prompt, options: TextOptions
-) -> "tuple[SeenText, Prompt]":
-    """A prompt with images as the model reads it, and with a segment for each of them."""
+def seeing(model: "LoadedModel", prompt: Prompt, options: TextOptions) -> See:
+    """What reads a prompt with images: those of the options, or others in their places."""
     if options.truncate is not None:
         raise IdleOption(
             f"{option('truncate')} cuts a text, and images leave none of it out", "leave it out"
         )
     whole = prompt.template is not None
-    seen = model.see(
-        prompt.text, options.images, bos=options.bos, special=options.special, whole=whole
-    )
-    return seen, seen_prompt(prompt, seen.text, seen.spans)
+    return partial(model.see, prompt.text, bos=options.bos, special=options.special, whole=whole)
 
 
 def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequence[str]) -> Prompt:

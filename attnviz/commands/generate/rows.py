@@ -1,9 +1,11 @@
 """The rows of an answer, and the forms in which it goes out."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from attnviz.commands.generate.answer import (
     AnswerPart,
@@ -35,7 +37,7 @@ class SegmentShare:
     text: str
     segment: str
     part: KeyKind
-    share: float
+    share: float | None
     layer: Any
     head: Any
     lookback: Any
@@ -52,6 +54,11 @@ class SegmentShare:
     through: Any = ABSENT
     gate: Any = ABSENT
     passed: Any = ABSENT
+    image: Any = ABSENT
+    x0: Any = ABSENT
+    y0: Any = ABSENT
+    x1: Any = ABSENT
+    y1: Any = ABSENT
 
 
 SHARE = Fields[SegmentShare](
@@ -63,8 +70,17 @@ SHARE = Fields[SegmentShare](
         Field("row", int, "The number of the part of the answer, or of the head, from 1."),
         Field("text", str, "The part of the answer; empty: the whole answer in one head."),
         Field("segment", str, "The name of the segment."),
-        Field("part", KeyKind, "What the segment is; sink: the first token."),
-        Field("share", float, "The mean weight on it; the shares of a row sum to 1."),
+        Field(
+            "part",
+            KeyKind,
+            "What the segment is; sink: the first token; region: a part of an image, with --check.",
+        ),
+        Field(
+            "share",
+            float | None,
+            "The mean weight on it; those of a row sum to 1, regions apart, which are within their "
+            "image; null: of a region whose tokens have no known places.",
+        ),
         Field("layer", int, "With --rows head: the head's layer.", optional=True),
         Field("head", int, "With --rows head: its number in the layer.", optional=True),
         Field(
@@ -118,9 +134,9 @@ SHARE = Fields[SegmentShare](
         Field("hops", int, "With --hops: how often shares were carried back.", optional=True),
         Field(
             "through",
-            float,
+            float | None,
             "With --hops: how much of the share came through written tokens; below 0 of a part of "
-            "the answer that passed its own on.",
+            "the answer that passed its own on; null: of a region.",
             optional=True,
         ),
         Field(
@@ -130,6 +146,11 @@ SHARE = Fields[SegmentShare](
             optional=True,
         ),
         Field("passed", float, "The share of the length of what is written.", optional=True),
+        Field("image", int | None, "Of a region made grey: its image, from 1.", optional=True),
+        Field("x0", int | None, "Its pixels; null: no region.", optional=True),
+        Field("y0", int | None, optional=True),
+        Field("x1", int | None, optional=True),
+        Field("y1", int | None, optional=True),
         *OF_ANSWER,
     ),
 )
@@ -148,7 +169,7 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
             zip(shares.answer.columns, shares.shares[n], strict=True)
         ):
             segment = column.name if column.part == "segment" else ""
-            yield SegmentShare(
+            row = SegmentShare(
                 line=line or 1,
                 id=shares.answer.id,
                 row=shares.before + n + 1,
@@ -167,6 +188,27 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
                 gate=ABSENT if gates is None else float(gates[0, n]),
                 passed=ABSENT if gates is None else float(gates[1, n]),
             )
+            yield row
+            yield from _regions(check, row, part)
+
+
+def _regions(check: Check | None, row: SegmentShare, part: AnswerPart) -> Iterator[SegmentShare]:
+    """A row for each region of an image, behind the image's own row."""
+    for each in check.occlusions if check and not part.head else ():
+        if row.part == "segment" and row.segment == each.segment:
+            own, (x0, y0, x1, y1) = slice(part.first, part.after), each.box
+            yield replace(
+                row,
+                part="region",
+                share=float(np.mean(each.shares[own])) if each.shares else None,
+                change=sum(each.changes[own]),
+                through=row.through if row.through is ABSENT else None,
+                image=each.image + 1,
+                x0=x0,
+                y0=y0,
+                x1=x1,
+                y1=y1,
+            )
 
 
 def _of_check(check: Check | None, segment: str, part: AnswerPart) -> dict[str, Any]:
@@ -174,6 +216,8 @@ def _of_check(check: Check | None, segment: str, part: AnswerPart) -> dict[str, 
     if check is None:
         return {}
     found = dict[str, Any]()
+    if check.occlusions:
+        found |= dict.fromkeys(("image", "x0", "y0", "x1", "y1"))
     if check.effects:
         own = (each.changes for each in check.effects if each.segment == segment)
         found["change"] = next((sum(each[part.first : part.after]) for each in own), None)

@@ -26,11 +26,12 @@ from attnviz.commands.generate.answer import (
 from attnviz.commands.generate.chain import chain_of, check_hops
 from attnviz.commands.generate.check import AnswerRuns, checked
 from attnviz.commands.generate.choice import choice_of, note_on
-from attnviz.commands.generate.prompt import seen_by
+from attnviz.commands.generate.occluded import See
+from attnviz.commands.generate.prompt import seeing
 from attnviz.commands.generate.square import Square, with_suppression
 from attnviz.draw.titles import named_words
 from attnviz.errors import IdleOption, InputError, ModelError, UsageError, option
-from attnviz.inputs.prompts import Prompt
+from attnviz.inputs.prompts import Prompt, seen_prompt
 from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.kit.prepare import (
     Budget,
@@ -160,7 +161,8 @@ class Answering:
     rows are joined. `room`: how many new tokens fit into the model's context, where fewer than
     asked for do. `each_head`: the rows of each head are also kept apart. `source`: where the model
     came from; None: it was in memory. `contribution`: its rows are contribution weights.
-    `sections`, `hops`: as `Answer` has them. `seen`: the prompt with its images, where it has any.
+    `sections`, `hops`: as `Answer` has them. `seen`: the prompt with its images; `see`: reads it
+    with others.
     """
 
     model: "LoadedModel"
@@ -179,6 +181,7 @@ class Answering:
     sections: tuple[str, ...] = ()
     hops: int = 0
     seen: "SeenText | None" = None
+    see: See | None = None
 
     def __post_init__(self) -> None:
         if self.hops and self._crossed:
@@ -398,7 +401,7 @@ class Answering:
         self.model.require("generate")
         new = [token.id for token in answer.capture.query_tokens]
         runs = AnswerRuns(self.model, self._ids, new)
-        check = checked(runs, self.prompt, self._segments, answer, method)
+        check = checked(runs, self.prompt, self._segments, answer, method, self.see)
         if not self.hops or method not in ("delete", "chain"):
             return check
         chain = chain_of(self.model, answer, check)
@@ -454,7 +457,7 @@ def answering(
     most_read = context if crossed else context - 1
     if options.truncate is not None and not crossed:  # what is cut makes room for the answer
         most_read = context - min(most, context // 2)
-    model, prompt, read, seen = _as_read(model, prompt, options)
+    model, prompt, read, seen, see = _as_read(model, prompt, options)
     tokens, left_out = fit(read, most_read, options.truncate)
     n = len(tokens)
     room = context if crossed else context - n
@@ -468,7 +471,7 @@ def answering(
     prepared = Answering(
         model, prompt, tokens, left_out, writing, target, choice, how, budget, short
     )
-    prepared = replace(prepared, source=source, seen=seen)
+    prepared = replace(prepared, source=source, seen=seen, see=see)
     if left_out == (0, 0) and prompt.template is None:
         for note in prepared.empty_notes:
             raise InputError(note, "begin it where a word begins")
@@ -479,12 +482,14 @@ def answering(
 
 def _as_read(
     model: "LoadedModel", prompt: Prompt, options: TextOptions
-) -> "tuple[LoadedModel, Prompt, tuple[Token, ...], SeenText | None]":
+) -> "tuple[LoadedModel, Prompt, tuple[Token, ...], SeenText | None, See | None]":
     """The tokens of a prompt; of one with images, as a view of the model sees them."""
     if not options.images:
-        return model, prompt, encode(model.tokenizer, prompt.text, options), None
-    seen, prompt = seen_by(model, prompt, options)
-    return seen.model, prompt, seen.tokens, seen
+        return model, prompt, encode(model.tokenizer, prompt.text, options), None, None
+    see = seeing(model, prompt, options)
+    seen = see(options.images)
+    prompt = seen_prompt(prompt, seen.text, seen.spans)
+    return seen.model, prompt, seen.tokens, seen, see
 
 
 def _refuse_size(prompt: int, answer: int, context: int, *, crossed: bool) -> NoReturn:

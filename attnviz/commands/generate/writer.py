@@ -8,6 +8,7 @@ from typing import Any
 
 from attnviz.commands.generate.answer import Answer, AnswerView, repeats
 from attnviz.commands.generate.looks import AnswerLooks
+from attnviz.commands.generate.occluded import MANY, runs_of
 from attnviz.commands.generate.results import Results, answer_lines, results_file
 from attnviz.commands.generate.rows import of_shares
 from attnviz.commands.generate.run import Answering
@@ -102,6 +103,10 @@ class Writer:
                 first = False
             return shares.answer
         page = self.results and self.results.page_of(line or 1)
+        if asked.see and looks.checks in ("delete", "chain"):
+            runs = runs_of(asked.read.images)
+            said = f"the check makes regions of images grey, in {runs} runs of their own"
+            say(self.session, [said] if runs > MANY else ())
         each_head = each_head or form == "npz" or ((form == "html" or bool(page)) and asked.apart)
         asked = replace(asked, each_head=each_head)
         answer = asked.written(self.watch)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -213,3 +213,70 @@ def test_an_answer_is_saved_with_its_images(llava: Folder, tmp_path: Path) -> No
     answer = attnviz.generate(QUESTION, str(llava.path), image=llava.image, target="a red dog")
     answer.save(file := tmp_path / "answer.npz")
     assert attnviz.load(file).record.images[0].raw.size == (40, 30)
+
+
+def test_regions_made_grey_are_what_transformers_computes(folder: Folder) -> None:
+    target = " a dog"
+    answer = attnviz.generate(QUESTION, str(folder.path), image=folder.image, target=target)
+    check = answer.check()
+    pixels = np.asarray(Image.open(folder.image).convert("RGB"))
+    content = [{"type": "image"}, {"type": "text", "text": QUESTION}]
+    new = [token.id for token in answer.tokens]
+
+    def log_probability(pixels: np.ndarray[Any, Any]) -> float:
+        Image.fromarray(pixels).save(folder.image.with_name("grey.png"))
+        other = replace(folder, image=folder.image.with_name("grey.png"))
+        model, inputs = other.theirs([{"role": "user", "content": content}])
+        ids = torch.cat([inputs["input_ids"], torch.tensor([new])], dim=1)
+        kinds = {
+            name: torch.nn.functional.pad(inputs[name], (0, len(new)))
+            for name in ("mm_token_type_ids",)
+            if name in inputs
+        }
+        more = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        with torch.no_grad():
+            logits = model(**{**inputs, **kinds, **more}).logits[0, -len(new) - 1 : -1]
+        return float(logits.log_softmax(-1)[torch.arange(len(new)), torch.tensor(new)].sum())
+
+    whole, mean = log_probability(pixels), pixels.mean(axis=(0, 1)).round()
+    assert check.log_probability == pytest.approx(whole, abs=1e-3)
+    x0, y0, x1, y1 = check.occlusions[6].box
+    grey = pixels.copy()
+    grey[y0:y1, x0:x1] = mean
+    assert check.occlusions[6].change == pytest.approx(log_probability(grey) - whole, abs=1e-3)
+    effects = {each.segment: each.change for each in check.effects}
+    all_grey = np.broadcast_to(mean.astype(np.uint8), pixels.shape).copy()
+    assert effects["image"] == pytest.approx(log_probability(all_grey) - whole, abs=1e-3)
+    assert [*effects] == ["1", "2", "image"]
+
+
+def test_regions_lie_side_by_side_over_what_the_model_saw(folder: Folder) -> None:
+    answer = attnviz.generate("What?", str(folder.path), image=folder.image, target=" a dog")
+    found, image = answer.check(), answer.capture.record.images[0]
+    seen = np.zeros(image.raw.pixels.shape[:2], int)
+    for each in found.occlusions:
+        x0, y0, x1, y1 = each.box
+        seen[y0:y1, x0:x1] += 1
+    assert np.array_equal(seen, image.shown())
+    column = sum(float(str(r["share"])) for r in answer.shares() if r["segment"] == "image")
+    assert sum(each.share or 0 for each in found.occlusions) == pytest.approx(column, abs=0.02)
+
+
+def test_regions_are_rows_and_a_map_with_the_strongest_named(run: Run, llava: Folder) -> None:
+    asked = ("generate", *llava.asked, "--image", str(llava.image), "--target", "a dog", "--check")
+    ended = run(*asked, "--rows", "word", "-f", "jsonl")
+    found = rows_in(ended.out)
+    assert "in 34 runs of their own" in ended.err
+    regions = [row for row in found if row["part"] == "region"]
+    assert len(regions) == 2 * 16 * len({row["row"] for row in found})
+    whole = [row for row in found if row["part"] == "segment" and row["segment"] == "image 2"]
+    for number in (1, 2):
+        own = [row for row in regions if row["row"] == number and row["image"] == 2]
+        share = sum(float(str(row["share"])) for row in own)
+        assert share == pytest.approx(float(str(whole[number - 1]["share"])), abs=1e-4)
+        assert whole[number - 1]["change"] is not None
+    shown = run(*asked, "--width", "60").out
+    assert "image 1: change (nats) where a region is made grey" in shown
+    assert "of 16 regions" in shown or "no region of image 1" in shown
+    header = run(*asked, "-f", "csv").out.splitlines()
+    assert {line.count(",") for line in header} == {header[0].count(",")}

@@ -1,0 +1,151 @@
+"""Which regions of its images an answer rests on: each is made grey, and the image read again."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from rich.text import Text
+
+from attnviz.commands.generate.answer import Answer
+from attnviz.console import Display
+from attnviz.draw.terminal.cells import Column, folded, listing
+from attnviz.draw.titles import amount
+from attnviz.errors import ModelError
+from attnviz.records.capture import FloatArray
+from attnviz.records.grounding import Deletion
+from attnviz.records.images import Occlusion, PixelBox, RawImage, SeenImage
+from attnviz.records.lasso import Doubles
+from attnviz.records.reasoning import MATTERS
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import SeenText
+
+See: TypeAlias = Callable[[Sequence[RawImage]], "SeenText"]
+"""Reads the same prompt with other images, of the same sizes."""
+SIDE = 4
+"""Regions along each side of what the model saw of an image."""
+MANY = 20
+"""More runs than this are told of before they are made."""
+STRONGEST = 3
+"""How many regions are named."""
+
+
+def regions_of(image: SeenImage) -> list[PixelBox]:
+    """The cells of a grid over what the model saw of an image, row by row."""
+    rows, columns = (np.flatnonzero(image.shown().any(axis=axis)) for axis in (1, 0))
+    if not rows.size:  # it is not known what it saw
+        rows, columns = (np.arange(n) for n in reversed(image.raw.size))
+    ys, xs = (
+        np.unique(np.linspace(each[0], each[-1] + 1, SIDE + 1).round().astype(int)).tolist()
+        for each in (rows, columns)
+    )
+    return [(x0, y0, x1, y1) for y0, y1 in pairwise(ys) for x0, x1 in pairwise(xs)]
+
+
+def made_grey(raw: RawImage, box: PixelBox) -> RawImage:
+    """The image with a region in the mean colour of the whole."""
+    pixels, (x0, y0, x1, y1) = raw.pixels.copy(), box
+    pixels[y0:y1, x0:x1] = raw.pixels.mean(axis=(0, 1)).round().astype(np.uint8)
+    return replace(raw, pixels=pixels)
+
+
+def runs_of(images: Sequence[SeenImage]) -> int:
+    """How many runs a check takes: one for each region, and one for each whole image."""
+    return sum(1 + len(regions_of(image)) for image in images)
+
+
+def without_regions(
+    see: See, answer: Answer, ids: Sequence[int], whole: Doubles
+) -> tuple[tuple[Deletion, ...], tuple[Occlusion, ...]]:
+    """The changes of an answer when images, and regions of them, are made grey.
+
+    Args:
+        see: reads its prompt again.
+        answer: what is measured.
+        ids: of its prompt.
+        whole: the log-probability of each of its tokens as it stands (m).
+    """
+    images = [each.raw for each in answer.capture.images]
+    new = [token.id for token in answer.capture.query_tokens]
+
+    def changes(number: int, box: PixelBox) -> tuple[float, ...]:
+        others = [*images[:number], made_grey(images[number], box), *images[number + 1 :]]
+        seen = see(others)
+        if [token.id for token in seen.tokens] != list(ids):
+            raise ModelError("the model reads a grey image as other tokens", "leave it unchecked")
+        found = seen.model.log_probabilities([ids], new)[0].astype(np.float64)
+        return tuple((found - whole).tolist())
+
+    shares = dict(zip([c.name for c in answer.columns], answer.mean_shares(), strict=True))
+    effects, occlusions = list[Deletion](), list[Occlusion]()
+    for number, (name, image) in enumerate(zip(answer.images, answer.capture.images, strict=True)):
+        width, height = image.raw.size
+        effects.append(Deletion(name, shares[name][1], changes(number, (0, 0, width, height))))
+        boxes = regions_of(image)
+        attention = _attention(answer, number, boxes)
+        for i, box in enumerate(boxes):
+            own = tuple(attention[:, i].tolist()) if image.views else ()
+            occlusions.append(Occlusion(name, number, box, own, changes(number, box)))
+    return tuple(effects), tuple(occlusions)
+
+
+def _attention(answer: Answer, number: int, boxes: Sequence[PixelBox]) -> FloatArray:
+    """(m, boxes): the weight of each token of the answer on each region; a patch counts in part."""
+    width, height = answer.capture.images[number].raw.size
+    column = next(c for c in answer.columns if c.name == answer.images[number])
+    patches = [answer.capture.key_tokens[key].patch for key in column.keys.tolist()]
+    within = np.array(
+        [
+            [
+                0.0
+                if patch is None
+                else patch.within((x0 / width, y0 / height, x1 / width, y1 / height))
+                for x0, y0, x1, y1 in boxes
+            ]
+            for patch in patches
+        ]
+    )
+    weights: FloatArray = answer.carried[:, column.keys] @ within
+    return weights
+
+
+# What people see of it.
+
+
+def shown_regions(occlusions: Sequence[Occlusion], display: Display) -> Iterator[Text]:
+    """A map of each image, its regions as they lie, and the strongest ones by their pixels."""
+    for number in dict.fromkeys(each.image for each in occlusions):
+        own = [each for each in occlusions if each.image == number]
+        across = len({each.box[0] for each in own})
+        cells = [f"{each.change:+z.2f}" for each in own]
+        rows = [cells[i : i + across] for i in range(0, len(cells), across)]
+        edges = sorted({(each.box[0], each.box[2]) for each in own})
+        downs = sorted({(each.box[1], each.box[3]) for each in own})
+        dash = "–" if display.unicode else "-"
+        columns = [Column(""), *(Column(f"{a}{dash}{b}", right=True) for a, b in edges)]
+        named = [[f"{a}{dash}{b}", *row] for (a, b), row in zip(downs, rows, strict=True)]
+        said = f"{own[0].segment}: change (nats) where a region is made grey, by its pixels"
+        yield Text()
+        yield from folded(Text(said), display.width)
+        yield from listing(columns, named, display.width)
+        yield from folded(Text(about_regions(own)), display.width)
+
+
+def about_regions(own: Sequence[Occlusion]) -> str:
+    """The regions of an image whose loss costs the answer most."""
+    lost = [each for each in own if each.change < -MATTERS]
+    if not lost:
+        return f"no region of {own[0].segment} costs the answer {MATTERS:g} nats"
+    most = sorted(lost, key=lambda each: each.change)[:STRONGEST]
+    told = (
+        f"x {x0} to {x1}, y {y0} to {y1} ({each.change:+z.2f}{_attended(each)})"
+        for each in most
+        for x0, y0, x1, y1 in [each.box]
+    )
+    return f"costliest of {amount(len(own), 'region')}: {'; '.join(told)}"
+
+
+def _attended(each: Occlusion) -> str:
+    return "" if each.share is None else f", attention {each.share:.2f}"
