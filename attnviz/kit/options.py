@@ -542,8 +542,9 @@ ShowsKind: TypeAlias = Annotated[
     model_option(
         "--kind",
         help="Which attention of an encoder-decoder to show: from its output to its input "
-        "(cross), or within either of them; or the implicit attention of Mamba-2 layers "
-        "(implicit). Default: cross.",
+        "(cross), or within either of them (default: cross); of a model that reads images, to "
+        "the image where that is cross-attention, or within the image (encoder); or the implicit "
+        "attention of Mamba-2 layers (implicit).",
     ),
 ]
 RUN = (

@@ -228,9 +228,10 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     """Make a text fit for a model."""
     if options.images:
         return _prepared_with_images(model, text, options)
-    if model.kind == "cross" and model.reads_images:
+    if model.kind != "self" and model.reads_images:
+        what = "to" if model.kind == "cross" else "within"
         raise UsageError(
-            f"{option('kind', 'cross')} of {model.identity.name} is its attention to images",
+            f"{option('kind', model.kind)} of {model.identity.name} is its attention {what} images",
             f"give one with {option('image')}",
         )
     tokens, left_out = fit(
@@ -246,7 +247,7 @@ def _prepared_with_images(model: "LoadedModel", text: str, options: TextOptions)
     """The same of a text with images, which is never cut."""
     check_encodable(text)
     seen = model.see(text, options.images, bos=options.bos, special=options.special)
-    written = seen.text if seen.keys else ""  # its tokens are the queries
+    written = seen.text if model.kind == "cross" else ""  # its tokens are the queries
     prepared = _prepared(seen.model, seen.text, seen.tokens, written, (), options, seen.keys)
     empty = replace(prepared.empty, images=seen.images)
     return replace(prepared, empty=empty)

@@ -63,6 +63,11 @@ class Local:
         return processor(self.folder)
 
     @property
+    def cell(self) -> int:
+        """The pixels of a sheet along one side of a token."""
+        return CELLS.get(self.sighted.name, 14)
+
+    @property
     def text(self) -> str:
         """A text with an image."""
         return f"Look: {self.sighted.place} What?"
@@ -178,7 +183,7 @@ def check(local: Local, pixels: NDArray[np.uint8], places: Places, *, mixed: boo
     placed = np.array([patch is not None for patch in places.patches])
     boxes = np.array([places.box(patch) for patch in places.patches if patch])  # (m, 4)
     views = np.array([patch.view for patch in places.patches if patch])
-    sides = (boxes[:, 2:] - boxes[:, :2]) / CELLS.get(name, 14)
+    sides = (boxes[:, 2:] - boxes[:, :2]) / local.cell
     wider = reach * np.maximum(1, sides)  # (m, 2) pixels of the image that the kernels reach
     least = np.maximum(1, sides)
     if mixed:

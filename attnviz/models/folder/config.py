@@ -295,11 +295,12 @@ def sizes_of(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSizes:
         layers = getattr(text, f"{side}_layers", None) or getattr(text, f"num_{side}_layers", None)
         layers = layers or text.num_hidden_layers
     else:
+        vision = getattr(config, "vision_config", None) if kind == "encoder" else None
         crosses = kind == "cross" and getattr(text, "cross_attention_layers", None)
-        if not (implicit or crosses):
+        if not (implicit or crosses or vision):
             check_kind(kind)
-        heads = 1 if implicit else getattr(text, "num_attention_heads", None)
-        layers = getattr(text, "num_hidden_layers", None)
+        heads, layers = (_first_of(vision or text, names) for names in (HEADS, LAYERS))
+        heads = 1 if implicit else heads
     if not (isinstance(heads, int) and isinstance(layers, int) and heads > 0 < layers):
         raise ModelError(
             f"the model in {str(folder)!r} ({config.model_type}) has no attention heads to show",
@@ -317,6 +318,15 @@ def sizes_of(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSizes:
         kind="self" if kind is None or kind == "implicit" else kind,
         implicit=implicit,
     )
+
+
+HEADS, LAYERS = ("num_attention_heads", "num_heads"), ("num_hidden_layers", "depth")
+"""Their names in configurations; some vision sides have the later ones (Qwen-VL)."""
+
+
+def _first_of(config: Any, names: Sequence[str]) -> Any:
+    """The first of these settings that a configuration has."""
+    return next((value for name in names if (value := getattr(config, name, None))), None)
 
 
 def reads_no_text(architecture: str) -> ModelError:

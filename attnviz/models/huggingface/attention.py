@@ -209,6 +209,11 @@ def language_of(model: Any) -> Any:
     return model.get_decoder() if reads_images(model) else model
 
 
+def vision_of(model: Any) -> Any:
+    """The module that reads images."""
+    return model.get_encoder(modality="image")
+
+
 def attention_modules(model: Any) -> list[nn.Module]:
     """The innermost modules that read text with attention in the name of their class."""
     named = [m for m in language_of(model).modules() if "Attention" in type(m).__name__]

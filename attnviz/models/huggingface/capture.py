@@ -249,12 +249,13 @@ def run_and_capture(
     *,
     whole: bool = False,
     errors: dict[int, float] | None = None,
+    row: int = 0,
 ) -> Any:
     """Run a model's body up to the last wanted layer, or `whole`, and hand over what is wanted.
 
     `kind`: the attention of an encoder-decoder that is wanted, else "self". `errors`: if given,
-    every row is proven, and each layer's largest error is put here. Returns the output of the body;
-    None where it was not run to its end.
+    every row is proven, and each layer's largest error is put here. `row`: that of the batch.
+    Returns the output of the body; None where it was not run to its end.
     """
     if wanted.contributions:
         return _capture_written(model, inputs, Handover(wanted, consume), kind)
@@ -268,7 +269,7 @@ def run_and_capture(
             raise LastLayerSeen
 
     def on_call(call: AttentionCall) -> None:
-        at_layer(call.module, lambda layer: _hand_over(call, layer, handover, proven))
+        at_layer(call.module, lambda layer: _hand_over(call.of(row), layer, handover, proven))
 
     def on_output(module: Any, pattern: Tensor) -> None:
         at_layer(module, lambda layer: handover.take_rows(layer, 0, pattern))

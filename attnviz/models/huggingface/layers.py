@@ -19,7 +19,9 @@ from attnviz.models.huggingface.attention import (
     forward,
     gated,
     language_of,
+    reads_images,
     recording,
+    vision_of,
 )
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.records.capture import Kind
@@ -35,11 +37,12 @@ class Layers:
     """
 
     def __init__(self, model: Any, kind: Kind) -> None:
-        own = set(language_of(model).modules())
+        of_vision = kind == "encoder" and reads_images(model)
+        own = set((vision_of if of_vision else language_of)(model).modules())
         self._names = {
             module: name
             for name, module in model.named_modules()
-            if module in own and kind in ("self", kind_of(name))
+            if module in own and (of_vision or kind in ("self", kind_of(name)))
         }
         self._own = {module: layer_of(name) for module, name in self._names.items()}
         self._architecture = model.config.model_type

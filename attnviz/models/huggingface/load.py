@@ -39,6 +39,7 @@ from attnviz.models.huggingface.model import (
     PairDecoder,
     PairEncoder,
     PrefixLM,
+    VisionSide,
 )
 from attnviz.models.placement import ANYWHERE, Placement, check_weights, written
 from attnviz.models.tokenizer import TextTokenizer, read_folder
@@ -148,8 +149,8 @@ def _engine(
 
 def _engine_class(model: Any, kind: Kind, *, causal: bool) -> type[HuggingFaceModel]:
     """The engine for what a model can do."""
-    if kind == "cross" and reads_images(model):
-        return HuggingFaceModel
+    if kind in ("cross", "encoder") and reads_images(model):
+        return HuggingFaceModel if kind == "cross" else VisionSide
     if kind != "self":
         return PairEncoder if kind == "encoder" else PairDecoder
     if model.get_output_embeddings() is None:
@@ -165,6 +166,8 @@ def _attention(model: Any, sizes: ModelSizes) -> "ModelAttention":
     if sizes.implicit:
         heads = implicit_heads(model, inputs, layers)
         return ModelAttention(heads, causal=True, sinks=False)
+    if sizes.kind == "encoder" and reads_images(model):  # it is at work where there is an image
+        return ModelAttention(sizes.heads_per_layer, causal=False, sinks=False)
     return attention_of(model, inputs, layers, sizes.kind)
 
 

@@ -437,6 +437,17 @@ class MaskedLM(OneSequence):
     fill = OneSequence._hand_over_logits
 
 
+class VisionSide(HuggingFaceModel):
+    """The attention of a vision-language model's image side, whatever the text is."""
+
+    def run(
+        self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()
+    ) -> None:
+        given = self.model.given_images
+        inputs = self.inputs(given.ids)
+        run_and_capture(self.model, inputs, wanted, consume, self.kind, row=given.sheet)
+
+
 class EncoderDecoder(HuggingFaceModel):
     """A model that reads one text and writes another."""
 

@@ -7,7 +7,7 @@ way of its own (LLaVA-NeXT), its own function packs the coordinates of the patch
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, TypeAlias
 
@@ -41,13 +41,8 @@ def seen_image(
     There is no view where the model makes its tokens in a way that is not known here, or of so few
     pixels that their places cannot be measured.
     """
-    width, height = raw.size
-    whole = (0.0, 0.0, float(width), float(height))
-    sheets, made = _sheets(processor, raw, whole)
     try:
-        windows = [_window(sheet, whole, raw.size) for sheet in sheets]
-        if len(sheets) == 1 and (part := _part(windows[0], whole)) != whole:  # more finely
-            windows = [_window(_sheets(processor, raw, part)[0][0], part, raw.size)]
+        sheets, windows, made = _measured(processor, raw)
     except TooCoarse:
         return SeenImage(raw, ()), (None,) * count
     own = getattr(model.base_model, "pack_image_features", None)
@@ -73,7 +68,52 @@ def _boxed(
     return tuple(cell and boxed(cell) for cell in cells)
 
 
+@dataclass(frozen=True)
+class SheetGrid:
+    """The sheet of an image, among several the overview, as the vision side reads it.
+
+    `number`: which of them it is; `patches`: those of its tokens, in order.
+    """
+
+    number: int
+    view: ImageView
+    patches: Patches
+
+
+def sheet_grid(processor: Any, model: Any, raw: RawImage) -> SheetGrid:
+    """The patches of the overview of an image, or of its first sheet.
+
+    Raises:
+        TooCoarse: they cannot be measured.
+    """
+    sheets, windows, made = _measured(processor, raw)
+    names = _named(windows, raw.size)
+    number = names.index("overview") if "overview" in names else 0
+    size = model.config.vision_config.patch_size
+    high, wide = (size, size) if isinstance(size, int) else size
+    rows, columns = sheets[number].shape[1] // high, sheets[number].shape[2] // wide
+    merge = processor.image_processor.merge_size if "image_grid_thw" in made else 1
+    order = np.arange(rows * columns).reshape(rows // merge, merge, columns // merge, merge)
+    cells = order.transpose(0, 2, 1, 3).ravel().tolist()  # those that are merged follow each other
+    view = ImageView(names[number], windows[number], rows, columns)
+    patches = [Patch(0, 0, cell // columns, cell % columns) for cell in cells]
+    return SheetGrid(number, view, _boxed(patches, [view], raw, 0))
+
+
 # What a processor makes of coordinates.
+
+
+def _measured(
+    processor: Any, raw: RawImage
+) -> tuple[list[PixelSheet], list[Box], Mapping[str, Any]]:
+    """The sheets of an image of coordinates, what each shows, and all that is made of it."""
+    width, height = raw.size
+    whole = (0.0, 0.0, float(width), float(height))
+    sheets, made = _sheets(processor, raw, whole)
+    windows = [_window(sheet, whole, raw.size) for sheet in sheets]
+    if len(sheets) == 1 and (part := _part(windows[0], whole)) != whole:  # more finely
+        windows = [_window(_sheets(processor, raw, part)[0][0], part, raw.size)]
+    return sheets, windows, made
 
 
 def _sheets(processor: Any, raw: RawImage, part: Box) -> tuple[list[PixelSheet], Mapping[str, Any]]:

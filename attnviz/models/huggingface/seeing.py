@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 from attnviz.errors import InputError, ModelError, option
 from attnviz.models.chat import Rendered, read_template, rendered
 from attnviz.models.folder.images import read_processor
-from attnviz.models.huggingface.vision import ImageInputs, looks_ahead, read_images, seeing
+from attnviz.models.huggingface.places import TooCoarse, sheet_grid
+from attnviz.models.huggingface.vision import (
+    ImageInputs,
+    looks_ahead,
+    read_images,
+    seeing,
+    vision_tokens,
+)
 from attnviz.models.loaded import SeenText
 from attnviz.records.images import MARK, RawImage, label_of
 from attnviz.records.tokens import Chat, Token, numbered
@@ -51,6 +58,8 @@ def see(
             "tokenizer",
             "use the processor that belongs to the model",
         )
+    if model.kind == "encoder":
+        return _within_vision(model, processor, read, told)
     ahead = looks_ahead(model.model, read)
     causal = model.causal if ahead is None else not ahead
     view = replace(model, model=seeing(model.model, read), causal=causal)
@@ -58,6 +67,44 @@ def see(
     placed = _placed(tokens, read)
     spans = tuple(span for span, _ in read.spans)
     return SeenText(view, read.text, placed, read.images, told, spans, keys)
+
+
+def _within_vision(
+    model: "HuggingFaceModel", processor: Any, read: ImageInputs, told: tuple[str, ...]
+) -> SeenText:
+    """The patches of an image as its side reads them, which are queries and keys.
+
+    Raises:
+        ModelError: it reads others, such as those within a window, or of all tiles in a row.
+    """
+    image, *others = read.images
+    if others:
+        raise InputError(
+            f"{option('kind', 'encoder')} shows the patches of one image, but {len(read.images)} "
+            "are given",
+            "give one",
+        )
+    try:
+        grid = sheet_grid(processor, model.model, image.raw)
+    except TooCoarse:
+        raise InputError(
+            f"the image {image.raw.name} is too small to tell its patches", "give a larger one"
+        ) from None
+    view = seeing(model.model, replace(read, sheet=grid.number))
+    before = vision_tokens(view, read) - len(grid.patches)
+    if before not in (0, 1):
+        raise ModelError(
+            f"the vision side of {model.identity.architecture} does not attend to the patches of "
+            "one image at once: it has windows, padding, or all tiles in a row",
+            f"leave {option('kind')} out, to see what its text attends to",
+        )
+    images = (replace(image, views=(grid.view,)),)
+    named = [("[class]", None)] * before + [(label_of(p, images), p) for p in grid.patches if p]
+    tokens = numbered(
+        replace(Token(0, read.token, "", 0, 0, special=True, name=name), image=0, patch=patch)
+        for name, patch in named
+    )
+    return SeenText(replace(model, model=view), read.text, tokens, images, told, keys=tokens)
 
 
 @lru_cache(2)

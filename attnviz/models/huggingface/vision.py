@@ -5,7 +5,7 @@ Transformers' own processor makes the inputs, and the model is run on them as it
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from functools import partial, wraps
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from attnviz.errors import InputError, ModelError
 from attnviz.models.folder.files import cut
-from attnviz.models.huggingface.attention import forward, recording
+from attnviz.models.huggingface.attention import forward, recording, vision_of
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.places import Patches, seen_image
 from attnviz.records.images import RawImage, SeenImage
@@ -36,7 +36,8 @@ class ImageInputs:
     many marks as an image has tokens; `spans`: for each image its characters in both. `beside`: the
     arguments of a forward pass beside the `ids` (n); `cells`: for each image the places of its
     tokens that have the id `token`, in order. `crossed`: they are not among those of the text,
-    which has cross-attention to them (Llama 3.2 Vision).
+    which has cross-attention to them (Llama 3.2 Vision). `sheet`: that of an image of which the
+    attention within it is recorded.
     """
 
     text: str
@@ -48,6 +49,7 @@ class ImageInputs:
     images: tuple[SeenImage, ...]
     cells: tuple[Patches, ...]
     crossed: bool = False
+    sheet: int = 0
 
 
 def read_images(
@@ -263,6 +265,25 @@ def looks_ahead(model: Any, given: ImageInputs) -> bool | None:
             model.base_model, input_ids=ids, use_cache=False, **{name: few[name] for name in kinds}
         )
     return ahead
+
+
+class _Reached(Exception):
+    """Ends a forward pass at the first attention to an image."""
+
+
+def vision_tokens(model: Any, given: ImageInputs) -> int:
+    """How many tokens of an image, in one row of a batch, the first layer of its side reads."""
+    vision, found = set(vision_of(model).modules()), 0
+
+    def on_call(call: AttentionCall) -> None:
+        nonlocal found
+        if call.module in vision:
+            found = call.q.size(1)
+            raise _Reached
+
+    with torch.inference_mode(), recording(model, on_call), suppress(_Reached):
+        forward(model.base_model, input_ids=torch.tensor([given.ids], device=model.device))
+    return found
 
 
 def of_text(model: Any, ids: Tensor) -> Tensor:
