@@ -86,7 +86,8 @@ def main() -> None:
     documents = [Path(name) for name in sys.argv[1:]] or DOCUMENTS
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        shutil.copytree(ROOT / "sample_texts", folder / "sample_texts")
+        for name in ("sample_texts", "docs/images"):
+            shutil.copytree(ROOT / name, folder / name)
         for document in documents:
             text = document.read_text(encoding="utf-8")
             new = BLOCK.sub(lambda found: filled(found[0], folder), text)

@@ -43,7 +43,8 @@ def _commands() -> list[tuple[str, tuple[str, ...]]]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("readme")
-    shutil.copytree(ROOT / "sample_texts", folder / "sample_texts")
+    for name in ("sample_texts", "docs/images"):
+        shutil.copytree(ROOT / name, folder / name)
     every = (ROOT / MANY).read_text().splitlines(keepends=True)
     (folder / MANY).write_text("".join(every[:FEW]))
     return folder

@@ -178,7 +178,8 @@ def _told(capture: Capture, number: int) -> str:
     lost = 1 - float(image.shown().mean())
     cropped = f", {lost:.0%} of it cropped away" if lost >= 0.005 else ""
     padded = ", padded" if _is_padded(image) else ""
-    return f"{whole} as {' and '.join(parts)} tokens{cropped}{padded}"
+    changes = "".join(f", {change}" for change in image.raw.changes)
+    return f"{whole} as {' and '.join(parts)} tokens{cropped}{padded}{changes}"
 
 
 def _is_padded(image: SeenImage) -> bool:
