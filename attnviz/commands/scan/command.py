@@ -23,7 +23,7 @@ from attnviz.commands.scan.run import Watcher, run_scan
 from attnviz.commands.scan.shards import check_field, corpus_files, spool
 from attnviz.commands.scan.shown import Watching, estimate_lines
 from attnviz.draw.titles import amount, model_notes
-from attnviz.errors import UsageError, option
+from attnviz.errors import UsageError, option, readable
 from attnviz.kit import options as g
 from attnviz.kit.lines import say
 from attnviz.kit.option import Call, Cli, command_of, feature, finished_by, panel_option
@@ -39,6 +39,7 @@ from attnviz.kit.values import (
 )
 from attnviz.kit.write import make_folder
 from attnviz.models.catalog import Source
+from attnviz.models.folder.config import is_sighted
 from attnviz.models.placement import Device, DType, Engine
 from attnviz.records.capture import Kind
 
@@ -339,6 +340,10 @@ def _say_counted(session: Session, store: Store) -> None:
     """The counts of a finished scan, and what could not be read."""
     result = read_atlas(store.where)
     say(session, model_notes(result.identity))
+    identity = result.identity
+    if identity and identity.engine == "transformers" and is_sighted(identity.architecture):
+        name = readable(identity.name)
+        session.note(f"{name} reads images too, but a scan gives it text alone")
     bad = result.manifest["result"]["skipped"]
     if bad:
         first, *_ = (store.read("skipped.jsonl") or b"").splitlines()

@@ -329,6 +329,15 @@ def _first_of(config: Any, names: Sequence[str]) -> Any:
     return next((value for name in names if (value := getattr(config, name, None))), None)
 
 
+def is_sighted(architecture: str) -> bool:
+    """Whether models of this type read images beside a text."""
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as SIGHTED,
+    )
+
+    return architecture in SIGHTED
+
+
 def reads_no_text(architecture: str) -> ModelError:
     """The error for a model of images or sound."""
     return ModelError(f"{architecture} does not read text", "use a language model")
