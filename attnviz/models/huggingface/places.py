@@ -18,7 +18,7 @@ from torch import Tensor
 
 from attnviz.records.images import Box, ImageView, Patch, RawImage, SeenImage
 
-PixelSheet: TypeAlias = NDArray[np.float64]
+PixelSheet: TypeAlias = NDArray[np.float32]
 """(3, height, width): x and y in pixels of the image, and `INSIDE` where it shows the image."""
 Patches: TypeAlias = tuple[Patch | None, ...]
 """The place of each image token of one image, in order; None for one that has none."""
@@ -121,21 +121,22 @@ def _sheets(processor: Any, raw: RawImage, part: Box) -> tuple[list[PixelSheet],
     from PIL import Image
 
     (width, height), (x0, y0, x1, y1) = raw.size, part
-    x = np.clip((np.arange(width) + 0.5 - x0) / (x1 - x0), 0, 1)
-    y = np.clip((np.arange(height) + 0.5 - y0) / (y1 - y0), 0, 1)
+    x = np.clip((np.arange(width, dtype=np.float32) + 0.5 - x0) / (x1 - x0), 0, 1)
+    y = np.clip((np.arange(height, dtype=np.float32) + 0.5 - y0) / (y1 - y0), 0, 1)
     draw = np.random.default_rng(0)  # rounded at random, so that means are exact
 
-    def rounded(share: NDArray[np.float64]) -> NDArray[np.uint8]:
-        levels = np.broadcast_to(share * 255, (height, width))
-        return np.floor(levels + draw.random((height, width))).clip(0, 255).astype(np.uint8)
+    def rounded(share: NDArray[np.float32]) -> NDArray[np.uint8]:
+        return (
+            (share * 255 + draw.random((height, width), np.float32)).clip(0, 255).astype(np.uint8)
+        )
 
     inside = np.full((height, width), INSIDE, np.uint8)
     image = Image.fromarray(np.stack([rounded(x), rounded(y[:, None]), inside], axis=-1))
     plain = {"do_normalize": False, "do_rescale": False, "return_tensors": "pt"}
     merged = processor._merge_kwargs(tokenizer_init_kwargs={}, **plain)
     made, _ = processor._process_images([image], **merged["images_kwargs"])
-    scale = np.array([(x1 - x0) / 255, (y1 - y0) / 255, 1])[:, None, None]
-    first = np.array([x0, y0, 0])[:, None, None]
+    scale = np.array([(x1 - x0) / 255, (y1 - y0) / 255, 1], np.float32)[:, None, None]
+    first = np.array([x0, y0, 0], np.float32)[:, None, None]
     return [first + sheet * scale for sheet in _pixels(made, processor)], made
 
 
@@ -163,21 +164,21 @@ def _pixels(made: Mapping[str, Any], processor: Any) -> list[PixelSheet]:
             rows // merge, columns // merge, merge, merge, 3, -1, size, size
         )
         sheet = patches[:, :, :, :, :, 0].permute(4, 0, 2, 5, 1, 3, 6)
-        return [sheet.reshape(3, rows * size, columns * size).double().numpy()]
+        return [sheet.reshape(3, rows * size, columns * size).float().numpy()]
     if "image_position_ids" in made:  # patches with their columns and rows (Gemma 4)
         at = torch.as_tensor(made["image_position_ids"][0])
         size = processor.image_processor.patch_size
         columns, rows = (at.amax(dim=0) + 1).tolist()
         patches = torch.as_tensor(pixels[0])[: rows * columns].view(rows, columns, size, size, 3)
         sheet = patches.permute(4, 0, 2, 1, 3).reshape(3, rows * size, columns * size)
-        return [sheet.double().numpy()]
+        return [sheet.float().numpy()]
     several = [torch.as_tensor(each) for each in pixels]
     flat = [sheet for each in several for sheet in each.reshape((-1, *each.shape[-3:]))]
     if "image_sizes" in made and len(flat) == 1:  # what is behind it fills up a batch (Pixtral)
         height, width = torch.as_tensor(made["image_sizes"][0]).tolist()
         if height <= flat[0].size(1) and width <= flat[0].size(2):
             flat = [flat[0][:, :height, :width]]
-    return [sheet.double().numpy() for sheet in flat if (sheet[2] == INSIDE).any()]
+    return [sheet.float().numpy() for sheet in flat if (sheet[2] == INSIDE).any()]
 
 
 def _window(sheet: PixelSheet, part: Box, size: tuple[int, int]) -> Box:
@@ -189,7 +190,7 @@ def _window(sheet: PixelSheet, part: Box, size: tuple[int, int]) -> Box:
 
 
 def _line(
-    coordinates: NDArray[np.float64],
+    coordinates: NDArray[np.float32],
     inside: NDArray[np.bool_],
     ends: tuple[float, float],
     size: int,
@@ -204,7 +205,8 @@ def _line(
     """
     columns = np.flatnonzero(inside.any(axis=0))
     first, last, n = int(columns[0]), int(columns[-1]) + 1, inside.shape[1]
-    means = np.array([coordinates[inside[:, j], j].mean() for j in columns])
+    sums = np.where(inside, coordinates, 0).sum(axis=0, dtype=np.float64)
+    means = sums[columns] / inside[:, columns].sum(axis=0)
     if size >= FEW:
         step = max(1.0, float(means[-1] - means[0]) / max(1, len(columns) - 1))
         margin = 3 * step if len(columns) > FEW else 0.5
