@@ -158,15 +158,16 @@ def facts(capture: Capture) -> str:
 
 def image_facts(capture: Capture) -> str:
     """`image of 400 × 300 pixels as 8 × 8 tokens, 25% of it cropped away`."""
-    told = [_told(capture, number) for number in range(len(capture.images))]
-    return "; ".join(told)
+    several = len(capture.images) > 1
+    names = (f"image {n + 1}" if several else "image" for n in range(len(capture.images)))
+    return "; ".join(f"{name} of {size_of(capture, n)}" for n, name in enumerate(names))
 
 
-def _told(capture: Capture, number: int) -> str:
+def size_of(capture: Capture, number: int) -> str:
+    """`400 × 300 pixels as 8 × 8 tokens, 25% of it cropped away`: an image's."""
     image = capture.images[number]
     width, height = image.raw.size
-    name = f"image {number + 1}" if len(capture.images) > 1 else "image"
-    whole = f"{name} of {width:,} × {height:,} pixels"
+    whole = f"{width:,} × {height:,} pixels"
     if not image.views:
         own = sum(token.image == number for token in capture.key_tokens)
         return f"{whole} as {amount(own, 'token')}"

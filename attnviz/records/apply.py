@@ -103,7 +103,7 @@ def merged(capture: Capture, unit: Unit, between: Between = go_on) -> Capture:
     return replace(
         capture,
         layers=tuple(
-            replace(layer, weights=_pooled(layer.weights, queries, keys))
+            replace(layer, weights=pooled(layer.weights, queries, keys))
             for layer in each(capture.layers, between)
         ),
         query_tokens=_joined(capture, capture.query_tokens, queries, of_queries),
@@ -113,7 +113,7 @@ def merged(capture: Capture, unit: Unit, between: Between = go_on) -> Capture:
     )
 
 
-def _pooled(weights: FloatArray, queries: Sequence[range], keys: Sequence[range]) -> FloatArray:
+def pooled(weights: FloatArray, queries: Sequence[range], keys: Sequence[range]) -> FloatArray:
     """(heads, n_queries, n_keys) to (heads, groups, groups): sums over keys, means over queries."""
     summed = np.add.reduceat(weights, [group.start for group in keys], axis=2)
     total = np.add.reduceat(summed, [group.start for group in queries], axis=1)

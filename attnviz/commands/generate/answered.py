@@ -106,13 +106,19 @@ class AttentionAnswer:
         except AttnvizError:  # no browser could open it
             return self._shown._repr_html_()
 
-    def page(self) -> str:
+    def page(self, rows: Literal["sentence", "word"] = "sentence") -> str:
         """The interactive page, one HTML document; after `check`, with what it measured.
 
+        Args:
+            rows: what its statements are.
+
         Raises:
+            UsageError: another kind of row.
             InputError: it would be too large for a browser.
         """
-        return "".join(map(str, self._shown.pieces("html")))
+        check_value("rows", rows, Literal["sentence", "word"])
+        shown = self._result(rows, next(reversed(self._checked.values()), None))
+        return "".join(map(str, shown.pieces("html")))
 
     def save(self, path: FilePath, **look: Any) -> None:
         """Write it to a file; after `check`, with what it measured.

@@ -17,7 +17,7 @@ from attnviz.records.grounding import CheckMethod
 answer_option = partial(panel_option, "The answer")
 WHOLE = {
     "npz": "which holds the rows of each token and head",
-    "html": "which has sentences and tokens",
+    "html": "which has sentences, or words, and tokens",
 }
 """Formats that have rows of their own, and which."""
 
@@ -139,8 +139,10 @@ def check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signed
         session.refuse("view", wrong=f"does nothing for {form.name}")
     if form.name in WHOLE:
         wrong = f"does nothing for {form.name}, {WHOLE[form.name]}"
-        idle = ("check", "check_method", "reduce", "hops") if form.name == "npz" else ()
-        session.refuse("square", "rows", "sections", *idle, wrong=wrong)
+        idle = ["check", "check_method", "reduce", "hops"] if form.name == "npz" else []
+        if form.name == "npz" or looks.rows not in ("sentence", "word"):
+            idle.append("rows")
+        session.refuse("square", "sections", *idle, wrong=wrong)
     if form.picture and looks.checks == "curve":
         session.refuse("rows", "sections", wrong="does nothing for a picture of curves")
     elif form.picture:

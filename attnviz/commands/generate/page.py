@@ -16,11 +16,13 @@ from attnviz.commands.generate.shown import about_answer
 from attnviz.commands.generate.sources import AnswerReport
 from attnviz.commands.show.page import Lead, Start, page_of, start_of
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK, between, is_light
-from attnviz.draw.page import filled, source
+from attnviz.draw.page import filled, packed, source
+from attnviz.draw.page.images import heat_levels, stage, whole_images
 from attnviz.draw.titles import beginning
 from attnviz.errors import UsageError, option, readable
 from attnviz.kit.choose import strongest_query
 from attnviz.records.apply import whole_exhibit
+from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, HeadMap
 from attnviz.records.grounding import Check, Curve, Groundedness
 from attnviz.records.reasoning import ChainLink
@@ -44,24 +46,25 @@ def page(shares: AnswerShares) -> Iterator[str]:
             f"leave {option('contribution')} out",
         )
     report = AnswerReport(shares)
+    pictured = source(f"{FOLDER}/seen.js") if _patches(shares.answer.capture) else ""
     lead = Lead(
         markup=filled(source(f"{FOLDER}/answer.html"), _values(report)),
         heading="<h2>Token by token</h2> <p>The numbers behind all of this: each token of the "
         "answer, and how much attention it gave to each token before it.</p>",
         style=source(f"{FOLDER}/tones.css", f"{FOLDER}/answer.css") + _shades(),
-        script=source(f"{FOLDER}/answer.js"),
+        script=source(f"{FOLDER}/answer.js") + pictured,
         facts={"rests": _facts(report)},
     )
     answer, captured = shares.answer, shares.answer.capture
     if captured.layers and shown_apart(answer.choice, *answer.weights.shape):
-        exhibit = whole_exhibit(captured)
+        exhibit, seen = whole_images(whole_exhibit(captured))
         start = start_of(exhibit)
         if start.unit is None:  # else places are not those of tokens
             keys = answer.columns[report.strongest].keys
             start = replace(start, query=int(answer.weights[:, keys].sum(axis=1).argmax()))
-        return page_of(exhibit, start, lead)
-    exhibit = _joined(answer)
-    return page_of(exhibit, Start(query=strongest_query(exhibit, exhibit.maps[0])), lead)
+        return page_of(exhibit, start, lead, seen)
+    exhibit, seen = whole_images(_joined(answer))
+    return page_of(exhibit, Start(query=strongest_query(exhibit, exhibit.maps[0])), lead, seen)
 
 
 def _joined(answer: Answer) -> Exhibit:
@@ -92,7 +95,25 @@ def _facts(report: AnswerReport) -> Mapping[str, object]:
         "top": round(report.top, 4),
         "shades": SHADES,
         "about": "In the whole answer.",
+        **_heat(report),
     }
+
+
+def _patches(capture: Capture) -> list[int]:
+    """The keys that stand for a part of an image."""
+    return [i for i, token in enumerate(capture.key_tokens) if token.patch is not None]
+
+
+def _heat(report: AnswerReport) -> Mapping[str, object]:
+    """What each statement, and the whole answer, attended to on the patches of images."""
+    answer = report.answer
+    weights = answer.carried[:, _patches(answer.capture)]
+    if not weights.size:
+        return {}
+    parts = [weights[each.first : each.after].mean(axis=0) for each in report.shares.parts]
+    rows = np.stack([*parts, weights.mean(axis=0)])
+    top = float(rows.max()) or 1.0
+    return {"heat": packed(heat_levels(rows, top)), "heatTop": top}
 
 
 def _values(report: AnswerReport) -> Mapping[str, str]:
@@ -160,7 +181,7 @@ def support(of: Groundedness | None) -> tuple[str, str]:
 def _supports(report: AnswerReport) -> list[tuple[str, str]]:
     """The same of each statement of the answer."""
     said = report.check.statements if report.check else ()
-    if not said:
+    if len(said) != len(report.shares.parts):  # of sentences, and these are words
         return [support(None)] * len(report.shares.parts)
     return [support(each.groundedness) for each in said]
 
@@ -243,8 +264,12 @@ def _texts(report: AnswerReport) -> Iterator[str]:
         for a, b in each.slices
         if each.name in numbers
     ]
+    names = [column.name for column in report.answer.columns]
     for start, end, column in sorted(slices):
-        if text := capture.text[start:end].strip():
+        if names[column] in report.answer.images:
+            number = report.answer.images.index(names[column])
+            yield f'<div data-column="{column}"><b></b>{stage(capture, number)}</div>'
+        elif text := capture.text[start:end].strip():
             yield f'<div data-column="{column}"><b></b><p dir="auto">{escape(text)}</p></div>'
 
 

@@ -32,6 +32,11 @@ class AnswerReport:
     def check(self) -> Check | None:
         return self.shares.check
 
+    @property
+    def unit(self) -> str:
+        """What a statement is."""
+        return "sentence" if [*self.shares.parts] == self.answer.parts("sentence") else "word"
+
     @cached_property
     def whole(self) -> list[float]:
         """The share of each column in the whole answer."""

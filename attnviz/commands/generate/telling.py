@@ -54,7 +54,8 @@ def before(report: AnswerReport) -> str:
 
 def on_support(report: AnswerReport) -> str:
     check, number = report.check, len(report.shares.parts)
-    said = "A statement is a sentence of the answer."
+    check = check if check and len(check.statements) == number else None
+    said = f"A statement is a {report.unit} of the answer."
     said += f" Choose one of the {number} to see its own sources." if number > 1 else ""
     if check is None or not check.statements:
         return f"{said} Whether the sources support it was not measured."

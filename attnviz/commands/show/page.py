@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from html import escape
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from math import isnan
 
 from attnviz.commands.show.outputs import OutputRequest, switches
@@ -28,6 +28,7 @@ from attnviz.draw.page import (
     safe_json,
     source,
 )
+from attnviz.draw.page.images import PageImages, section, whole_images
 from attnviz.draw.titles import amount, beginning, facts, text_notes
 from attnviz.errors import AttnvizError, InputError, UsageError, option, readable, spelled
 from attnviz.inputs.prompts import cut
@@ -46,7 +47,12 @@ from attnviz.records.transforms import PLAIN, KeysDropped, SpecialDropped, Trans
 FOLDER = "commands/show/page"
 STYLES = (f"{COMMON}.css", f"{FOLDER}/page.css")
 _PARTS = "state weights overview lines text answer exports page".split()
-SCRIPTS = (f"{COMMON}.js", *MAP, *(f"{FOLDER}/{name}.js" for name in _PARTS))
+
+
+def _scripts(seen: PageImages | None) -> tuple[str, ...]:
+    """The scripts of a page; with images, those that lie over them before what starts it."""
+    *parts, page = (f"{FOLDER}/{name}.js" for name in _PARTS)
+    return (f"{COMMON}.js", *MAP, *parts, *(("draw/page/image.js",) if seen else ()), page)
 
 
 @dataclass(frozen=True)
@@ -82,28 +88,27 @@ class Lead:
 
 
 def _chunks(
-    exhibit: Exhibit, start: Start, metrics: Mapping[Head, HeadMetrics], lead: Lead
+    exhibit: Exhibit,
+    start: Start,
+    metrics: Mapping[Head, HeadMetrics],
+    lead: Lead,
+    seen: PageImages | None,
 ) -> Iterator[str]:
     """The page: its beginning, then each head's weights, then its end."""
     maps = [whole_map(head_map) for head_map in exhibit.maps]
     top = max((float(m.weights.max(initial=0.0)) for m in maps), default=0.0) or 1.0
     size = document.bytes_of(exhibit, maps)
     error = max((document.error(exhibit, m, top, size) for m in maps), default=0.0)
-    style, script = source(*STYLES) + lead.style, source(*SCRIPTS) + lead.script
+    style, script = source(*STYLES) + lead.style, source(*_scripts(seen)) + lead.script
     body = source(HEAD, f"{FOLDER}/page.html")
     shown = [i for i, m in enumerate(maps) if start.head and (m.layer, m.head) == start.head]
     facts_of_page = {
         **_facts(exhibit, maps, top, error),
         **lead.facts,
+        **({"seen": seen.facts} if seen else {}),
         "bytes": size,
         "heads": [_head(exhibit, m, metrics, start) for m in maps],
-        "initial": {
-            "heads": shown[:1] or [0],
-            "sink": start.sink,
-            "unit": start.unit or "tokens",
-            "threshold": min(max(start.least, 0.0), 1.0),
-            "pin": None if start.query is None else {"side": "q", "index": start.query},
-        },
+        "initial": {"heads": shown[:1] or [0], **_opened(start)},
     }
     before, after = body.split("{{weights}}")
     title = f"{beginning(exhibit.capture.text)}: {readable(exhibit.capture.model.name)}"
@@ -111,16 +116,28 @@ def _chunks(
         "title": escape(title),
         "policies": policies(policy(style, script)),
         "lead": lead.markup,
+        "images": section(exhibit.capture) if seen else "",
         "heading": lead.heading,
         "style": style,
         "data": safe_json(facts_of_page),
         "thumbnails": document.packed(document.thumbnails(maps, top)),
     }
     yield filled(before, values)
-    for number, head_map in enumerate(maps):  # made only now: all at once they take gigabytes
-        weights = document.packed(document.levels(exhibit, head_map, top, size))
-        yield f'<script type="text/plain" id="head-{number}">{weights}</script>\n'
+    packed = (document.packed(document.levels(exhibit, each, top, size)) for each in maps)
+    for name, weights in (("head", packed), ("heat", seen.heats() if seen else ())):
+        for number, each in enumerate(weights):  # made only now: all at once they take gigabytes
+            yield f'<script type="text/plain" id="{name}-{number}">{each}</script>\n'
     yield after.replace("{{script}}", script)
+
+
+def _opened(start: Start) -> Mapping[str, object]:
+    """The state in which a page opens, but for its head."""
+    return {
+        "sink": start.sink,
+        "unit": start.unit or "tokens",
+        "threshold": min(max(start.least, 0.0), 1.0),
+        "pin": None if start.query is None else {"side": "q", "index": start.query},
+    }
 
 
 def _facts(
@@ -203,10 +220,17 @@ def _side(capture: Capture, side: int) -> Mapping[str, object]:
         "labels": [fenced(label) for label in distinct_labels(tokens)],
         "text": text,
         "shown": [units[begin], units[end]],
-        "spans": [[units[token.start], units[token.end]] for token in tokens],
+        "spans": [[units[start], units[end]] for start, end in _spans(tokens)],
         "special": [token.special for token in tokens],
         "units": {"words": _merged(tokens, text, words), "chars": _merged(tokens, text, pieces)},
     }
+
+
+def _spans(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """The places of tokens in their text; that of an image reaches over its mark."""
+    for token, following in zip_longest(tokens, tokens[1:]):
+        marked = token.image is not None and following is not None
+        yield token.start, following.start if marked else token.end
 
 
 def _merged(tokens: Sequence[Token], text: str, groups: Sequence[range]) -> Mapping[str, object]:
@@ -253,11 +277,15 @@ def check_page(captured: Capture, heads: int) -> None:
 
 
 def page_of(
-    exhibit: Exhibit, start: Start | None = None, lead: Lead | None = None
+    exhibit: Exhibit,
+    start: Start | None = None,
+    lead: Lead | None = None,
+    seen: PageImages | None = None,
 ) -> Iterator[str]:
     """The page of an exhibit of whole patterns, piece by piece, after what leads to it.
 
-    Without `start`, it opens with the head and the word that tell most about the text.
+    Without `start`, it opens with the head and the word that tell most about the text. `seen`: the
+    images, each of which is one token of the exhibit.
 
     Raises:
         UsageError: it would show scores.
@@ -274,12 +302,14 @@ def page_of(
         with suppress(AttnvizError):  # too short a text to tell anything
             heads = score_capture(plain, HeadOptions(everything=True)).heads
             metrics = {each.head: each for each in heads}
-    return _chunks(exhibit, start or start_of(exhibit), metrics, lead or Lead())
+    return _chunks(exhibit, start or start_of(exhibit), metrics, lead or Lead(), seen)
 
 
 def page_as(exhibit: Exhibit, request: OutputRequest) -> Iterator[str]:
     """The page of an exhibit, which opens as the options say."""
-    return page_of(exhibit, start_of(exhibit, switches(request.transforms), request.filters))
+    exhibit, seen = whole_images(exhibit)
+    start = start_of(exhibit, switches(request.transforms), request.filters)
+    return page_of(exhibit, start, seen=seen)
 
 
 def start_of(
@@ -333,4 +363,5 @@ def framed(captured: Capture) -> str:
     """A capture's page as an element of another page, with a script that fits its height."""
     if captured.signed:
         return f"<p>This capture holds {captured.values}. A page shows weights.</p>"
-    return in_frame("".join(page_of(whole_exhibit(captured))))
+    exhibit, seen = whole_images(whole_exhibit(captured))
+    return in_frame("".join(page_of(exhibit, seen=seen)))

@@ -27,6 +27,7 @@
     byId("of").firstChild.textContent = chosen === null ? rests.about : `In statement ${chosen + 1} alone.`;
     byId("of").lastChild.hidden = chosen === null;
     const sources = rests.sources.map(Number);
+    byId("rests").dispatchEvent(new CustomEvent("chosen", { detail: chosen }));
     mark(chosen === null ? rests.strongest : sources.reduce((a, b) => shares[b] > shares[a] ? b : a, sources[0]));
   }
 

@@ -10,6 +10,7 @@ function drawFocus() {
   shade();
   tell();
   say(spot ? inWords(spot.token) : "");
+  for (const follow of followers) follow();
 }
 
 const say = (text) => { byId("status").textContent = text; };

@@ -13,6 +13,7 @@ let patterns = []; // of the chosen heads: { name, color, rows, columns, values 
 // `other` is the one on the other side that it is looked at with; null is the strongest.
 let aimed = null; // { token, other }: what the pointer or the keys are at
 let spot = null; // the same, of what all views show: what is aimed at, else what is pinned
+const followers = []; // what else shows it
 
 function findSpot() {
   const at = aimed || (state.pin && { token: state.pin, other: state.other });

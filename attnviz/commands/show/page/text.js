@@ -33,7 +33,7 @@ function drawText() {
       word.tabIndex = box.querySelector("span") ? -1 : 0; // one stop, from which arrows go on
       into.append(word, special[first] ? " " : "");
       if (into !== box) stretch(into.firstChild, word);
-      if (!special[first]) end = Math.max(end, stop);
+      if (!special[first] || stop > start) end = Math.max(end, stop); // the mark of an image
     });
     if (last > end) into.append(readable(text.slice(end, last)));
   }

@@ -1,0 +1,115 @@
+// Images beside the text: what a token attended to in each, and which tokens attended to a place in it.
+
+const seen = data.seen, FINE = 160; // pixels of the longer side of what is laid over an image
+const heats = new Map(); // of each head, its levels: of each query (a row), on each patch
+const stages = [...document.querySelectorAll("[data-image]")].map((stage) => ({ stage, number: Number(stage.dataset.image) }));
+let heat = null; // of the first head that is shown
+let place = null; // what is pointed at: { number, patches, x, y }
+
+for (const { stage, number } of stages) stage.querySelector("img").src = seen.images[number].uri;
+
+// the queries before `after`, from `index` on, as tokens: they may be merged
+const tokensOf = (index, after) => [groupsOf("queries")[index][0], groupsOf("queries")[after - 1][1]];
+
+function onPatches(index, after) {
+  const [first, last] = tokensOf(index, after), many = seen.patches.length;
+  return seen.patches.map((_, patch) => {
+    let sum = 0;
+    for (let query = first; query < last; query++) sum += weightAt(heat[query * many + patch], seen.top);
+    return sum / (last - first);
+  });
+}
+
+const weightAt = (level, top) => (level / 255) ** 2 * top;
+
+// a veil over an image, or over its copy in a canvas, which is thin where the weight of a pixel's patches is
+function light(canvas, number, values, image = null) {
+  const { width, height } = seen.images[number], scale = FINE / Math.max(width, height), pen = canvas.getContext("2d");
+  canvas.width = Math.max(1, Math.round(width * scale));
+  canvas.height = Math.max(1, Math.round(height * scale));
+  if (image) pen.drawImage(image, 0, 0, canvas.width, canvas.height);
+  if (!values) return;
+  const least = Math.min(...seen.patches.map(areaOf)), sums = new Float32Array(canvas.width * canvas.height).fill(NaN);
+  seen.patches.forEach((patch, i) => {
+    const [x0, x1] = [patch[1], patch[3]].map((x) => Math.round(Math.min(1, Math.max(0, x)) * canvas.width));
+    const [y0, y1] = [patch[2], patch[4]].map((y) => Math.round(Math.min(1, Math.max(0, y)) * canvas.height));
+    if (patch[0] !== number) return;
+    for (let y = y0; y < y1; y++) for (let x = x0; x < x1; x++) {
+      const at = y * canvas.width + x;
+      sums[at] = (sums[at] || 0) + values[i] * least / areaOf(patch);
+    }
+  });
+  const most = sums.reduce((most, value) => value > most ? value : most, 1e-12), laid = new ImageData(canvas.width, canvas.height);
+  sums.forEach((value, at) => {
+    const share = Number.isNaN(value) ? 0 : value / most; // what was not seen is nearly black
+    laid.data.set([255 * share, 120 * share, 0, Number.isNaN(value) ? 225 : 180 - 110 * share], 4 * at);
+  });
+  const veil = document.createElement("canvas");
+  [veil.width, veil.height] = [canvas.width, canvas.height];
+  veil.getContext("2d").putImageData(laid, 0, 0);
+  pen.drawImage(veil, 0, 0);
+}
+
+const areaOf = ([, x0, y0, x1, y1]) => (x1 - x0) * (y1 - y0);
+const keyOf = (number) => groupsOf("keys").findIndex(([first, after]) => first <= seen.images[number].key && seen.images[number].key < after);
+const patchesAt = (number, x, y) => seen.patches.flatMap(([of, x0, y0, x1, y1], i) => of === number && x >= x0 && x < x1 && y >= y0 && y < y1 ? [i] : []);
+
+async function showImages() {
+  const head = state.heads[0];
+  if (!heats.has(head)) heats.set(head, unpacked("heat-" + head));
+  const found = await heats.get(head);
+  if (head !== state.heads[0]) return;
+  heat = found;
+  const token = !place && spot && spot.token.side === "q" ? spot.token : null, values = token && onPatches(token.index, endOf(token));
+  for (const { stage, number } of stages) {
+    if (!stage.closest("#images")) continue;
+    light(stage.querySelector("canvas"), number, values);
+    const share = token && weightOf([token.index, endOf(token)], [keyOf(number), keyOf(number) + 1]);
+    const said = Number.isNaN(share) ? "is before this image" : `→ ${share && share.toFixed(2)} on this image`;
+    stage.querySelector("figcaption").textContent = token ? `${quoted(nameOf(token))} ${said}` : seen.images[number].about;
+  }
+  if (place) showPlace();
+}
+
+// the words that attended to the place that is pointed at
+function showPlace() {
+  const on = (index, after) => onPatches(index, after).reduce((sum, value, i) => sum + (place.patches.includes(i) ? value : 0), 0);
+  const words = [...document.querySelectorAll("#read span")].filter((word) => !data.cross || word.dataset.side === "q");
+  const found = words.map((word) => ({ word, value: on(Number(word.dataset.index), Number(word.dataset.after)) }));
+  const most = Math.max(1e-12, ...found.map(({ value }) => value));
+  for (const { word, value } of found) {
+    word.style.background = `rgb(234 88 12 / ${(value / most).toFixed(3)})`;
+    word.classList.remove("on", "other");
+  }
+  const strongest = found.sort((a, b) => b.value - a.value).slice(0, SHOWN).filter(({ value }) => value > 0);
+  const said = `this place ← ${strongest.map(({ word, value }) => `${quoted(word.textContent.trim())} ${value.toPrecision(2)}`).join(", ") || "nothing"}`;
+  const { stage } = stages.find(({ stage, number }) => number === place.number && stage.closest("#images")), canvas = stage.querySelector("canvas");
+  light(canvas, place.number, seen.patches.map((_, i) => place.patches.includes(i) ? 1 : 0));
+  stage.querySelector("figcaption").textContent = said;
+  say(said);
+}
+
+// a place in shares of an image; all views show the column of the image
+function pointAt(number, x, y) {
+  const patches = patchesAt(number, x, y);
+  place = patches.length ? { number, patches, x, y } : null;
+  aim(place && { token: { side: "k", index: keyOf(number) }, other: null });
+}
+
+function listenToImages() {
+  for (const { stage, number } of stages) {
+    const box = stage.querySelector("canvas");
+    if (!stage.closest("#images")) continue;
+    box.addEventListener("pointermove", ({ offsetX, offsetY }) => pointAt(number, offsetX / box.clientWidth, offsetY / box.clientHeight));
+    for (const gone of ["pointerleave", "blur"]) box.addEventListener(gone, () => { place = null; aim(null); });
+    box.addEventListener("keydown", (event) => {
+      const step = STEPS[event.key], { x, y } = place || { x: 0.5, y: 0.5 }, within = (share) => Math.min(0.99, Math.max(0.01, share));
+      if (!step) return;
+      pointAt(number, within(x + step[1] / 16), within(y + step[0] / 16));
+      event.preventDefault();
+    });
+  }
+}
+
+followers.push(showImages);
+listenToImages();

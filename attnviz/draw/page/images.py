@@ -1,0 +1,128 @@
+"""Images on a page: each is one column of the map, and what is attended to in it lies over it."""
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from io import BytesIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.draw.page import packed
+from attnviz.draw.titles import size_of
+from attnviz.errors import readable
+from attnviz.records.apply import merged, pooled
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.exhibit import Exhibit, whole_map
+from attnviz.records.images import Pixels
+from attnviz.records.positions import groups_of
+
+LARGEST = 1024
+"""Pixels of a side to which an image is reduced."""
+LEVELS = 255
+
+
+@dataclass(frozen=True, eq=False)
+class PageImages:
+    """The exhibit as it was, with a column for each image token, behind one with whole images.
+
+    `patches`: the places of keys that stand for a part of an image; `top`: their largest weight.
+    """
+
+    exhibit: Exhibit
+    patches: tuple[int, ...]
+    top: float
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """What the page's script needs: images, and the boxes of patches in shares of theirs."""
+        capture, boxes = self.exhibit.capture, []
+        for key in self.patches:
+            patch = capture.key_tokens[key].patch
+            assert patch is not None
+            boxes.append([patch.image, *(round(edge, 4) for edge in patch.box)])
+        groups = groups_of(capture, "images")[1]
+        keys = [capture.key_tokens[group.start].image for group in groups]
+        images = [
+            {
+                "uri": data_uri(image.raw.pixels),
+                "about": about(capture, number),
+                "width": image.raw.size[0],
+                "height": image.raw.size[1],
+                "key": keys.index(number),
+            }
+            for number, image in enumerate(capture.images)
+        ]
+        return {"images": images, "patches": boxes, "top": self.top}
+
+    def heats(self) -> Iterator[str]:
+        """Of each head, the weights of its queries on all patches, which a page unpacks."""
+        queries = groups_of(self.exhibit.capture, "images")[0]
+        keys = [range(i, i + 1) for i in range(len(self.patches))]
+        for head_map in self.exhibit.maps:
+            weights = whole_map(head_map).weights[:, list(self.patches)]
+            yield packed(heat_levels(pooled(weights[None], queries, keys)[0], self.top))
+
+
+def heat_levels(weights: FloatArray, top: float) -> NDArray[np.uint8]:
+    """Weights up to `top` as levels of a byte, on a square-root scale."""
+    shares: FloatArray = np.sqrt(np.clip(weights, 0, None) / np.float32(top))
+    return np.rint(shares * LEVELS).astype(np.uint8)
+
+
+def whole_images(exhibit: Exhibit) -> tuple[Exhibit, PageImages | None]:
+    """An exhibit of whole patterns in which each image is one token, and what lies over images."""
+    capture = exhibit.capture
+    patches = tuple(i for i, token in enumerate(capture.key_tokens) if token.patch is not None)
+    if not patches:
+        return exhibit, None
+    queries, keys = groups_of(capture, "images")
+    maps = [whole_map(head_map) for head_map in exhibit.maps]
+    top = max(float(each.weights[:, list(patches)].max(initial=0)) for each in maps) or 1.0
+    shown = replace(
+        exhibit,
+        capture=merged(replace(capture, layers=()), "images"),
+        maps=tuple(replace(m, weights=pooled(m.weights[None], queries, keys)[0]) for m in maps),
+        queries=tuple(range(len(queries))),
+        keys=tuple(range(len(keys))),
+        origin=exhibit.origin or capture,
+    )
+    return shown, PageImages(exhibit, patches, top)
+
+
+def about(capture: Capture, number: int) -> str:
+    """`a.png, 400 × 300 pixels as 8 × 8 tokens`."""
+    return f"{readable(capture.images[number].raw.name)}, {size_of(capture, number)}"
+
+
+def stage(capture: Capture, number: int, *, pointed: bool = False) -> str:
+    """An image as a part of a page; `pointed`: its places can be pointed at."""
+    said = escape(about(capture, number))
+    more = ' tabindex="0" role="img" aria-label="the image: arrow keys move over it"'
+    return (
+        f'<figure class="stage" data-image="{number}"><div><img alt="{said}">'
+        f"<canvas{more if pointed else ''}></canvas></div><figcaption>{said}</figcaption></figure>"
+    )
+
+
+def section(capture: Capture) -> str:
+    """The images of a page, which words of the text light."""
+    stages = (stage(capture, number, pointed=True) for number in range(len(capture.images)))
+    return f'<section id="images" aria-label="The images">{"".join(stages)}</section>'
+
+
+def data_uri(pixels: Pixels) -> str:
+    """An image of at most `LARGEST` pixels a side, as PNG or JPEG, whichever is smaller."""
+    return min(_encoded(pixels), key=len)
+
+
+def _encoded(pixels: Pixels) -> Iterator[str]:
+    from PIL import Image
+
+    image = Image.fromarray(pixels)
+    image.thumbnail((LARGEST, LARGEST))
+    kinds: Sequence[tuple[str, dict[str, object]]] = (("PNG", {}), ("JPEG", {"quality": 85}))
+    for kind, options in kinds:
+        image.save(made := BytesIO(), kind, **options)
+        yield f"data:image/{kind.lower()};base64,{base64.b64encode(made.getvalue()).decode()}"
