@@ -14,7 +14,7 @@ from attnviz.models.placement import BUILTIN, Device, DType, Engine
 from attnviz.records.capture import ShownKind
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast, ProcessorMixin
 
     from attnviz.records.why import Write
 
@@ -96,7 +96,7 @@ class Model(Loaded):
 @feature()
 def load_model(
     model: "str | PathLike[str] | PreTrainedModel | None" = None,
-    tokenizer: "PreTrainedTokenizerFast | None" = None,
+    tokenizer: "PreTrainedTokenizerFast | ProcessorMixin | None" = None,
     *,
     name: str | None = None,
     revision: str | None = None,
@@ -118,7 +118,7 @@ def load_model(
             model in evaluation mode, wrapped by PEFT or not, which stays as and where it is. Then
             only `name`, `kind` and `max_memory` have a meaning. Its fingerprint is taken anew for
             each call, so that it tells the states of a training loop apart.
-        tokenizer: that of a model in memory, a fast one.
+        tokenizer: that of a model in memory, a fast one; or its processor, if it reads images.
         name: what to call a model in memory; None is what transformers calls it, the same for two
             of one class. Without `model`, the name of the model to load.
         revision: a branch, tag or commit of a hub model.

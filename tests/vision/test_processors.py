@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from transformers import AutoModelForImageTextToText, LlavaProcessor
 
+import attnviz
 from attnviz.draw.titles import model_notes, run_notes, written
 from attnviz.errors import AttnvizError, InputError, ModelError, readable
 from attnviz.kit.prepare import Prepared, TextOptions, load_model, prepare
@@ -167,3 +169,14 @@ def test_cross_attention_to_an_image_has_the_text_as_its_queries(tmp_path: Path)
     (note,) = model_notes(capture.model)
     assert note.startswith("layers 0, 2 of ")
     assert note.endswith(" have no attention of this kind")
+
+
+def test_a_model_in_memory_reads_images_by_its_processor(llava: Path) -> None:
+    model = AutoModelForImageTextToText.from_pretrained(llava).eval()
+    processor = LlavaProcessor.from_pretrained(llava)
+    pixels = np.random.default_rng(0).integers(0, 256, (60, 90, 3), dtype=np.uint8)
+    capture = attnviz.load_model(model, processor).capture("What?", image=pixels)
+    assert [token.id for token in capture.key_tokens] == read(llava).ids
+    without = attnviz.load_model(model, processor.tokenizer)
+    with pytest.raises(ModelError, match=r"give load_model the processor of a model in memory"):
+        without.capture("What?", image=pixels)

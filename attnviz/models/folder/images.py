@@ -33,8 +33,9 @@ def read_processor(folder: Path) -> Any:
     settings = {name: _settings(folder / name) for name in (IMAGES, PROCESSOR)}
     if not any(settings.values()):
         raise ModelError(
-            f"the folder {str(folder)!r} has no {IMAGES}, which says how images are read",
-            "save the processor beside the model (processor.save_pretrained)",
+            f"there is no {IMAGES} beside the model, which says how images are read",
+            "save it there (processor.save_pretrained), or give load_model the processor of a "
+            "model in memory",
         )
     with foreign(folder), TemporaryDirectory(prefix="attnviz-") as written:
         try:

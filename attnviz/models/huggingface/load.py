@@ -76,9 +76,10 @@ def wrap_huggingface(
 ) -> HuggingFaceModel:
     """A transformers model that is in memory already, wrapped by PEFT or not; it stays as it is.
 
-    `name`: what to call it; None: what transformers calls it.
+    `tokenizer`: of a model that reads images, its processor. `name`: what to call it; None: what
+    transformers calls it.
     """
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast, ProcessorMixin
 
     plain = model.get_base_model() if hasattr(model, "get_base_model") else model  # PEFT
     if not isinstance(plain, PreTrainedModel):
@@ -86,6 +87,9 @@ def wrap_huggingface(
             f"a {type(model).__name__} is no model of transformers", "give a name or a folder"
         )
     check_evaluating(plain)
+    saved = tokenizer
+    if isinstance(tokenizer, ProcessorMixin):
+        tokenizer = getattr(tokenizer, "tokenizer", None)
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelError(
             f"a value of type {type(tokenizer).__name__} is not a fast tokenizer of transformers",
@@ -95,7 +99,7 @@ def wrap_huggingface(
     try:
         with foreign(None):
             plain.config.save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
+            saved.save_pretrained(folder)
         name = name or plain.name_or_path or type(plain).__name__
         sizes, card, read = read_folder(folder, name, kind, as_saved=True)
         if model is not plain:
@@ -248,7 +252,8 @@ def _few_tokens(model: Any, sizes: ModelSizes) -> dict[str, Any]:
         width = model.config.get_text_config().hidden_size
         image = torch.zeros((1, 2, width), dtype=model.dtype, device=model.device)
         return {"input_ids": text, "cross_attention_states": image}
-    return {"input_ids": text} | ({} if sizes.kind == "self" else {"decoder_input_ids": text})
+    one = sizes.kind == "self" or reads_images(model)
+    return {"input_ids": text} | ({} if one else {"decoder_input_ids": text})
 
 
 def _check_within(wrapper: Any, plain: Any, inputs: dict[str, Any]) -> None:
