@@ -23,6 +23,7 @@ CHOSEN: Mapping[ChoiceReason, str] = {
     "acts": "chosen automatically",
     "card": "chosen automatically, as the model's card names it",
     "generic": "chosen automatically by a generic score",
+    "sees": "chosen automatically, as its look at the image changes most from word to word",
 }
 HABITS: Mapping[Habit, str] = {
     "previous": "the one before",

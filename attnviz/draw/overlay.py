@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.errors import UsageError, readable
+from attnviz.errors import UsageError, option, readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, Map, whole_map
 from attnviz.records.images import SeenImage, are_sinks, heat_of, take_much
 from attnviz.records.transforms import Relative
 
+NAME_ONE = f"put it before the text, or name a patch: {option('query', '@r3c5')}"
 MOST_PANELS = 24
 """The most panels of a picture."""
 
@@ -48,6 +49,8 @@ def panels_of(exhibit: Exhibit) -> list[Panel]:
         )
     asked = len(exhibit.queries) < len(capture.query_tokens)
     queries = [query for query in exhibit.queries if asked or _reads_images(capture, query)]
+    if not queries:  # within an image, its class token stands for all of it
+        queries = [q for q in exhibit.queries if capture.query_tokens[q].patch is None]
     return [
         _panel(exhibit, head_map, query, number)
         for head_map in exhibit.maps

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from attnviz.builtin.evidence import acts_of, evidence
 from attnviz.errors import UsageError, option
 from attnviz.kit.prepare import HeadOptions, Prepared
+from attnviz.kit.telling import FindTellingHead, finder_for
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, Map, links_of
@@ -130,7 +131,7 @@ def default_head(capture: Capture) -> Choice:
     only = only_named(capture.named_heads)
     if only is not None and only.head in capture.heads:
         return Choice((only.head,), "card", only)
-    return Choice((most_telling_head(capture),), "generic")
+    return Choice((most_telling_head(capture),), finder_for(capture).why)
 
 
 def only_named(heads: Sequence[NamedHead]) -> NamedHead | None:
@@ -138,44 +139,9 @@ def only_named(heads: Sequence[NamedHead]) -> NamedHead | None:
     return heads[0] if len(heads) == 1 and heads[0].behaviour not in ORDER else None
 
 
-# The most telling head of a model whose card names none. Its generic score is the sum over the
-# queries of the largest weight on a key that is neither the query itself, nor the token just
-# before it, nor the first token (a sink); for an answer, the weight on keys that are the token
-# written. In rows of signed numbers a weight is its share of the sum of all magnitudes.
-
-
-TINY = np.finfo(np.float32).tiny
-
-
-@dataclass
-class FindTellingHead:
-    """Consumes the rows of a run, sums the measure of each head, and finds the most telling one."""
-
-    causal: bool
-    signed: bool = False
-    sums: dict[Head, float] = field(default_factory=dict)
-
-    def __call__(self, block: PatternBlock) -> None:
-        distance = block.queries[:, None] - np.arange(block.weights.shape[2])
-        away = distance > 1 if self.causal else np.abs(distance) > 1
-        away[:, 0] = False
-        weights = block.weights
-        if self.signed:
-            sizes = np.abs(weights)
-            weights = sizes / np.maximum(sizes.sum(axis=2, keepdims=True), TINY)
-        strongest = np.where(away, weights, np.float32(0)).max(axis=2)  # (heads, rows)
-        for number, total in zip(block.heads, strongest.sum(axis=1).tolist(), strict=True):
-            head = Head(block.layer, number)
-            self.sums[head] = self.sums.get(head, 0.0) + total
-
-    def highest(self) -> Head:
-        """The head with the highest measure; ties go to the earliest head."""
-        return max(sorted(self.sums), key=lambda head: self.sums[head])
-
-
 def most_telling_head(capture: Capture) -> Head:
     """The head with the highest measure; ties go to the earliest head."""
-    find = FindTellingHead(capture.causal, capture.signed)
+    find = finder_for(capture)
     queries = np.arange(len(capture.query_tokens))
     keys, new = (
         np.array([token.id for token in tokens])
@@ -183,7 +149,7 @@ def most_telling_head(capture: Capture) -> Head:
     )
     for head in capture.heads:
         weights = capture.weights(head)
-        if capture.kind == "answer":
+        if isinstance(find, FindTellingHead) and capture.kind == "answer":
             find.sums[head] = float((weights * (keys == new[:, None])).sum())
         else:
             find(PatternBlock(head.layer, (head.head,), queries, weights[None]))

@@ -226,6 +226,7 @@ def check_signed(transforms: Transforms, captured: Capture) -> None:
     contributions = captured.transformed_by(Contributions)
     if contributions:
         changed = replace(transforms, contribution=False, words=False, chars=None, over=None)
+        changed = replace(changed, whole_images=False)
         changed = replace(changed, reduce=None) if changed.reduce == "mean" else changed
     else:
         changed = replace(transforms, scores=False, implicit=False)

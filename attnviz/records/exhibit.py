@@ -93,11 +93,11 @@ Map: TypeAlias = HeadMap | LinkMap | CellMap
 
 
 ChoiceReason: TypeAlias = Literal[
-    "asked", "only", "held", "acts", "card", "generic", "retrieval", "all"
+    "asked", "only", "held", "acts", "card", "generic", "sees", "retrieval", "all"
 ]
 """Named by the user; the model's only one; the capture's only one; a named head that acts on this
-text; the only one that the card names; the one with the highest generic score; those that retrieve;
-every head, as none is known for what is asked."""
+text; the only one that the card names; the one with the highest generic score, or whose look at an
+image changes most from word to word; those that retrieve; every head, as none is known for it."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from attnviz.kit.choose import FindTellingHead, default_head, most_telling_head
+from attnviz.kit.choose import default_head, most_telling_head
+from attnviz.kit.telling import FindTellingHead
 from attnviz.records.capture import PatternBlock
 from attnviz.records.heads import Head, NamedHead
 from tests.factories import make_capture, random_patterns

@@ -256,9 +256,9 @@ def _view(
 
 
 def _picture(view: str, **more: Any) -> Output:
-    make = "attnviz.commands.show.run:drawn_as"
+    more = {"make": "attnviz.commands.show.run:drawn_as", "turns": True, **more}
     more = {"needs": _blocks_of_picture, "refuses": _NO_RATIO, **more}
-    return Output(PICTURES, view, make, "picture", turns=True, alone=True, **more)
+    return Output(PICTURES, view, medium="picture", alone=True, **more)
 
 
 def _file(*formats: str, make: str, needs: Callable[[OutputRequest], Needs], **more: Any) -> Output:
@@ -278,13 +278,12 @@ OUTPUTS: tuple[Output, ...] = (
     ),
     _view("image", lambda _: Needs(one_query=True, text=True)),
     _picture("heatmap"),
-    Output(
-        PICTURES,
+    _picture(
         "image",
-        "attnviz.draw.picture.overlay:drawn_as",
-        "picture",
-        lambda _: Needs(text=True),
-        alone=True,
+        make="attnviz.draw.picture.overlay:drawn_as",
+        needs=lambda _: Needs(text=True),
+        turns=False,
+        shows_signed=False,
         refuses=_refuse("an image lies as it lies", "orient"),
     ),
     _picture("grid", every_head=True),
@@ -312,9 +311,11 @@ OUTPUTS: tuple[Output, ...] = (
 
 def over_images(request: OutputRequest) -> OutputRequest:
     """The request of a text with images, of which a picture shows the image unless told not to."""
-    drawn = ("txt", *PICTURES) if request.transforms.relative is not None else PICTURES
-    of_images = request.look.view is None and request.format in drawn
-    return replace(request, look=replace(request.look, view="image")) if of_images else request
+    asked, view = request.transforms, request.look.view
+    drawn = ("txt", *PICTURES) if asked.relative is not None else PICTURES
+    if view or request.format not in drawn or any(getattr(asked, name) for name in MEASURED):
+        return request
+    return replace(request, look=replace(request.look, view="image"))
 
 
 def choose_output(request: OutputRequest, *, signed: str = "") -> Output:

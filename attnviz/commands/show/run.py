@@ -19,7 +19,6 @@ from attnviz.commands.show.outputs import OutputRequest, Show, choose_output
 from attnviz.console import Display, plain_text
 from attnviz.errors import UsageError, option
 from attnviz.kit.choose import (
-    FindTellingHead,
     HeadPlan,
     first_query,
     plan_capture,
@@ -28,6 +27,7 @@ from attnviz.kit.choose import (
 )
 from attnviz.kit.prepare import LINK_BYTES, PICTURE_BYTES, Prepared, TextOptions, prepare
 from attnviz.kit.result import notes_of
+from attnviz.kit.telling import finder_for
 from attnviz.kit.write import Piece, choose_format, encoded, write_bytes
 from attnviz.records.apply import (
     distances_of,
@@ -210,10 +210,10 @@ def _pick_before(prepared: Prepared, plan: HeadPlan) -> HeadPlan:
     heads = plan.recorded
     if plan.choice or prepared.budget.holds_whole(heads):
         return plan
-    find = FindTellingHead(prepared.empty.causal, prepared.empty.signed)
+    find = finder_for(prepared.empty)
     prepared.budget.check_patterns(heads, 0)
     prepared.run(heads, find)
-    return HeadPlan(heads, Choice((find.highest(),), "generic"))
+    return HeadPlan(heads, Choice((find.highest(),), find.why))
 
 
 def _reducing(

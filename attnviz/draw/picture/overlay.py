@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.draw.overlay import MOST_PANELS, Panel, density, panel_title, panels_of
+from attnviz.draw.overlay import MOST_PANELS, NAME_ONE, Panel, density, panel_title, panels_of
 from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import add_key, hatch_ground, outline, sheet, write, write_titles
 from attnviz.draw.picture.paint import (
@@ -41,7 +41,7 @@ def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
     """
     panels, options = panels_of(exhibit), options_of(look, None)
     if not panels:
-        raise UsageError("no token of the text stands behind the image", "put it before the text")
+        raise UsageError("no token of the text stands behind the image", NAME_ONE)
     shown, notes = panels[:MOST_PANELS], list[str]()
     if len(panels) > MOST_PANELS:
         left = amount(len(panels) - MOST_PANELS, "panel")

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.draw.labels import ascii_only, fenced
-from attnviz.draw.overlay import Panel, density, panel_title, panels_of
+from attnviz.draw.overlay import NAME_ONE, Panel, density, panel_title, panels_of
 from attnviz.draw.terminal.around import heading, in_ascii
 from attnviz.draw.terminal.cells import folded, shade_of
 from attnviz.errors import UsageError
@@ -30,7 +30,7 @@ def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableT
     display = display or Display()
     panels = panels_of(exhibit)
     if not panels:
-        raise UsageError("no token of the text stands behind the image", "put it before the text")
+        raise UsageError("no token of the text stands behind the image", NAME_ONE)
     most = max(panel.most for panel in panels) or 1.0
     parts: list[RenderableType] = [*heading(exhibit, display)]
     for panel in panels:

@@ -1,7 +1,7 @@
 """A folder's config.json, with its sizes checked, and its card."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -358,8 +358,11 @@ def _context(config: Any) -> int:
 CARD = "card.json"
 
 
-def read_card(folder: Path, name: str, heads_per_layer: Sequence[int]) -> ModelCard:
-    """The card of a model folder; an empty one where the folder has no card of this program."""
+def read_card(folder: Path, name: str, heads_per_layer: Sequence[int] | None) -> ModelCard:
+    """The card of a model folder; an empty one where the folder has no card of this program.
+
+    `heads_per_layer`: None for another attention of the model than that whose heads it names.
+    """
     path = folder / CARD
     raw = read_object(path) if path.is_file() else {}
     schema = raw.get("schema")
@@ -371,6 +374,8 @@ def read_card(folder: Path, name: str, heads_per_layer: Sequence[int]) -> ModelC
         raise ModelError(
             f"the card {str(path)!r} cannot be read ({error})", "write it again or remove it"
         ) from None
+    if heads_per_layer is None:
+        return replace(card, heads=(), retrieval=(), readouts=())
     known = every_head(heads_per_layer)
     read = (each.head for readout in card.readouts for each in readout.heads)
     for head in (*(named.head for named in card.heads), *card.retrieval, *read):

@@ -1,5 +1,6 @@
 """`attnviz show --image`: image tokens as one column, as patches, and laid over the image."""
 
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -11,7 +12,9 @@ from PIL import Image
 import attnviz
 from attnviz.draw.overlay import density, panels_of, sinks_of
 from attnviz.errors import UsageError
+from attnviz.kit.choose import default_head
 from attnviz.records.apply import whole_exhibit
+from attnviz.records.heads import Head
 from tests.conftest import Run
 from tests.vision.zoo import species
 
@@ -266,3 +269,20 @@ def test_relative_attention_is_the_ratio_to_a_neutral_prompt(
     assert refused.status == 2
     refused = run("show", TEXT, "--relative", "describe it", "-f", "csv")
     assert "--relative is for images" in refused.err
+
+
+def test_the_head_that_looks_elsewhere_for_each_word_is_shown(
+    captured: attnviz.AttentionCapture,
+) -> None:
+    """One head's rows move over the image; another's all fall on one token, a sink."""
+    (layer,) = captured.record.layers
+    seen = [t.index for t in captured.record.key_tokens if t.image is not None]
+    weights = np.repeat(layer.weights, 3, axis=0)
+    rows = [t.index for t in captured.record.query_tokens if t.image is None and t.index > seen[-1]]
+    for n, row in enumerate(rows):
+        weights[1, row, seen[n % len(seen)]] += 0.3
+        weights[2, row, seen[5]] += 0.9
+    layers = (type(layer)(layer.layer, (0, 1, 2), weights),)
+    capture = dataclasses.replace(captured.record, layers=layers)
+    choice = default_head(capture)
+    assert (choice.heads, choice.why) == ((Head(1, 1),), "sees")

@@ -1,0 +1,96 @@
+"""Which head is shown where the model's card names none: consumers of the rows of one run."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.records.capture import Capture, PatternBlock
+from attnviz.records.exhibit import ChoiceReason
+from attnviz.records.heads import Head
+
+# The most telling head of a model whose card names none. Its generic score is the sum over the
+# queries of the largest weight on a key that is neither the query itself, nor the token just
+# before it, nor the first token (a sink); for an answer, the weight on keys that are the token
+# written. In rows of signed numbers a weight is its share of the sum of all magnitudes.
+
+
+TINY = np.finfo(np.float32).tiny
+
+
+@dataclass
+class FindTellingHead:
+    """Consumes the rows of a run, sums the measure of each head, and finds the most telling one."""
+
+    causal: bool
+    signed: bool = False
+    sums: dict[Head, float] = field(default_factory=dict)
+    why: ClassVar[ChoiceReason] = "generic"
+
+    def __call__(self, block: PatternBlock) -> None:
+        distance = block.queries[:, None] - np.arange(block.weights.shape[2])
+        away = distance > 1 if self.causal else np.abs(distance) > 1
+        away[:, 0] = False
+        weights = block.weights
+        if self.signed:
+            sizes = np.abs(weights)
+            weights = sizes / np.maximum(sizes.sum(axis=2, keepdims=True), TINY)
+        strongest = np.where(away, weights, np.float32(0)).max(axis=2)  # (heads, rows)
+        for number, total in zip(block.heads, strongest.sum(axis=1).tolist(), strict=True):
+            head = Head(block.layer, number)
+            self.sums[head] = self.sums.get(head, 0.0) + total
+
+    def highest(self) -> Head:
+        """The head with the highest measure; ties go to the earliest head."""
+        return max(sorted(self.sums), key=lambda head: self.sums[head])
+
+
+@dataclass
+class FindSeeingHead:
+    """Consumes the rows of a run, and finds the head that looks elsewhere for each word.
+
+    Its measure is the variance of the weight on each token of an image over the rows of text behind
+    it, summed up over those tokens: a sink, which takes the same from every row, adds nothing.
+    """
+
+    empty: Capture
+    sums: dict[Head, NDArray[np.float64]] = field(default_factory=dict)
+    why: ClassVar[ChoiceReason] = "sees"
+
+    def __post_init__(self) -> None:
+        seen = [t.index for t in self.empty.key_tokens if t.image is not None]
+        self._seen = np.array(seen, np.int64)
+        after = max(seen, default=-1) if self.empty.causal else -1
+        tokens = self.empty.query_tokens
+        self.rows: NDArray[np.bool_] = np.array(
+            [t.image is None and t.index > after for t in tokens]
+        )
+
+    def __call__(self, block: PatternBlock) -> None:
+        of_text = self.rows[block.queries]
+        if not of_text.any():
+            return
+        weights = block.weights[:, of_text][:, :, self._seen].astype(np.float64)
+        moments = np.stack([weights.sum(axis=1), np.square(weights).sum(axis=1)], axis=1)
+        for number, own in zip(block.heads, moments, strict=True):  # (2, tokens of images)
+            head = Head(block.layer, number)
+            self.sums[head] = self.sums.get(head, np.zeros_like(own)) + own
+
+    def highest(self) -> Head:
+        """The head with the highest measure; ties go to the earliest head."""
+        rows = max(1, int(self.rows.sum()))
+        spread = {
+            head: float((squares / rows - np.square(total / rows)).sum())
+            for head, (total, squares) in self.sums.items()
+        }
+        return max(sorted(spread), key=lambda head: spread[head])
+
+
+def finder_for(empty: Capture) -> FindTellingHead | FindSeeingHead:
+    """What finds the head to show of a text, or of a text with images."""
+    if empty.images and empty.kind == "self":
+        seeing = FindSeeingHead(empty)
+        if seeing.rows.any():
+            return seeing
+    return FindTellingHead(empty.causal, empty.signed)
