@@ -466,7 +466,7 @@ class WhichModel:
             metavar="NAME",
             envvar="ATTNVIZ_MODEL",
             autocompletion=completion.models,
-            help="builtin, translator, embeddings, a hub id such as gpt2, or a model's folder.",
+            help="builtin, translator, shapes, embeddings, a hub id (gpt2), or a model's folder.",
         ),
     ] = "builtin"
     revision: Revision = None

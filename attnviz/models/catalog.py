@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.folder.config import (
     SEQ2SEQ,
+    ModelSizes,
     check_computable,
     check_kind,
     folder_sizes,
@@ -41,6 +42,7 @@ from attnviz.models.placement import (
     EMBEDDINGS,
     HUB_MODELS,
     KNOWN_MODELS,
+    SHAPES,
     Engine,
     Placement,
     nearest,
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """Which model, and where from: `name` is builtin, translator, embeddings, a hub id or a folder.
+    """Which model, and where from: `name` is a bundled model, embeddings, a hub id or a folder.
 
     `kind`: which of an encoder-decoder's three attentions. `causal`: mask later tokens, where
     the model (embeddings) leaves that open. `engine`: the from-scratch model where it can run
@@ -218,7 +220,7 @@ def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
         return ModelIdentity(name, "gpt2", heads, parameters, "none", "none")
     folder = folder or fetch_config(name, revision, offline=source.offline)
     try:
-        sizes = folder_sizes(folder)
+        sizes = _sizes_of(folder, name)
         architecture, heads = sizes.architecture, sizes.heads_per_layer
     except ModelError:  # no head in it: its parameters are counted all the same
         architecture, heads = str(read_config(folder).get("model_type")), ()
@@ -240,8 +242,16 @@ def _local_folder(name: str) -> Path | None:
         raise ModelError(f"there is no home folder for {name!r}", "check the path") from None
 
 
+SHAPES_SIZES = ModelSizes("llava", (4,) * 4, vocab_size=51, context=512, bos_id=1)
+"""Those of its folder, which only transformers reads; listing models does not import it."""
+
+
+def _sizes_of(folder: Path, name: str) -> ModelSizes:
+    return SHAPES_SIZES if name == SHAPES else folder_sizes(folder)
+
+
 def _facts_of(folder: Path, name: str, where: str) -> ModelFacts:
-    sizes = folder_sizes(folder)
+    sizes = _sizes_of(folder, name)
     heads = sizes.heads_per_layer
     parameters = folder_count(name, folder).total
     return ModelFacts(name, len(heads), heads[0], parameters, sizes.context, where)

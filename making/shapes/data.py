@@ -25,7 +25,7 @@ from making.shapes.draw import (
 from making.shapes.model import BOS, EOS, IDS, IMAGE, PATCHES, PIXELS, SIDE, processor
 
 BATCH, MOST_SHAPES = 32, 5
-AT_ONCE, VARIED, CHATS = 3, 0.15, 0.2
+AT_ONCE, VARIED, CHATS = (3, 3, 2), 0.15, 0.2
 NAMING = torch.tensor([IDS[word] for word in (*COLOURS, *OUTLINES)])
 BEFORE = [IDS[BOS], *[IDS[IMAGE]] * PATCHES]
 PLACES = slice(1, 1 + PATCHES)
@@ -125,7 +125,7 @@ def _some(asked: list[Question], rng: random.Random) -> list[Question]:
     """The description, often the number, and a few of every other kind, in any order."""
     groups = ({"colour", "shape"}, {*DIRECTIONS}, {"nothing there"})
     some = asked[: 1 + (rng.random() < 0.5)]
-    for kinds, most in zip(groups, (AT_ONCE, AT_ONCE, 1), strict=True):
+    for kinds, most in zip(groups, AT_ONCE, strict=True):
         of_kind = [question for question in asked if question.kind in kinds]
         some += rng.sample(of_kind, min(most, len(of_kind)))
     return rng.sample(some, len(some))

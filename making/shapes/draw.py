@@ -43,9 +43,10 @@ OUTLINES = {
 }
 NUMBERS = ("two", "three", "four", "five")
 DIRECTIONS = {"left of": (-1, 0), "right of": (1, 0), "above": (0, -1), "below": (0, 1)}
-RADII, GAP, MOST_TRIES = (0.11, 0.18), 0.03, 200
+RADII, GAP, STEP, MOST_TRIES = (0.11, 0.18), 0.03, 0.06, 200
+BORDER, NEARER = (0.7, 1.4), 1.35
 SMOOTH, PIXELS = 4, 512
-EXAMPLES = (3920, 2741, 3116)  # shapes that all differ, and one on the left of a red circle
+EXAMPLES = (3920, 1592, 3497)  # shapes that all differ, and one on the left of a red circle
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def scene(seed: object) -> Scene:
         x, y = (rng.uniform(radius, 1 - radius) for _ in "xy")
         new = Shape(rng.choice([*COLOURS]), rng.choice([*OUTLINES]), x, y, radius)
         apart = (math.dist((x, y), (s.x, s.y)) > radius + s.radius + GAP for s in shapes)
-        if all(apart) and all(new.name != s.name and abs(x - s.x) > GAP for s in shapes):
+        if all(apart) and all(new.name != s.name and abs(x - s.x) > STEP for s in shapes):
             shapes.append(new)
     return tuple(sorted(shapes, key=lambda shape: shape.x))
 
@@ -144,22 +145,22 @@ def questions(shapes: Scene) -> list[Question]:
 
 
 def nearest(shape: Shape, shapes: Scene, direction: tuple[int, int]) -> tuple[Shape | None, bool]:
-    """The nearest shape in a direction, within 45° to both sides, and whether that is clear.
+    """The nearest shape in a direction, within about 45° to both sides, and whether that is clear.
 
-    It is clear if no shape stands near the border of these 45°, and no other is about as near.
+    It is clear if the nearest one is not close to the border of these 45°, and no other, there or
+    at the border, is nearly as near; or if there is none at all.
     """
-    within: list[tuple[float, Shape]] = []
+    ahead: list[tuple[float, bool, Shape]] = []
     for other in shapes:
         dx, dy = other.x - shape.x, other.y - shape.y
-        ahead = dx * direction[0] + dy * direction[1]
+        along = dx * direction[0] + dy * direction[1]
         aside = abs(dx * direction[1]) + abs(dy * direction[0])
-        if ahead > 0 and 0.75 * aside < ahead < 1.3 * aside:
-            return None, False
-        if ahead > aside:
-            within.append((math.hypot(dx, dy), other))
-    within.sort(key=lambda pair: pair[0])
-    clear = len(within) < 2 or within[1][0] > 1.25 * within[0][0]
-    return (within[0][1] if within else None), clear
+        if along > BORDER[0] * aside:
+            ahead.append((math.hypot(dx, dy), along > BORDER[1] * aside, other))
+    if not ahead:
+        return None, True
+    (distance, well_inside, found), *rest = sorted(ahead, key=lambda each: each[0])
+    return found, well_inside and all(other[0] > NEARER * distance for other in rest)
 
 
 def main(folder: Path) -> None:

@@ -26,7 +26,7 @@ WORDS = """what colour color is the shape how many shapes are there to left righ
 describe it picture image a an and nothing , . ?""".split()
 IDS = {word: n for n, word in enumerate((*SPECIAL, *WORDS, *COLOURS, *OUTLINES, *NUMBERS))}
 TEMPLATE = """\
-{% for message in messages %}{% if message.content is string %}{{ message.content }}\
+{{ bos_token }}{% for message in messages %}{% if message.content is string %}{{ message.content }}\
 {% else %}{% for part in message.content %}\
 {{ '<image> ' if part.type == 'image' else part.text }}\
 {% endfor %}{% endif %}{{ '</s> ' if message.role == 'assistant' else ' ' }}{% endfor %}"""

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,13 @@ import pytest
 import torch
 from PIL import Image
 
+from attnviz.models.folder.files import bundled_folder
 from making.shapes import __main__ as making
 from making.shapes import data
 from making.shapes.draw import Shape, draw, main, nearest, questions, scene
 from making.shapes.model import IDS, PATCHES, fresh_model, processor
 
+BUNDLED = bundled_folder("shapes")
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 SEEDS = [f"of a test {n}" for n in range(30)]
 
@@ -68,9 +71,9 @@ def test_questions_have_the_answers_that_one_reads_off() -> None:
 
 def test_what_stands_diagonally_or_as_near_as_another_is_not_asked_for() -> None:
     diagonal = Shape("pink", "star", 0.5, 0.2, 0.1)
-    assert nearest(RED, (RED, diagonal), (1, 0)) == (None, False)
+    assert not nearest(RED, (RED, diagonal), (1, 0))[1]
     two = Shape("pink", "star", 0.2, 0.2, 0.1), Shape("black", "star", 0.25, 0.15, 0.1)
-    assert nearest(RED, (RED, *two), (0, -1))[1] is False
+    assert not nearest(RED, (RED, *two), (0, -1))[1]
 
 
 def test_questions_packed_together_are_answered_as_each_alone_by_the_processor() -> None:
@@ -118,10 +121,20 @@ def test_the_pictures_of_the_documents_are_those_that_are_drawn(tmp_path: Path) 
     assert len(list(tmp_path.iterdir())) == 6
 
 
-def test_a_short_run_makes_a_model_with_a_card_and_goes_on(tmp_path: Path) -> None:
+def test_a_short_run_makes_the_files_of_the_bundled_model_and_goes_on(tmp_path: Path) -> None:
     making.main(tmp_path, seed=3, steps=1, tests=1)
     making.main(tmp_path, seed=3, steps=2, tests=1)
     log = (tmp_path / making.LOG).read_text().splitlines()
     assert [json.loads(line)["step"] for line in log] == [1, 2]
-    card = json.loads((tmp_path / "card.json").read_text())
-    assert (card["training"]["seed"], card["training"]["steps"]) == (3, 2)
+    beside = {making.LOG, making.STATE}
+    assert {path.name for path in tmp_path.iterdir()} - beside == {
+        p.name for p in BUNDLED.iterdir()
+    }
+    for name in ("config.json", "processor_config.json", "tokenizer.json", "chat_template.jinja"):
+        assert (tmp_path / name).read_bytes() == (BUNDLED / name).read_bytes()
+    made, bundled = (json.loads((f / "card.json").read_text()) for f in (tmp_path, BUNDLED))
+    assert [made[key] for key in ("description", "heads")] == [
+        bundled[key] for key in ("description", "heads")
+    ]
+    recipe = json.loads(json.dumps(asdict(making.ShapesRecipe())))
+    assert {key: bundled["training"][key] for key in recipe} == recipe
