@@ -389,7 +389,6 @@ def _option(name: str) -> str:
 
 SHOWN_UNCHANGED = (*_names(Filters, "least"), *_names(Look, "color_scale"))
 """The options that scores and implicit weights take: others take them for shares of attention."""
-
 FOR_WEIGHTS = ("weighted", "rollout", "drop_sink", "drop_keys", "relative")
 """The options that take no contributions: they are for weights, which sum to 1 without a sign."""
 
