@@ -163,21 +163,18 @@ def _relative(prepared: Prepared, captured: Capture, show: Show) -> Capture:
     return relative_to(captured, neutral.record(captured.heads, rows), prompt)
 
 
-LEAST_NEUTRAL = 1e-9
-"""A smaller weight of the neutral prompt counts as this."""
-
-
 def relative_to(capture: Capture, neutral: Capture, prompt: str) -> Capture:
     """The weights on images divided by those of the last row of a neutral prompt; others are 0.
 
-    Both captures have the same heads and images.
+    Both have the same heads and images. A neutral weight below a hundredth of an even share
+    counts as that, as the ratio to next to nothing says nothing.
     """
     ours, theirs = (
         [t.index for t in c.key_tokens if t.image is not None] for c in (capture, neutral)
     )
     layers = []
     for layer, other in zip(capture.layers, neutral.layers, strict=True):
-        last = np.maximum(other.weights[:, -1, theirs], np.float32(LEAST_NEUTRAL))
+        last = np.maximum(other.weights[:, -1, theirs], np.float32(0.01 / len(theirs)))
         ratios = np.zeros_like(layer.weights)
         ratios[:, :, ours] = layer.weights[:, :, ours] / last[:, None]
         layers.append(replace(layer, weights=ratios))
