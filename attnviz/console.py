@@ -10,6 +10,8 @@ What decides, strongest first:
 - colour: the option, `NO_COLOR`, `FORCE_COLOR` (`0` and nothing do not force it),
   whether the stream is a terminal; then `COLORTERM` and `TERM` say how many colours there
   are.
+- graphics: where stdout is a terminal with colour, `TERM`, then `TERM_PROGRAM`, then what kitty and
+  konsole set; none inside of tmux, screen and the like, which would not pass the pixels on.
 - ground: `COLORFGBG`, which some terminals set (`0;15` is black on white); without it a terminal
   is taken to be dark.
 - letters: a stream whose encoding cannot write every character (`LANG=C`, latin-1)
@@ -19,6 +21,7 @@ What decides, strongest first:
 
 import io
 import os
+import struct
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -45,6 +48,16 @@ PLAIN = str.maketrans("“”‘’×–∖∅", "\"\"''x-\\0")
 
 ColorMode: TypeAlias = Literal["auto", "always", "never"]
 ColorSystem: TypeAlias = Literal["auto", "standard", "256", "truecolor"]
+Graphics: TypeAlias = Literal["kitty", "sixel"]
+
+KITTY = "xterm-kitty", "xterm-ghostty", "ghostty"
+SIXEL = "foot", "mlterm", "yaft", "contour", "xterm-sixel", "mintty", "wezterm"
+"""How the `TERM` or the `TERM_PROGRAM` of terminals with graphics begin. WezTerm has kitty's, too,
+but there a picture erases those before it."""
+INSIDE = ("TMUX", "STY", "ZELLIJ", "NVIM", "VIM_TERMINAL", "INSIDE_EMACS")
+"""What programs set that show a terminal within a terminal."""
+OTHERS = ("TERM_PROGRAM", "XTERM_VERSION", "VTE_VERSION", "ALACRITTY_WINDOW_ID")
+"""What terminals set that may have been started from a kitty or a konsole, and have no graphics."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +65,8 @@ class Environment:
     """The streams and settings that the consoles depend on.
 
     `columns` is the width of the terminal that the process is attached to, None where
-    there is none; `variables` are the environment variables.
+    there is none; `variables` are the environment variables; `cell` is the width of a cell in
+    pixels, None where the terminal did not tell the system.
 
     `stdout_closed`: the process was started without a standard output (`>&-`). What is
     written to `stdout` is then lost, so whoever has results to write there reports that
@@ -64,6 +78,7 @@ class Environment:
     variables: Mapping[str, str] = field(default_factory=dict)
     columns: int | None = None
     stdout_closed: bool = False
+    cell: int | None = None
 
     @classmethod
     def of_process(cls) -> "Environment":
@@ -78,6 +93,7 @@ class Environment:
             variables=dict(os.environ),
             columns=_terminal_columns(),
             stdout_closed=_is_closed(sys.stdout),
+            cell=_cell_width(),
         )
 
 
@@ -86,7 +102,7 @@ class Display:
     """The display of a renderer: cells per line, colours, letters beyond ASCII.
 
     `sixteen`: there is colour, but only the sixteen that every colour terminal has. `light`: the
-    ground is light.
+    ground is light. `graphics`: its protocol for pixels; `cell`: pixels across a cell.
     `speller` spells the options that a reader may type.
     """
 
@@ -95,6 +111,8 @@ class Display:
     unicode: bool = True
     sixteen: bool = False
     light: bool = False
+    graphics: Graphics | None = None
+    cell: int = 10
     speller: Speller = as_argument
 
 
@@ -128,14 +146,20 @@ def make_consoles(
     )
 
 
-def display_of(console: Console, speller: Speller = as_argument, *, light: bool = False) -> Display:
-    """The display that this console offers to a renderer, on a dark or on a `light` ground."""
+def display_of(
+    console: Console, speller: Speller = as_argument, environment: Environment | None = None
+) -> Display:
+    """The display that this console offers to a renderer; the environment: ground and pixels."""
+    color = console.color_system is not None and not console.no_color
+    variables = environment.variables if environment else {}
     return Display(
         width=console.width,
-        color=console.color_system is not None and not console.no_color,
+        color=color,
         unicode=_writes_everything(console.encoding),
         sixteen=console.color_system == "standard",
-        light=light,
+        light=has_light_ground(variables),
+        graphics=graphics_of(environment) if environment and color else None,
+        cell=(environment and environment.cell) or Display.cell,
         speller=speller,
     )
 
@@ -144,6 +168,27 @@ def has_light_ground(variables: Mapping[str, str]) -> bool:
     """Whether the terminal says that its ground is light: white, or a bright colour but black."""
     ground = variables.get("COLORFGBG", "").rpartition(";")[2].strip()
     return ground in ("7", *map(str, range(9, 16)))
+
+
+def graphics_of(environment: Environment) -> Graphics | None:
+    """The protocol by which the terminal of stdout shows pixels, as its variables say.
+
+    Every terminal sets `TERM`; other variables may be inherited from another terminal.
+    """
+    variables = environment.variables
+    term = variables.get("TERM", "").lower()
+    inside = term.startswith(("screen", "tmux")) or any(map(variables.get, INSIDE))
+    if inside or not _is_terminal(environment.stdout):
+        return None
+    named = term.startswith((*KITTY, *SIXEL))
+    name = term if named else variables.get("TERM_PROGRAM", "").lower()
+    if name.startswith((*KITTY, *SIXEL)):
+        return "kitty" if name.startswith(KITTY) else "sixel"
+    if any(map(variables.get, OTHERS)):
+        return None
+    konsole = variables.get("KONSOLE_VERSION", "")
+    new = konsole.isdecimal() and int(konsole) >= 220_400  # has kitty's graphics
+    return "kitty" if new or variables.get("KITTY_WINDOW_ID") else None
 
 
 def _console(stream: TextIO, variables: Mapping[str, str], width: int, color: ColorMode) -> Console:
@@ -229,6 +274,19 @@ def _terminal_columns() -> int | None:
         except (AttributeError, ValueError, OSError):
             continue
     return None
+
+
+def _cell_width() -> int | None:
+    """Pixels across a cell of stdout's terminal, as the system knows it: nothing is read."""
+    try:
+        import fcntl
+        import termios
+
+        said = fcntl.ioctl(sys.__stdout__, termios.TIOCGWINSZ, bytes(8))  # type: ignore[arg-type]
+    except (ImportError, AttributeError, TypeError, ValueError, OSError):
+        return None
+    _, columns, width, _ = struct.unpack("HHHH", said)
+    return width // max(1, columns) or None
 
 
 def _is_closed(stream: TextIO | None) -> bool:

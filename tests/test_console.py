@@ -3,10 +3,19 @@
 import io
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from attnviz.console import ColorMode, Consoles, Environment, display_of, make_consoles
+from attnviz.console import (
+    ColorMode,
+    Consoles,
+    Environment,
+    Graphics,
+    display_of,
+    graphics_of,
+    make_consoles,
+)
 from attnviz.errors import UsageError
 
 
@@ -202,3 +211,56 @@ def test_streams_that_a_shell_closed_are_no_crash(closing: str, out: str, err: s
         ["sh", "-c", command, sys.executable, SAY_WHERE], capture_output=True, text=True
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, out, err)
+
+
+KITTY, XTERM = {"TERM": "xterm-kitty"}, {"TERM": "xterm-256color"}
+INHERITED = {**XTERM, "KITTY_WINDOW_ID": "1"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "graphics"),
+    [
+        ({}, None),
+        (XTERM, None),
+        (KITTY, "kitty"),
+        (INHERITED, "kitty"),  # a kitty whose TERM was set to a common one
+        ({"TERM": "xterm-ghostty"}, "kitty"),
+        ({**XTERM, "TERM_PROGRAM": "ghostty"}, "kitty"),
+        ({**XTERM, "TERM_PROGRAM": "WezTerm"}, "sixel"),
+        ({**XTERM, "KONSOLE_VERSION": "220400"}, "kitty"),
+        ({**XTERM, "KONSOLE_VERSION": "211203"}, None),
+        ({**XTERM, "KONSOLE_VERSION": "new"}, None),
+        ({"TERM": "foot"}, "sixel"),
+        ({"TERM": "foot-extra"}, "sixel"),
+        ({"TERM": "mlterm-256color"}, "sixel"),
+        ({"TERM": "yaft-256color"}, "sixel"),
+        ({"TERM": "xterm-sixel"}, "sixel"),
+        ({"TERM": "contour"}, "sixel"),
+        ({"TERM": "xterm", "TERM_PROGRAM": "mintty"}, "sixel"),
+        # started from a kitty, whose variable they inherit
+        ({**INHERITED, "TERM": "foot"}, "sixel"),
+        ({**INHERITED, "TERM_PROGRAM": "vscode"}, None),
+        ({**INHERITED, "XTERM_VERSION": "XTerm(390)"}, None),
+        ({**INHERITED, "VTE_VERSION": "7600"}, None),
+        # a terminal within a terminal
+        ({**KITTY, "TMUX": "/run/tmux,1,0"}, None),
+        ({**KITTY, "STY": "1.pts-0"}, None),
+        ({**KITTY, "TERM": "screen-256color"}, None),
+        ({**INHERITED, "TERM": "tmux-256color"}, None),
+        ({**KITTY, "NVIM": "/run/nvim.0"}, None),
+    ],
+)
+def test_graphics_are_those_that_the_variables_of_a_terminal_name(
+    variables: dict[str, str], graphics: Graphics | None
+) -> None:
+    assert graphics_of(Environment(Stream(), Stream(), variables)) == graphics
+    assert graphics_of(Environment(Stream(terminal=False), Stream(), variables)) is None
+
+
+def test_a_display_without_colour_has_no_graphics() -> None:
+    for color, graphics in (("auto", "kitty"), ("never", None)):
+        made = consoles(KITTY, color=color)  # type: ignore[arg-type]
+        environment = Environment(Stream(), Stream(), KITTY, cell=9)
+        display = display_of(made.out, environment=environment)
+        assert (display.graphics, display.cell) == (graphics, 9)
+        assert display_of(made.out) == replace(display, graphics=None, cell=10)

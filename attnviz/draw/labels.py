@@ -139,6 +139,8 @@ VIRIDIS = _colors(
     "1f948c 1e9c89 20a386 25ab82 2eb37c 3aba76 48c16e 58c765 "
     "6ccd5a 7fd34e 93d741 a8db34 c0df25 d5e21a eae51a fde725"
 )
+INFERNO = _colors("000004 160b39 420a68 6a176e 932667 bc3754 dd513a f37819 fca50a f6d746 fcffa4")
+"""Matplotlib's inferno, at eleven places."""
 BLUES = _colors("f7fbff deebf7 c6dbef 9ecae1 6baed6 4292c6 2171b5 08519c 08306b")
 """Matplotlib's Blues (ColorBrewer), which is linear between these nine."""
 BLUES_ON_DARK = ((22, 24, 28), *BLUES[:0:-1])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from attnviz.records.transforms import Relative
 NAME_ONE = f"put it before the text, or name a patch: {option('query', '@r3c5')}"
 MOST_PANELS = 24
 """The most panels of a picture."""
+LEAST_ALPHA, MOST_ALPHA = 0.2, 0.6
+"""How opaque the colours of the weakest and of the strongest weight lie on an image."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +124,18 @@ def density(image: SeenImage, grids: Sequence[FloatArray], size: tuple[int, int]
         total[inside] += np.nan_to_num(part)
         seen[inside] |= ~np.isnan(part)
     return np.where(seen, total, np.float32(np.nan))
+
+
+def veiled(pixels: NDArray[Any], share: FloatArray, colors: NDArray[Any]) -> FloatArray:
+    """(…, 3): pixels under the colours of weights; `share` (…): of the strongest, from 0 to 1."""
+    alpha = (LEAST_ALPHA + (MOST_ALPHA - LEAST_ALPHA) * share)[..., None]
+    return np.asarray(pixels * (1 - alpha) + colors * alpha, np.float32)
+
+
+def mean_color(panels: Sequence[Panel]) -> FloatArray:
+    """(3): of the images; the legend shows how colours of weights look on it."""
+    means = [panel.image.raw.pixels.mean(axis=(0, 1)) for panel in panels]
+    return np.asarray(np.mean(means, axis=0), np.float32)
 
 
 def _cell_area(window: tuple[float, float, float, float], rows: int, columns: int) -> float:

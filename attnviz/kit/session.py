@@ -33,7 +33,6 @@ from attnviz.console import (
     Display,
     Environment,
     display_of,
-    has_light_ground,
     make_consoles,
 )
 from attnviz.draw.titles import model_notes
@@ -295,8 +294,7 @@ class Session:
     @property
     def display(self) -> Display:
         """The display that stdout offers to a renderer."""
-        light = has_light_ground(self.environment.variables)
-        return display_of(self.consoles.out, as_flag, light=light)
+        return display_of(self.consoles.out, as_flag, self.environment)
 
     def show(self, parts: Iterable[RenderableType]) -> None:
         """Print to stdout, as each part comes."""

@@ -1,11 +1,21 @@
 """Attention laid over the image that it goes to: a panel for each head and query."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.draw.overlay import MOST_PANELS, NAME_ONE, Panel, density, panel_title, panels_of
+from attnviz.draw.overlay import (
+    MOST_PANELS,
+    NAME_ONE,
+    Panel,
+    density,
+    mean_color,
+    panel_title,
+    panels_of,
+    veiled,
+)
 from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import add_key, hatch_ground, outline, sheet, write, write_titles
 from attnviz.draw.picture.paint import (
@@ -29,8 +39,6 @@ LARGEST_IMAGE = 2048
 """Pixels of a side to which an image is reduced, with the weights on it."""
 BETWEEN, TITLE_SIZE = 0.34, 8.0
 OVERLAY_MAP = "inferno"
-GREY_SHARE, LEAST_ALPHA, MOST_ALPHA = 0.6, 0.25, 0.85
-"""How much of its colour an image loses; how opaque the weakest and the strongest weight are."""
 
 
 def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
@@ -88,7 +96,7 @@ def _draw_panels(
             write_titles(axes, words, whole_width, above=TITLE_SIZE + 7)
     add_key(
         figure,
-        scale,
+        _as_painted(scale, panels),
         columns * (width + BETWEEN) - BETWEEN,
         whole_height,
         empty="not seen" if any(not p.image.shown().all() for p in panels) else "",
@@ -107,17 +115,20 @@ def _painted(panel: Panel, scale: Scale) -> NDArray[np.uint8]:
     pixels = _reduced(panel.image.raw.pixels)
     height, width = pixels.shape[:2]
     weights = density(panel.image, panel.grids, (width, height))
-    seen = ~np.isnan(weights)
-    grey = pixels.mean(axis=2, keepdims=True)
-    base = GREY_SHARE * grey + (1 - GREY_SHARE) * pixels
+    seen = ~np.isnan(weights)[..., None]
     share: FloatArray = np.clip(np.nan_to_num(weights) / np.float32(scale.high), 0, 1)
-    alpha = (LEAST_ALPHA + (MOST_ALPHA - LEAST_ALPHA) * share)[..., None]
     colors = scale.paint(share * np.float32(scale.high))[..., :3]
-    mixed = base * (1 - alpha) + colors * alpha
-    faded = 0.35 * base + 0.65 * 255
-    rgb = np.where(seen[..., None], mixed, faded)
-    opaque = np.where(seen, 255, 140)[..., None]
-    return np.concatenate([rgb, opaque], axis=2).round().astype(np.uint8)
+    rgb = np.where(seen, veiled(pixels, share, colors), 0.35 * pixels + 0.65 * 255)
+    return np.concatenate([rgb, np.where(seen, 255, 140)], axis=2).round().astype(np.uint8)
+
+
+def _as_painted(scale: Scale, panels: list[Panel]) -> Scale:
+    """The scale of the colour bar: its colours as they look on the mean colour of the images."""
+    from matplotlib.colors import ListedColormap
+
+    share: FloatArray = np.linspace(0, 1, 256, dtype=np.float32)
+    colors = scale.paint((share * np.float32(scale.high))[None])[0, :, :3]
+    return replace(scale, cmap=ListedColormap(veiled(mean_color(panels), share, colors) / 255))
 
 
 def _reduced(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:

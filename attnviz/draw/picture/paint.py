@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
     from matplotlib.colorbar import Colorbar
+    from matplotlib.colors import Colormap
 
 
 # The options of a picture, and the words that are written on it.
@@ -123,7 +124,7 @@ EMPTY, HATCH, LINES = "#e8e8e8", "#f4f4f4", "#d9dce0"
 class Scale:
     """How weights become colours: the map by name, the weights at its ends, and what they are."""
 
-    cmap: str
+    cmap: "str | Colormap"
     kind: ColorScale
     low: float
     high: float

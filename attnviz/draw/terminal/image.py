@@ -1,4 +1,4 @@
-"""Attention laid over an image in the terminal: two pixels a cell, or shades without colour."""
+"""Attention laid over an image in the terminal: pixels, two in a cell, or shades without colour."""
 
 from collections.abc import Iterator
 
@@ -10,19 +10,27 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.draw.labels import ascii_only, fenced
-from attnviz.draw.overlay import NAME_ONE, Panel, density, panel_title, panels_of
+from attnviz.draw.labels import INFERNO, between, fenced
+from attnviz.draw.overlay import (
+    NAME_ONE,
+    Panel,
+    density,
+    mean_color,
+    panel_title,
+    panels_of,
+    veiled,
+)
 from attnviz.draw.terminal.around import heading, in_ascii
 from attnviz.draw.terminal.cells import folded, shade_of
+from attnviz.draw.terminal.pixels import PixelSequence, kitty, sixel
 from attnviz.errors import UsageError
 from attnviz.records.exhibit import Exhibit
 
 WIDEST, HIGHEST = 56, 28
 """Cells across, and lines down, of a picture."""
-HOT = np.array([255, 120, 0])
-"""The colour of the strongest weight, laid over the image."""
-FAINT, BRIGHT = 0.1, 0.8
-"""How much of it the weakest and the strongest weight have."""
+MOST_PIXELS = 1024
+"""Pixels of a side, where a terminal shows them."""
+HEAT = np.array(between(INFERNO, 256))
 
 
 def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableType]:
@@ -32,34 +40,64 @@ def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableT
     if not panels:
         raise UsageError("no token of the text stands behind the image", NAME_ONE)
     most = max(panel.most for panel in panels) or 1.0
+    draw = _blocks if _in_blocks(display) else _shades
     parts: list[RenderableType] = [*heading(exhibit, display)]
     for panel in panels:
         title = panel_title(panel, exhibit)
         written = fenced(title) if display.unicode else in_ascii(title)
         parts += [Text(), *folded(Text(written, style="bold"), display.width)]
-        colored = display.color and display.unicode and not display.sixteen
-        parts += _blocks(panel, most, display) if colored else _shades(panel, most, display)
-    what = exhibit.value_name
-    legend = f"brightest: a {what} of {most:.2g}; dark: not seen by the model"
-    if not (display.color and display.unicode and not display.sixteen):
-        marks = "".join(shade_of(n / 4, unicode=display.unicode) for n in range(5))
-        legend = f"{marks} {what}s from 0 to {most:.2g}; blank: not seen by the model"
-    said = legend if display.unicode else ascii_only(legend)
-    return [*parts, Text(), *folded(Text(said, style="dim"), display.width)]
+        if display.graphics:
+            parts.append(_pixels(panel, most, display))
+        else:
+            parts += draw(panel, most, display)
+    return [*parts, Text(), *_legend(panels, most, exhibit.value_name, display)]
 
 
-def _size(panel: Panel, display: Display) -> tuple[int, int]:
-    """Cells across and half lines down: a cell is twice as high as it is wide."""
+def _legend(panels: list[Panel], most: float, what: str, display: Display) -> Iterator[Text]:
+    """The colours of weights as they look on the mean colour of the images, or their shades."""
+    if _in_blocks(display):
+        line, share = Text(f"{what} 0 ", style="dim"), np.linspace(0, 1, 16, dtype=np.float32)
+        for color in veiled(mean_color(panels), share, HEAT[::17]).astype(int).tolist():
+            line.append("█", Style(color=_rgb(color), dim=False))
+        yield line.append(f" {most:.2g}")
+    else:
+        shades = "".join(shade_of(n / 4, unicode=display.unicode) for n in range(5))
+        said = f"{'' if display.graphics else shades + ' '}{what}s from 0 to {most:.2g}"
+        yield from folded(Text(said, style="dim"), display.width)
+    if not all(panel.image.shown().all() for panel in panels):
+        empty = "dark" if display.graphics or _in_blocks(display) else "blank"
+        yield Text(f"{empty}: not seen by the model", style="dim")
+
+
+def _in_blocks(display: Display) -> bool:
+    return display.color and display.unicode and not display.sixteen
+
+
+def _size(panel: Panel, display: Display) -> tuple[float, float]:
+    """Cells across and half lines down, in proportion: a cell is twice as high as it is wide."""
     width, height = panel.image.raw.size
-    across = min(WIDEST, display.width)
-    scale = min(across / width, 2 * HIGHEST / height)
-    return max(1, round(width * scale)), max(2, 2 * round(height * scale / 2))
+    scale = min(min(WIDEST, display.width) / width, 2 * HIGHEST / height)
+    return width * scale, height * scale
+
+
+def _whole(across: float, down: float) -> tuple[int, int]:
+    return max(1, round(across)), max(2, 2 * round(down / 2))
+
+
+def _pixels(panel: Panel, most: float, display: Display) -> PixelSequence:
+    """As large as its half blocks would be."""
+    across, down = _size(panel, display)
+    unit = min(display.cell, MOST_PIXELS / max(across, down))
+    colors = _colors(panel, most, (max(1, round(across * unit)), max(1, round(down * unit))))
+    if display.graphics == "sixel":
+        return sixel(colors)
+    columns, lines = _whole(across, down)
+    return kitty(colors, f"c={columns}" if 4 * across > down else f"r={lines // 2}")
 
 
 def _blocks(panel: Panel, most: float, display: Display) -> Iterator[Text]:
     """Lines of half blocks, the upper pixel in the letter's colour, the lower in the ground's."""
-    width, height = _size(panel, display)
-    colors = _colors(panel, most, (width, height))
+    colors = _colors(panel, most, _whole(*_size(panel, display)))
     for upper, lower in zip(colors[::2], colors[1::2], strict=True):
         line = Text(no_wrap=True, overflow="crop")
         for above, below in zip(upper.tolist(), lower.tolist(), strict=True):
@@ -78,18 +116,15 @@ def _colors(panel: Panel, most: float, size: tuple[int, int]) -> NDArray[np.uint
 
     image = Image.fromarray(panel.image.raw.pixels).resize(size, Image.Resampling.BOX)
     pixels = np.asarray(image).astype(np.float32)
-    base = 0.6 * pixels.mean(axis=2, keepdims=True) + 0.4 * pixels
     weights = density(panel.image, panel.grids, size)
-    share = np.clip(np.nan_to_num(weights) / np.float32(most), 0, 1)[..., None]
-    alpha = FAINT + (BRIGHT - FAINT) * share
-    mixed = 0.8 * base * (1 - alpha) + HOT * alpha
-    colors = np.where(np.isnan(weights)[..., None], 0.15 * base, mixed)
-    return np.asarray(colors, np.uint8)
+    share = np.clip(np.nan_to_num(weights) / np.float32(most), 0, 1)
+    mixed = veiled(pixels, share, HEAT[np.rint(share * 255).astype(int)])
+    return np.where(np.isnan(weights)[..., None], 0.15 * pixels, mixed).astype(np.uint8)
 
 
 def _shades(panel: Panel, most: float, display: Display) -> Iterator[Text]:
     """The same without colour, one letter for two pixels, one above the other."""
-    width, height = _size(panel, display)
+    width, height = _whole(*_size(panel, display))
     weights = density(panel.image, panel.grids, (width, height // 2))
     for row in weights.tolist():
         letters = (
