@@ -115,7 +115,7 @@ def show_of(request: OutputRequest) -> Show:
     look = Look() if view is None else Look(view=view, orient=request.look.orient)
     request = replace(request, format="json" if view is None else "txt", look=look)
     show = choose_output(request).show(request)
-    return replace(show, needs=Needs(one_query=show.needs.one_query), legible=True)
+    return replace(show, needs=Needs(one_query=show.needs.one_query), legible=view != "image")
 
 
 def of_implicit(request: OutputRequest) -> OutputRequest:

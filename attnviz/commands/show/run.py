@@ -314,7 +314,7 @@ class Shown:
         return link_columns(self.record)
 
     def figure(self) -> "Figure":
-        """The picture: one head as a heatmap, several as a grid.
+        """The picture: one head as a heatmap, several as a grid, or the view "image".
 
         Raises:
             UsageError: nothing is left to draw, or no such colour map.
@@ -322,6 +322,10 @@ class Shown:
         view = self._request.look.view
         if view in ("table", "text", "links"):
             raise UsageError(f"{option('view', view)} cannot be a picture", "use heatmap or grid")
+        if view == "image":
+            from attnviz.draw.picture.overlay import drawn_as as drawn_over
+
+            return drawn_over(self.record, self._request.look).figure
         return drawn_as(self.record, self._request.look).figure
 
     def save(self, path: str | Path) -> None:
