@@ -278,18 +278,13 @@ def seen_prompt(prompt: Prompt, text: str, spans: Sequence[Slice]) -> Prompt:
     Raises:
         ModelError: it is another text.
     """
-    marks = [mark.span() for mark in re.finditer(MARK, prompt.text)]
-    if len(marks) != len(spans):
-        marks = list(spans)
-    longer = (len(text) - len(prompt.text)) // len(marks)
+    marks, starts = _aligned(prompt.text, text, spans)
+    begins = [0, *(end for _, end in marks)]
 
     def moved(at: int) -> int:
-        return at + longer * sum(at >= end for _, end in marks)
+        piece = sum(at >= end for _, end in marks)
+        return starts[piece] + at - begins[piece]
 
-    edges = [0, *(edge for mark in marks for edge in mark), len(prompt.text)]
-    between = list(zip(edges[::2], edges[1::2], strict=True))
-    if any(text[moved(a) : moved(a) + b - a] != prompt.text[a:b] for a, b in between):
-        raise ModelError("the model's image processor changes the text", "use another model")
     names = told_apart([name_of_images(prompt.segments)] * len(spans))
     places = [(moved(start), moved(end)) for start, end in marks]
     own = [Segment(name, (place,)) for name, place in zip(names, places, strict=True)]
@@ -304,6 +299,26 @@ def seen_prompt(prompt: Prompt, text: str, spans: Sequence[Slice]) -> Prompt:
     else:
         segments = partition(text, [_from(each, places, text) for each in parts])
     return replace(prompt, text=text, segments=segments, images=tuple(each.name for each in own))
+
+
+def _aligned(before: str, text: str, spans: Sequence[Slice]) -> tuple[list[Slice], list[int]]:
+    """Where the marks stand in a prompt, and where in what is read of it each piece between begins.
+
+    A processor may put something before a piece, such as the beginning token of PaliGemma.
+    """
+    own = text[slice(*spans[0])]
+    found = ([m.span() for m in re.finditer(re.escape(mark), before)] for mark in (MARK, own))
+    marks = next((each for each in found if len(each) == len(spans)), [])
+    edges = [0, *(edge for mark in marks for edge in mark), len(before)]
+    pieces = [before[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    longer = (len(text) - len(before)) // len(spans)
+    starts = [a + longer * n for n, a in enumerate(edges[::2])]
+    if any(text[a : a + len(p)] != p for a, p in zip(starts, pieces, strict=True)):
+        within = zip([0, *(b for _, b in spans)], [*(a for a, _ in spans), len(text)], strict=True)
+        starts = [text.find(p, a, b) for p, (a, b) in zip(pieces, within, strict=False)]
+    if len(marks) != len(spans) or -1 in starts:
+        raise ModelError("the model's image processor changes the text", "use another model")
+    return marks, starts
 
 
 def _from(segment: Segment, places: Sequence[Slice], text: str) -> Segment:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import GATES, VALUE_NORMS, Capture, FloatArray
-from attnviz.records.exhibit import Choice, Exhibit, Filters, HeadMap
+from attnviz.records.exhibit import Choice, Exhibit, Filters, HeadMap, whole_map
 from attnviz.records.heads import choose_heads, every_head
 from attnviz.records.positions import find_positions, groups_of, last_word, one_position
 from attnviz.records.tokens import Token, numbered
@@ -110,6 +110,23 @@ def merged(capture: Capture, unit: Unit, between: Between = go_on) -> Capture:
         key_tokens=_joined(capture, capture.key_tokens, keys, of_keys),
         extras=_of_queries(capture.extras, queries),
         transforms=(*capture.transforms, Merged(unit)),
+    )
+
+
+def with_whole_images(exhibit: Exhibit) -> Exhibit:
+    """An exhibit of whole patterns in which each image is one token; itself without images."""
+    capture = exhibit.capture
+    if not any(token.image is not None for token in capture.key_tokens):
+        return exhibit
+    queries, keys = groups_of(capture, "images")
+    maps = (whole_map(head_map) for head_map in exhibit.maps)
+    return replace(
+        exhibit,
+        capture=merged(replace(capture, layers=()), "images"),
+        maps=tuple(replace(m, weights=pooled(m.weights[None], queries, keys)[0]) for m in maps),
+        queries=tuple(range(len(queries))),
+        keys=tuple(range(len(keys))),
+        origin=exhibit.origin or capture,
     )
 
 

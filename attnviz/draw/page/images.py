@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from io import BytesIO
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from attnviz.draw.page import packed
 from attnviz.draw.titles import size_of
 from attnviz.errors import readable
-from attnviz.records.apply import merged, pooled
+from attnviz.records.apply import pooled, with_whole_images
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, whole_map
 from attnviz.records.images import Pixels
@@ -77,18 +77,9 @@ def whole_images(exhibit: Exhibit) -> tuple[Exhibit, PageImages | None]:
     patches = tuple(i for i, token in enumerate(capture.key_tokens) if token.patch is not None)
     if not patches:
         return exhibit, None
-    queries, keys = groups_of(capture, "images")
     maps = [whole_map(head_map) for head_map in exhibit.maps]
     top = max(float(each.weights[:, list(patches)].max(initial=0)) for each in maps) or 1.0
-    shown = replace(
-        exhibit,
-        capture=merged(replace(capture, layers=()), "images"),
-        maps=tuple(replace(m, weights=pooled(m.weights[None], queries, keys)[0]) for m in maps),
-        queries=tuple(range(len(queries))),
-        keys=tuple(range(len(keys))),
-        origin=exhibit.origin or capture,
-    )
-    return shown, PageImages(exhibit, patches, top)
+    return with_whole_images(exhibit), PageImages(exhibit, patches, top)
 
 
 def about(capture: Capture, number: int) -> str:

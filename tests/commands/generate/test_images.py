@@ -280,3 +280,34 @@ def test_regions_are_rows_and_a_map_with_the_strongest_named(run: Run, llava: Fo
     assert "of 16 regions" in shown or "no region of image 1" in shown
     header = run(*asked, "-f", "csv").out.splitlines()
     assert {line.count(",") for line in header} == {header[0].count(",")}
+
+
+@pytest.mark.parametrize("name", ["paligemma", "mllama", "idefics3"])
+def test_what_a_processor_writes_beside_the_text_moves_no_segment(
+    tmp_path: Path, name: str
+) -> None:
+    sighted, image = species(name), tmp_path / "a.png"
+    Image.fromarray(np.arange(120 * 90 * 3, dtype=np.uint8).reshape(90, 120, 3)).save(image)
+    folder = Folder(sighted.make(tmp_path / "model"), image, sighted.place)
+    content = [{"type": "image"}, {"type": "text", "text": QUESTION}]
+    model, inputs = folder.theirs([{"role": "user", "content": content}])
+    answer = attnviz.generate(QUESTION, str(folder.path), image=image, max_new_tokens=3)
+    written = model.generate(**inputs, do_sample=False, max_new_tokens=3)
+    n = inputs["input_ids"].shape[1]
+    assert [token.id for token in answer.tokens] == written[0, n : n + 3].tolist()
+    capture = answer.capture.record
+    texts = {
+        each.name: "".join(capture.text[a:b] for a, b in each.slices) for each in capture.segments
+    }
+    assert (texts["1"], texts["2"].strip()) == ("What is it?", "Name it.")
+
+
+def test_links_and_texts_have_an_image_as_one_word(run: Run, llava: Folder) -> None:
+    asked = ("generate", *llava.asked, "--target", "a dog")
+    links = run(*asked, "--view", "links").out
+    assert "→ image 0." in links
+    text = run(*asked, "--view", "text").out
+    assert " image What " in text.replace("␣", " ")
+    for out in (links, text):
+        assert "@r" not in out
+        assert "<image>" not in out
