@@ -114,22 +114,35 @@ def _attention(answer: Answer, number: int, boxes: Sequence[PixelBox]) -> FloatA
 # What people see of it.
 
 
+def by_image(occlusions: Sequence[Occlusion]) -> list[list[Occlusion]]:
+    """The regions of each image."""
+    numbers = dict.fromkeys(each.image for each in occlusions)
+    return [[each for each in occlusions if each.image == number] for number in numbers]
+
+
+def map_of(own: Sequence[Occlusion], to: str = "–") -> tuple[list[str], list[list[str]]]:
+    """The changes of the regions of an image as they lie: pixels across, and a row for each down.
+
+    `to`: stands between two pixels.
+    """
+    across = sorted({(each.box[0], each.box[2]) for each in own})
+    down = sorted({(each.box[1], each.box[3]) for each in own})
+    cells = [f"{each.change:+z.2f}" for each in own]
+    rows = [cells[i : i + len(across)] for i in range(0, len(cells), len(across))]
+    return [f"{a}{to}{b}" for a, b in across], [
+        [f"{a}{to}{b}", *row] for (a, b), row in zip(down, rows, strict=True)
+    ]
+
+
 def shown_regions(occlusions: Sequence[Occlusion], display: Display) -> Iterator[Text]:
     """A map of each image, its regions as they lie, and the strongest ones by their pixels."""
-    for number in dict.fromkeys(each.image for each in occlusions):
-        own = [each for each in occlusions if each.image == number]
-        across = len({each.box[0] for each in own})
-        cells = [f"{each.change:+z.2f}" for each in own]
-        rows = [cells[i : i + across] for i in range(0, len(cells), across)]
-        edges = sorted({(each.box[0], each.box[2]) for each in own})
-        downs = sorted({(each.box[1], each.box[3]) for each in own})
-        dash = "–" if display.unicode else "-"
-        columns = [Column(""), *(Column(f"{a}{dash}{b}", right=True) for a, b in edges)]
-        named = [[f"{a}{dash}{b}", *row] for (a, b), row in zip(downs, rows, strict=True)]
+    for own in by_image(occlusions):
+        head, rows = map_of(own, "–" if display.unicode else "-")
         said = f"{own[0].segment}: change (nats) where a region is made grey, by its pixels"
         yield Text()
         yield from folded(Text(said), display.width)
-        yield from listing(columns, named, display.width)
+        columns = [Column(""), *(Column(each, right=True) for each in head)]
+        yield from listing(columns, rows, display.width)
         yield from folded(Text(about_regions(own)), display.width)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from attnviz.commands.generate import telling
 from attnviz.commands.generate.answer import Answer, AnswerShares, shown_apart
 from attnviz.commands.generate.checked import all_of
+from attnviz.commands.generate.occluded import about_regions, by_image, map_of
 from attnviz.commands.generate.shown import about_answer
 from attnviz.commands.generate.sources import AnswerReport
 from attnviz.commands.show.page import Lead, Start, page_of, start_of
@@ -80,7 +81,7 @@ def _facts(report: AnswerReport) -> Mapping[str, object]:
     shares = report.shares
     by_token = {str(i): each for i, each in report.changes.items()}
     if report.check and report.check.grounds:
-        by_token[_numbers(report.sources)] = report.check.grounds.changes
+        by_token[_numbers(report.together)] = report.check.grounds.changes
     changes = {
         columns: [round(sum(each[part.first : part.after]), 3) for part in shares.parts]
         for columns, each in by_token.items()
@@ -209,10 +210,10 @@ def _shares(report: AnswerReport) -> Iterator[str]:
     yield from (_line(report, [i], report.begun(i)) for i in report.named)
     if report.others:
         yield _line(report, report.others, f"{len(report.others)} others")
-    if report.check and report.check.effects and report.check.grounds and len(report.sources) > 1:
+    if report.check and report.check.effects and report.check.grounds and report.together[1:]:
         change = report.check.grounds.change
         title = all_of(report.check)
-        yield _line(report, report.sources, title, f"{change:+z.2f}")
+        yield _line(report, report.together, title, f"{change:+z.2f}")
     yield "</tbody><tbody>"
     yield from (_line(report, [i], report.begun(i)) for i in apart)
     yield "</tbody>"
@@ -296,7 +297,12 @@ def _rows(report: AnswerReport) -> Iterator[str]:
 
 
 def _more(check: Check) -> Iterator[str]:
-    """What some checks have beside: curves, and the links of a chain."""
+    """What some checks have beside: regions of images, curves, and the links of a chain."""
+    for own in by_image(check.occlusions):
+        head, regions = map_of(own)
+        rows = ([each.replace("-", "−") for each in row] for row in regions)
+        title = f"{own[0].segment}: regions made grey, by their pixels"
+        yield _table(escape(title), ["", *head], rows, f"{REGIONS} {about_regions(own)}.")
     if check.curves:
         names = (
             name
@@ -324,6 +330,10 @@ def _another(link: ChainLink) -> str:
     return f"{_nats(link.other)}{named}"
 
 
+REGIONS = (
+    "The change of the answer's log-probability, in nats, where a region of the image has its mean "
+    "colour, and the model reads it again;"
+)
 CURVES = (
     "The log-probability of the answer, in nats, with so many tokens of the sources deleted from "
     "all, or inserted into none; those with the most attention first, beside the range of random "

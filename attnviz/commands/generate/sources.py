@@ -57,13 +57,18 @@ class AnswerReport:
 
     @cached_property
     def sources(self) -> list[int]:
-        """The columns of documents, or of all segments but the one that asks; largest share first.
+        """The columns of documents and images, or of all segments but the one that asks.
 
-        They are those that a check deletes together.
+        The largest share comes first.
         """
         asks = {*RESTS, *self.answer.asking}
         some = [i for i, c in self._segments if c.name not in asks and i != self.asking]
         return sorted(some or [i for i, _ in self._segments], key=lambda i: -self.whole[i])
+
+    @property
+    def together(self) -> list[int]:
+        """Those of them that a check deletes together: not images, which it makes grey."""
+        return [i for i in self.sources if self.answer.columns[i].name not in self.answer.images]
 
     @cached_property
     def named(self) -> list[int]:

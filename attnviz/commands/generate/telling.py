@@ -104,6 +104,8 @@ def on_shares(report: AnswerReport) -> Iterator[str]:
             "[nats], when the model reads the text without it: −0.7 makes the answer half as "
             "probable, and less than 0.1 is no change."
         )
+        if check.occlusions:
+            yield "An image is not deleted but made grey, so that it has as many tokens."
         yield from _on_sets(check)
     elif check.subsets:
         yield (

@@ -311,3 +311,17 @@ def test_links_and_texts_have_an_image_as_one_word(run: Run, llava: Folder) -> N
     for out in (links, text):
         assert "@r" not in out
         assert "<image>" not in out
+
+
+def test_the_page_has_the_regions_and_what_a_grey_image_costs(folder: Folder) -> None:
+    answer = attnviz.generate(QUESTION, str(folder.path), image=folder.image, target=" a dog")
+    found, page = answer.check(), answer.page()
+    image = next(each for each in found.effects if each.segment == "image")
+
+    def number(change: float) -> str:
+        return f"{change:+z.2f}".replace("-", "−")
+
+    assert f'data-whole="{number(image.change)}"' in page
+    assert "image: regions made grey" in page
+    assert all(f"<td>{number(each.change)}</td>" in page for each in found.occlusions)
+    assert "all 1 document" not in page
