@@ -156,3 +156,39 @@ def panel_title(panel: Panel, exhibit: Exhibit) -> str:
         return f"{head}{token}: up to {panel.most:.1f} times the neutral prompt"
     sinks = f", {panel.sinks:.0%} of it on sinks" if panel.sinks >= 0.005 else ""
     return f"{head}{token}: {panel.share:.2f} on {which}{sinks}"
+
+
+def image_facts(capture: Capture) -> str:
+    """`image of 400 × 300 pixels as 8 × 8 tokens, 25% of it cropped away`."""
+    several = len(capture.images) > 1
+    names = (f"image {n + 1}" if several else "image" for n in range(len(capture.images)))
+    return "; ".join(f"{name} of {size_of(capture, n)}" for n, name in enumerate(names))
+
+
+def size_of(capture: Capture, number: int) -> str:
+    """`400 × 300 pixels as 8 × 8 tokens, 25% of it cropped away`: an image's."""
+    image = capture.images[number]
+    width, height = image.raw.size
+    whole = f"{width:,} × {height:,} pixels"
+    if not image.views:
+        own = sum(token.image == number for token in capture.key_tokens)
+        return f"{whole} as {own:,} tokens"
+    parts = [f"{view.rows} × {view.columns}" for view in image.views if view.name == "overview"]
+    if grids := [view for view in image.views if view.name == "tiles"]:
+        parts += [f"{grids[0].rows} × {grids[0].columns} of tiles"]
+    if tiles := [view for view in image.views if view.name == "tile"]:
+        parts += [f"{len(tiles)} tiles of {tiles[0].rows} × {tiles[0].columns}"]
+    lost = 1 - float(image.shown().mean())
+    cropped = f", {lost:.0%} of it cropped away" if lost >= 0.005 else ""
+    padded = ", padded" if _is_padded(image) else ""
+    changes = "".join(f", {change}" for change in image.raw.changes)
+    return f"{whole} as {' and '.join(parts)} tokens{cropped}{padded}{changes}"
+
+
+def _is_padded(image: SeenImage) -> bool:
+    """Whether a view shows more than a pixel beyond the image."""
+    width, height = image.raw.size
+    windows = [view.window for view in image.views]
+    return any(
+        x0 < -1 or y0 < -1 or x1 > width + 1 or y1 > height + 1 for x0, y0, x1, y1 in windows
+    )

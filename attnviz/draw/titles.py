@@ -9,7 +9,6 @@ from attnviz.draw.labels import distinct_labels
 from attnviz.errors import option, readable
 from attnviz.records.capture import Capture, FloatArray, ModelIdentity
 from attnviz.records.exhibit import Exhibit, Map
-from attnviz.records.images import SeenImage
 from attnviz.records.metrics import Estimate
 from attnviz.records.questions import asks_for_knowledge
 from attnviz.records.transforms import (
@@ -140,11 +139,15 @@ def facts(capture: Capture) -> str:
         size = size_of_answer(capture)
     else:
         size = amount(len(capture.query_tokens), "token")
+    begin = capture.key_tokens[:1] if capture.bos else ()  # which a template may have written
     special = (token for token in capture.key_tokens if token.special and token.image is None)
-    around = dict.fromkeys(token.label for token in special)
+    around = dict.fromkeys(token.label for token in (*begin, *special))
     beside = f" {'with ' + ' and '.join(around) if around else 'without BOS'}"
     parts = [model, size if capture.kind == "answer" else size + beside]
-    parts += [image_facts(capture)] if capture.images else []
+    if capture.images:
+        from attnviz.draw.overlay import image_facts
+
+        parts.append(image_facts(capture))
     before, after = capture.left_out
     if before or after:
         parts.append(f"the {'first' if before else 'last'} {before or after:,} left out")
@@ -154,42 +157,6 @@ def facts(capture: Capture) -> str:
         parts.append(f"rows {'sum to less than 1' if array else rest}")
     parts += [readable(transform_title(transform)) for transform in capture.transforms]
     return ", ".join(parts)
-
-
-def image_facts(capture: Capture) -> str:
-    """`image of 400 × 300 pixels as 8 × 8 tokens, 25% of it cropped away`."""
-    several = len(capture.images) > 1
-    names = (f"image {n + 1}" if several else "image" for n in range(len(capture.images)))
-    return "; ".join(f"{name} of {size_of(capture, n)}" for n, name in enumerate(names))
-
-
-def size_of(capture: Capture, number: int) -> str:
-    """`400 × 300 pixels as 8 × 8 tokens, 25% of it cropped away`: an image's."""
-    image = capture.images[number]
-    width, height = image.raw.size
-    whole = f"{width:,} × {height:,} pixels"
-    if not image.views:
-        own = sum(token.image == number for token in capture.key_tokens)
-        return f"{whole} as {amount(own, 'token')}"
-    parts = [f"{view.rows} × {view.columns}" for view in image.views if view.name == "overview"]
-    if grids := [view for view in image.views if view.name == "tiles"]:
-        parts += [f"{grids[0].rows} × {grids[0].columns} of tiles"]
-    if tiles := [view for view in image.views if view.name == "tile"]:
-        parts += [f"{len(tiles)} tiles of {tiles[0].rows} × {tiles[0].columns}"]
-    lost = 1 - float(image.shown().mean())
-    cropped = f", {lost:.0%} of it cropped away" if lost >= 0.005 else ""
-    padded = ", padded" if _is_padded(image) else ""
-    changes = "".join(f", {change}" for change in image.raw.changes)
-    return f"{whole} as {' and '.join(parts)} tokens{cropped}{padded}{changes}"
-
-
-def _is_padded(image: SeenImage) -> bool:
-    """Whether a view shows more than a pixel beyond the image."""
-    width, height = image.raw.size
-    windows = [view.window for view in image.views]
-    return any(
-        x0 < -1 or y0 < -1 or x1 > width + 1 or y1 > height + 1 for x0, y0, x1, y1 in windows
-    )
 
 
 def caption(capture: Capture) -> str:

@@ -293,7 +293,7 @@ def empty_capture(
         key_tokens=keys,
         layers=(),
         model=model.identity,
-        bos=source[0].special,
+        bos=source[0].special or source[0].id == model.tokenizer.bos_id,
         causal=model.causal,
         sinks=model.sinks,
         kind=model.kind,

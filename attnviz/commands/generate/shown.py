@@ -19,6 +19,7 @@ from attnviz.commands.generate.answer import (
 from attnviz.commands.generate.checked import checked, draw_curves
 from attnviz.console import Display
 from attnviz.draw.labels import fenced, name_of
+from attnviz.draw.overlay import image_facts
 from attnviz.draw.picture import heatmap, overlay
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.paint import options_of
@@ -32,7 +33,6 @@ from attnviz.draw.titles import (
     amount,
     beginning,
     elided,
-    image_facts,
     prompt_size,
     size_of_answer,
 )

@@ -9,8 +9,8 @@ from io import BytesIO
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.draw.overlay import size_of
 from attnviz.draw.page import packed
-from attnviz.draw.titles import size_of
 from attnviz.errors import readable
 from attnviz.records.apply import pooled, with_whole_images
 from attnviz.records.capture import Capture, FloatArray
