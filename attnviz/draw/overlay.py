@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option, readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, Map, whole_map
@@ -146,6 +147,14 @@ def _cell_area(window: tuple[float, float, float, float], rows: int, columns: in
 # Sentences.
 
 
+def left_out(panels: Sequence[Panel], what: str) -> list[str]:
+    """That the last of too many panels are not drawn."""
+    if len(panels) <= MOST_PANELS:
+        return []
+    left = amount(len(panels) - MOST_PANELS, "panel")
+    return [f"the {what} shows the first {MOST_PANELS} panels, and leaves {left} out"]
+
+
 def panel_title(panel: Panel, exhibit: Exhibit) -> str:
     """`circle: .41 on the image, 12% of it on sinks`."""
     several = len(exhibit.capture.images) > 1
@@ -173,16 +182,19 @@ def size_of(capture: Capture, number: int) -> str:
     if not image.views:
         own = sum(token.image == number for token in capture.key_tokens)
         return f"{whole} as {own:,} tokens"
-    parts = [f"{view.rows} × {view.columns}" for view in image.views if view.name == "overview"]
+    whole_views = [view for view in image.views if view.name == "overview"]
+    parts = [f"{view.rows} × {view.columns} tokens" for view in whole_views]
     if grids := [view for view in image.views if view.name == "tiles"]:
-        parts += [f"{grids[0].rows} × {grids[0].columns} of tiles"]
+        parts += [f"tiles of {grids[0].rows} × {grids[0].columns}"]
     if tiles := [view for view in image.views if view.name == "tile"]:
-        parts += [f"{len(tiles)} tiles of {tiles[0].rows} × {tiles[0].columns}"]
+        parts += [f"{amount(len(tiles), 'tile')} of {tiles[0].rows} × {tiles[0].columns}"]
+    if not whole_views:
+        parts[-1] += " tokens"
     lost = 1 - float(image.shown().mean())
     cropped = f", {lost:.0%} of it cropped away" if lost >= 0.005 else ""
     padded = ", padded" if _is_padded(image) else ""
     changes = "".join(f", {change}" for change in image.raw.changes)
-    return f"{whole} as {' and '.join(parts)} tokens{cropped}{padded}{changes}"
+    return f"{whole} as {', and '.join(parts)}{cropped}{padded}{changes}"
 
 
 def _is_padded(image: SeenImage) -> bool:

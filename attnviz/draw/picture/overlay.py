@@ -11,6 +11,7 @@ from attnviz.draw.overlay import (
     NAME_ONE,
     Panel,
     density,
+    left_out,
     mean_color,
     panel_title,
     panels_of,
@@ -25,7 +26,6 @@ from attnviz.draw.picture.paint import (
     options_of,
     words_for,
 )
-from attnviz.draw.titles import amount
 from attnviz.errors import UsageError
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit, Look
@@ -50,10 +50,7 @@ def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
     panels, options = panels_of(exhibit), options_of(look, None)
     if not panels:
         raise UsageError("no token of the text stands behind the image", NAME_ONE)
-    shown, notes = panels[:MOST_PANELS], list[str]()
-    if len(panels) > MOST_PANELS:
-        left = amount(len(panels) - MOST_PANELS, "panel")
-        notes.append(f"the picture shows the first {MOST_PANELS} panels, and leaves {left} out")
+    shown, notes = panels[:MOST_PANELS], left_out(panels, "picture")
     words = words_for(exhibit, options)
     titles = [panel_title(panel, exhibit) for panel in shown]
     cmap = OVERLAY_MAP if options.cmap == PictureOptions.cmap else options.cmap

@@ -12,9 +12,11 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.draw.labels import INFERNO, between, fenced
 from attnviz.draw.overlay import (
+    MOST_PANELS,
     NAME_ONE,
     Panel,
     density,
+    left_out,
     mean_color,
     panel_title,
     panels_of,
@@ -39,6 +41,7 @@ def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableT
     panels = panels_of(exhibit)
     if not panels:
         raise UsageError("no token of the text stands behind the image", NAME_ONE)
+    notes, panels = left_out(panels, "terminal"), panels[:MOST_PANELS]
     most = max(panel.most for panel in panels) or 1.0
     draw = _blocks if _in_blocks(display) else _shades
     parts: list[RenderableType] = [*heading(exhibit, display)]
@@ -50,7 +53,9 @@ def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableT
             parts.append(_pixels(panel, most, display))
         else:
             parts += draw(panel, most, display)
-    return [*parts, Text(), *_legend(panels, most, exhibit.value_name, display)]
+    parts += [Text(), *_legend(panels, most, exhibit.value_name, display)]
+    said = (folded(Text(note, style="dim"), display.width) for note in notes)
+    return [*parts, *(line for lines in said for line in lines)]
 
 
 def _legend(panels: list[Panel], most: float, what: str, display: Display) -> Iterator[Text]:

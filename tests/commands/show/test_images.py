@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import attnviz
-from attnviz.draw.overlay import density, panels_of, sinks_of
+from attnviz.draw.overlay import density, panels_of, sinks_of, size_of
 from attnviz.errors import UsageError
 from attnviz.kit.choose import default_head
 from attnviz.records.apply import whole_exhibit
@@ -173,6 +173,33 @@ def test_the_terminal_draws_the_image_in_two_pixels_a_cell(
     assert max(map(len, plain.out.splitlines())) <= 80
 
 
+def test_panels_that_are_too_many_are_left_out(run: Run, folder: Path, images: list[Path]) -> None:
+    """Of each head, one for each image."""
+    asked = ("-m", str(folder), "--head", "all", "--view", "image", "--query", "circle")
+    heads = 8
+    ended = run("show", TEXT, *asked, *("--image", str(images[0])) * 4)
+    assert ended.out.count("on image") == 24
+    assert f"the terminal shows the first 24 panels, and leaves {4 * heads - 24} panels out" in (
+        " ".join(ended.out.split())
+    )
+    ended = run("show", TEXT, *asked, "--image", str(images[0]))
+    assert "leaves" not in ended.out
+
+
+def test_views_of_an_image_are_told_in_words(captured: attnviz.AttentionCapture) -> None:
+    (image,) = captured.record.images
+    (view,) = image.views
+    own = [dataclasses.replace(view, name=name) for name in ("overview", "tile", "tile", "tiles")]
+    for views, said in (
+        (own[:1], "as 8 × 8 tokens, 25% of"),
+        (own[:3], "as 8 × 8 tokens, and 2 tiles of 8 × 8, 25% of"),
+        (own[:2], "as 8 × 8 tokens, and 1 tile of 8 × 8, 25% of"),
+        (own[3:], "as tiles of 8 × 8 tokens, 25% of"),
+    ):
+        images = (dataclasses.replace(image, views=tuple(views)),)
+        assert said in size_of(dataclasses.replace(captured.record, images=images), 0)
+
+
 def test_a_sink_is_what_nearly_every_word_attends_to(captured: attnviz.AttentionCapture) -> None:
     """One token is given what the sinks of real models have."""
     (layer,) = captured.record.layers
@@ -252,6 +279,10 @@ def test_weights_of_ones_own_lie_on_an_image(tmp_path: Path) -> None:
     shown.save(tmp_path / "own.png")
     with pytest.raises(UsageError, match="no grid of 2 × 2"):
         attnviz.from_attention(weights, tokens, image=np.zeros((20, 30, 3), np.uint8))
+    with pytest.raises(UsageError, match=r"no token reads <pad>, .* name .*image_token"):
+        attnviz.from_attention(
+            weights, tokens, image=np.zeros((20, 30, 3), np.uint8), image_token="<pad>"
+        )
 
 
 def test_relative_attention_is_the_ratio_to_a_neutral_prompt(
