@@ -97,6 +97,8 @@ def _check(message: Mapping[str, Any], where: str) -> None:
     if not isinstance(message.get("role"), str) or (content is None and not others):
         raise InputError(f"{where} has no role or no text", CHAT_HINT)
     parts = [part for part in _listed(content) if not _is_image(part)]
+    if any(isinstance(part, dict) and part.get("type") == "image_url" for part in parts):
+        raise InputError(f"{where} has an image_url, and only files are read", PART_HINT)
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
     if not all(isinstance(text, str) for text in texts):
         raise InputError(f"{where} has a part that is no text and no image", PART_HINT)
@@ -145,7 +147,7 @@ def _read_local(source: object) -> RawImage:
     if isinstance(source, str):
         if ADDRESS.match(source) or len(source) > LONGEST_PATH:
             raise InputError(
-                f"the image {source[:60]!r} is no file here, and attnviz fetches nothing",
+                f"the image {source[:60]!r} is no path, and only files are read",
                 "save it, and give its path",
             )
     elif not isinstance(source, PathLike) and not hasattr(source, "size"):
@@ -162,9 +164,9 @@ def images_of(chat: Chat, given: Sequence[RawImage]) -> tuple[RawImage, ...]:
     places = chat.images.count(None)
     if places != len(given):
         raise UsageError(
-            f"{option('image')} is given {len(given)} times, and the chat has {places} places for "
-            "an image that name no file",
-            'write a place as {"type": "image"}',
+            f"the chat has {places} place{'s' * (places != 1)} for an image without a path, and "
+            f"{option('image')} is given {len(given)} time{'s' * (len(given) != 1)}",
+            f"give {option('image')} once for each place, or a path in the chat",
         )
     beside = iter(given)
     return tuple(next(beside) if each is None else each for each in chat.images)

@@ -120,12 +120,16 @@ def test_images_stand_in_the_messages_of_a_chat(run: Run, folder: Folder, tmp_pa
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ({"type": "image", "url": "https://a.org/a.png"}, "attnviz fetches nothing"),
-        ({"type": "image", "image": "data:image/png;base64,AAAA"}, "attnviz fetches nothing"),
-        ({"type": "image", "image": "A" * 100_000}, "attnviz fetches nothing"),
+        ({"type": "image", "url": "https://a.org/a.png"}, "only files are read"),
+        ({"type": "image", "image": "data:image/png;base64,AAAA"}, "only files are read"),
+        ({"type": "image", "image": "A" * 100_000}, "only files are read"),
         ({"type": "image", "path": "none.png"}, "is not there"),
         ({"type": "image", "path": 7}, "is no file"),
-        ({"type": "image"}, "--image is given 0 times"),
+        (
+            {"type": "image"},
+            "has 1 place for an image without a path, and --image is given 0 times",
+        ),
+        ({"type": "image_url", "image_url": {"url": "https://a.org"}}, "only files are read"),
         ({"type": "video", "path": "a.mp4"}, "no text and no image"),
     ],
 )
