@@ -182,9 +182,14 @@ def _as_input_error(shown: str) -> Iterator[None]:
 def with_image(capture: Capture, raw: RawImage, grid: tuple[int, int] | None, mark: str) -> Capture:
     """The capture, those of whose tokens that read `mark` stand for an image, row by row."""
     own = [token.index for token in capture.key_tokens if token.text.strip() == mark.strip()]
+    if not own:
+        raise UsageError(
+            f"no token reads {mark}, so none stands for the image",
+            f"name what they read as {option('image_token')}",
+        )
     side = math.isqrt(len(own))
     rows, columns = grid or (side, side)
-    if not own or rows * columns != len(own):
+    if rows * columns != len(own):
         raise UsageError(
             f"{len(own):,} tokens read {mark}, which is no grid of {rows} × {columns}",
             f"give the {option('grid')} as (rows, columns)",

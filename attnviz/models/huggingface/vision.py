@@ -116,7 +116,8 @@ def _check_sides(raw: RawImage) -> None:
         return
     raise InputError(
         f"the image {raw.name} has {width:,} × {height:,} pixels, and attnviz reads images of "
-        f"{LEAST_SIDE} pixels along each side, of which one is {MOST_LONG} times the other at most",
+        f"at least {LEAST_SIDE} pixels along each side, the longer at most {MOST_LONG} times the "
+        "shorter",
         "cut it, or pad it",
     )
 
