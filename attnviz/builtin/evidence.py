@@ -382,7 +382,7 @@ def _mystery(words: Sequence[Word]) -> Iterator[Occasion]:
 
 def _asks_who(end: Sequence[Word]) -> bool:
     """Whether a text that ends in these words asks who is guilty: "the thief was"."""
-    *asked, last = [word.lower for word in end]
+    *asked, last = [word.lower for word in end] or [""]
     if last not in ("was", "is", "be"):
         return False
     asked = asked[:-1] if last == "be" else asked  # "must be"

@@ -41,6 +41,24 @@ class Panel:
         """The strongest weight of a token."""
         return max((float(np.nanmax(grid)) for grid in self.grids), default=0.0)
 
+    @property
+    def peak(self) -> float:
+        """The strongest weight of a pixel; of several views those over it are added up."""
+        if len(self.grids) == 1:
+            return self.most
+        return float(np.nan_to_num(density(self.image, self.grids, PEAK)).max())
+
+
+PEAK = 512, 512
+"""Pixels at which the strongest weight of several views is looked for."""
+
+
+def scale_name(exhibit: Exhibit, panels: Sequence[Panel]) -> str:
+    """What the colours stand for: weights, or of several views their sums over a pixel."""
+    several = any(len(panel.grids) > 1 for panel in panels)
+    each = f"{exhibit.value_name} per area, views added (1: all on one of the finest tokens)"
+    return each if several else exhibit.value_name
+
 
 def panels_of(exhibit: Exhibit) -> list[Panel]:
     """A panel for each head, query and image: for queries of text, unless others are named."""

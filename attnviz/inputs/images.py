@@ -17,6 +17,7 @@ MOST_PIXELS = 1 << 26
 """The most pixels of an image: those of 8,192 × 8,192."""
 DEEP = ("I;16", "I;16L", "I;16B", "I;16N", "I")
 """Modes whose numbers go up to 65,535."""
+MOST_DEEP = 65_535
 BLACK_AND_WHITE = 257
 """What 65,535 is divided by to become 255."""
 
@@ -98,10 +99,10 @@ def _picture(path: Path, image: Any) -> RawImage:
     if frames > 1:
         changes.append(f"the first of {frames} frames")
     image.load()
-    turned = ImageOps.exif_transpose(image)
-    if image.getexif().get(ORIENTATION, 1) != 1:
+    if image.getexif().get(ORIENTATION, 1) in range(2, 9):
+        image = ImageOps.exif_transpose(image)
         changes.append("turned as its EXIF data say")
-    pixels = _eight_bits(turned, changes)
+    pixels = _eight_bits(path, image, changes)
     return RawImage(path.name, np.ascontiguousarray(pixels), tuple(changes))
 
 
@@ -109,10 +110,15 @@ ORIENTATION = 0x0112
 """The EXIF tag that says how a camera was held."""
 
 
-def _eight_bits(image: Any, changes: list[str]) -> Any:
+def _eight_bits(path: Path, image: Any, changes: list[str]) -> Any:
     """(height, width, 3) in eight bits; what was done for it is added to `changes`."""
     from PIL import Image
 
+    if image.mode in ("F", "I") and (image.mode == "F" or image.getextrema()[1] > MOST_DEEP):
+        raise InputError(
+            f"the numbers in the image {str(path)!r} are no colours of 8 or 16 bits",
+            "save it as PNG",
+        )
     if image.mode in DEEP:
         changes.append("16 bits made 8")
         grey = np.asarray(image).astype(np.float64) / BLACK_AND_WHITE
@@ -122,4 +128,4 @@ def _eight_bits(image: Any, changes: list[str]) -> Any:
         if clear.getchannel("A").getextrema()[0] < 255:
             changes.append("its clear parts made white")
         image = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
-    return np.asarray(image.convert("RGB"))
+    return np.asarray(image if image.mode == "RGB" else image.convert("RGB"))

@@ -38,7 +38,8 @@ class Patch:
     def holds(self, x: float, y: float) -> bool:
         """Whether a point of the image, in shares, lies in it."""
         x0, y0, x1, y1 = self.box
-        return x0 <= x < x1 and y0 <= y < y1
+        across, down = x0 <= x < x1 or x0 < x == 1 <= x1, y0 <= y < y1 or y0 < y == 1 <= y1
+        return across and down  # the right and the lower edge belong to the image, too
 
     def within(self, box: Box) -> float:
         """The share of it that lies in a box in shares of the image."""

@@ -61,6 +61,10 @@ class Transforms(SavedTransforms):
                 f"{option('words')} merges what {option('chars')} does, and more",
                 "give one of them",
             )
+        for name in ("rollout", "weighted"):  # which would multiply ratios
+            if self.relative is not None and getattr(self, name):
+                wrong = f"{option('relative')} is of plain weights"
+                raise IdleOption(wrong, f"leave it or {option(name)} out")
 
     @property
     def merge(self) -> Unit | None:

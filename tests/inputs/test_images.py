@@ -137,3 +137,17 @@ def test_python_gives_arrays_and_images_of_pillow() -> None:
     for wrong in (pixels[..., 0], pixels.astype(float), 3):
         with pytest.raises(UsageError, match="is no image"):
             picture_of(wrong)
+
+
+def test_an_orientation_that_turns_nothing_is_not_told(tmp_path: Path) -> None:
+    for orientation in (0, 1, 99):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        assert read_picture(saved(tmp_path / f"{orientation}.jpg", exif=exif)).changes == ()
+
+
+@pytest.mark.parametrize(("kind", "value"), [(np.float32, 0.5), (np.int32, 70_000)])
+def test_numbers_that_are_no_colours_are_refused(tmp_path: Path, kind: type, value: float) -> None:
+    Image.fromarray(np.full((4, 6), value, kind)).save(tmp_path / "a.tif")
+    with pytest.raises(InputError, match="no colours of 8 or 16 bits"):
+        read_picture(tmp_path / "a.tif")

@@ -99,7 +99,7 @@ class BoxReport:
 
     def __post_init__(self) -> None:
         if not self.runs:
-            raise InputError(NO_BOX, "see the errors above")
+            raise InputError(NO_BOX, "give boxes, each with its query")
 
     @property
     def chance(self) -> float:
@@ -164,6 +164,10 @@ class BoxTask:
             self.model.identity.heads_per_layer, self.heads.layers, self.heads.heads
         )
         measure = MeasureBoxes(prepared.empty, number, box, _queries(prepared, asked.query))
+        if not measure.chance:
+            beyond = max(box[0], box[1]) >= 1 or min(box[2], box[3]) <= 0
+            where = "lies outside of the image" if beyond else "lies where the model saw nothing"
+            raise InputError(f"the box {where}", "give its edges in pixels, or in shares up to 1")
         prepared.budget.check_patterns(heads, 0)
         prepared.run(heads, measure, measure.rows)
         return BoxRun(prepared.empty, measure.chance, measure.means())

@@ -15,6 +15,7 @@ from attnviz.draw.overlay import (
     mean_color,
     panel_title,
     panels_of,
+    scale_name,
     veiled,
 )
 from attnviz.draw.picture.canvas import Drawn, place
@@ -55,7 +56,7 @@ def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
     titles = [panel_title(panel, exhibit) for panel in shown]
     cmap = OVERLAY_MAP if options.cmap == PictureOptions.cmap else options.cmap
     with sheet([*words.all, *titles], dpi=options.dpi, cmap=cmap) as (figure, fonts):
-        spelled, what = [fonts.spell(title) for title in titles], exhibit.value_name
+        spelled, what = [fonts.spell(title) for title in titles], scale_name(exhibit, shown)
         _draw_panels(figure, shown, spelled, words.spelled(fonts), cmap, what)
     return Drawn(figure, (*fonts.notes, *notes))
 
@@ -68,7 +69,7 @@ def _draw_panels(
     cmap: str,
     what: str,
 ) -> None:
-    scale = Scale(cmap, "linear", 0.0, max(p.most for p in panels) or 1.0, what)
+    scale = Scale(cmap, "linear", 0.0, max(p.peak for p in panels) or 1.0, what)
     longer = ALONE if len(panels) == 1 else TOGETHER
     sizes = [_inches(panel, longer) for panel in panels]
     columns = min(ACROSS, len(panels))

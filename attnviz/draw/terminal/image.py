@@ -20,6 +20,7 @@ from attnviz.draw.overlay import (
     mean_color,
     panel_title,
     panels_of,
+    scale_name,
     veiled,
 )
 from attnviz.draw.terminal.around import heading, in_ascii
@@ -42,7 +43,7 @@ def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableT
     if not panels:
         raise UsageError("no token of the text stands behind the image", NAME_ONE)
     notes, panels = left_out(panels, "terminal"), panels[:MOST_PANELS]
-    most = max(panel.most for panel in panels) or 1.0
+    most = max(panel.peak for panel in panels) or 1.0
     draw = _blocks if _in_blocks(display) else _shades
     parts: list[RenderableType] = [*heading(exhibit, display)]
     for panel in panels:
@@ -53,7 +54,7 @@ def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableT
             parts.append(_pixels(panel, most, display))
         else:
             parts += draw(panel, most, display)
-    parts += [Text(), *_legend(panels, most, exhibit.value_name, display)]
+    parts += [Text(), *_legend(panels, most, scale_name(exhibit, panels), display)]
     said = (folded(Text(note, style="dim"), display.width) for note in notes)
     return [*parts, *(line for lines in said for line in lines)]
 

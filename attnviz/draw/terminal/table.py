@@ -335,7 +335,8 @@ def _usual(exhibit: Exhibit, links: Links) -> IntArray:
 
 def _sinks(captured: Capture) -> list[int]:
     """The special tokens among the keys; without one, the first token of a single text."""
-    special = [token.index for token in captured.key_tokens if token.special]
+    keys = captured.key_tokens
+    special = [token.index for token in keys if token.special and token.image is None]
     return special or ([0] if captured.one_sequence else [])
 
 

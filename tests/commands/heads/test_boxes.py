@@ -141,3 +141,20 @@ def test_sinks_take_much_of_nearly_every_row() -> None:
     assert np.flatnonzero(are_sinks(take_much(rows).sum(axis=0), 10)).tolist() == [3]
     assert not are_sinks(take_much(rows[:3]).sum(axis=0), 3).any()  # too few rows to say
     assert not take_much(np.zeros((2, 5), np.float32)).any()
+
+
+@pytest.mark.parametrize(
+    ("box", "said"),
+    [([600, 600, 700, 700], "outside of the image"), ([-9, -9, -1, -1], "outside of the image")],
+)
+def test_a_box_that_no_token_shows_is_no_mass_of_zero(
+    folder: Path, image: Path, box: list[int], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        attnviz.heads("ab", folder, image=image, boxes=[{"query": "b", "box": box}])
+
+
+def test_a_box_that_was_cropped_away_is_told(folder: Path) -> None:
+    wide = np.zeros((100, 400, 3), np.uint8)
+    with pytest.raises(InputError, match="where the model saw nothing"):
+        attnviz.heads("ab", folder, image=wide, boxes=[{"query": "b", "box": [0, 0, 50, 90]}])

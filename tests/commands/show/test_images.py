@@ -322,3 +322,30 @@ def test_the_head_that_looks_elsewhere_for_each_word_is_shown(
     capture = dataclasses.replace(captured.record, layers=layers)
     choice = default_head(capture)
     assert (choice.heads, choice.why) == ((Head(1, 1),), "sees")
+
+
+def test_the_links_to_an_image_are_listed(run: Run, folder: Path, images: list[Path]) -> None:
+    asked = ("-m", str(folder), "--image", str(images[0]), "--view", "links", "--head", "all")
+    assert "→ image" in run("show", TEXT, *asked, "--min", "0.1").out
+
+
+def test_ratios_are_not_multiplied(run: Run, folder: Path, images: list[Path]) -> None:
+    asked = ("-m", str(folder), "--image", str(images[0]), "--relative", "describe it")
+    for option in ("--rollout", "--weighted"):
+        ended = run("show", TEXT, *asked, option)
+        assert ended.status == 2
+        assert f"leave it or {option} out" in ended.err
+
+
+def test_an_image_alone_is_a_text(run: Run, images: list[Path]) -> None:
+    """Of no word, no behaviour is looked for."""
+    ended = run("show", "<image>", "-m", "shapes", "--image", str(images[0]))
+    assert ended.status == 0, ended.err
+
+
+def test_the_edges_of_an_image_belong_to_it(run: Run, folder: Path, images: list[Path]) -> None:
+    square = images[0].with_name("square.png")
+    Image.open(images[0]).resize((112, 112)).save(square)
+    asked = ("-m", folder, "--image", square, "--head", "L0H0", "--query", "-1")
+    (row,) = rows_of(run, TEXT, *asked, "--key", "@1,1")
+    assert (row["row"], row["column"]) == (7, 7)
