@@ -31,8 +31,9 @@ def find_positions(
     A name is an index (`3`; `-1` is the last token), a word (`creature`; all of its tokens, if it
     was cut into several), a token as it is shown where no word reads so, one of several equal ones,
     counted from 1 (`creature#2`; `3#1` is the token "3"), or a regular expression between slashes,
-    which is searched for in each token as it is shown (`/^cr/`). `parameter` is the Python name of
-    the parameter that holds the names, for messages.
+    which is searched for in each token as it is shown (`/^cr/`). `image`, or `image 2`, is each
+    token of the images, where no word reads so. `parameter` is the Python name of the parameter
+    that holds the names, for messages.
     """
     matches = (match for name in names for match in find_matches(tokens, name, parameter))
     return tuple(sorted({position for match in matches for position in match}))
@@ -81,13 +82,13 @@ def find_matches(
         return [(tokens[i].index,) for i in found]
     if not name.strip():
         raise UsageError(f"{option(parameter)} names no token", "give a token of the text")
-    if occurrences := _occurrences(tokens, name):
+    if occurrences := _named(tokens, name):
         return occurrences
     numbered = re.fullmatch(r"(.+)#([0-9]{1,9})", name, flags=re.DOTALL)
     if numbered is None:
         raise _not_there(tokens, name, parameter, text)
     word, number = numbered[1], int(numbered[2])
-    occurrences = _occurrences(tokens, word)
+    occurrences = _named(tokens, word)
     if not occurrences:
         raise _not_there(tokens, word, parameter, text)
     if not 1 <= number <= len(occurrences):
@@ -119,6 +120,30 @@ def _matching(
     if not matches:
         raise _not_there(tokens, name, parameter, text)
     return matches
+
+
+IMAGE = re.compile(r"image(?: ([0-9]{1,4}))?")
+"""The name of all tokens of each image, or of one of several, counted from 1."""
+
+
+def _named(tokens: Sequence[Token], name: str) -> list[tuple[int, ...]]:
+    """Where a word stands; else the images that `image` or `image 2` names, each with its tokens.
+
+    Beside an image, only a word that reads exactly so comes before it.
+    """
+    found, asked = _occurrences(tokens, name), IMAGE.fullmatch(name)
+    numbers = sorted({token.image for token in tokens if token.image is not None})
+    if asked is None or not numbers:
+        return found
+    whole = _whole(tokens)
+    words = [
+        run for run in found if whole(run) and "".join(tokens[i].text for i in run).strip() == name
+    ]
+    return words or [
+        tuple(token.index for token in tokens if token.image == number)
+        for number in numbers
+        if asked[1] in (None, str(number + 1))
+    ]
 
 
 def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
@@ -193,13 +218,26 @@ def _spelled(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
 
 
 def _not_there(tokens: Sequence[Token], name: str, parameter: str, text: str) -> UsageError:
-    labels = list(dict.fromkeys(token.label for token in tokens))
+    if grid := _grid_of(tokens, name):
+        return UsageError(f"{option(parameter, name)} is not in the image", f"the grid is {grid}")
+    own = ("image" if token.patch else token.label for token in tokens)
+    labels = list(dict.fromkeys(own))
     near = get_close_matches(name, labels, n=1, cutoff=0.5)
     listed = " ".join(labels[:40]) + (" …" if len(labels) > 40 else "")
     return UsageError(
         f"{option(parameter, repr(name))} is not in the {text}",
         f"its tokens are: {listed}" + (f" (did you mean {near[0]}?)" if near else ""),
     )
+
+
+def _grid_of(tokens: Sequence[Token], name: str) -> str:
+    """The `8 × 8` rows and columns beside a cell `@r9c9` that is not there."""
+    cell = re.fullmatch(r"(@.*r)[0-9]+c[0-9]+", name)
+    own = re.compile(re.escape(cell[1]) + "[0-9]") if cell else None
+    grid = [token.patch for token in tokens if own and token.patch and own.match(token.label)]
+    if not grid:
+        return ""
+    return f"{max(p.row for p in grid) + 1} × {max(p.column for p in grid) + 1}"
 
 
 # Which tokens are pieces of one character or one word, as a person reads them.

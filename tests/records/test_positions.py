@@ -3,8 +3,9 @@
 import pytest
 
 from attnviz.errors import UsageError
+from attnviz.records.images import Patch
 from attnviz.records.positions import find_positions, last_word, one_position, word_around
-from attnviz.records.tokens import Token
+from attnviz.records.tokens import Token, numbered
 
 
 def _tokens(*pieces: str, bos: bool = False) -> list[Token]:
@@ -117,6 +118,63 @@ def test_a_name_that_finds_nothing_lists_what_there_is(name: str, says: str) -> 
     with pytest.raises(UsageError) as caught:
         find_positions(TEXT, [name], "queries")
     assert says in str(caught.value)
+
+
+def _seen(image: int, row: int, column: int) -> Token:
+    patch = Patch(image, 0, row, column)
+    name = f"@{image + 1}:r{row}c{column}"
+    return Token(0, 9, "", 0, 0, special=True, name=name, image=image, patch=patch)
+
+
+def _beside_images(*pieces: str) -> tuple[Token, ...]:
+    """Two images of 1 × 2 and 2 × 1 tokens, then a text."""
+    end = Token(0, 9, "", 0, 0, special=True, name="end", image=0)  # of a row, without a place
+    images = _seen(0, 0, 0), _seen(0, 0, 1), end, _seen(1, 0, 0), _seen(1, 1, 0)
+    return numbered((*images, *_tokens(*pieces)))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "name", "expected"),
+    [
+        (("a", " cat"), "image", (0, 1, 2, 3, 4)),
+        (("a", " cat"), "image 1", (0, 1, 2)),
+        (("a", " cat"), "image 2", (3, 4)),
+        (("a", " cat"), "image#2", (3, 4)),
+        (("an", " image"), "image", (6,)),  # the text's own word
+        (("an", " im", "age"), "image", (6, 7)),
+        (("an", " image"), "image 2", (3, 4)),
+        (("an", " Image"), "image 1", (0, 1, 2)),
+        (("an", " Image"), "image", (0, 1, 2, 3, 4)),  # does not read exactly so
+        (("an", " image", "ry"), "image", (0, 1, 2, 3, 4)),
+        (("image", " 2"), "image 2", (5, 6)),
+    ],
+)
+def test_images_have_names_that_give_way_to_words(
+    pieces: tuple[str, ...], name: str, expected: tuple[int, ...]
+) -> None:
+    assert find_positions(_beside_images(*pieces), [name], "keys") == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("image 3", "is not in the text; its tokens are: image end a cat"),
+        ("image 01", "is not in the text"),
+        ("@2:r2c0", "is not in the image; the grid is 2 × 1"),
+        ("@1:r0c10", "is not in the image; the grid is 1 × 2"),
+        ("dog", "its tokens are: image end a cat"),
+    ],
+)
+def test_what_is_beside_the_images_is_refused(name: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_positions(_beside_images("a", " cat"), [name], "keys")
+    assert says in str(caught.value)
+
+
+def test_without_an_image_its_name_is_a_word() -> None:
+    with pytest.raises(UsageError, match="is not in the text"):
+        find_positions(TEXT, ["image"], "keys")
+    assert find_positions(_tokens("an", " image"), ["image"], "keys") == (1,)
 
 
 def test_where_one_position_is_needed_several_are_listed() -> None:

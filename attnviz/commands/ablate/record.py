@@ -1,5 +1,6 @@
 """Ablation: what a model predicts without some of its parts, and how much worse that is."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
@@ -27,6 +28,9 @@ from attnviz.records.predict import (
 from attnviz.records.significance import holm
 from attnviz.records.tokens import Token
 
+PLACE = r"@(?:[0-9]+:)?(?:(?:t[0-9]+)?r[0-9]+c[0-9]+|[0-9.]+,[0-9.]+(?::[0-9.]+,[0-9.]+)?)"
+QUERY_AND_KEY = re.compile(rf"({PLACE}|[^:]+):({PLACE}|[^:]+)")
+"""Two names; those of places in images may have colons."""
 EVERY, SEGMENT = "*", "@"
 """Names of every token, and the first letter of that of a segment."""
 
@@ -62,13 +66,13 @@ def links_named(
     """The links that each `QUERY:KEY` names, all together; None where none does."""
     names = []
     for name in cuts:
-        query, colon, key = name.partition(":")
-        if not (colon and query and key) or ":" in key:
+        found = QUERY_AND_KEY.fullmatch(name)
+        if found is None:
             raise UsageError(
                 f"{option('cut', repr(name))} is not QUERY:KEY",
                 "give two tokens, as in creature:blue; one that has a colon, by its position",
             )
-        names.append((query, key))
+        names.append((found[1], found[2]))
     return LinkNames(tuple(names), renormalise, segments) if names else None
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import attnviz
+from attnviz.commands.ablate.record import links_named
 from attnviz.errors import UsageError
 from tests.conftest import Run
 from tests.reading import on_one_line, rows_in
@@ -39,6 +40,22 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         [*BETWEEN, "3:1"],
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "key"),
+    [
+        ("circle:@0.3,0.5:0.8,0.95", "circle", "@0.3,0.5:0.8,0.95"),
+        ("@2:0.3,0.5:0.8,0.95:@0.5,0.5", "@2:0.3,0.5:0.8,0.95", "@0.5,0.5"),
+        ("@2:r3c5:@2:t1r0c0", "@2:r3c5", "@2:t1r0c0"),
+        ("@r3c5:image 2", "@r3c5", "image 2"),
+        ("@two:@2", "@two", "@2"),
+    ],
+)
+def test_places_of_images_keep_their_colons(name: str, query: str, key: str) -> None:
+    found = links_named([name])
+    assert found is not None
+    assert found.names == ((query, key),)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -98,7 +98,7 @@ def test_patches_points_and_regions_are_keys(
         ("@1.5,0.2", "lies outside of the image"),
         ("@0.01,0.5", "lies where the model saw nothing of the image"),
         ("@2:0.5,0.5", "is in image 2, which is not there"),
-        ("@r9c9", "is not in the text"),
+        ("@r9c9", "is not in the image; the grid is 8 × 8"),
     ],
 )
 def test_a_place_that_is_not_there_is_refused(
@@ -228,6 +228,19 @@ def test_other_commands_read_images(
     ended = run(command, TEXT, "-m", str(folder), "--image", str(images[0]), *more)
     assert ended.status == 0, ended.err
     assert ended.out
+
+
+@pytest.mark.parametrize("place", ["image", "@0.3,0.2:0.7,0.9"])
+def test_links_to_places_are_cut_and_explained(
+    run: Run, folder: Path, images: list[Path], place: str
+) -> None:
+    asked = (TEXT, "-m", str(folder), "--image", str(images[0]), "--head", "L1H2")
+    keys = rows_of(run, *asked, "--query", "circle", "--key", place)
+    cut = run("ablate", *asked, "--cut", f"circle:{place}")
+    assert f"{len(keys)} links from circle to {place} removed" in " ".join(cut.out.split())
+    why = run("why", *asked, "--query", "circle", "--key", place, "-f", "json")
+    strongest = max(keys, key=lambda row: float(str(row["weight"])))
+    assert json.loads(why.out)["key"] == strongest["key"]
 
 
 def test_an_image_changes_what_is_predicted(folder: Path, images: list[Path]) -> None:
