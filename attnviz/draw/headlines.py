@@ -23,7 +23,7 @@ CHOSEN: Mapping[ChoiceReason, str] = {
     "acts": "chosen automatically",
     "card": "chosen automatically, as the model's card names it",
     "generic": "chosen automatically by a generic score",
-    "sees": "chosen automatically, as its look at the image changes most from word to word",
+    "sees": "chosen automatically, as it looks at single places of the image",
 }
 HABITS: Mapping[Habit, str] = {
     "previous": "the one before",

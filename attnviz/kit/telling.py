@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import ChoiceReason
 from attnviz.records.heads import Head
+from attnviz.records.images import take_much
 
 # The most telling head of a model whose card names none. Its generic score is the sum over the
 # queries of the largest weight on a key that is neither the query itself, nor the token just
@@ -48,10 +49,11 @@ class FindTellingHead:
 
 @dataclass
 class FindSeeingHead:
-    """Consumes the rows of a run, and finds the head that looks elsewhere for each word.
+    """Consumes the rows of a run, and finds the head that looks at single places of an image.
 
-    Its measure is the variance of the weight on each token of an image over the rows of text behind
-    it, summed up over those tokens: a sink, which takes the same from every row, adds nothing.
+    Its measure is the sum, over the rows of text behind the image and over its tokens, of squared
+    weights, each times the share of heads that do not look at that token much: a sink, at which
+    most heads look, adds little. A head that the card names is taken if it has half of the highest.
     """
 
     empty: Capture
@@ -78,13 +80,15 @@ class FindSeeingHead:
             self.sums[head] = self.sums.get(head, np.zeros_like(own)) + own
 
     def highest(self) -> Head:
-        """The head with the highest measure; ties go to the earliest head."""
-        rows = max(1, int(self.rows.sum()))
-        spread = {
-            head: float((squares / rows - np.square(total / rows)).sum())
-            for head, (total, squares) in self.sums.items()
-        }
-        return max(sorted(spread), key=lambda head: spread[head])
+        """The head to show; ties go to the earliest head."""
+        heads = sorted(self.sums)
+        totals, squares = np.stack([self.sums[head] for head in heads], axis=1)  # (heads, tokens)
+        often = take_much(totals).mean(axis=0)
+        measure = dict(zip(heads, (squares * (1 - often)).sum(axis=1).tolist(), strict=True))
+        best = max(heads, key=lambda head: measure[head])
+        named = [each.head for each in self.empty.named_heads if each.head in measure]
+        first = max(named, key=lambda head: measure[head], default=best)
+        return first if measure[first] >= measure[best] / 2 else best
 
 
 def finder_for(empty: Capture) -> FindTellingHead | FindSeeingHead:

@@ -96,8 +96,8 @@ ChoiceReason: TypeAlias = Literal[
     "asked", "only", "held", "acts", "card", "generic", "sees", "retrieval", "all"
 ]
 """Named by the user; the model's only one; the capture's only one; a named head that acts on this
-text; the only one that the card names; the one with the highest generic score, or whose look at an
-image changes most from word to word; those that retrieve; every head, as none is known for it."""
+text; the only one that the card names; the one with the highest generic score, or that looks at
+single places of an image; those that retrieve; every head, as none is known for it."""
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,7 @@ MUCH, OFTEN, FEW = 4.0, 0.9, 4
 text, of which there are so many at least."""
 
 
-def take_much(rows: NDArray[np.float32]) -> NDArray[np.bool_]:
+def take_much(rows: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.bool_]:
     """Of rows (m, n) of weights on an image's tokens, those that are far above their row's mean."""
     return np.asarray(rows > np.float32(MUCH) * rows.mean(axis=1, keepdims=True))
 
