@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option, readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, Map, whole_map
@@ -169,8 +168,9 @@ def left_out(panels: Sequence[Panel], what: str) -> list[str]:
     """That the last of too many panels are not drawn."""
     if len(panels) <= MOST_PANELS:
         return []
-    left = amount(len(panels) - MOST_PANELS, "panel")
-    return [f"the {what} shows the first {MOST_PANELS} panels, and leaves {left} out"]
+    left = len(panels) - MOST_PANELS
+    said = f"{left:,} panel{'s' * (left > 1)}"
+    return [f"the {what} shows the first {MOST_PANELS} panels, and leaves {said} out"]
 
 
 def panel_title(panel: Panel, exhibit: Exhibit) -> str:
@@ -205,7 +205,8 @@ def size_of(capture: Capture, number: int) -> str:
     if grids := [view for view in image.views if view.name == "tiles"]:
         parts += [f"tiles of {grids[0].rows} × {grids[0].columns}"]
     if tiles := [view for view in image.views if view.name == "tile"]:
-        parts += [f"{amount(len(tiles), 'tile')} of {tiles[0].rows} × {tiles[0].columns}"]
+        tile = "tiles" if len(tiles) > 1 else "tile"
+        parts += [f"{len(tiles)} {tile} of {tiles[0].rows} × {tiles[0].columns}"]
     if not whole_views:
         parts[-1] += " tokens"
     lost = 1 - float(image.shown().mean())

@@ -52,6 +52,16 @@ def one_position(tokens: Sequence[Token], name: str, parameter: str) -> int:
     return matches[0][-1]
 
 
+def one_key(
+    tokens: Sequence[Token], name: str, parameter: str, weights: NDArray[np.float32]
+) -> int:
+    """The one key that a name matches; of tokens of images, the one with the largest weight."""
+    found = find_positions(tokens, [name], parameter)
+    if all(tokens[key].image is not None for key in found):
+        return max(found, key=lambda key: float(weights[key]))
+    return one_position(tokens, name, parameter)
+
+
 def last_word(tokens: Sequence[Token]) -> int:
     """The position of the last token that holds a letter or a digit, or of the last token."""
     for token in reversed(tokens):

@@ -35,6 +35,11 @@ EVERY, SEGMENT = "*", "@"
 """Names of every token, and the first letter of that of a segment."""
 
 
+def is_segment(name: str) -> bool:
+    """Whether a name is `@system`, or `@`, rather than a place of an image, as `@r3c5`."""
+    return name.startswith(SEGMENT) and re.fullmatch(PLACE, name) is None
+
+
 @dataclass(frozen=True)
 class LinkNames:
     """Links to cut, by the names of their queries and keys.

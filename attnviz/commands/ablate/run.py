@@ -20,6 +20,7 @@ from attnviz.commands.ablate.record import (
     Others,
     TokenEffects,
     effect_of,
+    is_segment,
 )
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.intervene import (
@@ -328,7 +329,7 @@ def find_links(empty: Capture, cut: LinkNames, heads: int) -> list[tuple[int, in
                 f"{query!r} never attends to {key!r}, which stands after it",
                 "name a key that is not after the query",
             )
-        plain = query != EVERY and not (roles and query.startswith(SEGMENT))
+        plain = query != EVERY and not (roles and is_segment(query))
         links |= {link: plain or links.get(link, False) for link in own}
     if cut.renormalise:
         of_query = Counter(query for query, _ in links)
@@ -368,10 +369,10 @@ def _positions(tokens: tuple[Token, ...], name: str, roles: tuple[str, ...]) -> 
     if name == EVERY:
         return tuple(range(len(tokens)))
     told = roles or any(token.label.startswith(SEGMENT) for token in tokens)
-    if not told and name.startswith(SEGMENT):
+    if not told and is_segment(name):
         given = option("segments", f"{name[1:] or 'NAME'}=/…/")
         raise UsageError(f"{option('cut', repr(name))} names a segment", f"add {given}")
-    if not (roles and name.startswith(SEGMENT)):
+    if not (roles and is_segment(name)):
         return find_positions(tokens, [name], "cut")
     found = tuple(i for i, own in enumerate(roles) if own == name.removeprefix(SEGMENT))
     if not found:

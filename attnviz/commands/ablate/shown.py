@@ -15,6 +15,7 @@ from attnviz.commands.ablate.record import (
     Effect,
     Others,
     TokenEffects,
+    is_segment,
 )
 from attnviz.console import Display
 from attnviz.draw.effects import (
@@ -63,7 +64,7 @@ def _replaced(report: AblationReport) -> str:
         where = " and ".join(_cut(names, segments=bool(cut.segments)) for names in cut.names)
         links = "link" if cut.number < 2 else f"{cut.number} links"
         rescaled = ", the other weights of its row rescaled to sum to 1" if cut.renormalise else ""
-        if rescaled and any(query[0] in (EVERY, SEGMENT) for query, _ in cut.names):
+        if rescaled and any(query == EVERY or is_segment(query) for query, _ in cut.names):
             rescaled += " (a row that would have no other keeps its links)"
         return f"a head's {links} {where} removed{rescaled}"
     part = _part(report)
@@ -76,12 +77,12 @@ def _cut(names: tuple[str, str], *, segments: bool) -> str:
     """`from creature to blue`, `from every token to 0`, `within each segment`."""
 
     def named_as(name: str) -> str:
-        if segments and name.startswith(SEGMENT):
+        if segments and is_segment(name):
             return f"segment {fenced(name[1:])}" if name != SEGMENT else "each segment"
         return "every token" if name == EVERY else fenced(name)
 
     query, key = map(named_as, names)
-    within = segments and query == key and names[0].startswith(SEGMENT)
+    within = segments and query == key and is_segment(names[0])
     return f"within {query}" if within else f"from {query} to {key}"
 
 

@@ -27,7 +27,7 @@ from attnviz.kit.values import (
     words,
 )
 from attnviz.records.parts import Group, Part, Shares
-from attnviz.records.positions import find_positions, one_position
+from attnviz.records.positions import one_key
 from attnviz.records.tokens import Token
 from attnviz.records.why import Lead, ScoreRow, Side, Why, WhyMean, Write
 
@@ -212,8 +212,8 @@ def _keys(
 ) -> tuple[int, int | None]:
     """The key and the other one, which must have weight, as its logarithm is taken."""
     named, other = question.key, question.versus
-    key = int(row.weights.argmax()) if named is None else _one_key(tokens, row, named, "key")
-    versus = None if other is None else _one_key(tokens, row, other, "versus")
+    key = int(row.weights.argmax()) if named is None else one_key(tokens, named, "key", row.weights)
+    versus = None if other is None else one_key(tokens, other, "versus", row.weights)
     if int(row.seen.sum()) == 1 and row.sink is None:
         raise InputError(
             f"“{tokens[query].label}” (token {query}) sees one key alone, so there is nothing to "
@@ -233,14 +233,6 @@ def _keys(
                 "ask about a key that it attends to",
             )
     return key, versus
-
-
-def _one_key(tokens: Sequence[Token], row: ScoreRow, name: str, parameter: str) -> int:
-    """The key that a name stands for: of several tokens of images, the strongest."""
-    found = find_positions(tokens, [name], parameter)
-    if all(tokens[key].image is not None for key in found):
-        return max(found, key=lambda key: float(row.weights[key]))
-    return one_position(tokens, name, parameter)
 
 
 # In Python, and on the command line.

@@ -238,6 +238,9 @@ def test_links_to_places_are_cut_and_explained(
     keys = rows_of(run, *asked, "--query", "circle", "--key", place)
     cut = run("ablate", *asked, "--cut", f"circle:{place}")
     assert f"{len(keys)} links from circle to {place} removed" in " ".join(cut.out.split())
+    if place.startswith("@"):  # it is no segment, where there are some
+        beside = run("ablate", *asked, "--cut", f"circle:{place}", "--segment", "first=0:4")
+        assert beside.out == cut.out
     why = run("why", *asked, "--query", "circle", "--key", place, "-f", "json")
     strongest = max(keys, key=lambda row: float(str(row["weight"])))
     assert json.loads(why.out)["key"] == strongest["key"]
