@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from attnviz.errors import InputError, UsageError, option
+from attnviz.errors import IdleOption, InputError, UsageError, option
 from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN, Placement, check_room, model_bytes
@@ -243,8 +243,23 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     return replace(prepared, empty=empty)
 
 
+def check_uncut(options: TextOptions) -> None:
+    """Refuse to cut a text with images."""
+    if options.truncate is not None:
+        raise IdleOption(
+            f"{option('truncate')} cuts a text, and images leave none of it out", "leave it out"
+        )
+
+
 def _prepared_with_images(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     """The same of a text with images, which is never cut."""
+    check_uncut(options)
+    if options.target is not None:
+        raise UsageError(
+            f"{option('target')} is the output of an encoder-decoder, and {model.identity.name} "
+            "is none",
+            "leave it out",
+        )
     check_encodable(text)
     seen = model.see(text, options.images, bos=options.bos, special=options.special)
     written = seen.text if model.kind == "cross" else ""  # its tokens are the queries

@@ -24,7 +24,7 @@ from attnviz.inputs.text import STDIN, read_file
 from attnviz.kit import options as g
 from attnviz.kit.lines import text_alone
 from attnviz.kit.option import Call
-from attnviz.kit.prepare import TextOptions
+from attnviz.kit.prepare import TextOptions, check_uncut
 from attnviz.kit.session import Session
 from attnviz.records.images import MARK
 from attnviz.records.tokens import RESTS, TEMPLATE, Chat, Segment, partition
@@ -106,10 +106,7 @@ def _beside_images(
 
 def seeing(model: "LoadedModel", prompt: Prompt, options: TextOptions) -> See:
     """What reads a prompt with images: those of the options, or others in their places."""
-    if options.truncate is not None:
-        raise IdleOption(
-            f"{option('truncate')} cuts a text, and images leave none of it out", "leave it out"
-        )
+    check_uncut(options)
     whole = prompt.template is not None
     return partial(model.see, prompt.text, bos=options.bos, special=options.special, whole=whole)
 

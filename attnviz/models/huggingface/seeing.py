@@ -7,7 +7,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attnviz.errors import InputError, ModelError, option
+from attnviz.errors import IdleOption, InputError, ModelError, option
 from attnviz.models.chat import Rendered, read_template, rendered
 from attnviz.models.folder.images import read_processor
 from attnviz.models.huggingface.places import TooCoarse, sheet_grid
@@ -46,10 +46,21 @@ def see(
         _check_plain(model, text)
     folder, count = None if whole else tokenizer.folder, len(pictures)
     marked, told = _marked(processor, folder, text, count)
+    if told and bos is not None:
+        raise IdleOption(
+            f"{option('bos')} does nothing beside a chat template, which begins the prompt",
+            f"leave it out, or place the image in the text with {MARK}",
+        )
     around = (tokenizer.bos if bos is None else bos) and not told
     read = read_images(
         processor, model.model, marked, pictures, around=around, context=tokenizer.context
     )
+    begins = processor.tokenizer.bos_token
+    if bos is False and not whole and begins and begins in read.text and begins not in marked:
+        raise IdleOption(
+            f"the image processor of {model.identity.name} writes {begins} itself",
+            f"leave {option('bos')} out",
+        )
     tokens = tokenizer.encode(read.expanded, bos=around, special=True)
     own = [token.id for token in tokens]
     if tuple(own) != read.ids and tuple(own[1:]) != read.ids:
