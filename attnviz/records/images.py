@@ -6,7 +6,7 @@ may reach beyond the image: there the model saw padding.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -100,6 +100,17 @@ class SeenImage:
             left, top, right, bottom = (max(0, round(edge)) for edge in view.window)
             inside[top:bottom, left:right] = True
         return inside
+
+
+BESIDE = "the model reads its images in layers of cross-attention, beside the tokens of the text"
+
+
+def lie_beside(images: Sequence[SeenImage], patches: Iterable[Patch | None]) -> bool:
+    """Whether images with known places have none of their patches among some tokens.
+
+    Such a text attends to them in layers of cross-attention.
+    """
+    return any(image.views for image in images) and not any(patches)
 
 
 def label_of(place: Patch, images: Sequence[SeenImage]) -> str:

@@ -27,7 +27,7 @@ from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
 from attnviz.records.heads import Head, choose_heads
-from attnviz.records.images import Box, are_sinks, take_much
+from attnviz.records.images import BESIDE, Box, are_sinks, lie_beside, take_much
 from attnviz.records.metrics import Estimate
 from attnviz.records.positions import find_positions
 from attnviz.records.rows import Field, Fields, estimate_fields, head_fields, model_name
@@ -208,6 +208,8 @@ def _in_shares(box: Box, capture: Capture, number: int) -> Box:
             f"it is not known which pixels the image tokens of {capture.model.name} stand for",
             "use another model",
         )
+    if lie_beside(capture.images, (token.patch for token in capture.key_tokens)):
+        raise InputError(BESIDE, f"measure them with {option('kind', 'cross')}")
     if max(map(abs, box)) <= 1:
         return box
     width, height = image.raw.size

@@ -153,7 +153,7 @@ def _measured_alone(call: Arguments) -> None:
             raise UsageError(f"{option('receiver')} is of a text", "give one")
         return
     if call["boxes"] is not None:
-        call.refuse(f"{useless} labels retrieval circuits target kind", "does nothing for boxes")
+        call.refuse(f"{useless} labels retrieval circuits target", "does nothing for boxes")
         return
     if call["retrieval"]:
         wrong = "does nothing for the measurement of retrieval"

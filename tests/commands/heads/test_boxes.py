@@ -158,3 +158,19 @@ def test_a_box_that_was_cropped_away_is_told(folder: Path) -> None:
     wide = np.zeros((100, 400, 3), np.uint8)
     with pytest.raises(InputError, match="where the model saw nothing"):
         attnviz.heads("ab", folder, image=wide, boxes=[{"query": "b", "box": [0, 0, 50, 90]}])
+
+
+def test_boxes_of_an_image_beside_the_text_are_those_of_cross_attention(
+    run: Run, image: Path, tmp_path: Path
+) -> None:
+    folder = species("mllama").make(tmp_path / "mllama")
+    boxes = written(tmp_path / "boxes.jsonl", {"query": "a", "box": [0, 0, SIDE, SIDE]})
+    asked = ("<image>ab", "-m", str(folder), "--image", str(image), "--boxes", str(boxes))
+    ended = run("heads", *asked)
+    assert ended.status == 3
+    assert "beside the tokens of the text; measure them with --kind cross." in ended.err
+    ended = run("heads", *asked, "--kind", "cross", "-f", "jsonl")
+    rows = [json.loads(line) for line in ended.out.splitlines()]
+    assert {row["layer"] for row in rows} == {1}
+    assert all(row["within"] == pytest.approx(1, abs=1e-6) for row in rows)
+    assert all(row["mass"] == pytest.approx(row["on_image"], abs=1e-6) for row in rows)
