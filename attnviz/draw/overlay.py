@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from attnviz.errors import UsageError, option, readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, Map, whole_map
-from attnviz.records.images import SeenImage, are_sinks, heat_of, take_much
+from attnviz.records.images import BESIDE, SeenImage, are_sinks, heat_of, lie_beside, take_much
 from attnviz.records.transforms import Relative
 
 NAME_ONE = f"put it before the text, or name a patch: {option('query', '@r3c5')}"
@@ -38,7 +38,7 @@ class Panel:
     @property
     def most(self) -> float:
         """The strongest weight of a token."""
-        return max((float(np.nanmax(grid)) for grid in self.grids), default=0.0)
+        return max((float(np.nanmax(grid, initial=0)) for grid in self.grids), default=0.0)
 
     @property
     def peak(self) -> float:
@@ -68,6 +68,8 @@ def panels_of(exhibit: Exhibit) -> list[Panel]:
         raise UsageError(
             "it is not known which pixels the image's tokens stand for", "choose another view"
         )
+    if lie_beside(capture.images, (token.patch for token in capture.key_tokens)):
+        raise UsageError(BESIDE, f"show it with {option('kind', 'cross')}")
     asked = len(exhibit.queries) < len(capture.query_tokens)
     queries = [query for query in exhibit.queries if asked or _reads_images(capture, query)]
     if not queries:  # within an image, its class token stands for all of it

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import ChoiceReason
 from attnviz.records.heads import Head
-from attnviz.records.images import take_much
+from attnviz.records.images import lie_beside, take_much
 
 # The most telling head of a model whose card names none. Its generic score is the sum over the
 # queries of the largest weight on a key that is neither the query itself, nor the token just
@@ -93,7 +93,8 @@ class FindSeeingHead:
 
 def finder_for(empty: Capture) -> FindTellingHead | FindSeeingHead:
     """What finds the head to show of a text, or of a text with images."""
-    if empty.images and empty.kind == "self":
+    beside = lie_beside(empty.images, (token.patch for token in empty.key_tokens))
+    if empty.images and empty.kind == "self" and not beside:
         seeing = FindSeeingHead(empty)
         if seeing.rows.any():
             return seeing

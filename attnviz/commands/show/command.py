@@ -13,7 +13,7 @@ from attnviz.commands.show.outputs import (
     over_images,
     request_of,
 )
-from attnviz.commands.show.run import Shown, make, show_capture, show_text
+from attnviz.commands.show.run import Shown, beside_images, make, show_capture, show_text
 from attnviz.draw.titles import run_notes
 from attnviz.errors import InexactError, UsageError, option
 from attnviz.inputs.text import read_lines
@@ -218,7 +218,7 @@ def command_line(
         pictures_of(call["image"]),
     )
     load = partial(_load, session, source, how, verified=verify)
-    results = _of_lines if lines else _of_text
+    results = _of_lines if lines else partial(_of_text, free=call["view"] is None)
     deliver(session, to, results(session, text, request, load))
 
 
@@ -288,13 +288,19 @@ def _pieces(
 
 
 def _of_text(
-    session: Session, given: g.TextIn, request: OutputRequest, load: Callable[[], Run]
+    session: Session,
+    given: g.TextIn,
+    request: OutputRequest,
+    load: Callable[[], Run],
+    *,
+    free: bool,
 ) -> Results:
-    """The one exhibit of a text, or of a saved capture."""
+    """The one exhibit of a text, or of a saved capture; `free`: nobody named its view."""
     text = text_or_capture(session, given)
     request = over_images(request) if isinstance(text, Capture) and text.images else request
     show = choose_output(request).show(request)
     exhibit = show_capture(text, show) if isinstance(text, Capture) else load()(text, show)
+    request = beside_images(request, exhibit.capture) if free else request
     pieces = _pieces(session, exhibit, request)
     if exhibit.unasked:
         session.note(MERGED)

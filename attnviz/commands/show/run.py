@@ -38,6 +38,7 @@ from attnviz.records.apply import (
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, KeepCells, KeepLinks, Look
 from attnviz.records.heads import Head
+from attnviz.records.images import lie_beside
 from attnviz.records.rows import ColumnArray, Row, made_to_dict
 from attnviz.records.transforms import Relative
 
@@ -88,11 +89,13 @@ def _recorded(
 def _legible(show: Show, captured: Capture) -> Show:
     """Merge tokens that are parts of one character, or of one image, unless an option forbids it.
 
-    They stay apart where one of them is named, or where scores are shown, which are unchanged.
+    They stay apart where one of them is named, where scores are shown, which are unchanged, or
+    where one image is all that is attended to.
     """
     transforms, filters = show.transforms, show.filters
     chosen = (*filters.queries, *filters.keys, *transforms.drop_keys)
     patches = any(name.startswith("@") for name in chosen)
+    patches |= len(captured.images) == 1 and all(t.image == 0 for t in captured.key_tokens)
     if captured.images and show.legible and not (patches or captured.signed or transforms.scores):
         show = replace(show, transforms=replace(transforms, whole_images=True))
         transforms = show.transforms
@@ -257,6 +260,14 @@ def make(exhibit: Exhibit, request: OutputRequest) -> tuple[Iterable[Piece], Seq
     heavy = output.every_head and weights >= HEAVY
     note = f"this file holds {weights:,} weights, and takes a while to write"
     return maker(exhibit, request), [note] if heavy else ()
+
+
+def beside_images(request: OutputRequest, capture: Capture) -> OutputRequest:
+    """The same as a heatmap, where no patch of an image is among the keys."""
+    patches = (token.patch for token in capture.key_tokens)
+    if request.transforms.relative is not None or not lie_beside(capture.images, patches):
+        return request
+    return replace(request, look=replace(request.look, view=None))
 
 
 def drawn_as(exhibit: Exhibit, look: Look) -> "Drawn":

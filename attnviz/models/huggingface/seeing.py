@@ -46,21 +46,12 @@ def see(
         _check_plain(model, text)
     folder, count = None if whole else tokenizer.folder, len(pictures)
     marked, told = _marked(processor, folder, text, count)
-    if told and bos is not None:
-        raise IdleOption(
-            f"{option('bos')} does nothing beside a chat template, which begins the prompt",
-            f"leave it out, or place the image in the text with {MARK}",
-        )
     around = (tokenizer.bos if bos is None else bos) and not told
     read = read_images(
         processor, model.model, marked, pictures, around=around, context=tokenizer.context
     )
-    begins = processor.tokenizer.bos_token
-    if bos is False and not whole and begins and begins in read.text and begins not in marked:
-        raise IdleOption(
-            f"the image processor of {model.identity.name} writes {begins} itself",
-            f"leave {option('bos')} out",
-        )
+    if bos is not None and not whole:
+        _check_bos(processor.tokenizer.bos_token, marked, read.text, bos=bos, templated=bool(told))
     tokens = tokenizer.encode(read.expanded, bos=around, special=True)
     own = [token.id for token in tokens]
     if tuple(own) != read.ids and tuple(own[1:]) != read.ids:
@@ -116,6 +107,19 @@ def _within_vision(
         for name, patch in named
     )
     return SeenText(replace(model, model=view), read.text, tokens, images, told, keys=tokens)
+
+
+def _check_bos(begins: str | None, before: str, after: str, *, bos: bool, templated: bool) -> None:
+    """Check that neither a template nor a processor, from `before` to `after`, sets the BOS."""
+    if templated:
+        raise IdleOption(
+            f"{option('bos')} does nothing beside a chat template, which begins the prompt",
+            f"leave it out, or place the image in the text with {MARK}",
+        )
+    if not bos and begins and after.count(begins) > before.count(begins):
+        raise IdleOption(
+            f"the model's image processor writes {begins} itself", f"leave {option('bos')} out"
+        )
 
 
 @lru_cache(2)

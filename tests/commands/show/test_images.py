@@ -10,6 +10,8 @@ import pytest
 from PIL import Image
 
 import attnviz
+from attnviz.commands.show.outputs import OutputRequest, choose_output, over_images
+from attnviz.commands.show.run import beside_images
 from attnviz.draw.overlay import density, panels_of, sinks_of, size_of
 from attnviz.errors import UsageError
 from attnviz.kit.choose import default_head
@@ -218,6 +220,73 @@ def test_text_models_refuse_an_image(run: Run, images: list[Path]) -> None:
     ended = run("show", TEXT, "--image", str(images[0]))
     assert ended.status == 2
     assert "builtin reads no images" in ended.err
+
+
+@pytest.fixture(scope="module")
+def crossed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama 3.2 Vision, whose text has cross-attention to images, and which has a template."""
+    return species("mllama").make(tmp_path_factory.mktemp("mllama"))
+
+
+def test_without_a_patch_among_the_keys_the_picture_is_a_heatmap(
+    run: Run, crossed: Path, images: list[Path], tmp_path: Path
+) -> None:
+    asked = ("-m", str(crossed), "--image", str(images[0]))
+    ended = run("show", TEXT, *asked, "-o", str(tmp_path / "plain.png"))
+    assert ended.status == 0, ended.err
+    own = attnviz.capture(TEXT, crossed, image=images[0]).record
+    assert choose_output(beside_images(over_images(OutputRequest("png")), own)).view == "heatmap"
+    ended = run("show", TEXT, *asked, "--view", "image")
+    assert ended.status == 2
+    assert "beside the tokens of the text; show it with --kind cross." in ended.err
+    ended = run("show", TEXT, *asked, "--view", "image", "--kind", "cross", "--query", "-1")
+    assert "on the image" in ended.out
+
+
+def test_no_head_is_chosen_by_its_look_at_an_image_that_is_no_key(
+    crossed: Path, images: list[Path]
+) -> None:
+    own = attnviz.capture(TEXT, crossed, image=images[0]).record
+    assert default_head(own).why == "generic"
+
+
+@pytest.mark.parametrize(("kind", "row"), [("cross", "-1"), ("encoder", "@r3c3")])
+def test_patches_stay_apart_where_an_image_is_all_that_is_attended_to(
+    run: Run, folder: Path, crossed: Path, images: list[Path], kind: str, row: str
+) -> None:
+    model = crossed if kind == "cross" else folder
+    asked = ("-m", str(model), "--image", str(images[0]), "--kind", kind)
+    for more in ((), ("--query", row)):
+        ended = run("show", TEXT, *asked, *more)
+        assert ended.status == 0, ended.err
+        assert '"@' in ended.out
+        assert "→ image" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (("--no-bos",), "--bos does nothing beside a chat template"),
+        (("--bos",), "--bos does nothing beside a chat template"),
+        (("--target", "foo"), "--target is the output of an encoder-decoder"),
+        (("--truncate", "left"), "--truncate cuts a text, and images leave none of it out"),
+    ],
+)
+def test_options_that_do_nothing_beside_an_image_are_refused(
+    run: Run, crossed: Path, images: list[Path], option: tuple[str, ...], said: str
+) -> None:
+    ended = run("show", TEXT, "-m", str(crossed), "--image", str(images[0]), *option)
+    assert ended.status == 2
+    assert said in ended.err
+
+
+def test_a_beginning_token_that_the_processor_writes_cannot_be_left_out(
+    run: Run, crossed: Path, images: list[Path]
+) -> None:
+    asked = ("-m", str(crossed), "--image", str(images[0]), "--no-bos")
+    ended = run("show", f"<image>{TEXT}", *asked)
+    assert ended.status == 2
+    assert "writes <|endoftext|> itself; leave --bos out" in ended.err
 
 
 @pytest.mark.parametrize("command", ["predict", "ablate", "heads", "why"])
