@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.text import Text
 
+from attnviz.commands.heads.labels import run_each
 from attnviz.console import Display
 from attnviz.draw.effects import number_cells
 from attnviz.draw.labels import SEQUENTIAL
@@ -22,7 +23,6 @@ from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.errors import InputError, UsageError, option, readable, spelled
 from attnviz.inputs.images import read_picture
 from attnviz.inputs.prompts import json_of
-from attnviz.inputs.text import Stdin, read_lines
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
@@ -292,24 +292,10 @@ def score_boxes(
         UsageError: it is neither.
         InputError: a line or its image is wrong.
     """
-    lines: Iterable[tuple[int, object]]
     if isinstance(boxes, str | PathLike):
-        lines = read_lines(None, Path(boxes), Stdin(None, False))
         task = replace(task, folder=Path(boxes).parent)
-    elif isinstance(boxes, Iterable):
-        lines = enumerate(boxes, start=1)
-    else:
-        hint = "give a file, or objects with a query and its box"
-        raise UsageError(f"{option('boxes')} is of type {type(boxes).__name__}", hint)
-    runs = list[BoxRun]()
-    for number, line in lines:
-        if isinstance(line, InputError):
-            raise line
-        try:
-            runs.append(task.run(line))
-        except InputError as error:
-            raise InputError(f"line {number}: {error.wrong}", error.hint) from None
-    return BoxReport(task.model.identity, runs)
+    hint = "give a file, or objects with a query and its box"
+    return BoxReport(task.model.identity, run_each("boxes", boxes, hint, task.run))
 
 
 ABOUT = {

@@ -1,9 +1,9 @@
 """Labelled links: which keys a query is to attend to, and how well each head does."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option, readable, spelled
 from attnviz.inputs.prompts import json_of
 from attnviz.inputs.text import Stdin, read_lines
+from attnviz.kit.option import R
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
@@ -152,23 +153,34 @@ def score_labels(
         UsageError: it is neither.
         InputError: a text or its links are wrong.
     """
+    hint = "give a file, or objects with a text and its links"
+    run = partial(run_labelled, model, options=options, heads=heads)
+    return LabelReport(model.identity, run_each("labels", labels, hint, run))
+
+
+def run_each(name: str, given: object, hint: str, run: Callable[[object], R]) -> list[R]:
+    """What is made of each line of a file, or of each object; `name`: the parameter.
+
+    Raises:
+        UsageError: it is neither.
+        InputError: a line is wrong; it is named by its number.
+    """
     lines: Iterable[tuple[int, object]]
-    if isinstance(labels, str | PathLike):
-        lines = read_lines(None, Path(labels), Stdin(None, False))
-    elif isinstance(labels, Iterable):
-        lines = enumerate(labels, start=1)
+    if isinstance(given, str | PathLike):
+        lines = read_lines(None, Path(given), Stdin(None, False))
+    elif isinstance(given, Iterable):
+        lines = enumerate(given, start=1)
     else:
-        hint = "give a file, or objects with a text and its links"
-        raise UsageError(f"{option('labels')} is of type {type(labels).__name__}", hint)
-    runs = list[LabelRun]()
+        raise UsageError(f"{option(name)} is of type {type(given).__name__}", hint)
+    made = list[R]()
     for number, line in lines:
         if isinstance(line, InputError):
             raise line
         try:
-            runs.append(run_labelled(model, line, options, heads))
+            made.append(run(line))
         except InputError as error:
             raise InputError(f"line {number}: {error.wrong}", error.hint) from None
-    return LabelReport(model.identity, runs)
+    return made
 
 
 def run_labelled(
