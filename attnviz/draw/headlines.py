@@ -174,7 +174,7 @@ def sink_said(exhibit: Exhibit) -> str:
         return ""
     capture, key = exhibit.capture, exhibit.keys[int(shares.argmax())]
     token, share = capture.key_tokens[key], float(shares.max())
-    if share < SINK or not (token.special or key == 0):
+    if share < SINK or not (token.special or key == 0) or token.patch is not None:
         return ""
     label = distinct_labels(capture.key_tokens)[key]
     name = label if token.special else f"the first token, “{_cut(label)}”"

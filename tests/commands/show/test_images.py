@@ -12,6 +12,7 @@ from PIL import Image
 import attnviz
 from attnviz.commands.show.outputs import OutputRequest, choose_output, over_images
 from attnviz.commands.show.run import beside_images
+from attnviz.draw.headlines import sink_said
 from attnviz.draw.overlay import density, panels_of, sinks_of, size_of
 from attnviz.errors import UsageError
 from attnviz.kit.choose import default_head
@@ -434,3 +435,14 @@ def test_the_edges_of_an_image_belong_to_it(run: Run, folder: Path, images: list
     asked = ("-m", folder, "--image", square, "--head", "L0H0", "--query", "-1")
     (row,) = rows_of(run, TEXT, *asked, "--key", "@1,1")
     assert (row["row"], row["column"]) == (7, 7)
+
+
+def test_a_title_calls_no_patch_a_sink(captured: attnviz.AttentionCapture) -> None:
+    """The first token, which takes everything here, is a part of the image."""
+    (layer,) = captured.record.layers
+    seen = next(t.index for t in captured.record.key_tokens if t.patch)
+    weights = np.zeros_like(layer.weights)
+    weights[:, :, seen] = 1
+    layers = (type(layer)(layer.layer, layer.heads, weights),)
+    capture = dataclasses.replace(captured.record, layers=layers)
+    assert sink_said(whole_exhibit(capture)) == ""
