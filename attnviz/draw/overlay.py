@@ -74,13 +74,16 @@ def panels_of(exhibit: Exhibit) -> list[Panel]:
     queries = [query for query in exhibit.queries if asked or _reads_images(capture, query)]
     if not queries:  # within an image, its class token stands for all of it
         queries = [q for q in exhibit.queries if capture.query_tokens[q].patch is None]
-    return [
-        _panel(exhibit, head_map, query, number)
-        for head_map in exhibit.maps
-        for query in queries
-        for number, image in enumerate(capture.images)
-        if image.views
-    ]
+    numbers = [number for number, image in enumerate(capture.images) if image.views]
+    panels = list[Panel]()
+    for head_map in exhibit.maps:
+        sinks = {number: sinks_of(exhibit, head_map, number) for number in numbers}
+        panels += [
+            _panel(exhibit, head_map, query, number, sinks[number])
+            for query in queries
+            for number in numbers
+        ]
+    return panels
 
 
 def _reads_images(capture: Capture, query: int) -> bool:
@@ -89,19 +92,21 @@ def _reads_images(capture: Capture, query: int) -> bool:
     return capture.query_tokens[query].image is None and any(t.image is not None for t in tokens)
 
 
-def _panel(exhibit: Exhibit, head_map: Map, query: int, number: int) -> Panel:
+def _panel(
+    exhibit: Exhibit, head_map: Map, query: int, number: int, sinks: NDArray[np.bool_]
+) -> Panel:
+    """A panel; `sinks` (n_keys): those of this image in this head."""
     capture, image = exhibit.capture, exhibit.capture.images[number]
-    weights = whole_map(head_map).weights
+    row = whole_map(head_map).weights[query]
     own = np.array([token.image == number for token in capture.key_tokens])
-    share = float(weights[query, own].sum())
-    on_sinks = float(weights[query, own & sinks_of(exhibit, head_map, number)].sum())
+    share, on_sinks = float(row[own].sum()), float(row[sinks].sum())
     patches = [token.patch for token in capture.key_tokens]
     return Panel(
         map=head_map,
         query=query,
         number=number,
         image=image,
-        grids=heat_of(image, number, patches, weights[query]),
+        grids=heat_of(image, number, patches, row),
         share=share,
         sinks=on_sinks / share if share else 0.0,
     )
