@@ -171,13 +171,21 @@ def _cell_area(window: tuple[float, float, float, float], rows: int, columns: in
 # Sentences.
 
 
-def left_out(panels: Sequence[Panel], what: str) -> list[str]:
-    """That the last of too many panels are not drawn."""
-    if len(panels) <= MOST_PANELS:
-        return []
+def shown_panels(exhibit: Exhibit, where: str) -> tuple[list[Panel], list[str]]:
+    """The panels that are drawn `where`, a picture or a terminal, and that the last are left out.
+
+    Raises:
+        UsageError: there is none.
+    """
+    panels = panels_of(exhibit)
+    if not panels:
+        raise UsageError("no token of the text stands behind the image", NAME_ONE)
     left = len(panels) - MOST_PANELS
+    if left <= 0:
+        return panels, []
     said = f"{left:,} panel{'s' * (left > 1)}"
-    return [f"the {what} shows the first {MOST_PANELS} panels, and leaves {said} out"]
+    note = f"the {where} shows the first {MOST_PANELS} panels, and leaves {said} out"
+    return panels[:MOST_PANELS], [note]
 
 
 def panel_title(panel: Panel, exhibit: Exhibit) -> str:

@@ -7,15 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.draw.overlay import (
-    MOST_PANELS,
-    NAME_ONE,
     Panel,
     density,
-    left_out,
     mean_color,
     panel_title,
-    panels_of,
     scale_name,
+    shown_panels,
     veiled,
 )
 from attnviz.draw.picture.canvas import Drawn, place
@@ -27,7 +24,6 @@ from attnviz.draw.picture.paint import (
     options_of,
     words_for,
 )
-from attnviz.errors import UsageError
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit, Look
 
@@ -48,10 +44,7 @@ def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
     Raises:
         UsageError: there is no image, or nothing to draw.
     """
-    panels, options = panels_of(exhibit), options_of(look, None)
-    if not panels:
-        raise UsageError("no token of the text stands behind the image", NAME_ONE)
-    shown, notes = panels[:MOST_PANELS], left_out(panels, "picture")
+    (shown, notes), options = shown_panels(exhibit, "picture"), options_of(look, None)
     words = words_for(exhibit, options)
     titles = [panel_title(panel, exhibit) for panel in shown]
     cmap = OVERLAY_MAP if options.cmap == PictureOptions.cmap else options.cmap

@@ -12,21 +12,17 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.draw.labels import INFERNO, between, fenced
 from attnviz.draw.overlay import (
-    MOST_PANELS,
-    NAME_ONE,
     Panel,
     density,
-    left_out,
     mean_color,
     panel_title,
-    panels_of,
     scale_name,
+    shown_panels,
     veiled,
 )
 from attnviz.draw.terminal.around import heading, in_ascii
 from attnviz.draw.terminal.cells import folded, shade_of
 from attnviz.draw.terminal.pixels import PixelSequence, kitty, sixel
-from attnviz.errors import UsageError
 from attnviz.records.exhibit import Exhibit
 
 WIDEST, HIGHEST = 56, 28
@@ -39,10 +35,7 @@ HEAT = np.array(between(INFERNO, 256))
 def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableType]:
     """The image under the weights of each head and query; their scale is that of the strongest."""
     display = display or Display()
-    panels = panels_of(exhibit)
-    if not panels:
-        raise UsageError("no token of the text stands behind the image", NAME_ONE)
-    notes, panels = left_out(panels, "terminal"), panels[:MOST_PANELS]
+    panels, notes = shown_panels(exhibit, "terminal")
     most = max(panel.peak for panel in panels) or 1.0
     draw = _blocks if _in_blocks(display) else _shades
     parts: list[RenderableType] = [*heading(exhibit, display)]
