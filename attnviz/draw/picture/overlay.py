@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ALONE, TOGETHER, ACROSS = 6.0, 2.6, 5
-"""Inches of the longer side of a panel that is alone, of one among others; panels in a row."""
+"""Inches of the longer side of a panel that is alone, at least, and of one among others; panels in
+a row."""
 LARGEST_IMAGE = 2048
 """Pixels of a side to which an image is reduced, with the weights on it."""
 BETWEEN, TITLE_SIZE = 0.34, 8.0
@@ -63,7 +64,7 @@ def _draw_panels(
     what: str,
 ) -> None:
     scale = Scale(cmap, "linear", 0.0, max(p.peak for p in panels) or 1.0, what)
-    longer = ALONE if len(panels) == 1 else TOGETHER
+    longer = _alone(panels[0], figure.dpi) if len(panels) == 1 else TOGETHER
     sizes = [_inches(panel, longer) for panel in panels]
     columns = min(ACROSS, len(panels))
     width = max(size[0] for size in sizes)
@@ -92,6 +93,11 @@ def _draw_panels(
         whole_height,
         empty="not seen" if any(not p.image.shown().all() for p in panels) else "",
     )
+
+
+def _alone(panel: Panel, dpi: float) -> float:
+    """Inches of the longer side of the only panel: those of the image's own resolution."""
+    return max(ALONE, min(max(panel.image.raw.size), LARGEST_IMAGE) / dpi)
 
 
 def _inches(panel: Panel, longer: float) -> tuple[float, float]:

@@ -446,3 +446,18 @@ def test_a_title_calls_no_patch_a_sink(captured: attnviz.AttentionCapture) -> No
     layers = (type(layer)(layer.layer, layer.heads, weights),)
     capture = dataclasses.replace(captured.record, layers=layers)
     assert sink_said(whole_exhibit(capture)) == ""
+
+
+def test_one_panel_has_the_resolution_of_its_image(run: Run, folder: Path, tmp_path: Path) -> None:
+    """Each pixel of a board of black and white is one of the picture."""
+    board = np.indices((1200, 1200)).sum(axis=0) % 2 * np.uint8(255)
+    Image.fromarray(np.repeat(board[..., None], 3, axis=2).astype(np.uint8)).save(
+        tmp_path / "b.png"
+    )
+    asked = ("-m", str(folder), "--image", str(tmp_path / "b.png"), "--head", "L0H0")
+    ended = run("show", TEXT, *asked, "--query", "-1", "-o", str(tmp_path / "o.png"))
+    assert ended.status == 0, ended.err
+    with Image.open(tmp_path / "o.png") as picture:
+        grey = np.asarray(picture.convert("L")).astype(int)
+    middle = grey[grey.shape[0] // 2, 200:1000]
+    assert (np.abs(np.diff(middle)) > 40).mean() > 0.95
