@@ -11,7 +11,7 @@ from itertools import groupby
 
 from attnviz.draw.labels import distinct_labels, name_of
 from attnviz.draw.matrix import key_shares
-from attnviz.draw.titles import pane_titles
+from attnviz.draw.titles import amount, pane_titles
 from attnviz.errors import Speller, readable
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Choice, ChoiceReason, Exhibit, Map
@@ -32,6 +32,7 @@ HABITS: Mapping[Habit, str] = {
 }
 LONGEST = 24  # letters of a label
 SINK = 0.3  # of the weight: a column with as much rules the colours
+SHOWN_SINKS = 0.005  # of the weight on an image; less would be 0%
 
 
 def about(exhibit: Exhibit, speller: Speller | None = None) -> str:
@@ -179,6 +180,22 @@ def sink_said(exhibit: Exhibit) -> str:
     label = distinct_labels(capture.key_tokens)[key]
     name = label if token.special else f"the first token, “{_cut(label)}”"
     return f"; {share:.0%} of the weight is on {name}"
+
+
+def image_said(exhibit: Exhibit) -> str:
+    """`; circle: .97 on the image, 12% of that on sinks`, or the mean of the shown rows."""
+    seen = exhibit.on_images
+    if seen is None:
+        return ""
+    if seen.rows == 1 and len(exhibit.queries) == 1:
+        of = readable(exhibit.capture.query_tokens[exhibit.queries[0]].label)
+    else:
+        of = f"mean of {amount(seen.rows, 'text token')}"
+    heads = f" in {seen.heads:,} heads" if seen.heads > 1 else ""
+    image = "the images" if len(exhibit.capture.images) > 1 else "the image"
+    sinks = f"{seen.sinks:.0%}" if (seen.sinks or 0) >= SHOWN_SINKS else "none"
+    on_sinks = "" if seen.sinks is None else f", {sinks} of that on sinks"
+    return f"; {of}{heads}: {share(seen.share)} on {image}{on_sinks}"
 
 
 def _cut(label: str) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from attnviz.errors import UsageError, option, readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, Map, whole_map
-from attnviz.records.images import BESIDE, SeenImage, are_sinks, heat_of, lie_beside, take_much
+from attnviz.records.images import BESIDE, SeenImage, heat_of, lie_beside, sinks_in
 from attnviz.records.transforms import Relative
 
 NAME_ONE = f"put it before the text, or name a patch: {option('query', '@r3c5')}"
@@ -117,13 +117,9 @@ def sinks_of(exhibit: Exhibit, head_map: Map, number: int) -> NDArray[np.bool_]:
     capture = exhibit.capture
     weights = whole_map(head_map).weights
     own = np.array([token.image == number for token in capture.key_tokens])
-    rows = [
-        q
-        for q, token in enumerate(capture.query_tokens)
-        if token.image is None and weights[q, own].any()
-    ]
+    text = [q for q, token in enumerate(capture.query_tokens) if token.image is None]
     sinks = np.zeros(len(own), np.bool_)
-    sinks[own] = are_sinks(take_much(weights[rows][:, own]).sum(axis=0), len(rows))
+    sinks[own] = sinks_in(weights[text][:, own])
     return sinks
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import GATES, Capture, FloatArray, IntArray, PatternBlock
 from attnviz.records.heads import Finding, FoundLink, Head, NamedHead
+from attnviz.records.images import ImageShare
 from attnviz.records.transforms import value_name
 
 ROWS = 512  # sorted at a time, as sorting takes many times what it keeps
@@ -187,7 +188,8 @@ class Exhibit:
     exhibit in its place, where it stands beside others. `subtitle` says what was run, where that
     cannot be told from the capture's own tokens; `sides` what the rows and the columns are.
     `origin` is the capture before its transforms, kept for a page, which names heads by it.
-    `unasked`: parts of characters were merged although nobody asked for it.
+    `unasked`: parts of characters were merged although nobody asked for it. `on_images`: how much
+    of the rows shown is on images; None where there is none, or these are no weights.
     """
 
     capture: Capture
@@ -205,6 +207,7 @@ class Exhibit:
     finding: Finding | None = None
     origin: Capture | None = None
     unasked: bool = False
+    on_images: ImageShare | None = None
 
     @property
     def weakest_left_out(self) -> bool:

@@ -206,6 +206,51 @@ def are_sinks(much: NDArray[np.int64], rows: int) -> NDArray[np.bool_]:
     return np.asarray((much >= OFTEN * rows) & (rows >= FEW))
 
 
+def sinks_in(rows: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Which tokens (n) of an image are sinks, by rows of text (m, n); those before it are 0."""
+    rows = rows[rows.any(axis=1)]
+    return are_sinks(take_much(rows).sum(axis=0), len(rows))
+
+
+@dataclass(frozen=True)
+class ImageShare:
+    """How much of the attention of some rows of text is on images, as a mean over rows and heads.
+
+    `share`: of the whole rows; `sinks`: the part of that which is on sinks; None where nothing is
+    on images, or the rows of text are too few to tell sinks. `rows`, `heads`: how many.
+    """
+
+    share: float
+    sinks: float | None
+    rows: int
+    heads: int
+
+
+def share_on_images(
+    heads: Sequence[NDArray[np.float32]],
+    images: Sequence[Sequence[int]],
+    text: Sequence[int],
+    rows: Sequence[int],
+) -> ImageShare:
+    """The share that `rows` give to images.
+
+    Args:
+        heads: weights (queries, keys) of each.
+        images: the keys of each image.
+        text: the rows of text, which tell an image's sinks.
+        rows: those that are asked for.
+    """
+    mass = on_sinks = 0.0
+    for weights in heads:
+        for keys in images:
+            own = weights[list(rows)][:, list(keys)]
+            mass += float(own.sum())
+            on_sinks += float(own[:, sinks_in(weights[list(text)][:, list(keys)])].sum())
+    told = mass > 0 and len(text) >= FEW
+    share = mass / (len(rows) * len(heads))
+    return ImageShare(share, on_sinks / mass if told else None, len(rows), len(heads))
+
+
 # Regions that are made grey, to see what an answer rests on.
 
 PixelBox: TypeAlias = tuple[int, int, int, int]

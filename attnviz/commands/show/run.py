@@ -38,9 +38,10 @@ from attnviz.records.apply import (
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, KeepCells, KeepLinks, Look
 from attnviz.records.heads import Head
-from attnviz.records.images import lie_beside
+from attnviz.records.images import ImageShare, lie_beside, share_on_images
+from attnviz.records.positions import groups_of
 from attnviz.records.rows import ColumnArray, Row, made_to_dict
-from attnviz.records.transforms import Relative
+from attnviz.records.transforms import Merged, Relative
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -151,7 +152,35 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
         exhibit = exhibit if query is None else replace(exhibit, queries=(query,))
     if show.needs.page and exhibit.capture.transforms != captured.transforms:
         exhibit = replace(exhibit, origin=captured)
+    exhibit = replace(exhibit, on_images=_on_images(captured, exhibit, show))
     return with_finding(exhibit, choice.heads[0])
+
+
+def _on_images(captured: Capture, exhibit: Exhibit, show: Show) -> ImageShare | None:
+    """How much of the rows shown, or without --query of all behind an image, is on images.
+
+    `captured` is as the exhibit before its transforms: its image tokens are apart.
+    """
+    asked = show.needs.one_query or bool(show.filters.queries)
+    seen, tokens = captured.allowed_count(), captured.query_tokens
+    images = [
+        [t.index for t in captured.key_tokens if t.image == n] for n in range(len(captured.images))
+    ]
+    plain = all(isinstance(each, Merged) for each in exhibit.capture.transforms)
+    first = min((keys[0] for keys in images if keys), default=None)
+    if first is None or captured.signed or not plain or not captured.layers:
+        return None
+    starts = set(range(len(tokens)))
+    for unit in show.transforms.merged:  # a merged token begins where one of each kind does
+        starts &= {group.start for group in groups_of(captured, unit)[0]}
+    bounds = [*sorted(starts), len(tokens)]
+    text = [t.index for t in tokens if t.image is None and seen[t.index] > first]
+    of = [i for q in exhibit.queries for i in range(*bounds[q : q + 2])] if asked else text
+    rows = [i for i in of if tokens[i].image is None]
+    if not rows:
+        return None
+    heads = [weights for layer in captured.layers for weights in layer.weights]
+    return share_on_images(heads, images, text, rows)
 
 
 def _relative(prepared: Prepared, captured: Capture, show: Show) -> Capture:
@@ -195,7 +224,7 @@ def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
         return None
     tokens = prepared.empty.query_tokens
     asked = queries_of(tokens, show.filters, one_query=show.needs.one_query)
-    if not show.needs.text:
+    if not (show.needs.text or show.legible):  # the rows of text tell the sinks of images
         return asked
     return tuple(i for i, token in enumerate(tokens) if token.image is None or i in asked)
 

@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from attnviz.console import PLAIN, Display
-from attnviz.draw.headlines import about, map_titles
+from attnviz.draw.headlines import about, image_said, map_titles
 from attnviz.draw.labels import ascii_only, fenced
 from attnviz.draw.terminal.cells import SHADES, cell_style, cut, folded, shade_of, signed_style
 from attnviz.draw.titles import NEAR, facts, gate_sentences, left_out, written
@@ -26,7 +26,7 @@ def heading(exhibit: Exhibit, display: Display) -> list[Text]:
     if sentence:
         title = readable(sentence) + (" · " if display.unicode else " | ")
         line.append(fenced(title) if display.unicode else in_ascii(title))
-    what = exhibit.subtitle or facts(exhibit.capture)
+    what = exhibit.subtitle or facts(exhibit.capture) + image_said(exhibit)
     line.append(fenced(what) if display.unicode else ascii_only(what), style="dim")
     lines = folded(line, display.width)
     plain = exhibit.capture.target and not exhibit.subtitle

@@ -10,13 +10,16 @@ import pytest
 from PIL import Image
 
 import attnviz
-from attnviz.commands.show.outputs import OutputRequest, choose_output, over_images
-from attnviz.commands.show.run import beside_images
+from attnviz.commands.show.outputs import OutputRequest, Show, choose_output, over_images
+from attnviz.commands.show.run import beside_images, show_capture
+from attnviz.console import Display
 from attnviz.draw.headlines import sink_said
 from attnviz.draw.overlay import density, panels_of, sinks_of, size_of
+from attnviz.draw.terminal.around import heading
 from attnviz.errors import UsageError
 from attnviz.kit.choose import default_head
 from attnviz.records.apply import whole_exhibit
+from attnviz.records.exhibit import Filters
 from attnviz.records.heads import Head
 from tests.conftest import Run
 from tests.vision.zoo import species
@@ -215,6 +218,27 @@ def test_a_sink_is_what_nearly_every_word_attends_to(captured: attnviz.Attention
     assert np.flatnonzero(sinks_of(exhibit, exhibit.maps[0], 0)).tolist() == [sink]
     plain = whole_exhibit(captured.record)
     assert not sinks_of(plain, plain.maps[0], 0).any()
+
+
+@pytest.mark.parametrize("merged", [True, False])
+def test_the_first_line_says_the_share_on_the_image_and_on_its_sinks(
+    captured: attnviz.AttentionCapture, merged: bool
+) -> None:
+    """Every row gives .3 to the first token, .4 to one patch, and .3 to the other patches."""
+    (layer,) = captured.record.layers
+    patches = [t.index for t in captured.record.key_tokens if t.patch]
+    weights = np.zeros_like(layer.weights)
+    weights[:, :, 0] = 0.3
+    weights[:, :, patches] = 0.3 / (len(patches) - 1)
+    weights[:, :, patches[7]] = 0.4
+    layers = (type(layer)(layer.layer, layer.heads, weights),)
+    crafted = dataclasses.replace(captured.record, layers=layers)
+    text = [t for t in crafted.query_tokens if t.index > patches[-1]]
+    keys = () if merged else ("@r3c3",)
+    for query, name in (("?", "?"), (None, f"mean of {len(text)} text tokens")):
+        show = Show(filters=Filters(queries=(query,) if query else (), keys=keys), legible=True)
+        (line, *_) = heading(show_capture(crafted, show), Display(width=500))
+        assert line.plain.endswith(f"; {name}: .70 on the image, 57% of that on sinks")
 
 
 def test_text_models_refuse_an_image(run: Run, images: list[Path]) -> None:
