@@ -33,11 +33,11 @@ class Model(Loaded):
         heads = sum(self.heads_per_layer)
         return f"<Model {self.name}, {len(self.heads_per_layer)} layers, {heads} heads>"
 
-    def capture(self, text: str, **options: Any) -> "attnviz.AttentionCapture":
+    def capture(self, text: str = "", **options: Any) -> "attnviz.AttentionCapture":
         """`attnviz.capture` with this model."""
         return attnviz.capture(text, self, **options)
 
-    def show(self, text: str, **options: Any) -> "attnviz.Shown":
+    def show(self, text: str = "", **options: Any) -> "attnviz.Shown":
         """`attnviz.show` with this model."""
         return attnviz.show(text, self, **options)
 

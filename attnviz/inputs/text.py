@@ -8,10 +8,10 @@ import io
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, Literal, TypeAlias
 
 from attnviz.errors import InputError, UsageError, option
 
@@ -47,7 +47,12 @@ Place: TypeAlias = str | Path | BinaryIO
 
 
 def read_text(
-    argument: str | None, file: Path | None, stdin: Stdin, *, alone: bool = True
+    argument: str | None,
+    file: Path | None,
+    stdin: Stdin,
+    *,
+    alone: bool = True,
+    medium: bool = False,
 ) -> TextInput | Path:
     """A command's text, from an argument, a file or standard input; or the path of a saved capture.
 
@@ -55,8 +60,12 @@ def read_text(
     capture). Without an argument and a file, the text is standard input. One newline at the end
     of a file or of standard input is dropped, as it comes from an editor or `echo`, and so is a
     byte order mark at the start; everything else stays exactly as it is. `alone`: it is the one
-    text of a command, which may come from a file instead.
+    text of a command, which may come from a file instead. `medium`: an image or a recording is
+    given by an option, with which there may be no text.
     """
+    nothing = stdin.stream is None or stdin.is_terminal
+    if medium and argument is None and file is None and nothing:
+        return TextInput("")
     place = find_place(argument, file, stdin)
     if isinstance(place, str):
         if place.lower().endswith(CAPTURE_SUFFIX):
@@ -65,7 +74,8 @@ def read_text(
         check_not_blank(text, "the text")
         return TextInput(text, _doubt(place, alone=alone))
     text, origin = _read(place)
-    check_not_blank(text, origin)
+    if not medium:
+        check_not_blank(text, origin)
     return TextInput(without_newline(text))
 
 
@@ -125,10 +135,42 @@ def _doubt(argument: str, *, alone: bool) -> str | None:
         fetched = f"curl -sL {name}"
         meant = f"{fetched} | attnviz show -" if alone else f'"$({fetched})"'
         return f"{argument!r} is taken as the text, and nothing is fetched; to read a page: {meant}"
-    if not os.path.isfile(argument):
+    if not os.path.isfile(argument) or medium_of(argument):  # which some models read
         return None
     meant = option("file", name) if alone else f'"$(cat {name})"'
     return f"{argument!r} is taken as the text, and is a file too: did you mean {meant}?"
+
+
+# Files of images and of speech, which stand in the place of a text; their suffix tells them.
+
+Media: TypeAlias = Literal["image", "speech"]
+SUFFIXES: Mapping[Media, tuple[str, ...]] = {
+    "image": (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"),
+    "speech": (".wav", ".flac", ".mp3", ".m4a", ".ogg", ".opus", ".aiff", ".aif"),
+}
+GIVEN_AS: Mapping[Media, str] = {"image": "image", "speech": "audio"}
+"""The option that gives a file of each."""
+
+
+def medium_of(text: str) -> Media | None:
+    """What the file holds that a text names; None where it names none, or one of another kind."""
+    suffix = os.path.splitext(text)[1].lower()
+    named = (medium for medium, suffixes in SUFFIXES.items() if suffix in suffixes)
+    return next((medium for medium in named if os.path.isfile(text)), None)
+
+
+def check_no_medium(text: str) -> None:
+    """Check that a text that is to be read as such names no image or sound."""
+    match medium_of(text):
+        case "image":
+            raise UsageError(
+                f"{text!r} is an image, and the model reads text",
+                f"give it with {option('image')} beside a text, or to a model of images alone",
+            )
+        case "speech":
+            raise UsageError(
+                f"{text!r} is a recording, and the model reads text", "use a model of speech"
+            )
 
 
 # Opening a file that a user named, and the errors if it cannot be read.

@@ -7,12 +7,18 @@ Nothing here prints; torch is imported only when a model is loaded.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from attnviz.errors import IdleOption, InputError, UsageError, option
-from attnviz.inputs.text import check_encodable, check_not_blank
+from attnviz.inputs.text import (
+    check_encodable,
+    check_no_medium,
+    check_not_blank,
+    medium_of,
+)
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN, Placement, check_room, model_bytes
 from attnviz.records.capture import (
@@ -90,6 +96,7 @@ ALWAYS_ENCODED = 1 << 20
 
 def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple[Token, ...]:
     """All tokens of a text, be they more than the model takes."""
+    check_no_medium(text)
     check_not_blank(text, "the text")
     check_encodable(text)
     if len(text) > ALWAYS_ENCODED and len(text) > tokenizer.context * tokenizer.longest:
@@ -225,7 +232,9 @@ class Prepared:
 
 
 def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
-    """Make a text fit for a model."""
+    """Make a text fit for a model, or the name of a file for one that reads images alone."""
+    if model.reads != "text":
+        text, options = _without_text(model, text, options)
     if options.images:
         return _prepared_with_images(model, text, options)
     if model.kind != "self" and model.reads_images:
@@ -241,6 +250,20 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     prepared = _prepared(model, text, tokens, written, target, options)
     empty = replace(prepared.empty, left_out=left_out, loss=loss_of(model, tokens))
     return replace(prepared, empty=empty)
+
+
+def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tuple[str, TextOptions]:
+    """What a model is given that reads no text: the file that a text names, or an option gives."""
+    from attnviz.inputs.images import read_picture
+
+    if not text and options.images:
+        return "", options
+    if medium_of(text) != model.reads or options.images:
+        what = "images" if model.reads == "image" else "speech"
+        raise UsageError(
+            f"{model.identity.name} reads {what} alone, and no text", "give it a file alone"
+        )
+    return "", replace(options, images=(read_picture(Path(text)),))
 
 
 def check_uncut(options: TextOptions) -> None:
@@ -260,6 +283,8 @@ def _prepared_with_images(model: "LoadedModel", text: str, options: TextOptions)
             "is none",
             "leave it out",
         )
+    if model.reads == "text":
+        check_not_blank(text, "the text")
     check_encodable(text)
     seen = model.see(text, options.images, bos=options.bos, special=options.special)
     written = seen.text if model.kind == "cross" else ""  # its tokens are the queries

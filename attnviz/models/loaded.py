@@ -20,7 +20,7 @@ from attnviz.records.capture import (
     PatternBlock,
     Wanted,
 )
-from attnviz.records.heads import Head, ModelCard
+from attnviz.records.heads import Head, ModelCard, Reads
 from attnviz.records.images import RawImage, SeenImage
 from attnviz.records.interventions import Interventions, RunConsumer, Site
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
@@ -199,6 +199,11 @@ class LoadedModel(ABC):
             again = {layer: heads for layer, heads in again.items() if heads}
             if again:
                 self.run(own, Wanted(again), consume_again)
+
+    @property
+    def reads(self) -> Reads:
+        """What it reads alone: without a text, `see` takes images."""
+        return self.identity.reads
 
     @property
     def reads_images(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import ModelError, option
-from attnviz.records.heads import Head, NamedHead
+from attnviz.records.heads import Head, NamedHead, Reads
 from attnviz.records.images import SeenImage
 from attnviz.records.tokens import CallOptions, Segment, Token
 from attnviz.records.transforms import SIGNED, Transform, value_name
@@ -191,7 +191,6 @@ ShownKind: TypeAlias = Literal["cross", "encoder", "decoder", "implicit"]
 
 VALUE_NORMS = "value_norms"
 """The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN where there is no such head."""
-
 GATES = "gates"
 """The extra that holds what a gate behind the softmax lets through, (2, layers, heads, n_queries):
 its mean, and the share that passes of the length of what the head writes; NaN where there is none.
@@ -211,8 +210,8 @@ class ModelIdentity:
     run: then `dtype` is "none", too. `parameters` is 0 where nobody counted them. `own_code`: its
     folder names code of its own, which was not run. `differs`: why its tokens may be others than
     in transformers. `hooks`: how many a user has registered on its modules, which its name then
-    tells. `implicit`: its heads are those of Mamba-2 layers. `reads_images`: beside a text. A saved
-    capture does not keep the last five.
+    tells. `implicit`: its heads are those of Mamba-2 layers. `reads_images`: beside a text.
+    `reads`: what it reads alone. A saved capture does not keep the last six.
     """
 
     name: str
@@ -228,6 +227,7 @@ class ModelIdentity:
     hooks: int = field(default=0, compare=False)
     implicit: bool = field(default=False, compare=False)
     reads_images: bool = field(default=False, compare=False)
+    reads: Reads = field(default="text", compare=False)
 
     @property
     def n_layer(self) -> int:

@@ -18,6 +18,8 @@ class Head(NamedTuple):
         return f"L{self.layer}H{self.head}"
 
 
+Reads: TypeAlias = Literal["text", "image", "speech"]
+"""What a model reads: a text, perhaps with images beside it; images alone; or speech alone."""
 Pairing: TypeAlias = Literal["same", "best"]
 """A head is compared with the head of the same name, or with the most similar one."""
 

@@ -192,7 +192,7 @@ class AttentionCapture:
 
 @feature()
 def capture(
-    text: str | Sequence[str],
+    text: str | Sequence[str] = "",
     model: AnyModel = "builtin",
     *,
     heads: g.HeadsNamed = None,
@@ -212,8 +212,8 @@ def capture(
     (5, 5)
 
     Args:
-        text: the text; or several with as many tokens each, whose mean pattern is recorded, and
-            its standard `errors`.
+        text: the text, or a file for a model that reads images alone; or several with as many
+            tokens each, whose mean pattern is recorded, and its standard `errors`.
         model: a name as for `load_model`, or a loaded model.
         scores: record scores, before mask and softmax, in place of weights.
         weighted: also record the norms of values, so that `show(weighted=True)` works later.

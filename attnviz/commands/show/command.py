@@ -125,7 +125,7 @@ def of_implicit(request: OutputRequest) -> OutputRequest:
 
 @feature(g.check_capture)
 def show(
-    given: "str | AttentionCapture",
+    given: "str | AttentionCapture" = "",
     model: AnyModel = "builtin",
     *,
     image: g.Images = (),
@@ -142,7 +142,8 @@ def show(
     <Shown builtin, 5 tokens, mean>
 
     Args:
-        given: a text; or a capture, which has its run behind it.
+        given: a text, or a file for a model that reads images alone; or a capture, which has its
+            run behind it.
         model: a name as for `load_model`, or a loaded model.
         options: those of `ShowOptions`.
     """

@@ -8,7 +8,7 @@ from typing import Any
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.folder.files import CONFIG, cut, read_config, read_object, reason
 from attnviz.records.capture import Kind, ShownKind
-from attnviz.records.heads import ModelCard, every_head
+from attnviz.records.heads import ModelCard, Reads, every_head
 from attnviz.records.restore import CARD_SCHEMA, card_from
 
 
@@ -18,7 +18,8 @@ class ModelSizes:
 
     `heads_per_layer`: those of `kind`, one of an encoder-decoder's three attentions.
     `context`: the largest number of tokens that the model takes. `bos_id`: its beginning token.
-    `implicit`: its Mamba-2 layers are asked for, whose heads are seen at work.
+    `implicit`: its Mamba-2 layers are asked for, whose heads are seen at work. `reads`: what it
+    reads alone.
     """
 
     architecture: str
@@ -28,6 +29,7 @@ class ModelSizes:
     bos_id: int | None
     kind: Kind = "self"
     implicit: bool = False
+    reads: Reads = "text"
 
 
 def token_id(value: object, vocab_size: int) -> int | None:

@@ -138,6 +138,7 @@ def _engine(
         differs=tokenizer.differs,
         implicit=sizes.implicit,
         reads_images=reads_images(model),
+        reads=sizes.reads,
     )
     own = _engine_class(model, sizes.kind, causal=attention.causal)
     return (ImplicitAttention if sizes.implicit else own)(
