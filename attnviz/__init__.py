@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     )
     from attnviz.commands.show.command import ShowOptions, show
     from attnviz.commands.show.run import Shown
+    from attnviz.commands.tokens import tokens
     from attnviz.commands.why.command import why, writes
     from attnviz.errors import AttnvizError
     from attnviz.kit.panels import Panels, panels
@@ -128,6 +129,7 @@ __all__ = [
     "report",
     "scan",
     "show",
+    "tokens",
     "verify",
     "why",
     "writes",
@@ -170,6 +172,7 @@ _HOME = {
     "attnviz.commands.atlas.command": "ScanAtlas atlas",
     "attnviz.commands.show.command": "ShowOptions show",
     "attnviz.commands.show.run": "Shown",
+    "attnviz.commands.tokens": "tokens",
     "attnviz.commands.why.command": "why writes",
     "attnviz.records.tokens": "Token",
     "attnviz.records.trace": "Verified",

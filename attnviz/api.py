@@ -80,6 +80,10 @@ class Model(Loaded):
         """`attnviz.generate` with this model."""
         return attnviz.generate(prompt, self, **options)
 
+    def tokens(self, text: str, **options: Any) -> "attnviz.Result[Any]":
+        """`attnviz.tokens` with this model."""
+        return attnviz.tokens(text, self, **options)
+
     def why(self, text: "str | Sequence[str]", **options: Any) -> "attnviz.Result[Any]":
         """`attnviz.why` with this model."""
         return attnviz.why(text, self, **options)

@@ -2,6 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -9,22 +14,51 @@ from rich.text import Text
 from attnviz.draw.labels import fenced
 from attnviz.draw.terminal.cells import Column, listing
 from attnviz.draw.titles import amount
+from attnviz.errors import readable
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import text_alone
-from attnviz.kit.option import command
-from attnviz.kit.prepare import encode, fit
+from attnviz.kit.option import Call, command_of, feature
+from attnviz.kit.prepare import TextOptions, encode, fit, prepare
 from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
-from attnviz.models.catalog import identity_of, tokenizer_of
-from attnviz.records.capture import Capture
-from attnviz.records.rows import TOKEN, JsonOutput
+from attnviz.models.catalog import Source, identity_of, tokenizer_of
+from attnviz.records.capture import Capture, ModelIdentity
+from attnviz.records.images import lie_beside
+from attnviz.records.rows import ABSENT, TOKEN, Fields, JsonOutput, placed_fields, placed_of
 from attnviz.records.tokens import Token, current_call
 
+if TYPE_CHECKING:
+    from attnviz.kit.values import AnyModel
+    from attnviz.models.tokenizer import TextTokenizer
 
-def render(model: str, cut: Sequence[Token], width: int) -> Iterator[RenderableType]:
-    """How many tokens there are, and each of them, with its slice of the text as Python's."""
-    yield Text(f"{amount(len(cut), 'token')}, model {model}", style="dim")
+PlacedToken: TypeAlias = tuple[Token, Sequence[float | None]]
+"""A token and, of a text with images, the part of an image that it stands for."""
+
+
+def _place(number: int, row: PlacedToken) -> object:
+    return row[1][number] if row[1] else ABSENT
+
+
+ROWS = Fields[PlacedToken](
+    "TokenRow",
+    "A token of a text; of a text with images also the part of an image that it stands for.",
+    (
+        *(f.within(itemgetter(0)) for f in TOKEN.all if f.name not in ("image", "patch")),
+        *(replace(field, of=partial(_place, n)) for n, field in enumerate(placed_fields("token"))),
+    ),
+)
+JSON = JsonOutput((ROWS,))
+
+
+def render(captured: Capture, width: int) -> Iterator[RenderableType]:
+    """How many tokens there are, and each with its slice of the text as Python's; images as one."""
+    size = amount(len(captured.query_tokens), "token")
+    if captured.images:
+        from attnviz.draw.overlay import image_facts
+
+        size += f", {image_facts(captured)}"
+    yield Text(f"{size}, model {readable(captured.model.name)}", style="dim")
     yield Text()
     columns = [
         Column("index", right=True),
@@ -32,56 +66,130 @@ def render(model: str, cut: Sequence[Token], width: int) -> Iterator[RenderableT
         Column("token", wraps=True),
         Column("characters", right=True),
     ]
-    places = [f"{t.start}:{t.end}" if t.start < t.end else "" for t in cut]
-    rows = [
-        (str(t.index), str(t.id), fenced(t.quoted), place)
-        for t, place in zip(cut, places, strict=True)
-    ]
-    yield from listing(columns, rows, width)
+    yield from listing(columns, [*_lines(captured)], width)
 
 
-JSON = JsonOutput((TOKEN,))
+def _lines(captured: Capture) -> Iterator[tuple[str, str, str, str]]:
+    for _, group in groupby(captured.query_tokens, _image_or_token):
+        token, *more = group
+        place = f"{token.start}:{token.end}" if token.start < token.end else ""
+        index, name = str(token.index), fenced(token.quoted)
+        if token.image is not None:
+            index += f"-{more[-1].index}" if more else ""
+            name = _named(captured, token.image, 1 + len(more))
+        yield index, str(token.id), name, place
+
+
+def _image_or_token(token: Token) -> tuple[int | None, int]:
+    return token.image, token.index if token.image is None else 0
+
+
+def _named(captured: Capture, number: int, tokens: int) -> str:
+    """`image 2  64 tokens (8 × 8)`: the tokens of an image."""
+    from attnviz.draw.overlay import grids_of
+
+    grids = grids_of(captured.images[number]) if captured.images[number].views else ""
+    name = f"image {number + 1}" if len(captured.images) > 1 else "image"
+    beside = lie_beside(captured.images, (token.patch for token in captured.query_tokens))
+    grids = f" ({grids}{' beside the text' * beside})" * bool(grids)
+    return f"{name}  {amount(tokens, 'token')}{grids}"
+
+
+def _result(captured: Capture) -> Result[tuple[Token, ...]]:
+    def rows(cut: tuple[Token, ...], _top: int | None, _line: int | None) -> list[PlacedToken]:
+        return [(token, placed_of(captured, token) if captured.images else ()) for token in cut]
+
+    form = Form[tuple[Token, ...]](
+        "tokens",
+        ROWS,
+        rows,
+        lambda cut: f"{readable(captured.model.name)}, {amount(len(cut), 'token')}",
+        lambda cut, display: render(captured, display.width),
+    )
+    return Result(form, captured.query_tokens, [captured])
+
+
+def _without_images(
+    tokenizer: "TextTokenizer", model: ModelIdentity, text: str, options: TextOptions
+) -> Result[tuple[Token, ...]]:
+    cut = encode(tokenizer, text, options)
+    if options.truncate is not None:
+        cut = fit(cut, tokenizer.context, options.truncate)[0]
+    return _result(Capture(text, cut, cut, (), model, cut[0].special, asked=current_call()))
+
+
+@feature()
+def tokens(
+    text: str,
+    model: "AnyModel" = "builtin",
+    *,
+    image: g.Images = (),
+    truncate: g.Truncate = None,
+    bos: g.Bos = None,
+    special: g.Special = False,
+) -> Result[tuple[Token, ...]]:
+    """Split a text as a model does; no weights are loaded, but for a text with images.
+
+    >>> [token.label for token in attnviz.tokens("a fluffy blue creature").record]
+    ['BOS', 'a', 'fluffy', 'blue', 'creature']
+
+    Args:
+        text: the text, be it longer than the model takes.
+        model: a name as for `load_model`, or a loaded model.
+
+    Returns:
+        a result whose record are the tokens.
+    """
+    from attnviz.kit.values import loaded, pictures_of  # which a text without images needs not
+
+    options = TextOptions(bos, special, truncate, images=pictures_of(image))
+    if isinstance(model, str | PathLike) and not options.images:
+        source = Source(fspath(model), quiet=True)
+        return _without_images(tokenizer_of(source), identity_of(source), text, options)
+    own = loaded(model)._loaded
+    if options.images:
+        return _result(prepare(own, text, options).empty)
+    return _without_images(own.tokenizer, own.identity, text, options)
+
+
 EXAMPLES = """
 attnviz tokens "a fluffy blue creature"
 attnviz tokens --file sample_texts/chuliuxiang.txt -f jsonl | jq -r .label
+attnviz tokens "what is left of the circle?" --image docs/images/shapes-1.png -m shapes
 """
 SHORT_HELP = "file model format output quiet"
 
 
-@command
-def tokens(
+@command_of(tokens, "text image truncate bos special")
+def command_line(
     session: Session,
+    call: Call[Result[tuple[Token, ...]]],
     *,
     text: g.TextIn,
-    tokens: g.Tokens,
     model: g.WhichModel,
     output: g.RecordOutput,
 ) -> None:
-    """Show how a model splits a text: each token's index, id, text and characters."""
+    """Show how a model splits a text: each token's index, id, text and characters.
+
+    An image is one line; as rows, each of its tokens has the pixels that it stands for.
+    """
     to = destination_of(session, output)
     refusal = "this command takes a text, not a capture"
     words = text_alone(session, text, refusal, "attnviz show shows a capture")
     source = g.source_of(session, model)
+    if call["image"]:
+        from attnviz.kit.values import model_of
+
+        deliver_result(session, to, call(words, model_of(session, model, g.ModelRun(device="cpu"))))
+        return
     tokenizer = tokenizer_of(source)
     if tokenizer.differs:
         session.note(tokenizer.differs)
-    cut = encode(tokenizer, words, tokens.options())
-    if tokens.truncate is not None:
-        cut = fit(cut, tokenizer.context, tokens.truncate)[0]
-    elif len(cut) > tokenizer.context:
+    options = TextOptions(call["bos"], call["special"], call["truncate"])
+    result = _without_images(tokenizer, identity_of(source), words, options)
+    if len(result.record) > tokenizer.context:
         session.note(
-            f"the text has {len(cut)} tokens, but the model takes at most {tokenizer.context}"
+            f"the text has {len(result.record)} tokens, but the model takes at most "
+            f"{tokenizer.context}"
         )
-    form = Form[Sequence[Token]](
-        "tokens",
-        TOKEN,
-        lambda cut, top, line: cut,
-        lambda cut: model.model,
-        lambda cut, display: render(model.model, cut, display.width),
-    )
-    result = Result(form, cut)
-    if to.format.name == "json":
-        bos = cut[0].special
-        run = Capture(words, cut, cut, (), identity_of(source), bos, asked=current_call())
-        result = replace(result, captures=[run])
     deliver_result(session, to, result)

@@ -211,20 +211,25 @@ def size_of(capture: Capture, number: int) -> str:
     if not image.views:
         own = sum(token.image == number for token in capture.key_tokens)
         return f"{whole} as {own:,} tokens"
+    lost = 1 - float(image.shown().mean())
+    cropped = f", {lost:.0%} of it cropped away" if lost >= 0.005 else ""
+    padded = ", padded" if _is_padded(image) else ""
+    changes = "".join(f", {change}" for change in image.raw.changes)
+    return f"{whole} as {grids_of(image, ' tokens')}{cropped}{padded}{changes}"
+
+
+def grids_of(image: SeenImage, unit: str = "") -> str:
+    """`8 × 8, and 4 tiles of 8 × 8`: the tokens of an image; `unit` follows the first number."""
     whole_views = [view for view in image.views if view.name == "overview"]
-    parts = [f"{view.rows} × {view.columns} tokens" for view in whole_views]
+    parts = [f"{view.rows} × {view.columns}{unit}" for view in whole_views]
     if grids := [view for view in image.views if view.name == "tiles"]:
         parts += [f"tiles of {grids[0].rows} × {grids[0].columns}"]
     if tiles := [view for view in image.views if view.name == "tile"]:
         tile = "tiles" if len(tiles) > 1 else "tile"
         parts += [f"{len(tiles)} {tile} of {tiles[0].rows} × {tiles[0].columns}"]
     if not whole_views:
-        parts[-1] += " tokens"
-    lost = 1 - float(image.shown().mean())
-    cropped = f", {lost:.0%} of it cropped away" if lost >= 0.005 else ""
-    padded = ", padded" if _is_padded(image) else ""
-    changes = "".join(f", {change}" for change in image.raw.changes)
-    return f"{whole} as {', and '.join(parts)}{cropped}{padded}{changes}"
+        parts[-1] += unit
+    return ", and ".join(parts)
 
 
 def _is_padded(image: SeenImage) -> bool:

@@ -463,6 +463,29 @@ TOKEN = Fields[Token](
 )
 
 
+def placed_fields(of: str) -> tuple[Field[Any], ...]:
+    """The part of an image that a token, such as the key, stands for; as `placed_of` has them."""
+    return (
+        Field("image", int, f"The image of the {of}, from 1.", optional=True),
+        Field("row", int, "Its row in the grid of image tokens, from 0.", optional=True),
+        Field("column", int, optional=True),
+        Field("x0", float, f"The pixels of the image that the {of} stands for.", optional=True),
+        Field("y0", float, optional=True),
+        Field("x1", float, optional=True),
+        Field("y1", float, optional=True),
+    )
+
+
+def placed_of(capture: Capture, token: Token) -> tuple[float | None, ...]:
+    """The values of `placed_fields` for a token of a capture; None each for one of text."""
+    if (patch := token.patch) is None:
+        return (None,) * 7
+    width, height = capture.images[patch.image].raw.size
+    x0, y0, x1, y1 = patch.box
+    box = (round(n, 2) for n in (x0 * width, y0 * height, x1 * width, y1 * height))
+    return patch.image + 1, patch.row, patch.column, *box
+
+
 ADDED: Field[Any] = Field("made", MADE, "", lambda record: ABSENT)
 """How an object was made; whoever writes it adds this at its end."""
 UNKNOWN: Field[Any] = Field(

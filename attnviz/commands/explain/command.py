@@ -124,7 +124,7 @@ def _without_a_model(call: Arguments) -> None:
     if call["text"] is not None:
         raise IdleOption(f"{what} needs no text", "leave the text out")
     wrong = f"does nothing for {what}"
-    call.refuse("file head query as_lookup among target kind truncate bos special", wrong)
+    call.refuse("file image head query as_lookup among target kind truncate bos special", wrong)
     if call["example"] != "multi-head":
         hint = f"it is for {option('example', 'multi-head')}"
         call.refuse("init seed", "does nothing here", hint)
@@ -150,6 +150,7 @@ def explain(
     columns: TokenColumns = False,
     as_lookup: AsLookup = False,
     among: AmongTexts = None,
+    image: g.Images = (),
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -182,7 +183,7 @@ def explain(
     model = loaded(model, causal=causal and model == EMBEDDINGS)
     if causal and model.name != EMBEDDINGS:
         raise UsageError(f"{option('causal')} is for embeddings and for examples", "leave it out")
-    options = model._text_options(bos, special, truncate, target)
+    options = model._text_options(bos, special, truncate, target, image)
     texts = None if among is None else Path(path_of("among", among))
     subject = Subject(head_names(head), one_name(query), similarity, texts)
     explained = explain_embeddings if model.name == EMBEDDINGS else explain_head
@@ -201,8 +202,8 @@ SHORT_HELP = "file model head query only digits example matrices format output q
 
 @command_of(
     explain,
-    "text truncate bos special model target kind causal head query only digits columns as_lookup "
-    "similarity among example matrices rounded init seed",
+    "text image truncate bos special model target kind causal head query only digits columns "
+    "as_lookup similarity among example matrices rounded init seed",
 )
 def command_line(
     session: Session,
@@ -224,7 +225,9 @@ def command_line(
         told = "only", "digits", "columns", "as_lookup"
         session.refuse(*told, wrong="applies only to text output", hint=hint)
     if to.format.name == "html":
-        session.refuse("similarity", "special", wrong="is not for a page", hint="leave it out")
+        session.refuse(
+            "image", "similarity", "special", wrong="is not for a page", hint="leave it out"
+        )
     if call.options.get("example") or call.options.get("matrices"):
         calculation = call()
     else:

@@ -58,12 +58,14 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
     """The page of a head's calculation, piece by piece.
 
     Raises:
-        UsageError: the text was read with special tokens.
+        UsageError: the text was read with special tokens, or with images.
         InputError: no page could hold it.
     """
     if prepared.options.special:
         wrong = f"a page reads all of a text as text, and {option('special')} does not"
         raise UsageError(wrong, "leave it out")
+    if prepared.options.images:
+        raise UsageError(f"a page shows a text alone, without {option('image')}", "leave it out")
     held, why, error = *_held(prepared), None
     packed = document.packed_arrays(*held)
     if len(packed) > LARGEST:

@@ -35,10 +35,11 @@ from attnviz.records.rows import (
     how_made,
     list_of,
     object_fields,
+    placed_fields,
+    placed_of,
     to_json,
 )
 from attnviz.records.rows import EXACT as EXACT_TEXT
-from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
     from attnviz.commands.show.outputs import OutputRequest
@@ -56,15 +57,7 @@ GATED: tuple[Field[Any], ...] = (
 )
 
 
-PLACED: tuple[Field[Any], ...] = (
-    Field("image", int, "The image of the key, from 1.", optional=True),
-    Field("row", int, "Its row in the grid of image tokens, from 0.", optional=True),
-    Field("column", int, optional=True),
-    Field("x0", float, "The pixels of the image that the key stands for.", optional=True),
-    Field("y0", float, optional=True),
-    Field("x1", float, optional=True),
-    Field("y1", float, optional=True),
-)
+PLACED = placed_fields("key")
 """Of a key that is a part of an image; null or empty for others of the same text."""
 
 
@@ -203,16 +196,6 @@ def _rows_of(
     return "".join(
         [f"{queries[q]}{keys[k]}{weight}{after_query[q]}{after_key[k]}" for q, k, weight in rows]
     )
-
-
-def placed_of(capture: Capture, token: Token) -> tuple[float | None, ...]:
-    """The values of `PLACED` for a key."""
-    if (patch := token.patch) is None:
-        return (None,) * len(PLACED)
-    width, height = capture.images[patch.image].raw.size
-    x0, y0, x1, y1 = patch.box
-    box = (round(n, 2) for n in (x0 * width, y0 * height, x1 * width, y1 * height))
-    return patch.image + 1, patch.row, patch.column, *box
 
 
 def link_columns(exhibit: Exhibit) -> dict[str, NDArray[Any]]:
