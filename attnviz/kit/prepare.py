@@ -256,6 +256,12 @@ def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tupl
     """What a model is given that reads no text: the file that a text names, or an option gives."""
     from attnviz.inputs.images import read_picture
 
+    for name in ("bos", "special"):
+        if getattr(options, name):
+            raise IdleOption(
+                f"{option(name)} is about a text, and {model.identity.name} reads none",
+                "leave it out",
+            )
     if not text and options.images:
         return "", options
     if medium_of(text) != model.reads or options.images:

@@ -13,7 +13,14 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
 from attnviz.errors import ModelError, readable
-from attnviz.models.folder.config import SEQ2SEQ, ModelSizes, folder_sizes, is_sighted, read_card
+from attnviz.models.folder.config import (
+    NO_LIMIT,
+    SEQ2SEQ,
+    ModelSizes,
+    folder_sizes,
+    is_sighted,
+    read_card,
+)
 from attnviz.models.folder.files import MERGES, TOKENIZER, cut, foreign, read_bytes
 from attnviz.models.folder.tokenizer import (
     LARGEST_TOKENIZER,
@@ -214,9 +221,16 @@ def read_folder(
 ) -> tuple[ModelSizes, ModelCard, TextTokenizer]:
     """A model's folder without its weights; `as_saved`: as in `load_tokenizer`."""
     sizes = folder_sizes(folder, kind)
+    if sizes.reads == "image":
+        return sizes, read_card(folder, name, sizes.heads_per_layer), without_tokens(folder)
     other = kind not in (None, "self") and is_sighted(sizes.architecture)  # of its image side
     card = read_card(folder, name, None if other else sizes.heads_per_layer)
     return sizes, card, load_tokenizer(folder, sizes, card.bos, as_saved=as_saved)
+
+
+def without_tokens(folder: Path) -> TextTokenizer:
+    """In the place of a tokenizer, of a model that reads no text."""
+    return TextTokenizer(Tokenizer(BPE()), None, 0, NO_LIMIT, bos=False, folder=folder)
 
 
 def load_tokenizer(

@@ -287,8 +287,10 @@ def _check_known(raw: Mapping[str, Any], folder: Path) -> None:
 
 def sizes_of(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSizes:
     """The sizes of a folder's model, for one kind of attention if it has several."""
+    from attnviz.models.folder.reading import reads_of
+
     config = transformers_config(folder)
-    text, implicit = config.get_text_config(), kind == "implicit"
+    text, implicit, reads = config.get_text_config(), kind == "implicit", reads_of(config)
     if config.is_encoder_decoder:
         kind = _of_pair(kind)
         # BART names them for both sides, T5 only the decoder's layers
@@ -308,9 +310,7 @@ def sizes_of(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSizes:
             f"the model in {str(folder)!r} ({config.model_type}) has no attention heads to show",
             "use a model with attention" if config.model_type != "mamba2" else SHOWN_SO,
         )
-    vocabulary = getattr(text, "vocab_size", None)
-    if not isinstance(vocabulary, int):
-        raise reads_no_text(config.model_type)
+    vocabulary = getattr(text, "vocab_size", 0) if reads == "text" else 0
     return ModelSizes(
         architecture=config.model_type,
         heads_per_layer=(heads,) * layers,
@@ -319,6 +319,7 @@ def sizes_of(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSizes:
         bos_id=token_id(getattr(text, "bos_token_id", None), vocabulary),
         kind="self" if kind is None or kind == "implicit" else kind,
         implicit=implicit,
+        reads=reads,
     )
 
 
@@ -338,11 +339,6 @@ def is_sighted(architecture: str) -> bool:
     )
 
     return architecture in SIGHTED
-
-
-def reads_no_text(architecture: str) -> ModelError:
-    """The error for a model of images or sound."""
-    return ModelError(f"{architecture} does not read text", "use a language model")
 
 
 def _context(config: Any) -> int:

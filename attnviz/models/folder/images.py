@@ -7,6 +7,7 @@ transformers' other one needs torchvision, and so does its video part, which is 
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,8 +25,10 @@ SIDES = ("height", "width", "patch_size", "max_image_size")
 ELSEWHERE = ("auto_map", "name_or_path", "chat_template", "tokenizer", "video_processor")
 
 
-def read_processor(folder: Path) -> Any:
+def read_processor(folder: Path, *, alone: bool = False) -> Any:
     """The processor of a folder: it makes images to tensors, and their places to tokens.
+
+    `alone`: that of images, of a model that reads no text.
 
     Raises:
         ModelError: the folder has no settings of one, or ones that transformers does not take.
@@ -39,7 +42,8 @@ def read_processor(folder: Path) -> Any:
         )
     with foreign(folder), TemporaryDirectory(prefix="attnviz-") as written:
         try:
-            return _processor(folder, settings, Path(written))
+            made = _of_images if alone else _processor
+            return made(folder, settings, Path(written))
         except ModelError:
             raise
         except Exception as error:  # any: its classes compute with the settings
@@ -82,6 +86,53 @@ def _processor(folder: Path, settings: Mapping[str, dict[str, Any]], clean: Path
     if not isinstance(getattr(processor, "image_token", None), str):  # one of sounds
         raise _no_processor(config)
     return processor
+
+
+@dataclass(frozen=True)
+class ImagesAlone:
+    """An image processor by itself, which is asked for places as a whole processor is."""
+
+    image_processor: Any
+
+    def _merge_kwargs(self, tokenizer_init_kwargs: object, **given: Any) -> dict[str, Any]:
+        return {"images_kwargs": given}
+
+    def _process_images(self, images: list[Any], **given: Any) -> tuple[Any, None]:
+        return self.image_processor(images, **given), None
+
+
+TORCHVISION = frozenset({"DINOv3ViTImageProcessor"})
+"""Those that transformers has for torchvision alone, which do what ViT's does, in another order."""
+RESIZED = (
+    "its images are resized by pillow, to 8 bits, where transformers takes torchvision: the pixels "
+    "differ by what is rounded"
+)
+
+
+def class_of_images(folder: Path) -> str:
+    """The class of a folder's image processor as transformers 5 names it; empty where none is."""
+    whole, own = (_settings(folder / name) for name in (PROCESSOR, IMAGES))
+    own = whole.get("image_processor") or own
+    names = (own.get(key) for key in ("image_processor_type", "feature_extractor_type"))
+    named = next((name for name in names if isinstance(name, str)), "")
+    return named.removesuffix("Fast").replace("FeatureExtractor", "ImageProcessor")
+
+
+def _of_images(folder: Path, settings: Mapping[str, dict[str, Any]], clean: Path) -> ImagesAlone:
+    import transformers
+
+    own = dict(settings[PROCESSOR].get("image_processor") or settings[IMAGES])
+    own.pop("feature_extractor_type", None)
+    if name := class_of_images(folder):
+        own["image_processor_type"] = "ViTImageProcessor" if name in TORCHVISION else name
+    model_type = read_object(folder / CONFIG).get("model_type")
+    (clean / CONFIG).write_text(json.dumps({"model_type": model_type}))
+    (clean / IMAGES).write_text(json.dumps(own))
+    return ImagesAlone(
+        transformers.AutoImageProcessor.from_pretrained(
+            clean, backend="pil", local_files_only=True, trust_remote_code=False
+        )
+    )
 
 
 def _no_processor(config: Mapping[str, Any]) -> ModelError:

@@ -18,13 +18,14 @@ from attnviz.models.folder.config import (
     SHOWN_SO,
     ModelSizes,
     not_taken,
-    reads_no_text,
     transformers_config,
 )
 from attnviz.models.folder.files import PICKLED, foreign, read_config
+from attnviz.models.folder.reading import reads_no_text
 from attnviz.models.huggingface.attention import forward, reads_images, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
+from attnviz.models.huggingface.encoding import ImageEncoder, few_patches, fitted
 from attnviz.models.huggingface.implicit import (
     ImplicitAttention,
     implicit_heads,
@@ -123,7 +124,10 @@ def _engine(
     tokenizer: TextTokenizer,
     revision: str | None,
 ) -> HuggingFaceModel:
-    if "input_ids" not in inspect.signature(model.forward).parameters:
+    if sizes.reads == "image":
+        assert tokenizer.folder is not None
+        tokenizer = replace(tokenizer, differs=fitted(model, tokenizer.folder))
+    elif "input_ids" not in inspect.signature(model.forward).parameters:
         raise reads_no_text(model.config.model_type)
     attention = _attention(model, sizes)
     identity = ModelIdentity(
@@ -141,6 +145,8 @@ def _engine(
         reads=sizes.reads,
     )
     own = _engine_class(model, sizes.kind, causal=attention.causal)
+    if sizes.reads == "image":
+        own = ImageEncoder
     return (ImplicitAttention if sizes.implicit else own)(
         identity=identity,
         card=replace(card, heads=()) if sizes.implicit else card,
@@ -246,6 +252,8 @@ def _some_pattern(call: AttentionCall) -> Tensor:
 
 def _few_tokens(model: Any, sizes: ModelSizes) -> dict[str, Any]:
     """The arguments of a forward pass over a few tokens."""
+    if sizes.reads == "image":
+        return few_patches(model)
     padding = getattr(model.config.get_text_config(), "pad_token_id", None)
     ids = [id_ for id_ in range(min(5, sizes.vocab_size)) if id_ != padding][:4]
     text = torch.tensor([ids], device=model.device)

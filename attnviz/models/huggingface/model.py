@@ -251,50 +251,8 @@ class HuggingFaceModel(LoadedModel):
             return numbers(log_probability(logits, self._ids(answer)[0]))
 
 
-class OneStack(HuggingFaceModel):
-    """A model whose recorded attention stands in one stack of layers, with one residual stream."""
-
-    @property
-    def stack(self) -> Any:
-        """The transformers model that holds these layers."""
-        return self.model
-
-    @torch.inference_mode()
-    def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
-        layers, first = layers_of(self.stack), list[Tensor]()
-        with passing(SitePlace(layers[0], incoming=True), first.append):
-            after = self._streams(self._ids(ids), layers)
-        return numbers(torch.stack([stream[0, position].float() for stream in (*first, *after)]))
-
-    def _streams(self, ids: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
-        """The stream after each of the layers, (1, n, d)."""
-        streams: list[Tensor] = []
-
-        def keep(_module: nn.Module, _args: Any, output: Any) -> None:
-            streams.append(first_of(output))
-
-        with hooked(layer.register_forward_hook(keep) for layer in layers):
-            getattr(self.stack, "base_model", self.stack)(input_ids=ids, use_cache=False)
-        return streams
-
-    def freeze(self, ids: Sequence[int]) -> FrozenRun:
-        return freeze_transformers(self.stack, self._ids(ids), self.identity.heads_per_layer)
-
-    def record(
-        self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
-    ) -> Sequence[RecordedHead]:
-        inputs = {"input_ids": self._ids(ids), "use_cache": False}
-        return dissected(self.stack, inputs, "self", heads, query)
-
-
-class OneSequence(OneStack):
-    """A model that attends to the one text that it reads."""
-
-    def reduce(self, ids: Tensor, wanted: Wanted, reduction: RowReduction) -> None:
-        if self.model._can_set_attn_implementation():
-            reduce_windows(self.model, sent(ids, self.model.device), wanted, reduction)
-        else:
-            super().reduce(ids, wanted, reduction)
+class SelfAttending(HuggingFaceModel):
+    """A model whose recorded attention is that of one sequence to itself."""
 
     def check_contributions(self) -> None:
         check_recordable(self.model)
@@ -341,6 +299,52 @@ class OneSequence(OneStack):
         with corrected(model, measure), hooked(hooks):
             forward(model.base_model, **self.inputs(ids))
         return np.asarray(norms.numpy())
+
+
+class OneStack(HuggingFaceModel):
+    """A model whose recorded attention stands in one stack of layers, with one residual stream."""
+
+    @property
+    def stack(self) -> Any:
+        """The transformers model that holds these layers."""
+        return self.model
+
+    @torch.inference_mode()
+    def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
+        layers, first = layers_of(self.stack), list[Tensor]()
+        with passing(SitePlace(layers[0], incoming=True), first.append):
+            after = self._streams(self._ids(ids), layers)
+        return numbers(torch.stack([stream[0, position].float() for stream in (*first, *after)]))
+
+    def _streams(self, ids: Tensor, layers: Sequence[nn.Module]) -> list[Tensor]:
+        """The stream after each of the layers, (1, n, d)."""
+        streams: list[Tensor] = []
+
+        def keep(_module: nn.Module, _args: Any, output: Any) -> None:
+            streams.append(first_of(output))
+
+        with hooked(layer.register_forward_hook(keep) for layer in layers):
+            getattr(self.stack, "base_model", self.stack)(input_ids=ids, use_cache=False)
+        return streams
+
+    def freeze(self, ids: Sequence[int]) -> FrozenRun:
+        return freeze_transformers(self.stack, self._ids(ids), self.identity.heads_per_layer)
+
+    def record(
+        self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
+    ) -> Sequence[RecordedHead]:
+        inputs = {"input_ids": self._ids(ids), "use_cache": False}
+        return dissected(self.stack, inputs, "self", heads, query)
+
+
+class OneSequence(SelfAttending, OneStack):
+    """A model that attends to the one text that it reads."""
+
+    def reduce(self, ids: Tensor, wanted: Wanted, reduction: RowReduction) -> None:
+        if self.model._can_set_attn_implementation():
+            reduce_windows(self.model, sent(ids, self.model.device), wanted, reduction)
+        else:
+            super().reduce(ids, wanted, reduction)
 
     @torch.inference_mode()
     def _hand_over_logits(

@@ -89,13 +89,15 @@ def sheet_grid(processor: Any, model: Any, raw: RawImage) -> SheetGrid:
     sheets, windows, made = _measured(processor, raw)
     names = _named(windows, raw.size)
     number = names.index("overview") if "overview" in names else 0
-    size = model.config.vision_config.patch_size
+    size = getattr(model.config, "vision_config", model.config).patch_size
     high, wide = (size, size) if isinstance(size, int) else size
     rows, columns = sheets[number].shape[1] // high, sheets[number].shape[2] // wide
     merge = processor.image_processor.merge_size if "image_grid_thw" in made else 1
     order = np.arange(rows * columns).reshape(rows // merge, merge, columns // merge, merge)
     cells = order.transpose(0, 2, 1, 3).ravel().tolist()  # those that are merged follow each other
-    view = ImageView(names[number], windows[number], rows, columns)
+    (x0, y0, x1, y1), (_, height, width) = windows[number], sheets[number].shape
+    right, low = x0 + (x1 - x0) * columns * wide / width, y0 + (y1 - y0) * rows * high / height
+    view = ImageView(names[number], (x0, y0, right, low), rows, columns)  # what no patch holds ends
     patches = [Patch(0, 0, cell // columns, cell % columns) for cell in cells]
     return SheetGrid(number, view, _boxed(patches, [view], raw, 0))
 
@@ -165,10 +167,13 @@ def _pixels(made: Mapping[str, Any], processor: Any) -> list[PixelSheet]:
         )
         sheet = patches[:, :, :, :, :, 0].permute(4, 0, 2, 5, 1, 3, 6)
         return [sheet.reshape(3, rows * size, columns * size).float().numpy()]
-    if "image_position_ids" in made:  # patches with their columns and rows (Gemma 4)
-        at = torch.as_tensor(made["image_position_ids"][0])
+    if "image_position_ids" in made or "spatial_shapes" in made:  # patches (Gemma 4, SigLIP 2)
         size = processor.image_processor.patch_size
-        columns, rows = (at.amax(dim=0) + 1).tolist()
+        if "spatial_shapes" in made:
+            rows, columns = torch.as_tensor(made["spatial_shapes"][0]).tolist()
+        else:  # with their columns and rows
+            at = torch.as_tensor(made["image_position_ids"][0])
+            columns, rows = (at.amax(dim=0) + 1).tolist()
         patches = torch.as_tensor(pixels[0])[: rows * columns].view(rows, columns, size, size, 3)
         sheet = patches.permute(4, 0, 2, 1, 3).reshape(3, rows * size, columns * size)
         return [sheet.float().numpy()]

@@ -62,10 +62,10 @@ def read_images(
     from PIL import Image
 
     for raw in raws:
-        _check_sides(raw)
+        check_sides(raw)
     token, images = image_token(model), [Image.fromarray(raw.pixels) for raw in raws]
     mark = processor.tokenizer.convert_ids_to_tokens(token)
-    with _processing(model):
+    with processing(model):
         made, replaced = _processed(processor, text, images, around=around)
         _check_room(made["input_ids"][0], token, context)
         counts = [each["replacement"].count(mark) for each in replaced["offsets"]]
@@ -84,7 +84,7 @@ def read_images(
         spans=tuple(spans),
         ids=tuple(made.pop("input_ids")[0].tolist()),
         token=token,
-        beside=_typed({k: v for k, v in made.items() if k not in IDLE}, model.dtype),
+        beside=typed({k: v for k, v in made.items() if k not in IDLE}, model.dtype),
         images=tuple(image for image, _ in seen),
         cells=tuple(cells for _, cells in seen),
         crossed=crossed,
@@ -109,7 +109,7 @@ Processors take fewer for colours, and make gigabytes of an image of 30,000 by 1
 """
 
 
-def _check_sides(raw: RawImage) -> None:
+def check_sides(raw: RawImage) -> None:
     short, long = sorted(raw.size)
     width, height = raw.size
     if short >= LEAST_SIDE and long <= MOST_LONG * short:
@@ -132,14 +132,14 @@ def _check_room(ids: Tensor, token: int, context: int) -> None:
         )
 
 
-def _typed(values: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
+def typed(values: Mapping[str, Any], dtype: torch.dtype) -> dict[str, Any]:
     """Inputs whose pixels have the type of a model's numbers."""
     numbers = {k for k, v in values.items() if isinstance(v, Tensor) and v.is_floating_point()}
     return {k: v.to(dtype) if k in numbers else v for k, v in values.items()}
 
 
 @contextmanager
-def _processing(model: Any) -> Iterator[None]:
+def processing(model: Any) -> Iterator[None]:
     """Turn what a processor raises into one error, and keep what it warns of to itself."""
     from transformers.utils import logging
 
@@ -226,7 +226,7 @@ def float64_copy(model: Any) -> Any:
     given = getattr(model, "given_images", None)
     if given is None:
         return deepcopy(model).cpu().double()
-    precise = replace(given, beside=_typed(given.beside, torch.float64))
+    precise = replace(given, beside=typed(given.beside, torch.float64))
     return seeing(float64_copy(model.plain), precise)
 
 

@@ -1,0 +1,40 @@
+"""What a model of a folder reads, as its configuration tells: a text, or an image alone."""
+
+from typing import Any
+
+from attnviz.errors import ModelError
+from attnviz.records.heads import Reads
+
+APART = frozenset(
+    "swin swinv2 swin2sr donut-swin vitdet hiera focalnet dinat segformer pvt pvt_v2 cvt levit "
+    "mobilevit mobilevitv2 glpn videomae vivit timesformer vjepa2 sam_vision_model".split()
+)
+"""Models of images whose attention has windows, several resolutions or several frames."""
+
+
+def reads_of(config: Any) -> Reads:
+    """What a model with this configuration of transformers reads.
+
+    Raises:
+        ModelError: something else, or parts of an image by themselves.
+    """
+    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_MAPPING_NAMES as IMAGES
+
+    if config.model_type in APART:
+        raise ModelError(
+            f"{config.model_type} attends within parts of an image or of a video, and not to all "
+            "patches of an image at once",
+            "use one that does, such as ViT or DINOv2",
+        )
+    words = isinstance(getattr(config.get_text_config(), "vocab_size", None), int)
+    patches = all(hasattr(config, name) for name in ("patch_size", "num_channels"))
+    if patches and (not words or config.model_type in IMAGES):  # BEiT predicts from a vocabulary
+        return "image"
+    if not words:
+        raise reads_no_text(config.model_type)
+    return "text"
+
+
+def reads_no_text(architecture: str) -> ModelError:
+    """The error for a model of something else."""
+    return ModelError(f"{architecture} does not read text", "use a language model")

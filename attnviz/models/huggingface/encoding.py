@@ -1,0 +1,218 @@
+"""Models that read an image alone: what they are given of it, and which token stands for what.
+
+Which tokens are no patches is measured: those that no pixel changes on their way into the first
+layer. The embeddings that the model adds to them tell their names.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnviz.errors import InputError, ModelError
+from attnviz.models.folder.images import RESIZED, TORCHVISION, class_of_images, read_processor
+from attnviz.models.huggingface.attention import attention_modules, forward, hooked
+from attnviz.models.huggingface.model import SelfAttending
+from attnviz.models.huggingface.places import Patches, TooCoarse, sheet_grid
+from attnviz.models.huggingface.vision import check_sides, processing, typed
+from attnviz.models.loaded import SeenText
+from attnviz.records.images import Patch, RawImage, SeenImage, label_of
+from attnviz.records.tokens import Token, numbered
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageEncoder(SelfAttending):
+    """A model whose queries and keys are the patches of one image, and tokens of its own.
+
+    `given`: the arguments of its forward pass.
+    """
+
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
+        """The arguments of its forward pass: the image, whatever the ids."""
+        return {
+            name: value.to(self.model.device) if isinstance(value, Tensor) else value
+            for name, value in typed(self.given, self.model.dtype).items()
+        }
+
+    def see(
+        self,
+        text: str,
+        pictures: Sequence[RawImage],
+        *,
+        bos: bool | None,
+        special: bool,
+        whole: bool = False,
+    ) -> SeenText:
+        if len(pictures) != 1:
+            raise InputError(
+                f"{self.identity.name} reads one image at a time, and {len(pictures)} are given",
+                "give one",
+            )
+        assert self.tokenizer.folder is not None
+        (raw,) = pictures
+        check_sides(raw)
+        processor = read_processor(self.tokenizer.folder, alone=True)
+        with processing(self.model):
+            seeing = replace(self, given=pixels_of(processor.image_processor, self.model, raw))
+            try:
+                grid = sheet_grid(processor, self.model, raw)
+            except TooCoarse:
+                raise InputError(
+                    f"the image {raw.name} is too small to tell its patches", "give a larger one"
+                ) from None
+        images = (SeenImage(raw, (grid.view,)),)
+        return SeenText(seeing, raw.name, _tokens(seeing, grid.patches, images), images)
+
+
+def _tokens(model: ImageEncoder, grid: Patches, images: tuple[SeenImage, ...]) -> tuple[Token, ...]:
+    """The tokens of an image: its patches, and those of the model's own, which have no place."""
+    own = own_tokens(model)
+    if len(own) - sum(own) != len(grid):
+        raise ModelError(
+            f"{model.identity.architecture} does not read the {len(grid)} patches of an image as "
+            f"tokens, of which it has {len(own)}",
+            "use another model, such as ViT or DINOv2",
+        )
+    names, patches = iter(names_of(model.model, sum(own))), iter(grid)
+    special = Token(0, 0, "", 0, 0, special=True)
+
+    def placed(patch: Patch) -> Token:
+        return replace(special, name=label_of(patch, images), image=0, patch=patch)
+
+    return numbered(
+        replace(special, name=next(names)) if is_own else placed(next(patches))  # type: ignore
+        for is_own in own
+    )
+
+
+def pixels_of(processor: Any, model: Any, raw: RawImage) -> dict[str, Any]:
+    """The arguments of a forward pass over an image, without the padding behind its patches."""
+    from PIL import Image
+
+    made = dict(processor([Image.fromarray(raw.pixels)], return_tensors="pt"))
+    made = {name: torch.as_tensor(value) for name, value in made.items() if name in TAKEN}
+    if "spatial_shapes" in made:  # SigLIP 2: padding fills up a batch
+        n = int(made["spatial_shapes"][0].prod())
+        made |= {name: made[name][:, :n] for name in ("pixel_values", "pixel_attention_mask")}
+        return made
+    return with_size(model, made)
+
+
+def with_size(model: Any, made: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with what the model has to know of an image of another size than is usual."""
+    pixels, takes = made["pixel_values"], signature(model.forward).parameters
+    more: dict[str, Any] = {}
+    if "interpolate_pos_encoding" in takes and tuple(pixels.shape[-2:]) != usual_size(model):
+        more["interpolate_pos_encoding"] = True
+    if "noise" in takes:  # a masked autoencoder: no patch is masked, and all keep their order
+        patches = pixels[0, 0].numel() // model.config.patch_size**2
+        more["noise"] = torch.linspace(0, 1, patches, device=pixels.device)[None]
+    return {**made, **more}
+
+
+def usual_size(model: Any) -> tuple[int, int]:
+    """The height and width of the images that the model was trained on."""
+    size = model.config.image_size
+    high, wide = (size, size) if isinstance(size, int) else size
+    return high, wide
+
+
+TAKEN = ("pixel_values", "pixel_attention_mask", "spatial_shapes")
+
+
+class _Read(Exception):
+    """Ends a forward pass as the first attention begins."""
+
+
+def own_tokens(model: ImageEncoder) -> list[bool]:
+    """Which tokens that the first layer reads are the model's own: no pixel changes them.
+
+    It is seen in a run on the image and in one on noise.
+    """
+    read = list[Tensor]()
+
+    def see(_module: nn.Module, args: Any, named: Any) -> None:
+        read.append(args[0] if args else named["hidden_states"])
+        raise _Read
+
+    inputs, draw = model.inputs(()), torch.Generator().manual_seed(0)
+    pixels = inputs["pixel_values"]
+    noise = torch.randn(pixels.shape, generator=draw).to(pixels)
+    first = attention_modules(model.model.base_model)[0]
+    with hooked([first.register_forward_pre_hook(see, with_kwargs=True)]), torch.inference_mode():
+        for each in (pixels, noise):
+            with suppress(_Read):
+                forward(model.model.base_model, **{**inputs, "pixel_values": each})
+    same: list[bool] = (read[0] == read[1]).all(dim=-1)[0].tolist()
+    return same
+
+
+NAMES = {
+    "cls_token": "class",
+    "class_embedding": "class",
+    "distillation_token": "distillation",
+    "register_tokens": "register",
+    "detection_tokens": "detection",
+}
+"""What is stood for by the embeddings of tokens that are no patches; their parameters' names."""
+
+
+def names_of(model: Any, count: int) -> list[str]:
+    """The names of so many tokens of the model's own, in order: `[class]`, `[register 1]`."""
+    names = list[str]()
+    for name, parameter in model.base_model.named_parameters():
+        before, _, own = name.rpartition(".")
+        if own in NAMES and "embed" in before:
+            several = parameter.numel() // parameter.size(-1)
+            what = NAMES[own]
+            names += (
+                [f"[{what}]"]
+                if several == 1 and what != "register"
+                else [f"[{what} {n}]" for n in range(1, several + 1)]
+            )
+    return names if len(names) == count else [f"[special {n}]" for n in range(1, count + 1)]
+
+
+# As a model is loaded.
+
+UNMASKED = "it reads all patches, where its training masked some"
+
+
+def fitted(model: Any, folder: Path) -> str:
+    """Let a model read one image, all of it; what is done in another way than by transformers."""
+    told = list[str]()
+    if "pixel_values" not in signature(model.base_model.forward).parameters:
+        model.base_model_prefix = ""  # its own names a part that reads no pixels (DINOv3)
+    if hasattr(model.config, "mask_ratio"):
+        model.config.mask_ratio = model.base_model.embeddings.config.mask_ratio = 0.0
+        told.append(UNMASKED)
+    if class_of_images(folder) in TORCHVISION:
+        told.append(RESIZED)
+    return "; ".join(told)
+
+
+def few_patches(model: Any) -> dict[str, Any]:
+    """The arguments of a forward pass over a blank image: of four patches, where it takes them."""
+    size, channels = model.config.patch_size, model.config.num_channels
+    high, wide = (size, size) if isinstance(size, int) else size
+    if "spatial_shapes" in signature(model.forward).parameters:
+        made = {
+            "pixel_values": torch.zeros((1, 4, high * wide * channels)),
+            "pixel_attention_mask": torch.ones((1, 4), dtype=torch.int32),
+            "spatial_shapes": torch.tensor([[2, 2]]),
+        }
+        return {name: value.to(model.device) for name, value in typed(made, model.dtype).items()}
+    for sides in ((2 * high, 2 * wide), usual_size(model)):
+        blank = torch.zeros((1, channels, *sides), dtype=model.dtype, device=model.device)
+        arguments = with_size(model, {"pixel_values": blank})
+        with suppress(ModelError), torch.inference_mode():
+            forward(model.base_model, **arguments)
+            break
+    return arguments
