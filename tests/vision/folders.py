@@ -30,9 +30,6 @@ from transformers import (
 from transformers.processing_utils import ProcessorMixin
 from transformers.utils import PushToHubMixin
 
-from attnviz.models.tokenizer import END
-from tests.conftest import bytes_tokenizer
-
 Settings = Mapping[str, Any]
 
 CHAT = """{% for message in messages %}{{ message.role }}: {% if message.content is string %}\
@@ -175,6 +172,10 @@ def with_ids(value: Any, ids: Mapping[str, int]) -> Any:
 
 def tokenizer_of(tokens: Mapping[str, str]) -> PreTrainedTokenizerFast:
     """Every byte a token, and these special ones by their role (`image_token`)."""
+    # late: a script to be timed is not to wait for pytest
+    from attnviz.models.tokenizer import END
+    from tests.conftest import bytes_tokenizer
+
     return PreTrainedTokenizerFast(
         tokenizer_object=bytes_tokenizer(),
         bos_token=END,
