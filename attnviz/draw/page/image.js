@@ -1,6 +1,7 @@
 // Images beside the text: what a token attended to in each, and which tokens attended to a place in it.
 
-const seen = data.seen, FINE = 160; // pixels of the longer side of what is laid over an image
+const seen = data.seen, FINE = 640, SMALL = 160; // pixels of the longer side of what is laid over an image, and of a copy
+const STRIPE = [190, 190, 190, 245], BETWEEN = [130, 130, 130, 215]; // hatches what the model never saw, on any ground
 const heats = new Map(); // of each head, its levels: of each query (a row), on each patch
 const stages = [...document.querySelectorAll("[data-image]")].map((stage) => ({ stage, number: Number(stage.dataset.image) }));
 let heat = null; // of the first head that is shown
@@ -22,13 +23,14 @@ function onPatches(index, after) {
 
 const weightAt = (level, top) => (level / 255) ** 2 * top;
 
-// a veil over an image, or over its copy in a canvas, which is thin where the weight of a pixel's patches is
+// a veil over an image, or over its copy in a canvas, which is thin where the weight of a pixel's patches is; without
+// values only what was not seen is covered
 function light(canvas, number, values, image = null) {
-  const { width, height } = seen.images[number], scale = FINE / Math.max(width, height), pen = canvas.getContext("2d");
+  const { width, height } = seen.images[number], fine = image ? SMALL : FINE, pen = canvas.getContext("2d");
+  const scale = fine / Math.max(width, height), apart = fine / 40;
   canvas.width = Math.max(1, Math.round(width * scale));
   canvas.height = Math.max(1, Math.round(height * scale));
   if (image) pen.drawImage(image, 0, 0, canvas.width, canvas.height);
-  if (!values) return;
   const least = Math.min(...seen.patches.map(areaOf)), sums = new Float32Array(canvas.width * canvas.height).fill(NaN);
   seen.patches.forEach((patch, i) => {
     const [x0, x1] = [patch[1], patch[3]].map((x) => Math.round(Math.min(1, Math.max(0, x)) * canvas.width));
@@ -36,13 +38,14 @@ function light(canvas, number, values, image = null) {
     if (patch[0] !== number) return;
     for (let y = y0; y < y1; y++) for (let x = x0; x < x1; x++) {
       const at = y * canvas.width + x;
-      sums[at] = (sums[at] || 0) + values[i] * least / areaOf(patch);
+      sums[at] = (sums[at] || 0) + (values ? values[i] * least / areaOf(patch) : 0);
     }
   });
   const most = sums.reduce((most, value) => value > most ? value : most, 1e-12), laid = new ImageData(canvas.width, canvas.height);
   sums.forEach((value, at) => {
-    const share = Number.isNaN(value) ? 0 : value / most; // what was not seen is nearly black
-    laid.data.set([255 * share, 120 * share, 0, Number.isNaN(value) ? 225 : 180 - 110 * share], 4 * at);
+    const share = value / most, line = (at % canvas.width + Math.floor(at / canvas.width)) % apart < apart / 3;
+    if (Number.isNaN(value)) laid.data.set(line ? STRIPE : BETWEEN, 4 * at);
+    else if (values) laid.data.set([255 * share, 120 * share, 0, 180 - 110 * share], 4 * at);
   });
   const veil = document.createElement("canvas");
   [veil.width, veil.height] = [canvas.width, canvas.height];
@@ -66,7 +69,7 @@ async function showImages() {
     light(stage.querySelector("canvas"), number, values);
     const share = token && weightOf([token.index, endOf(token)], [keyOf(number), keyOf(number) + 1]);
     const said = Number.isNaN(share) ? "is before this image" : `→ ${share && share.toFixed(2)} on this image`;
-    stage.querySelector("figcaption").textContent = token ? `${quoted(nameOf(token))} ${said}` : seen.images[number].about;
+    stage.querySelector("figcaption").textContent = token ? `${quoted(nameOf(token))} ${said}${seen.images[number].hatched}` : seen.images[number].about;
   }
   if (place) showPlace();
 }

@@ -48,6 +48,7 @@ class PageImages:
             {
                 "uri": data_uri(image.raw.pixels),
                 "about": about(capture, number),
+                "hatched": hatched(capture, number),
                 "width": image.raw.size[0],
                 "height": image.raw.size[1],
                 "key": keys.index(number),
@@ -83,8 +84,14 @@ def whole_images(exhibit: Exhibit) -> tuple[Exhibit, PageImages | None]:
 
 
 def about(capture: Capture, number: int) -> str:
-    """`a.png, 400 × 300 pixels as 8 × 8 tokens`."""
-    return f"{readable(capture.images[number].raw.name)}, {size_of(capture, number)}"
+    """`a.png, 400 × 300 pixels as 8 × 8 tokens`, and what is hatched, if anything is."""
+    name = readable(capture.images[number].raw.name)
+    return f"{name}, {size_of(capture, number)}{hatched(capture, number)}"
+
+
+def hatched(capture: Capture, number: int) -> str:
+    """What the hatched part of an image is, where there is one."""
+    return "" if capture.images[number].shown().all() else " (hatched: not seen by the model)"
 
 
 def stage(capture: Capture, number: int, *, pointed: bool = False) -> str:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from attnviz.draw.picture.paper import current_page, current_panels, write_page
@@ -102,8 +102,10 @@ def figure_bytes(figure: "Figure", format: str, dpi: int | None = None) -> bytes
             text.set_text(harmless(text.get_text()))
         metadata = _METADATA[cast("PictureFormat", format)]
         if page is None:
-            more = {"pil_kwargs": {"compress_level": ZLIB}} if format == "png" else {}
-            figure.savefig(buffer, format=format, dpi=dpi or figure.dpi, metadata=metadata, **more)
+            save = partial(figure.savefig, buffer, format=format, metadata=metadata)
+            if format == "png":
+                save = partial(save, pil_kwargs={"compress_level": ZLIB})
+            save(dpi=dpi or figure.dpi)
         else:
             write_page(figure, buffer, format, page, {**metadata, **page.metadata(format)})
     return buffer.getvalue()

@@ -108,6 +108,36 @@ def test_a_word_lights_the_image_and_a_place_marks_words(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_page_shows_raw_weights_and_hatches_what_was_not_seen(
+    opened: Open, folder: Path, image: Path, written: str
+) -> None:
+    """In cells of one colour each; the left and the right eighth of the image were cropped away."""
+    page = opened(written)
+    page.locator("#read span").last.hover()
+    until(page, f"{CAPTION}.includes('on this image (hatched: not seen by the model)')")
+    width, height, *levels = page.evaluate(
+        """(() => {
+            const canvas = document.querySelector('#images canvas'), { width, height } = canvas;
+            const pen = canvas.getContext('2d');
+            return [width, height, ...pen.getImageData(0, 0, width, height).data];
+        })()"""
+    )
+    pixels = np.array(levels, np.uint8).reshape(height, width, 4)
+    side, middle = pixels[:, : width // 8 - 6], pixels[:, width // 8 + 6 : -width // 8 - 6]
+    assert len(np.unique(side.reshape(-1, 4), axis=0)) == 2
+    assert (side[..., 0] == side[..., 2]).all()
+    assert (middle[..., 2] == 0).all()
+    assert len(np.unique(middle.reshape(-1, 4), axis=0)) <= 64
+    shown = page.evaluate(
+        """['img', 'canvas'].map((name) => {
+            const box = document.querySelector('#images ' + name);
+            return [box.getBoundingClientRect().height, getComputedStyle(box).imageRendering];
+        })"""
+    )
+    assert shown[0][0] == shown[1][0]
+    assert shown[1][1] == "pixelated"
+
+
 def test_the_map_marks_the_column_of_the_image_and_units_may_be_words(
     opened: Open, written: str
 ) -> None:
