@@ -101,15 +101,17 @@ class Environment:
 class Display:
     """The display of a renderer: cells per line, colours, letters beyond ASCII.
 
-    `sixteen`: there is colour, but only the sixteen that every colour terminal has. `light`: the
-    ground is light. `graphics`: its protocol for pixels; `cell`: pixels across a cell.
-    `speller` spells the options that a reader may type.
+    `sixteen`: there is colour, but only the sixteen that every colour terminal has. `fixed`: there
+    are 256, most of which are the same everywhere. `light`: the ground is light. `graphics`: its
+    protocol for pixels; `cell`: pixels across a cell. `speller` spells the options that a reader
+    may type.
     """
 
     width: int = DEFAULT_WIDTH
     color: bool = False
     unicode: bool = True
     sixteen: bool = False
+    fixed: bool = False
     light: bool = False
     graphics: Graphics | None = None
     cell: int = 10
@@ -157,6 +159,7 @@ def display_of(
         color=color,
         unicode=_writes_everything(console.encoding),
         sixteen=console.color_system == "standard",
+        fixed=console.color_system == "256",
         light=has_light_ground(variables),
         graphics=graphics_of(environment) if environment and color else None,
         cell=(environment and environment.cell) or Display.cell,

@@ -56,8 +56,9 @@ def _legend(panels: list[Panel], most: float, what: str, display: Display) -> It
     """The colours of weights as they look on the mean colour of the images, or their shades."""
     if _in_blocks(display):
         line, share = Text(f"{what} 0 ", style="dim"), np.linspace(0, 1, 16, dtype=np.float32)
-        for color in veiled(mean_color(panels), share, HEAT[::17]).astype(int).tolist():
-            line.append("█", Style(color=_rgb(color), dim=False))
+        colors = veiled(mean_color(panels), share, HEAT[::17]).astype(np.uint8)[None]
+        for color in _in_terminal(colors, display)[0]:
+            line.append("█", Style(color=color, dim=False))
         yield line.append(f" {most:.2g}")
     else:
         shades = "".join(shade_of(n / 4, unicode=display.unicode) for n in range(5))
@@ -96,17 +97,26 @@ def _pixels(panel: Panel, most: float, display: Display) -> PixelSequence:
 
 def _blocks(panel: Panel, most: float, display: Display) -> Iterator[Text]:
     """Lines of half blocks, the upper pixel in the letter's colour, the lower in the ground's."""
-    colors = _colors(panel, most, _whole(*_size(panel, display)))
+    colors = _in_terminal(_colors(panel, most, _whole(*_size(panel, display))), display)
     for upper, lower in zip(colors[::2], colors[1::2], strict=True):
         line = Text(no_wrap=True, overflow="crop")
-        for above, below in zip(upper.tolist(), lower.tolist(), strict=True):
-            line.append("▀", Style(color=_rgb(above), bgcolor=_rgb(below)))
+        for above, below in zip(upper, lower, strict=True):
+            line.append("▀", Style(color=above, bgcolor=below))
         yield line
 
 
-def _rgb(color: tuple[int, int, int]) -> Color:
-    red, green, blue = color
-    return Color.from_rgb(red, green, blue)
+FIRST_FIXED = 16
+"""The first of 256 colours that no terminal's theme changes."""
+
+
+def _in_terminal(pixels: NDArray[np.uint8], display: Display) -> list[list[Color]]:
+    """(height, width, 3), or the nearest of 256; Rich would take false ones for what is dark."""
+    if not display.fixed:
+        return [[Color.from_rgb(*pixel) for pixel in row] for row in pixels.tolist()]
+    fixed = np.array([Color.from_ansi(n).get_truecolor() for n in range(FIRST_FIXED, 256)])
+    apart = pixels[:, :, None].astype(int) - fixed  # (height, width, 240, 3)
+    nearest = FIRST_FIXED + (apart**2).sum(axis=3).argmin(axis=2)
+    return [[Color.from_ansi(number) for number in row] for row in nearest.tolist()]
 
 
 def _colors(panel: Panel, most: float, size: tuple[int, int]) -> NDArray[np.uint8]:

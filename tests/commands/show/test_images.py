@@ -3,11 +3,13 @@
 import dataclasses
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from rich.color import Color
 
 import attnviz
 from attnviz.commands.show.outputs import OutputRequest, Show, choose_output, over_images
@@ -177,6 +179,23 @@ def test_the_terminal_draws_the_image_in_two_pixels_a_cell(
     colored = run("show", TEXT, *asked, "--color", "always", variables=truecolor)
     assert "▀" in colored.out
     assert max(map(len, plain.out.splitlines())) <= 80
+
+
+def test_of_256_colours_each_pixel_has_the_nearest(
+    run: Run, folder: Path, images: list[Path], tmp_path: Path
+) -> None:
+    """Dark brown stays dark: it is no red, as a terminal that rounds each channel has it."""
+    dark = np.full((112, 112, 3), (62, 48, 42), np.uint8)
+    Image.fromarray(dark).save(tmp_path / "dark.png")
+    asked = ("-m", str(folder), "--image", str(tmp_path / "dark.png"), "--head", "L0H0")
+    few = {"TERM": "screen-256color", "COLORTERM": ""}
+    ended = run("show", TEXT, *asked, "--view", "image", "--color", "always", variables=few)
+    numbers = {int(n) for n in re.findall(r"48;5;([0-9]+)", ended.out)}
+    reds = {number for number in numbers if Color.from_ansi(number).get_truecolor()[1:] == (0, 0)}
+    assert numbers
+    assert min(numbers) >= 16
+    assert not reds
+    assert "38;2;" not in ended.out
 
 
 def test_panels_that_are_too_many_are_left_out(run: Run, folder: Path, images: list[Path]) -> None:
