@@ -189,6 +189,45 @@ def heat_of(
     return grids
 
 
+def one_sheet(image: SeenImage, patches: Sequence[Patch]) -> NDArray[np.int64]:
+    """(rows, columns): the numbers of patches where they lie, -1 where there is none.
+
+    The views of an image stand side by side, with an empty column between them.
+    """
+    starts = np.cumsum([0, *(view.columns + 1 for view in image.views)])
+    sheet = np.full((max(view.rows for view in image.views), starts[-1]), -1)
+    for number, patch in enumerate(patches):
+        sheet[patch.row, starts[patch.view] + patch.column] = number
+    return sheet
+
+
+def spatial_entropy(maps: NDArray[np.floating]) -> NDArray[np.float64]:
+    """−Σ p ln p over the regions of maps (n, rows, columns), in nats (n); NaN in a map: no token.
+
+    Peruzzo et al. 2022, arXiv 2206.04636, section 3: of each weight the map's mean is taken away;
+    what is left above 0 falls into regions of cells that touch at a side or a corner, and p is a
+    region's share of it. 0: one region has all. NaN: no weight is above the mean.
+    """
+    mean = np.nanmean(maps, axis=(1, 2), keepdims=True, dtype=np.float64)
+    inside, n = maps > mean * (1 + FLAT), len(maps)
+    above = np.where(inside, maps - mean, 0)
+    labels = inside * np.arange(1, inside[0].size + 1).reshape(inside.shape[1:])
+    spread = None
+    while spread is None or (spread != labels).any():  # each region takes its largest number
+        labels = labels if spread is None else spread
+        around = np.pad(labels, ((0, 0), (1, 1), (1, 1)))
+        around = np.lib.stride_tricks.sliding_window_view(around, (3, 3), axis=(1, 2))
+        spread = inside * around.max(axis=(3, 4))
+    masses = np.zeros((n, inside[0].size + 1))
+    np.add.at(masses, (np.arange(n)[:, None], labels.reshape(n, -1)), above.reshape(n, -1))
+    total = masses.sum(axis=1, keepdims=True)
+    shares = np.divide(masses, total, out=np.full_like(masses, np.nan), where=total > 0)
+    return np.asarray(-(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1))
+
+
+FLAT = 1e-6
+"""A weight that is above its map's mean by no larger a share of it is not, but for rounding."""
+
 # Sinks: tokens of an image that take attention whatever is asked.
 
 MUCH, OFTEN, FEW = 4.0, 0.9, 4

@@ -27,7 +27,15 @@ from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
 from attnviz.records.heads import Head, choose_heads
-from attnviz.records.images import BESIDE, Box, are_sinks, lie_beside, take_much
+from attnviz.records.images import (
+    BESIDE,
+    Box,
+    are_sinks,
+    lie_beside,
+    one_sheet,
+    spatial_entropy,
+    take_much,
+)
 from attnviz.records.metrics import Estimate
 from attnviz.records.positions import find_positions
 from attnviz.records.rows import Field, Fields, estimate_fields, head_fields, model_name
@@ -36,7 +44,7 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 HINT = 'give {"query": "circle", "box": [x0, y0, x1, y1]} on each line'
-MEASURES = ("mass", "on_image", "within", "entropy", "sinks")
+MEASURES = ("mass", "on_image", "within", "entropy", "spatial_entropy", "sinks")
 """What is measured of a row, in this order."""
 
 
@@ -71,8 +79,9 @@ class BoxScore:
     """How a head's attention lies to the boxes; means and errors over lines.
 
     `mass`: the weight in the box, of the whole row; `on_image`: on the image; `within`: the share
-    of that in the box; `entropy`: of the weights on the image, in nats; `sinks`: the share of what
-    is on the image that its sinks take.
+    of that in the box; `entropy`: of the weights on the image, in nats; `spatial_entropy`: of the
+    regions in which these are above their mean; `sinks`: the share of what is on the image that its
+    sinks take.
     """
 
     head: Head
@@ -80,6 +89,7 @@ class BoxScore:
     on_image: Estimate
     within: Estimate
     entropy: Estimate
+    spatial_entropy: Estimate
     sinks: Estimate
 
 
@@ -234,7 +244,9 @@ class MeasureBoxes:
         tokens = self.empty.key_tokens
         own = [t for t in tokens if t.image == self.number and t.patch is not None]
         self._own = np.array([token.index for token in own])
-        self._inside = np.array([t.patch.within(self.box) for t in own if t.patch])
+        places = [token.patch for token in own if token.patch]
+        self._sheet = one_sheet(self.empty.images[self.number], places)
+        self._inside = np.array([place.within(self.box) for place in places])
         after = int(self._own.min(initial=0)) if self.empty.causal else -1
         self.text_rows = [
             q
@@ -278,6 +290,7 @@ class MeasureBoxes:
                 on_image,
                 mass / on_image,
                 np.where(on_image > 0, -(shares * logs).sum(axis=1), np.nan),
+                spatial_entropy(np.where(self._sheet < 0, np.nan, rows[:, self._sheet])),
                 rows[:, sinks].sum(axis=1) / on_image,
             )
         return np.array([np.mean(column) for column in columns])
@@ -303,6 +316,7 @@ ABOUT = {
     "on_image": "Weight on the image.",
     "within": "The share of that which lies in the box.",
     "entropy": "Of the weights on the image, in nats.",
+    "spatial_entropy": "Of the regions of the image with weights above the mean, in nats.",
     "sinks": "The share on the image that tokens take which nearly every word attends to.",
 }
 BOX_ROW = Fields[tuple[BoxReport, BoxScore]](
@@ -315,6 +329,9 @@ BOX_ROW = Fields[tuple[BoxReport, BoxScore]](
         *estimate_fields("on_image", ABOUT["on_image"], lambda row: row[1].on_image),
         *estimate_fields("within", ABOUT["within"], lambda row: row[1].within),
         *estimate_fields("entropy", ABOUT["entropy"], lambda row: row[1].entropy),
+        *estimate_fields(
+            "spatial_entropy", ABOUT["spatial_entropy"], lambda row: row[1].spatial_entropy
+        ),
         *estimate_fields("sinks", ABOUT["sinks"], lambda row: row[1].sinks),
         Field("chance", float, "The share of tokens in the box.", lambda row: row[0].chance),
         Field("boxes", int, "How many boxes.", lambda row: len(row[0].runs)),
@@ -342,13 +359,13 @@ def _render(report: BoxReport, display: Display, top: int) -> Iterator[Text]:
     yield Text()
     error = ["± s.e."] if len(report.runs) > 1 else []
     columns = [Column("head"), *(Column(n, right=True) for n in ("mass", *error))]
-    columns += [Column(n, right=True) for n in ("on image", "within", "entropy", "sinks")]
+    columns += [Column(n, right=True) for n in ("on image", "within", "spatial", "sinks")]
     rows = [
         [
             str(score.head),
             *number_cells(score.mass, ".3f"),
             *(f"{each.mean:.2f}" for each in (score.on_image, score.within)),
-            *(f"{each.mean:.2f}" for each in (score.entropy, score.sinks)),
+            *(f"{each.mean:.2f}" for each in (score.spatial_entropy, score.sinks)),
         ]
         for score in report.scores[:top]
     ]
@@ -356,8 +373,8 @@ def _render(report: BoxReport, display: Display, top: int) -> Iterator[Text]:
     yield Text()
     about = (
         "mass: weight in the box; on image: weight on the image; within: the share of that in the "
-        f"box (chance {report.chance:.2f}); entropy of the weights on the image, in nats; sinks: "
-        "share that tokens take which nearly every word attends to"
+        f"box (chance {report.chance:.2f}); spatial: entropy of the regions with weights above the "
+        "mean, in nats; sinks: share that tokens take which nearly every word attends to"
     )
     yield from folded(Text(about, "dim"), display.width)
 

@@ -2,17 +2,28 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from scipy import ndimage
 from transformers import AutoModelForImageTextToText
 
 import attnviz
 from attnviz.commands.heads.boxes import box_of
 from attnviz.errors import InputError, UsageError
-from attnviz.records.images import Patch, are_sinks, take_much
+from attnviz.records.images import (
+    ImageView,
+    Patch,
+    RawImage,
+    SeenImage,
+    are_sinks,
+    one_sheet,
+    spatial_entropy,
+    take_much,
+)
 from tests.conftest import Run
 from tests.vision.folders import processed, processor
 from tests.vision.zoo import species
@@ -39,6 +50,42 @@ def written(path: Path, *lines: object) -> Path:
     return path
 
 
+def entropy_of_regions(grid: np.ndarray[Any, Any]) -> float:
+    """As Peruzzo et al. 2022 define it, with scipy's regions."""
+    above = np.maximum(grid - grid.mean(), 0)
+    regions, number = ndimage.label(above > 0, structure=np.ones((3, 3)))
+    shares = ndimage.sum(above, regions, range(1, number + 1)) / above.sum()
+    return float(-(shares * np.log(shares)).sum())
+
+
+def test_spatial_entropy_is_that_of_connected_regions() -> None:
+    draw = np.random.default_rng(0)
+    maps = draw.random((50, 7, 11)) ** 3
+    assert spatial_entropy(maps) == pytest.approx([*map(entropy_of_regions, maps)], abs=1e-9)
+    corner, apart = np.zeros((2, 5, 5))
+    corner[1, 1] = corner[2, 2] = apart[0, 0] = apart[4, 4] = 1
+    gap = np.full((5, 1), np.nan)
+    views = np.hstack([corner[:, 2:], gap, corner[:, 2:]])  # one cell each, but with a gap between
+    assert spatial_entropy(corner[None]) == [0]
+    assert spatial_entropy(apart[None]) == pytest.approx([np.log(2)])
+    assert spatial_entropy(views[None]) == pytest.approx([np.log(2)])
+    assert np.isnan(spatial_entropy(np.full((1, 3, 5), 0.1, np.float32))).all()
+    snake = np.array([[1, 1, 1, 1, 1], [0, 0, 0, 0, 1], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0.0]])
+    assert spatial_entropy(np.repeat(snake, 2, axis=0)[None]) == [0]
+
+
+def test_views_of_an_image_lie_apart_on_a_sheet() -> None:
+    views = (
+        ImageView("overview", (0, 0, 8, 8), 2, 2),
+        ImageView("tile", (0, 0, 4, 8), 3, 1),
+    )
+    image = SeenImage(RawImage("a", np.zeros((8, 8, 3), np.uint8)), views)
+    patches = [Patch(0, 0, r, c) for r in range(2) for c in range(2)]
+    patches += [Patch(0, 1, r, 0) for r in range(3)]
+    sheet = one_sheet(image, patches)
+    assert sheet.tolist() == [[0, 1, -1, 4, -1], [2, 3, -1, 5, -1], [-1, -1, -1, 6, -1]]
+
+
 def test_the_mass_is_that_of_transformers_own_attention(
     folder: Path, image: Path, tmp_path: Path
 ) -> None:
@@ -57,6 +104,7 @@ def test_the_mass_is_that_of_transformers_own_attention(
         assert row["on_image"] == pytest.approx(weights.sum(), abs=1e-5)
         assert row["within"] == pytest.approx((grid[2, 1] + grid[2, 2]) / weights.sum(), abs=1e-5)
         assert row["entropy"] == pytest.approx(-(shares * np.log(shares)).sum(), abs=1e-4)
+        assert row["spatial_entropy"] == pytest.approx(entropy_of_regions(grid), abs=1e-4)
         assert row["chance"] == pytest.approx(2 / 64)
     assert [row["mass"] for row in rows] == sorted((row["mass"] for row in rows), reverse=True)
 
