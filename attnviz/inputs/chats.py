@@ -4,12 +4,11 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.images import picture_of
+from attnviz.inputs.beside import FILES, IMAGES, folder_of, images_beside, is_jsonl, local_picture
 from attnviz.inputs.prompts import Document, Prompt, json_of, told_apart
 from attnviz.inputs.text import STDIN, Stdin, check_encodable, read_file
 from attnviz.records.images import RawImage
@@ -19,7 +18,7 @@ CHAT_HINT = 'give [{"role": "user", "content": "…"}, …], or an object with t
 LISTS = ("messages", "documents", "tools")
 OF_LINE = ("id", "target")
 OF_CHAT = (*LISTS, "chat_template", "chat_template_kwargs", *OF_LINE)
-OF_QUESTION = ("question", "documents", *OF_LINE)
+OF_QUESTION = ("question", "documents", *IMAGES, *OF_LINE)
 """The keys that are read of a chat, and of a question."""
 OWN = (*LISTS, "conversations", "chat_template", "return_assistant_tokens_mask")
 """Names that no variable of a template can have, as `apply_chat_template` takes them itself."""
@@ -42,11 +41,11 @@ def read_chat(path: Path, stdin: Stdin) -> Chat:
         content = json.loads(read_file(path, stdin))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{origin} is not JSON ({error})", CHAT_HINT) from None
-    return chat_of(content, origin)
+    return chat_of(content, origin, folder_of(path))
 
 
-def chat_of(content: object, origin: str) -> Chat:
-    """The chat that a JSON value is.
+def chat_of(content: object, origin: str, folder: Path = Path()) -> Chat:
+    """The chat that a JSON value is; `folder`: where its images are.
 
     Raises:
         InputError: it is none.
@@ -60,7 +59,7 @@ def chat_of(content: object, origin: str) -> Chat:
             raise InputError(f"{key} in {origin} is not a list of objects", CHAT_HINT)
     for number, message in enumerate(kept["messages"], start=1):
         _check(message, f"message {number} in {origin}")
-    kept["messages"], images = _without_files(kept["messages"])
+    kept["messages"], images = _without_files(kept["messages"], folder)
     name, variables = chat.get("chat_template"), chat.get("chat_template_kwargs") or {}
     if not isinstance(name, str | None):
         raise InputError(f"chat_template in {origin} is not the name of a template", "leave it out")
@@ -112,18 +111,15 @@ def _listed(content: object) -> Sequence[Any]:
 # Images in messages: `{"type": "image", "path": FILE}`, as transformers has them.
 
 PART_HINT = 'give {"type": "text", "text": "…"} or {"type": "image", "path": "FILE"}'
-FILES = ("image", "path", "url")
-"""The keys that name the file of an image."""
-ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-"""The beginning of an address; a single letter may be the drive of a path."""
-LONGEST_PATH = 4096
 
 
 def _is_image(part: object) -> bool:
     return isinstance(part, dict) and part.get("type") == "image"
 
 
-def _without_files(messages: Sequence[Any]) -> tuple[list[Any], tuple[RawImage | None, ...]]:
+def _without_files(
+    messages: Sequence[Any], folder: Path
+) -> tuple[list[Any], tuple[RawImage | None, ...]]:
     """The messages as a template reads them, and their images; None: one that names no file."""
     images = list[RawImage | None]()
 
@@ -131,7 +127,7 @@ def _without_files(messages: Sequence[Any]) -> tuple[list[Any], tuple[RawImage |
         if not _is_image(part):
             return part
         source = next((part[key] for key in FILES if part.get(key) is not None), None)
-        images.append(None if source is None else _read_local(source))
+        images.append(None if source is None else local_picture(source, folder))
         return {key: value for key, value in part.items() if key not in FILES}
 
     cleaned = [
@@ -141,18 +137,6 @@ def _without_files(messages: Sequence[Any]) -> tuple[list[Any], tuple[RawImage |
         for each in messages
     ]
     return cleaned, tuple(images)
-
-
-def _read_local(source: object) -> RawImage:
-    if isinstance(source, str):
-        if ADDRESS.match(source) or len(source) > LONGEST_PATH:
-            raise InputError(
-                f"the image {source[:60]!r} is no path, and only files are read",
-                "save it, and give its path",
-            )
-    elif not isinstance(source, PathLike) and not hasattr(source, "size"):
-        raise InputError("an image of a message is no file", PART_HINT)
-    return picture_of(source)
 
 
 def images_of(chat: Chat, given: Sequence[RawImage]) -> tuple[RawImage, ...]:
@@ -273,7 +257,7 @@ QUESTION_HINT = 'give {"question": "…", "documents": [{"id": "…", "text": "�
 class Question:
     """A question, the documents before it, the user's name of it, and an answer that is given.
 
-    `unread`: other keys of its object, and documents without a text.
+    `unread`: other keys of its object, and documents without a text. `images`: those beside it.
     """
 
     text: str
@@ -281,10 +265,11 @@ class Question:
     id: str | int | None = None
     target: str | None = None
     unread: tuple[str, ...] = ()
+    images: tuple[RawImage, ...] = ()
 
 
-def question_of(content: Mapping[str, Any], origin: str) -> Question:
-    """The question that an object is.
+def question_of(content: Mapping[str, Any], origin: str, folder: Path = Path()) -> Question:
+    """The question that an object is; `folder`: where its images are.
 
     Raises:
         InputError: it is none.
@@ -304,22 +289,26 @@ def question_of(content: Mapping[str, Any], origin: str) -> Question:
             continue
         name = entry.get("id", entry.get("title"))
         documents.append(Document("document" if name is None else str(name), entry["text"]))
-    return Question(text, tuple(documents), **about)
+    return Question(text, tuple(documents), **about, images=images_beside(content, folder))
 
 
-def question_or_text(line: str, *, is_json: bool = False) -> str | Question:
-    """What one line asks: an object with a `question`, else the text that it is.
+def question_or_text(line: str, file: Path | None = None) -> str | Question:
+    """What one line asks: an object with a `question`, or a `text` and images; else its text.
 
-    `is_json`: it is no text.
+    `file`: of the line; one of a .jsonl file is such an object.
 
     Raises:
         InputError: it is to be such an object, and cannot be read.
     """
-    if not is_json and not re.match(r'\s*\{.*"question"\s*:', line):
+    is_json = is_jsonl(file)
+    if not is_json and not re.match(r'\s*\{.*"(question|images?)"\s*:', line):
         return line
     content = json_of(line, QUESTION_HINT)
-    if isinstance(content, dict) and "question" in content:
-        return question_of(content, "the line")
+    asks = isinstance(content, dict) and not content.keys().isdisjoint(("question", *IMAGES))
+    if asks and "question" not in content and isinstance(content.get("text"), str):
+        content["question"] = content.pop("text")
+    if asks:
+        return question_of(content, "the line", folder_of(file))
     if not is_json:
         return line
     if isinstance(content, dict) and "messages" in content:
@@ -327,8 +316,8 @@ def question_or_text(line: str, *, is_json: bool = False) -> str | Question:
     raise InputError("the line holds no question", QUESTION_HINT)
 
 
-def chat_of_line(line: str) -> Chat:
-    """The chat of one line.
+def chat_of_line(line: str, file: Path | None = None) -> Chat:
+    """The chat of one line of a file.
 
     Raises:
         InputError: it holds none.
@@ -336,7 +325,7 @@ def chat_of_line(line: str) -> Chat:
     content = json_of(line, CHAT_HINT)
     if isinstance(content, dict) and "messages" not in content and "question" in content:
         raise InputError("the line is a question", f"give the file as {option('file')}")
-    return chat_of(content, "the chat")
+    return chat_of(content, "the chat", folder_of(file))
 
 
 def chat_of_question(prompt: Prompt, *, apart: bool) -> Chat:

@@ -23,7 +23,12 @@ BLACK_AND_WHITE = 257
 
 
 def picture_of(image: Any) -> RawImage:
-    """An image that is given as a file, as an array (height, width, 3), or as one of pillow."""
+    """An image that is given as a file, as an array (height, width, 3), or as one of pillow.
+
+    One that was read already stays as it is.
+    """
+    if isinstance(image, RawImage):
+        return image
     if isinstance(image, str | PathLike):
         return read_picture(Path(image))
     if isinstance(image, np.ndarray):

@@ -369,12 +369,12 @@ def read_prompt(line: str) -> dict[str, str]:
         raise InputError("it is a list", "write each of its objects on a line of its own")
     if not isinstance(content, dict) or not isinstance(content.get("text"), str):
         raise InputError("there is no text", PROMPT_HINT)
-    for name in TOKENS:
-        if type(content.get(name)) is int:
-            content[name] = str(content[name])
+    content |= {name: str(content[name]) for name in TOKENS if type(content.get(name)) is int}
     wrong = [name for name in FIELDS if not isinstance(content.get(name), str | None)]
     if wrong:
         raise InputError(f"{wrong[0]} is not a text", PROMPT_HINT)
+    if not content.keys().isdisjoint(("image", "images")):
+        raise InputError(f"{option('pairs')} reads no images", f"use {option('lines')}")
     for name in content:  # others may stand beside them, but no misspelt one
         meant = [] if name in FIELDS else get_close_matches(name, FIELDS, 1, LIKE)
         if meant and meant[0] not in content:

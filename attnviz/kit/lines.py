@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
@@ -29,7 +30,8 @@ Lines: TypeAlias = Annotated[
     bool,
     g.text_option(
         "--lines",
-        help="Treat each line of the input as a separate text; the mean over all comes last.",
+        help="Treat each line of the input as a separate text, or as JSON with a text and an "
+        "image; the mean over all comes last.",
     ),
 ]
 Pairs: TypeAlias = Annotated[
@@ -80,7 +82,7 @@ def run_texts(
     words = text_alone(session, text, refusal) if alone else ""
     model = load()
 
-    def run_one(number: int, **words: str) -> Result[Any]:
+    def run_one(number: int, **words: Any) -> Result[Any]:
         """The result for a text; as rows, all parts where the user names no number."""
         result = call(**words, model=model)
         return replace(result, _line=number, _top=call.options.get("top"))
@@ -92,10 +94,19 @@ def run_texts(
         deliver_result(session, to, result)
         return
     if pairs is None:
-        results = _each_result(session, text, lambda line, number: run_one(number, text=line))
+        results = _each_result(session, text, partial(_of_line, run_one, file=text.file))
     else:
         results = _each_result(session, TextIn(None, pairs), _of_prompts(run_one, fields))
     _deliver_each(session, to, results, mean_alone=pairs is not None)
+
+
+def _of_line(run_one: Callable[..., R], line: str, number: int, *, file: Path | None) -> R:
+    """Runs a line with the images that it names beside its text, in place of those of all."""
+    from attnviz.inputs.beside import line_text  # commands of one text need it not
+
+    read = line_text(line, file)
+    images = {"image": read.images} if read.images else {}
+    return run_one(number, text=read.text, **images)
 
 
 def check_prompts_alone(session: Session, *other: str) -> None:

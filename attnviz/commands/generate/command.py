@@ -1,6 +1,6 @@
 """`attnviz generate`: a model answers; what did each part of the answer look at?"""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,9 +10,11 @@ from attnviz.commands.generate.answered import AttentionAnswer
 from attnviz.commands.generate.chain import check_hops
 from attnviz.commands.generate.looks import AnswerLooks, answer_option, check_looks, check_resume
 from attnviz.commands.generate.prompt import documents_given, prompt_for, prompt_given
+from attnviz.commands.generate.results import Before
 from attnviz.commands.generate.run import Answering, Writing, answering
 from attnviz.commands.generate.writer import writing
 from attnviz.errors import IdleOption, option
+from attnviz.inputs.beside import folder_of, is_jsonl
 from attnviz.inputs.chats import Question, chat_of_line, images_of, question_or_text
 from attnviz.inputs.prompts import By, Prompt
 from attnviz.inputs.text import read_lines
@@ -135,6 +137,11 @@ def _signs_kept(call: Arguments) -> None:
         )
 
 
+def _images_for(asked: str | Chat | Question, given: Any) -> Any:
+    """The images of a question, in place of those that are given for all."""
+    return (asked.images if isinstance(asked, Question) else ()) or given
+
+
 def _options_for(read: Prompt, asked: str | Chat | Question, options: TextOptions) -> TextOptions:
     """The options with the images of a chat; a chat template writes special tokens itself."""
     if isinstance(asked, Chat):
@@ -206,7 +213,7 @@ def generate(
     """
     asked, documents, parts = prompt_of(prompt), documents_of(docs), words("segments", segments)
     model = loaded(model)
-    options = model._text_options(bos, special, truncate, None, image)
+    options = model._text_options(bos, special, truncate, None, _images_for(asked, image))
     images = len(options.images)
     read = prompt_for(model._loaded, asked, documents, by, parts, raw=raw, images=images)
     options = _options_for(read, asked, options)
@@ -242,6 +249,14 @@ ChatFile: TypeAlias = Annotated[
 ]
 
 
+PromptLines: TypeAlias = Annotated[
+    bool,
+    g.text_option(
+        "--lines",
+        help="Treat each line of the input as a separate prompt, or as JSON with a question and an "
+        "image.",
+    ),
+]
 Resume: TypeAlias = Annotated[
     bool,
     g.output_option(
@@ -268,9 +283,7 @@ def command_line(
     call: Call[Answering],
     *,
     text: g.TextIn,
-    lines: Annotated[
-        bool, g.text_option("--lines", help="Treat each line of the input as a separate prompt.")
-    ] = False,
+    lines: PromptLines = False,
     chat: ChatFile = None,
     model: g.WhichModel,
     run: g.ModelRun,
@@ -289,27 +302,16 @@ def command_line(
     documents = documents_given(session, text, call["docs"] or [])
     prompt = prompt_given(session, call, text, chat, lines=lines)
     ready = model_of(session, model, run)
-    with writing(session, to, looks, ready._loaded.identity, pages, documents) as writer:
+    before = Before(documents, call["image"] or (), folder_of(chat or text.file))
+    with writing(session, to, looks, ready._loaded.identity, pages, before) as writer:
 
         def answered(prompt: str | Chat | Question, line: int | None = None) -> Iterator[Piece]:
             return writer.noted(call(prompt=prompt, model=ready, docs=documents or None), line)
 
         if lines:
             prompts = read_lines(text.text, text.file or chat, session.stdin)
-            read = _reader(text.file, chat)
+            read = partial(chat_of_line if chat else question_or_text, file=chat or text.file)
             writer.write_lines(prompts, lambda each, line: answered(read(each), line))
         else:
             deliver(session, to, [(None, answered(prompt))])
     note_strange(session, writer.strange, "line" if lines else "text")
-
-
-def _reader(file: Path | None, chat: Path | None) -> Callable[[str], str | Chat | Question]:
-    """Reads a line of the input."""
-    if chat is not None:
-        return chat_of_line
-    return partial(question_or_text, is_json=is_jsonl(file))
-
-
-def is_jsonl(file: Path | None) -> bool:
-    """Whether each line of a file is JSON."""
-    return file is not None and file.suffix.lower() == ".jsonl"

@@ -69,7 +69,10 @@ def prompt_for(
                 "documents and question are segments already",
                 f"leave {option('by')} and {option('segments')} out",
             )
-        read = _after_documents(model, asked.text, asked.documents, images, raw=raw)
+        if images and not asked.documents:
+            read = _beside_images(model, asked.text, images, None, (), raw=raw)
+        else:
+            read = _after_documents(model, asked.text, asked.documents, images, raw=raw)
         return replace(read, id=asked.id, unread=asked.unread)
     if documents:
         return _after_documents(model, asked, documents, images, raw=raw)

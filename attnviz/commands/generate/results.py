@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from io import BufferedReader, FileIO
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any, TypeAlias
 from attnviz.commands.generate.answer import AnswerShares
 from attnviz.draw.titles import amount
 from attnviz.errors import ExitStatus, InputError, ModelError, UsageError, option
+from attnviz.inputs.beside import digest_of, digest_of_images
 from attnviz.inputs.prompts import Document, Prompt, Source
 from attnviz.inputs.text import LARGEST
 from attnviz.kit.session import Session, as_flag
@@ -41,7 +43,7 @@ def _added(name: str, about: str, type_: Any = str) -> Field[Any]:
 
 
 _OF_RUN = (
-    _added("input", "a digest of the line and of the documents before it"),
+    _added("input", "a digest of the line, its images, and the documents before it"),
     _added("model", "the model's name and fingerprint"),
     _added("settings", "the options that were given"),
 )
@@ -68,6 +70,22 @@ FAILED = Fields[Any](
 
 
 @dataclass(frozen=True)
+class Before:
+    """What is before every line: documents, and the files of images; `folder`: that of the lines'.
+
+    Its `digest` tells what they hold.
+    """
+
+    documents: Sequence[Document]
+    images: Sequence[Path]
+    folder: Path
+
+    @cached_property
+    def digest(self) -> str:
+        return "".join([*map(repr, self.documents), *map(digest_of, self.images)])
+
+
+@dataclass(frozen=True)
 class _Line:
     """A line of the input in a results file: `start` is the first byte of its rows."""
 
@@ -90,7 +108,7 @@ class Results:
     file: FileIO
     made: Mapping[str, str]
     pages: Path | None
-    documents: str
+    before: Before
     lines: dict[int, _Line] = field(default_factory=dict)
     end: int = 0
     now: tuple[int, str | None] = (0, None)
@@ -145,14 +163,16 @@ class Results:
         if there is not None and there.input != self.digest:
             raise InputError(
                 f"line {number} is not the one that {str(self.path)!r} has an answer to",
-                "give the same lines and documents, or another file",
+                "give the same lines, documents and images, or another file",
             )
         return there is not None
 
     @property
     def digest(self) -> str:
-        """Of the line, and of the documents before all lines."""
-        return sha256(f"{self.documents}{self.now[1]}".encode("utf-8", "replace")).hexdigest()[:16]
+        """Of the line and its images, and of the documents and images before all lines."""
+        images = digest_of_images(self.now[1] or "", self.before.folder)
+        said = f"{self.before.digest}{self.now[1]}{images}"
+        return sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
 
     def page_of(self, line: int) -> Path | None:
         """The file of an answer's page."""
@@ -206,12 +226,9 @@ def _id_of(text: str | None) -> Id:
 
 @contextmanager
 def results_file(
-    path: Path, model: ModelIdentity, pages: Path | None, documents: Sequence[Document]
+    path: Path, model: ModelIdentity, pages: Path | None, before: Before
 ) -> Iterator[Results]:
-    """A results file to go on with, which no other run writes meanwhile.
-
-    `documents`: those before every line.
-    """
+    """A results file to go on with, which no other run writes meanwhile."""
     settings = current_call().options
     told = (as_flag(key, str(settings[key])) for key in sorted(settings) if key not in NO_MATTER)
     made = {"model": f"{model.name} {model.fingerprint}", "settings": " ".join(told)}
@@ -219,7 +236,7 @@ def results_file(
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     with FileIO(descriptor, "r+b") as file:
         _hold(file, path)
-        yield Results(path, file, made, pages, "".join(map(repr, documents)))
+        yield Results(path, file, made, pages, before)
 
 
 def _hold(file: FileIO, path: Path) -> None:

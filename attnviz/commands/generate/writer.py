@@ -1,6 +1,6 @@
 """Answers in their format, one after the other."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 from attnviz.commands.generate.answer import Answer, AnswerView, repeats
 from attnviz.commands.generate.looks import AnswerLooks
 from attnviz.commands.generate.occluded import MANY, runs_of
-from attnviz.commands.generate.results import Results, answer_lines, results_file
+from attnviz.commands.generate.results import Before, Results, answer_lines, results_file
 from attnviz.commands.generate.rows import of_shares
 from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import picture_view
@@ -18,7 +18,6 @@ from attnviz.commands.show.run import pieces_of
 from attnviz.draw.terminal.around import line_heading
 from attnviz.draw.titles import amount, run_notes
 from attnviz.errors import InputError, option
-from attnviz.inputs.prompts import Document
 from attnviz.kit.deliver import Destination, deliver
 from attnviz.kit.lines import each_line, say
 from attnviz.kit.result import Result
@@ -155,13 +154,13 @@ def writing(
     looks: AnswerLooks,
     model: ModelIdentity,
     pages: Path | None,
-    documents: Sequence[Document],
+    before: Before,
 ) -> Iterator[Writer]:
     """A writer of this model's answers; with --resume, into a file of results."""
     with ExitStack() as opened:
         results = None
         if session.value("resume") and to.output is not None:
-            results = opened.enter_context(results_file(to.output, model, pages, documents))
+            results = opened.enter_context(results_file(to.output, model, pages, before))
         watch = opened.enter_context(session.counting("token"))
         yield Writer(session, to, looks, watch, results)
 

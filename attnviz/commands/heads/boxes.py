@@ -21,7 +21,7 @@ from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.errors import InputError, UsageError, option, readable, spelled
-from attnviz.inputs.images import read_picture
+from attnviz.inputs.beside import local_picture
 from attnviz.inputs.prompts import json_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.result import Form, Result
@@ -186,7 +186,7 @@ class BoxTask:
         """The text of a line with its images, and which of them is meant."""
         options, number = self.options, 0
         if isinstance(asked.image, str):
-            options = replace(options, images=(read_picture(self.folder / asked.image),))
+            options = replace(options, images=(local_picture(asked.image, self.folder),))
         elif asked.image is not None:
             number = asked.image - 1
         if not 0 <= number < len(options.images):

@@ -26,6 +26,7 @@ from attnviz.commands.heads.retrieval import (
 )
 from attnviz.commands.heads.rows import of_report
 from attnviz.errors import IdleOption, UsageError, option
+from attnviz.inputs.beside import folder_of
 from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
@@ -341,9 +342,10 @@ def _score_lines(
         return [one for _, one in each_line(session, lines, lambda each, _: run(each), none=none)]
 
     if call["boxes"] is None:
-        labelled = partial(run_labelled, inner, options=options, heads=which)
+        folder = folder_of(call["labels"])
+        labelled = partial(run_labelled, inner, options=options, heads=which, folder=folder)
         texts = scored(call["labels"], "text", labelled, NO_TEXT)
         return of_labels(LabelReport(inner.identity, texts), call["top"])
-    task = BoxTask(inner, options, which, text, Path(call["boxes"]).parent)
+    task = BoxTask(inner, options, which, text, folder_of(call["boxes"]))
     boxes = scored(call["boxes"], "box", task.run, NO_BOX)
     return of_boxes(BoxReport(inner.identity, boxes), call["top"])

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
@@ -21,6 +21,7 @@ from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option, readable, spelled
+from attnviz.inputs.beside import images_beside
 from attnviz.inputs.prompts import json_of
 from attnviz.inputs.text import Stdin, read_lines
 from attnviz.kit.option import R
@@ -28,6 +29,7 @@ from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
 from attnviz.records.heads import Head, choose_heads
+from attnviz.records.images import RawImage
 from attnviz.records.metrics import Estimate
 from attnviz.records.positions import find_positions
 from attnviz.records.rows import Field, Fields, estimate_fields, head_fields, model_name
@@ -38,10 +40,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LabelledText:
-    """A text, and its links: names of queries, and names of the keys that are true for them."""
+    """A text, and its links: names of queries, and names of the keys that are true for them.
+
+    `images`: those beside it.
+    """
 
     text: str
     links: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+    images: tuple[RawImage, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +115,8 @@ class LabelReport:
 HINT = 'give {"text": "…", "links": [["query", ["key", "key"]]]} on each line'
 
 
-def labelled(content: object) -> LabelledText:
-    """The labelled text of an object, or of a line of JSON.
+def labelled(content: object, folder: Path = Path()) -> LabelledText:
+    """The labelled text of an object, or of a line of JSON; `folder`: where its images are.
 
     Raises:
         InputError: it is none.
@@ -124,7 +130,8 @@ def labelled(content: object) -> LabelledText:
         raise InputError("there are no links", HINT)
     if not all(isinstance(link, list) and len(link) == 2 for link in links):
         raise InputError("a link is not [query, [keys]]", HINT)
-    return LabelledText(content["text"], tuple((_names(a), _names(b)) for a, b in links))
+    named = tuple((_names(a), _names(b)) for a, b in links)
+    return LabelledText(content["text"], named, images_beside(content, folder))
 
 
 def _names(value: object) -> tuple[str, ...]:
@@ -154,7 +161,8 @@ def score_labels(
         InputError: a text or its links are wrong.
     """
     hint = "give a file, or objects with a text and its links"
-    run = partial(run_labelled, model, options=options, heads=heads)
+    folder = Path(labels).parent if isinstance(labels, str | PathLike) else Path()
+    run = partial(run_labelled, model, options=options, heads=heads, folder=folder)
     return LabelReport(model.identity, run_each("labels", labels, hint, run))
 
 
@@ -184,11 +192,15 @@ def run_each(name: str, given: object, hint: str, run: Callable[[object], R]) ->
 
 
 def run_labelled(
-    model: "LoadedModel", line: object, options: TextOptions, heads: HeadOptions
+    model: "LoadedModel", line: object, options: TextOptions, heads: HeadOptions, folder: Path
 ) -> LabelRun:
-    """Run one labelled text, and see how much of each head's attention goes to the true keys."""
+    """Run one labelled text, and see how much of each head's attention goes to the true keys.
+
+    `folder`: where the images are that it names.
+    """
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
-    text = labelled(line)
+    text = labelled(line, folder)
+    options = replace(options, images=text.images) if text.images else options
     prepared = prepare(model, text.text, options)
     measure = MeasureLabels(_true_keys(prepared, text))
     prepared.budget.check_patterns(chosen, 0)

@@ -15,7 +15,8 @@ from attnviz.commands.show.outputs import (
 )
 from attnviz.commands.show.run import Shown, beside_images, make, show_capture, show_text
 from attnviz.draw.titles import run_notes
-from attnviz.errors import InexactError, UsageError, option
+from attnviz.errors import InexactError, InputError, UsageError, option
+from attnviz.inputs.beside import LineText, line_text
 from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
@@ -24,10 +25,10 @@ from attnviz.kit.option import Call, check_number, check_text, check_value, comm
 from attnviz.kit.prepare import HeadOptions, TextOptions, verify
 from attnviz.kit.session import Session
 from attnviz.kit.values import AnyModel, loaded, pictures_of
-from attnviz.kit.write import Piece
+from attnviz.kit.write import SEPARATORS, Piece
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
-from attnviz.records.exhibit import Exhibit, Look
+from attnviz.records.exhibit import Choice, Exhibit, Look
 from attnviz.records.positions import check_names
 from attnviz.records.trace import FromExact, Verified
 
@@ -185,8 +186,8 @@ def command_line(
         bool,
         g.text_option(
             "--lines",
-            help="Treat each line of the input as a separate text, and show each as soon as it is "
-            "ready.",
+            help="Treat each line of the input as a separate text, or as JSON with a text and an "
+            "image, and show each as soon as it is ready.",
         ),
     ] = False,
     model: g.WhichModel,
@@ -227,8 +228,8 @@ OF_A_TEXT = frozenset({"queries", "keys", "drop_keys"})
 """Options whose values are tokens, which one text has and another has not."""
 Results: TypeAlias = Iterator[tuple[int | None, Iterable[Piece]]]
 """The pieces to write for each text, with the number of its line."""
-Run: TypeAlias = Callable[[str, Show], Exhibit]
-"""Runs a text, and puts heads of it on show."""
+Run: TypeAlias = Callable[[LineText, Show], Exhibit]
+"""Runs a text, with its own images or those of all, and puts heads of it on show."""
 
 
 def _load(session: Session, source: Source, how: TextOptions, *, verified: bool) -> Run:
@@ -238,22 +239,27 @@ def _load(session: Session, source: Source, how: TextOptions, *, verified: bool)
     """
     model = session.load(source)
     if not verified:
-        return lambda text, show: show_text(model, text, how, show)
+        return lambda line, show: show_text(model, line.text, _with_images(how, line), show)
     from attnviz.models.weights import with_all_bytes  # torch
 
     identified: LoadedModel = with_all_bytes(model)
 
-    def run(text: str, show: Show) -> Exhibit:
-        exactness = verify(identified, source, text, how)
+    def run(line: LineText, show: Show) -> Exhibit:
+        own = _with_images(how, line)
+        exactness = verify(identified, source, line.text, own)
         sentence = _exactness(exactness)
         if not exactness.exact:
             raise InexactError(
                 sentence, "float32 does not explain this, so it is a bug; please report it"
             )
         session.consoles.err.print(sentence, markup=False, highlight=False)
-        return show_text(identified, text, how, show)
+        return show_text(identified, line.text, own, show)
 
     return run
+
+
+def _with_images(how: TextOptions, line: LineText) -> TextOptions:
+    return replace(how, images=line.images) if line.images else how
 
 
 def _exactness(verified: Verified) -> str:
@@ -300,13 +306,22 @@ def _of_text(
     text = text_or_capture(session, given)
     request = over_images(request) if isinstance(text, Capture) and text.images else request
     show = choose_output(request).show(request)
-    exhibit = show_capture(text, show) if isinstance(text, Capture) else load()(text, show)
+    exhibit = (
+        show_capture(text, show) if isinstance(text, Capture) else load()(LineText(text), show)
+    )
     request = beside_images(request, exhibit.capture) if free else request
     pieces = _pieces(session, exhibit, request)
     if exhibit.unasked:
         session.note(MERGED)
     note_strange(session, [exhibit.capture.strange], "text")
     yield None, pieces
+
+
+def _keeping(show: Show, kept: Choice | None) -> Show:
+    """The same of the heads that were picked on an earlier line."""
+    if kept is None:
+        return show
+    return replace(show, heads=HeadOptions(heads=",".join(map(str, kept.heads))), kept=kept)
 
 
 def _of_lines(
@@ -317,22 +332,29 @@ def _of_lines(
     A head that nobody chose is picked on the first good line and kept. A bad line is
     reported on stderr and left out, and becomes the exit code of the program.
     """
-    show, filters = choose_output(request).show(request), request.filters
+    filters, kept = request.filters, None
+    choose_output(request).show(request)  # its errors come before a model is loaded
     check_names(filters.queries, "queries")
     check_names(filters.keys, "keys")
     check_names(request.transforms.drop_keys, "drop_keys")
     lines = session.progress(read_lines(given.text, given.file, session.stdin), "line")
-    run, strange, merged = load(), list[bool](), False
+    run, strange, merged, seen = load(), list[bool](), False, list[bool]()
 
     def of_line(text: str, number: int) -> Iterable[Piece]:
-        nonlocal show, merged
-        exhibit, at_line = run(text, show), replace(request, line=number, first=not strange)
+        nonlocal kept, merged
+        line = line_text(text, given.file)
+        own = over_images(request) if line.images else request
+        exhibit = run(line, _keeping(choose_output(own).show(own), kept))
+        seen.append(bool(exhibit.capture.images))
+        if own.format in SEPARATORS and seen[-1] != seen[0]:
+            raise InputError(
+                "texts with images and without have other columns",
+                f"use {option('format', 'jsonl')}",
+            )
+        at_line = replace(own, line=number, first=not strange)
         pieces = _pieces(session, exhibit, at_line, f"line {number}: ")
-        choice = exhibit.choice
-        if choice is not None and choice.picked:
-            kept = replace(choice, line=choice.line or number)
-            named = HeadOptions(heads=",".join(map(str, kept.heads)))
-            show = replace(show, heads=named, kept=kept)
+        if exhibit.choice is not None and exhibit.choice.picked:
+            kept = replace(exhibit.choice, line=exhibit.choice.line or number)
         strange.append(exhibit.capture.strange)
         if exhibit.unasked and not merged:
             session.note(MERGED)

@@ -164,9 +164,8 @@ def _marked(
         return text.replace(MARK, f"{before}{mark}{after}"), ()
     if places:
         raise InputError(
-            f"the text has {places} {MARK}, but {option('image')} is given {images} "
-            f"time{'s' * (images != 1)}",
-            "give as many",
+            f"the text has {places} {MARK} for {images} image{'s' * (images != 1)}",
+            "give as many of both",
         )
     shown = _templated(folder, text, images)
     if shown is not None and shown.text.count(mark) == images:

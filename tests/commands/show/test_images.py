@@ -125,7 +125,7 @@ def test_two_images_stand_where_the_text_says(run: Run, folder: Path, images: li
     assert "image 2" in ended.out
     ended = run("show", "is <image> like <image> ?", "-m", str(folder), *both[:2])
     assert ended.status != 0
-    assert "the text has 2 <image>, but --image is given 1 time" in ended.err
+    assert "the text has 2 <image> for 1 image; give as many of both" in ended.err
 
 
 def test_a_saved_capture_has_its_images(

@@ -1,0 +1,133 @@
+"""Images that a line of JSON names: beside its text or question, or in the messages of its chat.
+
+Their files are looked for in the folder of the file that names them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from attnviz.errors import InputError
+from attnviz.inputs.images import picture_of
+from attnviz.inputs.prompts import json_of
+from attnviz.inputs.text import STDIN
+from attnviz.records.images import RawImage
+
+HINT = 'give {"text": "…", "image": "FILE"} on the line'
+IMAGES = ("image", "images")
+"""The keys of images beside a text."""
+FILES = ("image", "path", "url")
+"""The keys that name the file of an image in a message."""
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+"""The beginning of an address; a single letter may be the drive of a path."""
+LONGEST_PATH = 4096
+NAMES = re.compile(r'\s*\{.*"images?"\s*:')
+"""What a line begins with that names images."""
+
+
+@dataclass(frozen=True)
+class LineText:
+    """A text of a line, and the images beside it, if it names some."""
+
+    text: str
+    images: tuple[RawImage, ...] = ()
+
+
+def folder_of(file: Path | None) -> Path:
+    """Where the images are that the lines of a file name; of other lines, the current folder."""
+    return Path() if file is None or str(file) == STDIN else file.parent
+
+
+def is_jsonl(file: Path | None) -> bool:
+    """Whether each line of a file is JSON."""
+    return file is not None and file.suffix.lower() == ".jsonl"
+
+
+def line_text(line: str, file: Path | None) -> LineText:
+    """The text of a line: that of an object with images, or in a .jsonl file, with a text alone.
+
+    Raises:
+        InputError: it names images, and there is no text, or one of them cannot be read.
+    """
+    named = NAMES.match(line) is not None
+    if not (named or (is_jsonl(file) and line.lstrip().startswith("{"))):
+        return LineText(line)
+    content = json_of(line, HINT)
+    named = isinstance(content, dict) and not content.keys().isdisjoint(IMAGES)
+    told = content.get("text", content.get("question")) if isinstance(content, dict) else None
+    if not isinstance(told, str):
+        if named:
+            raise InputError("there is no text beside the image", HINT)
+        return LineText(line)
+    return LineText(told, images_beside(content, folder_of(file)))
+
+
+def images_beside(content: Mapping[str, Any], folder: Path) -> tuple[RawImage, ...]:
+    """The images of an object: its `image`, or all of its `images`.
+
+    Raises:
+        InputError: it has both, or one of them cannot be read.
+    """
+    one, several = content.get("image"), content.get("images")
+    if one is not None and several is not None:
+        raise InputError("there are an image and images", "give one of them")
+    if not isinstance(several, list | tuple | None):
+        raise InputError("the images are no list", HINT)
+    given = [one] if one is not None else several or []
+    return tuple(local_picture(each, folder) for each in given)
+
+
+def local_picture(source: object, folder: Path) -> RawImage:
+    """The image that an object names, or is.
+
+    Raises:
+        InputError: it is none, or no file of this machine.
+    """
+    if isinstance(source, str):
+        if ADDRESS.match(source) or len(source) > LONGEST_PATH:
+            raise InputError(
+                f"the image {source[:60]!r} is no path, and only files are read",
+                "save it, and give its path",
+            )
+        return picture_of(folder / source)
+    if not isinstance(source, PathLike | RawImage) and not hasattr(source, "size"):
+        raise InputError("an image is no file", "give its path")
+    return picture_of(source)
+
+
+def digest_of_images(line: str, folder: Path) -> str:
+    """A digest of the files that a line names as images; nothing where it names none."""
+    if '"image' not in line:
+        return ""
+    try:
+        files = list(_named(json_of(line, HINT)))
+    except InputError:
+        return ""
+    return "".join(map(digest_of, (folder / file for file in files)))
+
+
+def digest_of(file: Path) -> str:
+    """A digest of what a file holds; of one that cannot be read, none."""
+    try:
+        return sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def _named(content: Any) -> Iterator[str]:
+    """The files of images in an object, and in its messages."""
+    if not isinstance(content, dict):
+        return
+    several = content.get("images")
+    given = [content.get("image"), *(several if isinstance(several, list) else [])]
+    yield from (each for each in given if isinstance(each, str))
+    messages = content.get("messages")
+    for message in messages if isinstance(messages, list) else []:
+        parts = message.get("content") if isinstance(message, dict) else None
+        for part in parts if isinstance(parts, list) else []:
+            if isinstance(part, dict) and part.get("type") == "image":
+                yield from (part[key] for key in FILES if isinstance(part.get(key), str))
