@@ -383,7 +383,7 @@ class ExploreApp(App[None]):
         runs, scene = self._opened.runs, self.scene
         if scene is None:
             return
-        head, text = scene.head, scene.capture.text
+        head, text = scene.head, self._text  # a capture's may have been written by a template
         if runs is None:
             self._tell('a saved capture cannot be run again; start with attnviz explore "the text"')
         elif head is None:

@@ -2,16 +2,18 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from attnviz.commands.explore.scene import Opened, Runs
 from attnviz.console import Display, display_of
-from attnviz.errors import UsageError, missing
+from attnviz.errors import UsageError, missing, option
 from attnviz.kit import options as g
 from attnviz.kit.lines import text_or_capture
 from attnviz.kit.option import command
 from attnviz.kit.session import Session, as_flag
+from attnviz.kit.values import pictures_of
 from attnviz.records.capture import Capture
 
 if TYPE_CHECKING:
@@ -21,9 +23,10 @@ EXAMPLES = """
 attnviz explore
 attnviz explore "a fluffy blue creature roamed the verdant forest"
 attnviz explore --model gpt2 --file sample_texts/mystery.txt
+attnviz explore "what is left of the circle?" --image docs/images/shapes-1.png -m shapes
 attnviz explore capture.npz
 """
-SHORT_HELP = "file model target kind"
+SHORT_HELP = "file image model target kind"
 
 
 @command
@@ -31,6 +34,12 @@ def explore(
     session: Session,
     *,
     text: g.TextIn,
+    image: Annotated[
+        list[Path] | None,
+        g.text_option(
+            "--image", metavar="FILE", help="An image to read with the text. Repeatable."
+        ),
+    ] = None,
     tokens: g.Tokens,
     model: g.WhichModel,
     run: g.ModelRun,
@@ -53,10 +62,14 @@ def explore(
         if given.signed:
             wrong = f"this capture holds {given.values}, not weights"
             raise UsageError(wrong, "show it with attnviz show")
+        if image:
+            wrong = "a saved capture was run already"
+            raise UsageError(wrong, f"leave {option('image')} out")
         opened = Opened(capture=given)
     else:
         loaded = session.load(g.source_of(session, model, run, kind, causal=causal))
-        opened = Opened(given, Runs(loaded, tokens.options(run, target)))
+        options = replace(tokens.options(run, target), images=pictures_of(image))
+        opened = Opened(given, Runs(loaded, options))
     if not session.stdin.is_terminal:
         _take_keys_from_the_terminal(session)
     app = explore_app(opened, display, Path.cwd(), as_flag)

@@ -223,10 +223,11 @@ class Scene:
 
     @property
     def _telling_keys(self) -> list[int]:
-        """The keys that are neither special nor, in a causal model, the first token."""
+        """The keys that are neither special, but for images, nor the first of a causal model."""
         tokens, capture = self.capture.key_tokens, self.capture
         first = capture.one_sequence and capture.causal
-        return [k for k in self.exhibit.keys if not tokens[k].special and (k or not first)]
+        special = [token.special and token.image is None for token in tokens]
+        return [k for k in self.exhibit.keys if not special[k] and (k or not first)]
 
     def at_strongest_link(self) -> "Scene":
         """The scene at the head's strongest link between two tokens of the text; the scene itself
@@ -284,7 +285,7 @@ class Scene:
 def scene_of(
     captured: Capture, transforms: Transforms, *, choose: bool = True, between: Between = go_on
 ) -> Scene:
-    """A capture, transformed; a rollout shows every layer.
+    """A capture, transformed, each image as one token; a rollout shows every layer.
 
     `choose`: at the strongest link of the head with the clearest pattern, if the capture
     holds all heads; otherwise of the first head. Else at the last word. `between` is called
@@ -295,7 +296,9 @@ def scene_of(
     """
     if transforms.words and Merged("words") in captured.transforms:
         raise UsageError("pieces of words are merged in this capture", "keep them merged")
-    transforms = replace(transforms, rollout_layers="all" if transforms.rollout else None)
+    whole = any(token.image is not None for token in captured.query_tokens)
+    rolled = "all" if transforms.rollout else None
+    transforms = replace(transforms, rollout_layers=rolled, whole_images=whole)
     exhibit = exhibit_of(captured, Choice(captured.heads), transforms, between=between)
     start = Scene(exhibit, grid_of(exhibit.maps).slot(exhibit.maps[0]), 0, 0)
     start = start.at(last_word(exhibit.capture.query_tokens))

@@ -20,7 +20,7 @@ from textual.worker import WorkerCancelled
 from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.commands.ablate.run import Ablating, ablate_together
 from attnviz.commands.explore.app import HELP, ExploreApp, Overlay
-from attnviz.commands.explore.pane import GaveWay
+from attnviz.commands.explore.pane import GaveWay, Go
 from attnviz.commands.explore.scene import Opened, Runs, SoFar, scene_of
 from attnviz.console import Display
 from attnviz.errors import InputError
@@ -30,6 +30,7 @@ from attnviz.models.loaded import LoadedModel
 from attnviz.records.apply import Between, go_on
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
+from attnviz.records.images import RawImage
 from tests.builtin import HEADS, NAMED
 from tests.commands.explore.app import TEXT, Visit, explore, gave_way, until
 from tests.factories import make_capture
@@ -300,6 +301,30 @@ def test_a_toggle_that_cannot_be_is_said_and_stays_off() -> None:
         assert there.subtitle("words") == "no sink"
 
     explore(Opened(capture=make_capture(TEXT).only((Head(0, 0),))), does)
+
+
+def test_an_image_is_one_token_and_is_there_when_a_head_is_ablated() -> None:
+    """The bundled model's template writes the text, and its head finds the shape."""
+    pixels = np.asarray(Image.open("docs/images/shapes-1.png").convert("RGB"))
+    options = TextOptions(images=(RawImage("shapes-1.png", pixels),))
+    asked = Opened("what is left of the red circle?", Runs(load_model(Source("shapes")), options))
+
+    async def does(there: Visit) -> None:
+        assert there.app.scene
+        assert there.app.scene.keys.count("image") == 1
+        assert len(there.app.scene.keys) == 10
+        assert sum("image" in line for line in there.seen("heads")) >= 3
+        there.app.on_go(Go(lambda scene: scene.at(8).in_slot((1, 0))))
+        await there.settle()
+        assert there.subtitle("pattern") == "circle → image 1.00"
+        await there.press("a")
+        screen = there.app.screen
+        assert isinstance(screen, Overlay)
+        content = screen.query_one("#content")
+        shown = "\n".join(s.text for s in content.render_lines(content.size.region))
+        assert "without L1H0" in shown
+
+    explore(asked, does)
 
 
 def test_a_shows_what_the_model_says_without_the_head(opened: Opened, model: LoadedModel) -> None:

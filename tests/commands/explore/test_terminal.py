@@ -275,6 +275,9 @@ def test_a_saved_capture_is_not_run_again(capture_file: str) -> None:
     status, said = on_terminal("explore", capture_file, "--model", "gpt2")
     assert status == ExitStatus.USAGE
     assert "was run already; leave --model out" in said
+    status, said = on_terminal("explore", capture_file, "--image", "docs/images/shapes-1.png")
+    assert status == ExitStatus.USAGE
+    assert "was run already; leave --image out" in said
 
 
 def test_a_model_that_is_not_there_is_told_before_the_app_opens() -> None:
