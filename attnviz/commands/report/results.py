@@ -80,7 +80,8 @@ def read_results(path: str) -> ResultsReport:
         else:
             questions.append(answer.question(os.path.dirname(path)))
     if not questions:
-        raise InputError(f"{path!r} holds no results of an evaluation", HINT)
+        why = f": {file.damage[0].why}" if file.damage else ""
+        raise InputError(f"{path!r} holds no results of an evaluation{why}", HINT)
     model, settings = file.made
     return ResultsReport(path, model, settings, tuple(questions), tuple(file.damage))
 
@@ -167,6 +168,8 @@ def _checked(text: str | InputError, number: int) -> JsonObject:
         raise _DamagedRow(why, begun and int(begun[1])) from None
     line = written.get("line") if isinstance(written, dict) else None
     failed = isinstance(written, dict) and "error" in written
+    if isinstance(written, dict) and "share" in written and "model" not in written:
+        raise _DamagedRow("was not written with --resume", line)
     try:
         content = row_from(FAILED if failed else SHARE, written)
     except ValueError as error:
@@ -189,7 +192,8 @@ def _answer(rows: Iterator[_ResultRow]) -> "_Answer":
 class _Answer:
     """The rows of a line of the input, added up as they come.
 
-    `at`: how many segments the current row has so far, and `total` the sum of their shares.
+    `at`: how many segments the current row has so far, and `total` the sum of their shares;
+    `images`: it has rows of regions of images.
     """
 
     first: _ResultRow
@@ -198,6 +202,7 @@ class _Answer:
     at: int = 0
     total: float = 1.0
     whole: bool = True
+    images: bool = False
 
     def __post_init__(self) -> None:
         self.add(self.first)
@@ -225,6 +230,9 @@ class _Answer:
         if "error" in content:
             self.whole &= row is self.first
             return
+        if content["part"] == "region":  # of an image, whose own row has all of its share
+            self.images = True
+            return
         support, section = None, content["section"]
         if re.fullmatch(r"answer( \d+)?", section):
             section = None
@@ -250,7 +258,9 @@ class _Answer:
         """What is wrong with it when all of its rows are there; else empty."""
         self._end_row()
         mixed = "error" in self.content and bool(self.statements)
-        return "rows of it are missing or damaged" if mixed or not self.whole else ""
+        if mixed or not self.whole:
+            return "rows of it are missing or damaged"
+        return "it has images, and groundedness is of documents alone" if self.images else ""
 
     def question(self, folder: str) -> ReportedQuestion:
         """What it is when nothing is wrong; `folder`: that of the file, from which pages lie."""

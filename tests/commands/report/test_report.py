@@ -604,3 +604,27 @@ def test_hostile_texts_reach_no_terminal_and_no_markup(run: Run, file: Path) -> 
     assert "\u202e" not in shown + page
     assert "<script" not in page
     assert "javascript:" not in page
+
+
+def test_answers_about_images_are_left_out_and_a_file_of_them_says_so(
+    run: Run, tmp_path: Path
+) -> None:
+    image = str(Path("docs/images/shapes-1.png").absolute())
+    lines, made = tmp_path / "lines.jsonl", str(tmp_path / "results.jsonl")
+    asked = {"question": "what is left of the circle?"}
+    lines.write_text(json.dumps({**asked, "image": image}) + "\n")
+    command = ("generate", "--file", str(lines), "-m", "shapes", "--head", "L3H0", "--check")
+    assert run(*command, "--resume", "-o", made).status is ExitStatus.OK
+    why = "line 1 is left out: it has images, and groundedness is of documents alone"
+    assert f"holds no results of an evaluation: {why}; " in run("report", made).err
+    with lines.open("a") as more:
+        more.write(json.dumps({**asked, "documents": ["a red circle ."]}) + "\n")
+    assert run(*command, "--resume", "-o", made).status is ExitStatus.OK
+    ended = run("report", made)
+    assert "line 2" in ended.out
+    assert why in ended.err
+
+
+def test_rows_of_an_answer_are_told_from_those_of_a_results_file(run: Run, file: Path) -> None:
+    file.write_text(run("generate", "the bird was", "-f", "jsonl").out)
+    assert "row 1 was not written with --resume; " in run("report", str(file)).err
