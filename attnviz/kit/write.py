@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
 from attnviz.errors import OutputError, UsageError, option
+from attnviz.records.images import LABEL
 from attnviz.records.rows import SCHEMA, joined, made_to_dict, to_json
 
 if TYPE_CHECKING:
@@ -178,9 +179,10 @@ def cell(text: str, separator: str) -> str:
     """A text as one cell: never a formula, quoted where it holds the separator or a quote.
 
     A text that a spreadsheet would compute (`=1+1`) gets an apostrophe in front, which marks
-    it as text there.
+    it as text there. The name of a part of an image (`@r3c5`) stays as it is typed: it calls no
+    function, and names at most another cell.
     """
-    guarded = f"'{text}" if FORMULA.match(text) else text
+    guarded = f"'{text}" if FORMULA.match(text) and not LABEL.fullmatch(text) else text
     if separator in guarded or '"' in guarded or "\n" in guarded or "\r" in guarded:
         return '"' + guarded.replace('"', '""') + '"'
     return guarded

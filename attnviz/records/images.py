@@ -113,6 +113,10 @@ def lie_beside(images: Sequence[SeenImage], patches: Iterable[Patch | None]) -> 
     return any(image.views for image in images) and not any(patches)
 
 
+LABEL = re.compile(r"@(?:[0-9]+:)?(?:t[0-9]+)?r[0-9]+c[0-9]+")
+"""The names that `label_of` gives."""
+
+
 def label_of(place: Patch, images: Sequence[SeenImage]) -> str:
     """The name of an image token: `@r3c5`; `@2:r3c5` of a second image, `@t1r3c5` of a tile."""
     image = f"{place.image + 1}:" if len(images) > 1 else ""

@@ -1,5 +1,7 @@
 """`attnviz tokens --image`: an image is one line, and each of its tokens has its pixels in rows."""
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -41,6 +43,13 @@ def test_rows_have_the_pixels_that_the_attention_to_the_same_tokens_has(run: Run
     assert {row["index"]: [row[name] for name in place] for row in rows} == keys
     assert sum(row["image"] == 1 for row in rows) == 64
     assert rows == attnviz.tokens(TEXT, "shapes", image=PICTURE).rows
+
+
+def test_names_in_a_table_of_cells_are_those_that_options_take(run: Run) -> None:
+    asked = (TEXT, "--image", PICTURE, "-m", "shapes")
+    cells = csv.DictReader(io.StringIO(run("tokens", *asked, "-f", "csv").out, newline=""))
+    label = [row["label"] for row in cells if row["image"]][-1]
+    assert run("show", *asked, "--key", label).out.count("@r7c7")
 
 
 def test_python_has_the_tokens_of_a_text_without_weights(monkeypatch: pytest.MonkeyPatch) -> None:

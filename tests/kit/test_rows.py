@@ -121,6 +121,10 @@ def test_any_text_gives_rows_that_can_be_read_and_shown(pieces: list[str]) -> No
         ("+1", "'+1"),
         ("-1", "'-1"),
         ("@SUM(A1)", "'@SUM(A1)"),
+        ("@r3c5", "@r3c5"),  # the name of a part of an image, which calls no function
+        ("@2:t1r0c11", "@2:t1r0c11"),
+        ("@r3c5(A1)", "'@r3c5(A1)"),
+        ("@r3c5\n", '"\'@r3c5\n"'),
         ("\tx", "'\tx"),
         ("\rx", '"\'\rx"'),
         ("a=b", "a=b"),  # and nothing elsewhere in a cell
