@@ -24,6 +24,7 @@ CHOSEN: Mapping[ChoiceReason, str] = {
     "card": "chosen automatically, as the model's card names it",
     "generic": "chosen automatically by a generic score",
     "sees": "chosen automatically, as it looks at single places of the image",
+    "aligned": "chosen automatically, as it follows the sound best",
 }
 HABITS: Mapping[Habit, str] = {
     "previous": "the one before",
@@ -74,6 +75,8 @@ def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str
         return _title(str(head), finding, capture, capture.named(head.layer, head.head))
     shows = choice.why == "card" or (finding is not None and finding.behaviour is not None)
     known = [choice.named] if choice.named is not None and shows else []
+    if choice.why == "aligned":
+        return _title(str(head), finding, capture, capture.named(head.layer, head.head))
     return _title(str(head), finding, capture, known)
 
 

@@ -56,8 +56,8 @@ def transform_title(transform: Transform) -> str:
             return f"divided by the attention of “{beginning(prompt)}”"
         case Merged("chars"):
             return "parts of characters merged"
-        case Merged("images"):
-            return "each image as one"
+        case Merged("images" | "frames" as unit):
+            return "each image as one" if unit == "images" else "frames of a time merged"
         case Merged():
             return "pieces of words merged"
         case RolledOut():
@@ -140,14 +140,18 @@ def facts(capture: Capture) -> str:
     else:
         size = amount(len(capture.query_tokens), "token")
     begin = capture.key_tokens[:1] if capture.bos else ()  # which a template may have written
-    special = (token for token in capture.key_tokens if token.special and token.image is None)
+    timed = any(token.time for token in capture.key_tokens)
+    special = (t for t in capture.key_tokens if t.special and t.image is None and t.time is None)
     around = dict.fromkeys(token.label for token in (*begin, *special))
     beside = f" {'with ' + ' and '.join(around) if around else 'without BOS'}"
+    beside = "" if timed else beside
     parts = [model, size if capture.kind == "answer" else size + beside]
     if capture.images:
         from attnviz.draw.overlay import image_facts
 
         parts.append(image_facts(capture))
+    if capture.sound is not None:
+        parts.append(capture.sound.facts)
     before, after = capture.left_out
     if before or after:
         parts.append(f"the {'first' if before else 'last'} {before or after:,} left out")
@@ -287,6 +291,8 @@ def run_notes(capture: Capture) -> tuple[str, ...]:
         notes.append(f"{ignorant}; try {option('model', 'gpt2')}")
     if capture.model.reads_images and not (capture.images or capture.asked.options.get("lines")):
         notes.append(f"{readable(capture.model.name)} reads images too; none was given")
+    if capture.sound is not None:
+        notes += capture.sound.notes
     return (*notes, *_piece_notes(capture))
 
 

@@ -33,15 +33,16 @@ from attnviz.records.restore import (
     facts_from,
     images_from,
     layers_from,
+    sound_from,
     with_arrays,
 )
 from attnviz.records.tokens import Token, numbered
 
 CAPTURE_META = "meta"
 """The entry that holds everything but the arrays."""
-LAYER, EXTRA, IMAGE = "layer_{}", "extra_{}", "image_{}"
-"""The entries of a layer's array, (heads, n_queries, n_keys), of the extra array at a place, and of
-the pixels of an image."""
+LAYER, EXTRA, IMAGE, SOUND = "layer_{}", "extra_{}", "image_{}", "sound"
+"""The entries of a layer's array, (heads, n_queries, n_keys), of the extra array at a place, of the
+pixels of an image, and of the envelope of a sound."""
 CHUNK = 1 << 20
 META_AT_MOST = 1 << 28  # bytes: some hundred thousand tokens
 DEFLATE_AT_MOST = 1100  # deflate cannot shrink further than 1:1032; more is a lie
@@ -86,6 +87,8 @@ def load_capture(path: Path) -> Capture:
             raise ValueError("the list of extras cannot be right")
         pixels = [_pixels(archive, i) for i in range(len(facts.get("images", ())))]
         capture = check_patches(replace(capture, images=images_from(facts, pixels)))
+        if "sound" in facts:
+            capture = replace(capture, sound=sound_from(facts, _envelope(archive)))
         return with_arrays(capture, layers, extras)
 
 
@@ -109,6 +112,13 @@ def _extra(archive: zipfile.ZipFile, position: int, name: str) -> FloatArray:
     with _entry(archive, EXTRA.format(position)) as (stream, shape, dtype):
         if dtype != np.float32:
             raise ValueError(f"the extra {name!r} is {dtype}, not float32")
+        return _read(stream, shape, dtype)
+
+
+def _envelope(archive: zipfile.ZipFile) -> FloatArray:
+    with _entry(archive, SOUND) as (stream, shape, dtype):
+        if dtype != np.float32:
+            raise ValueError(f"the sound is {dtype}, not float32")
         return _read(stream, shape, dtype)
 
 
@@ -255,6 +265,8 @@ def _arrays(capture: Capture) -> Iterator[tuple[str, Entry]]:
         yield EXTRA.format(position), plain(extra)
     for position, image in enumerate(capture.images):
         yield IMAGE.format(position), image.raw.pixels
+    if capture.sound is not None:
+        yield SOUND, plain(capture.sound.envelope)
 
 
 def plain(array: FloatArray) -> FloatArray:

@@ -104,6 +104,28 @@ Images: TypeAlias = Annotated[
         "Repeatable.",
     ),
 ]
+SoundFile: TypeAlias = str | PathLike[str] | tuple[Any, int]
+"""A sound: a file, or its samples (n) or (n, channels) and how many there are in a second."""
+Sound: TypeAlias = Annotated[
+    SoundFile | None,
+    Cli(Path | None, default=None),
+    text_option(
+        "--audio",
+        metavar="FILE",
+        help="A sound for a model that reads speech, in place of a text: WAV; other formats with "
+        "the extra audio.",
+    ),
+]
+StartSecond: TypeAlias = Annotated[
+    float,
+    text_option(
+        "--start",
+        metavar="SECONDS",
+        min=0,
+        help="The second of a sound at which the model begins to hear.",
+        show_default=False,
+    ),
+]
 ANSWER = text_option(
     "--answer", metavar="TOKEN", help="Measure the log-probability of this token after the text."
 )

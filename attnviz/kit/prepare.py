@@ -14,10 +14,10 @@ import numpy as np
 
 from attnviz.errors import IdleOption, InputError, UsageError, option
 from attnviz.inputs.text import (
+    SUFFIXES,
     check_encodable,
     check_no_medium,
     check_not_blank,
-    medium_of,
 )
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN, Placement, check_room, model_bytes
@@ -36,7 +36,7 @@ from attnviz.records.heads import Head, by_layer, every_head
 from attnviz.records.images import RawImage
 from attnviz.records.predict import LogitRows, log_softmax
 from attnviz.records.rows import versions_now
-from attnviz.records.tokens import Token, current_call, numbered
+from attnviz.records.tokens import RawSound, Token, current_call, numbered
 from attnviz.records.transforms import Contributions, Implicit, Scores
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ class TextOptions:
         target: what an encoder-decoder is to have written.
         max_memory: how many bytes may be used; None means a share of what is free.
         images: those that the model reads with the text.
+        sound: the one that the model reads in place of a text.
+        start: the second of a sound at which the model begins.
     """
 
     bos: bool | None = None
@@ -70,6 +72,8 @@ class TextOptions:
     target: str | None = None
     max_memory: int | None = None
     images: tuple[RawImage, ...] = ()
+    sound: RawSound | None = None
+    start: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -232,9 +236,13 @@ class Prepared:
 
 
 def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
-    """Make a text fit for a model, or the name of a file for one that reads images alone."""
+    """Make a text fit for a model, or the name of a file for one that reads no text."""
     if model.reads != "text":
         text, options = _without_text(model, text, options)
+    if options.sound is not None:
+        return _prepared_with_sound(model, options)
+    if options.start:
+        raise IdleOption(f"{option('start')} is a second of a sound", "leave it out")
     if options.images:
         return _prepared_with_images(model, text, options)
     if model.kind != "self" and model.reads_images:
@@ -255,29 +263,32 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
 def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tuple[str, TextOptions]:
     """What a model is given that reads no text: the file that a text names, or an option gives."""
     from attnviz.inputs.images import read_picture
+    from attnviz.inputs.sounds import read_sound
 
     for name in ("bos", "special"):
-        if getattr(options, name):
+        if getattr(options, name) or (name == "bos" and options.bos is not None):
             raise IdleOption(
                 f"{option(name)} is about a text, and {model.identity.name} reads none",
                 "leave it out",
             )
-    if not text and options.images:
+    of_speech, images = model.reads == "speech", bool(options.images)
+    if not text and (options.sound is not None) == of_speech and images != of_speech:
         return "", options
-    if medium_of(text) != model.reads or options.images:
-        what = "images" if model.reads == "image" else "speech"
+    named = model.reads != "text" and Path(text).suffix.lower() in SUFFIXES[model.reads]
+    if not named or images or options.sound is not None:
+        what = "speech" if of_speech else "images"
         raise UsageError(
             f"{model.identity.name} reads {what} alone, and no text", "give it a file alone"
         )
+    if of_speech:
+        return "", replace(options, sound=read_sound(Path(text), options.start))
     return "", replace(options, images=(read_picture(Path(text)),))
 
 
 def check_uncut(options: TextOptions) -> None:
-    """Refuse to cut a text with images."""
+    """Refuse to cut a text with images, or a sound."""
     if options.truncate is not None:
-        raise IdleOption(
-            f"{option('truncate')} cuts a text, and images leave none of it out", "leave it out"
-        )
+        raise IdleOption(f"{option('truncate')} cuts a text, and no image or sound", "leave it out")
 
 
 def _prepared_with_images(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
@@ -297,6 +308,16 @@ def _prepared_with_images(model: "LoadedModel", text: str, options: TextOptions)
     prepared = _prepared(seen.model, seen.text, seen.tokens, written, (), options, seen.keys)
     empty = replace(prepared.empty, images=seen.images)
     return replace(prepared, empty=empty)
+
+
+def _prepared_with_sound(model: "LoadedModel", options: TextOptions) -> Prepared:
+    """The same of a sound: its frames, and what the model writes of it."""
+    assert options.sound is not None
+    check_uncut(options)
+    heard = model.hear(options.sound)
+    written, target = target_of(heard.model, heard.frames, options.target)
+    prepared = _prepared(heard.model, "", heard.frames, written, target, options)
+    return replace(prepared, empty=replace(prepared.empty, sound=heard.sound, bos=False))
 
 
 def prepare_tokens(
@@ -435,7 +456,7 @@ def target_of(
         written = model.write([token.id for token in source])
         if not written[1]:
             raise InputError(
-                "the model wrote nothing for this text",
+                f"the model wrote nothing for this {'text' if model.reads == 'text' else 'sound'}",
                 f"give a {option('target')}, or use {option('kind', 'encoder')}",
             )
         return written

@@ -8,8 +8,10 @@ from numpy.typing import NDArray
 
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import ChoiceReason
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, every_head
 from attnviz.records.images import lie_beside, take_much
+from attnviz.records.sounds import path_shares
+from attnviz.records.speech import ALIGNMENT, heard_rows
 
 # The most telling head of a model whose card names none. Its generic score is the sum over the
 # queries of the largest weight on a key that is neither the query itself, nor the token just
@@ -91,8 +93,49 @@ class FindSeeingHead:
         return first if measure[first] >= measure[best] / 2 else best
 
 
-def finder_for(empty: Capture) -> FindTellingHead | FindSeeingHead:
-    """What finds the head to show of a text, or of a text with images."""
+@dataclass
+class FindAligningHead:
+    """Consumes the rows of a run, and finds the head whose weight follows a sound.
+
+    Its measure is `path_shares`, of the model's alignment heads where it names some; else of those
+    in the upper half of its layers, as Whisper's authors take them.
+    """
+
+    empty: Capture
+    shares: dict[Head, float] = field(default_factory=dict)
+    why: ClassVar[ChoiceReason] = "aligned"
+
+    def __post_init__(self) -> None:
+        self._rows, self._frames = heard_rows(self.empty)
+        named = {each.head for each in self.empty.named_heads if each.behaviour == ALIGNMENT}
+        upper = self.empty.model.n_layer // 2
+        every = every_head(self.empty.model.heads_per_layer)
+        self.heads = named or {head for head in every if head.layer >= upper}
+        self._begun, self._seen = dict[Head, list[NDArray[np.float32]]](), list[Head]()
+
+    def __call__(self, block: PatternBlock) -> None:
+        own = np.isin(block.queries, self._rows)
+        for number, rows in zip(block.heads, block.weights, strict=True):
+            head = Head(block.layer, number)
+            self._seen.append(head)
+            if head not in self.heads:
+                continue
+            begun = self._begun.setdefault(head, [])
+            begun.append(rows[own][:, self._frames])
+            if sum(map(len, begun)) == len(self._rows):
+                whole = np.concatenate(self._begun.pop(head))
+                self.shares[head] = float(path_shares(whole[None])[0])
+
+    def highest(self) -> Head:
+        """The head to show; ties go to the earliest head."""
+        first = min(self._seen)
+        return max(sorted(self.shares), key=lambda head: self.shares[head], default=first)
+
+
+def finder_for(empty: Capture) -> FindTellingHead | FindSeeingHead | FindAligningHead:
+    """What finds the head to show of a text, of a text with images, or of a sound."""
+    if empty.kind == "cross" and any(token.time for token in empty.key_tokens):
+        return FindAligningHead(empty)
     beside = lie_beside(empty.images, (token.patch for token in empty.key_tokens))
     if empty.images and empty.kind == "self" and not beside:
         seeing = FindSeeingHead(empty)

@@ -14,8 +14,9 @@ from attnviz.errors import UsageError, option
 from attnviz.inputs.chats import Question, chat_of, question_of
 from attnviz.inputs.images import picture_of
 from attnviz.inputs.prompts import Document
+from attnviz.inputs.sounds import sound_of
 from attnviz.kit import options as g
-from attnviz.kit.option import check_number, check_text, is_several, is_torch_module
+from attnviz.kit.option import Call, check_number, check_text, is_several, is_torch_module
 from attnviz.kit.options import HeadNames, LayerNames, Names
 from attnviz.kit.prepare import HeadOptions, TextOptions, Truncation
 from attnviz.kit.prepare import load_model as run_load_model
@@ -84,10 +85,28 @@ class Loaded:
         truncate: Truncation | None,
         target: str | None = None,
         image: "g.ImageFile | Sequence[g.ImageFile]" = (),
+        audio: "g.SoundFile | None" = None,
+        start: float = 0.0,
     ) -> TextOptions:
         """How a text becomes tokens of this model."""
-        pictures = pictures_of(image)
-        return TextOptions(bos, special, truncate, target, self._max_memory, pictures)
+        return TextOptions(
+            bos=bos,
+            special=special,
+            truncate=truncate,
+            target=target,
+            max_memory=self._max_memory,
+            images=pictures_of(image),
+            sound=None if audio is None else sound_of(audio, start),
+            start=start,
+        )
+
+
+def text_options_of(call: Call[Any], max_memory: int | None) -> TextOptions:
+    """How a text, its images or a sound become tokens, as the user of a command asks for it."""
+    sound = None if call["audio"] is None else sound_of(call["audio"], call["start"])
+    same = {name: call[name] for name in ("bos", "special", "truncate", "target", "start")}
+    pictures = pictures_of(call["image"])
+    return TextOptions(**same, max_memory=max_memory, images=pictures, sound=sound)
 
 
 AnyModel: TypeAlias = str | PathLike[str] | Loaded

@@ -287,6 +287,7 @@ PATTERNS = [
     *(CONFIG, WEIGHTS, INDEX, "model-*.safetensors"),
     *(TOKENIZER, *MERGES, "tokenizer_config.json", "generation_config.json", "card.json"),
     *("vocab.txt", "special_tokens_map.json", "added_tokens.json"),
+    *("preprocessor_config.json", "processor_config.json"),
     *("chat_template.jinja", "additional_chat_templates/*.jinja"),
 ]
 TIMEOUT = 10  # seconds

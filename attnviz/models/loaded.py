@@ -25,7 +25,7 @@ from attnviz.records.images import RawImage, SeenImage
 from attnviz.records.interventions import Interventions, RunConsumer, Site
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import LogitConsumer
-from attnviz.records.tokens import GoOn, Sampling, Slice, Token
+from attnviz.records.tokens import GoOn, HeardSound, RawSound, Sampling, Slice, Token
 from attnviz.records.trace import HeadTrace
 
 if TYPE_CHECKING:
@@ -106,6 +106,18 @@ class SeenText:
     notes: tuple[str, ...] = ()
     spans: tuple[Slice, ...] = ()
     keys: tuple[Token, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class HeardSpeech:
+    """A sound as a model hears it: the same model, which hears it wherever it runs, and its frames.
+
+    `sound`: what was heard of it.
+    """
+
+    model: "LoadedModel"
+    frames: tuple[Token, ...]
+    sound: HeardSound
 
 
 Ability: TypeAlias = Literal[
@@ -230,6 +242,17 @@ class LoadedModel(ABC):
         raise UsageError(
             f"{self.identity.name} reads no images",
             f"leave {option('image')} out, or use a model that does",
+        )
+
+    def hear(self, sound: RawSound) -> HeardSpeech:
+        """Read a sound.
+
+        Raises:
+            UsageError: it reads none.
+        """
+        raise UsageError(
+            f"{self.identity.name} reads no sounds",
+            f"leave {option('audio')} out, or use a model that does, such as Whisper",
         )
 
     def unknown_words(self, text: str, target: str) -> tuple[str, ...]:

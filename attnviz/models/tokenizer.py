@@ -221,7 +221,7 @@ def read_folder(
 ) -> tuple[ModelSizes, ModelCard, TextTokenizer]:
     """A model's folder without its weights; `as_saved`: as in `load_tokenizer`."""
     sizes = folder_sizes(folder, kind)
-    if sizes.reads == "image":
+    if sizes.reads != "text" and not sizes.vocab_size:
         return sizes, read_card(folder, name, sizes.heads_per_layer), without_tokens(folder)
     other = kind not in (None, "self") and is_sighted(sizes.architecture)  # of its image side
     card = read_card(folder, name, None if other else sizes.heads_per_layer)

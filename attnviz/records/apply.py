@@ -19,6 +19,7 @@ from attnviz.records.capture import GATES, VALUE_NORMS, Capture, FloatArray
 from attnviz.records.exhibit import Choice, Exhibit, Filters, HeadMap, whole_map
 from attnviz.records.heads import choose_heads, every_head
 from attnviz.records.positions import find_positions, groups_of, last_word, one_position
+from attnviz.records.sounds import in_time
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import (
     PLAIN,
@@ -161,7 +162,7 @@ def _joined(
         elif len(group) > 1:
             end = max(first.end, last.end)
             first = replace(first, text=text[first.start : end], end=end, part=None)
-        joined.append(first)
+        joined.append(in_time(first, last))
     return numbered(joined)
 
 
@@ -243,7 +244,7 @@ def check_signed(transforms: Transforms, captured: Capture) -> None:
     contributions = captured.transformed_by(Contributions)
     if contributions:
         changed = replace(transforms, contribution=False, words=False, chars=None, over=None)
-        changed = replace(changed, whole_images=False)
+        changed = replace(changed, whole_images=False, binned=False)
         changed = replace(changed, reduce=None) if changed.reduce == "mean" else changed
     else:
         changed = replace(transforms, scores=False, implicit=False)

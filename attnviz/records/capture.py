@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from attnviz.errors import ModelError, option
 from attnviz.records.heads import Head, NamedHead, Reads
 from attnviz.records.images import SeenImage
-from attnviz.records.tokens import CallOptions, Segment, Token
+from attnviz.records.tokens import CallOptions, HeardSound, Segment, Token
 from attnviz.records.transforms import SIGNED, Transform, value_name
 
 # Blocks of query rows, as a model hands them over, and the consumers that every run has.
@@ -193,8 +193,7 @@ VALUE_NORMS = "value_norms"
 """The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN where there is no such head."""
 GATES = "gates"
 """The extra that holds what a gate behind the softmax lets through, (2, layers, heads, n_queries):
-its mean, and the share that passes of the length of what the head writes; NaN where there is none.
-"""
+its mean, and the share that passes of the length of what the head writes; NaN where it is none."""
 
 MadeBy: TypeAlias = Literal["native", "transformers", "array", "none"]
 """The code that ran a model; "array" where another program computed the weights, "none" where no
@@ -285,7 +284,7 @@ class Capture:
     model was never trained on, where it can tell; `loss` is how well the model predicted the
     text, where its card says what that means. `segments`: those of the prompt, where the capture is
     of an answer; its text is the prompt with the answer behind it. `asked`: with which options
-    it was made. `images`: those that the model read, whose tokens have their places.
+    it was made. `images`, `sound`: those that the model read, whose tokens have their places.
     """
 
     text: str
@@ -308,6 +307,7 @@ class Capture:
     segments: tuple[Segment, ...] = ()
     asked: CallOptions = field(default_factory=CallOptions)
     images: tuple[SeenImage, ...] = ()
+    sound: HeardSound | None = None
 
     @property
     def strange(self) -> bool:

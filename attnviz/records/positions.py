@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import Capture
 from attnviz.records.images import is_place, patches_at
+from attnviz.records.sounds import bin_starts, frames_at, is_time
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Unit
 
@@ -30,10 +32,9 @@ def find_positions(
 
     A name is an index (`3`; `-1` is the last token), a word (`creature`; all of its tokens, if it
     was cut into several), a token as it is shown where no word reads so, one of several equal ones,
-    counted from 1 (`creature#2`; `3#1` is the token "3"), or a regular expression between slashes,
-    which is searched for in each token as it is shown (`/^cr/`). `image`, or `image 2`, is each
-    token of the images, where no word reads so. `parameter` is the Python name of the parameter
-    that holds the names, for messages.
+    counted from 1 (`creature#2`; `3#1` is the token "3"), a regular expression between slashes for
+    tokens as they are shown (`/^cr/`), a time of a sound (`0.5s`, `0.5s:1.2s`), or `image` (`image
+    2`), each token of the images, where no word reads so. `parameter`: the name of it in Python.
     """
     matches = (match for name in names for match in find_matches(tokens, name, parameter))
     return tuple(sorted({position for match in matches for position in match}))
@@ -90,6 +91,8 @@ def find_matches(
     if is_place(name):
         found = patches_at([token.patch for token in tokens], name, parameter)
         return [(tokens[i].index,) for i in found]
+    if is_time(name) and any(token.time for token in tokens):
+        return [*frames_at(tokens, name, parameter)]
     if not name.strip():
         raise UsageError(f"{option(parameter)} names no token", "give a token of the text")
     if occurrences := _named(tokens, name):
@@ -263,7 +266,7 @@ _FLAG_LETTERS = {chr(code) for code in range(0x1F1E6, 0x1F200)}  # two of them a
 
 
 def groups_of(capture: Capture, unit: Unit) -> tuple[list[range], list[range]]:
-    """Which query tokens, and which key tokens, are pieces of one character, word or image."""
+    """Which query tokens, and which key tokens, are pieces of a character, word, image or time."""
     of_queries, of_keys = capture.texts
     queries = _groups(capture.query_tokens, of_queries, unit)
     return queries, _groups(capture.key_tokens, of_keys, unit)
@@ -278,13 +281,14 @@ def word_groups(tokens: Sequence[Token]) -> list[range]:
 
 
 def _groups(tokens: Sequence[Token], text: str, unit: Unit) -> list[range]:
-    if unit == "images":
+    if unit == "frames":
+        starts = bin_starts(tokens)
+    elif unit == "images":
         starts = [i for i, token in enumerate(tokens) if i == 0 or not _same(tokens[i - 1], token)]
-        return [range(a, b) for a, b in zip(starts, [*starts[1:], len(tokens)], strict=True)]
-    places = [_seen_of(text), *([_word_of(text)] if unit == "words" else [])]
-    starts = [
-        i for i, token in enumerate(tokens) if i == 0 or not _together(tokens[i - 1], token, places)
-    ]
+    else:
+        places = [_seen_of(text), *([_word_of(text)] if unit == "words" else [])]
+        apart = (not _together(before, token, places) for before, token in pairwise(tokens))
+        starts = [i for i, begins in enumerate([bool(tokens), *apart]) if begins]
     return [range(a, b) for a, b in zip(starts, [*starts[1:], len(tokens)], strict=True)]
 
 

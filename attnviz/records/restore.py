@@ -9,6 +9,8 @@ from dataclasses import fields, replace
 from types import NoneType
 from typing import Any, Literal, TypeAlias, cast, get_args, get_origin
 
+import numpy as np
+
 from attnviz.errors import readable
 from attnviz.records.capture import (
     GATES,
@@ -32,6 +34,7 @@ from attnviz.records.heads import (
 from attnviz.records.images import ImageView, Patch, Pixels, RawImage, SeenImage
 from attnviz.records.rows import (
     ABSENT,
+    HEARD,
     IMAGES,
     MODEL,
     NAMED_HEAD,
@@ -44,7 +47,15 @@ from attnviz.records.rows import (
     kinds_of,
     list_of,
 )
-from attnviz.records.tokens import SPECIAL_LABEL, CallOptions, Segment, Token
+from attnviz.records.tokens import (
+    SPECIAL_LABEL,
+    CallOptions,
+    HeardSound,
+    Segment,
+    Span,
+    Token,
+    Waveform,
+)
 from attnviz.records.transforms import (
     KINDS,
     SENTENCES,
@@ -110,6 +121,7 @@ CAPTURE = Fields[Capture](
             optional=True,
         ),
         IMAGES,
+        HEARD,
     ),
 )
 OLDER: JsonObject = {"target": "", "sinks": False, "options": {}, "exact": ""}
@@ -437,7 +449,18 @@ def _token(entry: JsonObject, size: int) -> Token:
         spaced=entry["exact"] == f" {text}",
         image=entry.get("image"),
         patch=_patch(entry),
+        time=_time(entry),
     )
+
+
+def _time(entry: JsonObject) -> Span | None:
+    """The seconds of a sound that a token stands for."""
+    if (time := entry.get("time")) is None:
+        return None
+    _check(len(time) == 2, "a token's time")
+    begin, end = (_number(each, "time") or 0.0 for each in time)
+    _check(0 <= begin < end, "a token's time")
+    return begin, end
 
 
 def _patch(entry: JsonObject) -> Patch | None:
@@ -482,6 +505,20 @@ def check_patches(capture: Capture) -> Capture:
             view = views[patch.view]
             _check(patch.row < view.rows and patch.column < view.columns, "a token's patch")
     return capture
+
+
+def sound_from(facts: JsonObject, envelope: Waveform) -> HeardSound:
+    """The sound of a capture, whose envelope is given."""
+    entry = facts["sound"]
+    _check_lengths(entry)
+    _check(envelope.ndim == 2 and envelope.shape[1] == 2, "the envelope of a sound")
+    _check(bool(np.isfinite(envelope).all()), "the envelope of a sound")
+    for name in ("seconds", "begin", "end", "frame", "window"):
+        _check(0 <= entry[name] <= LARGEST_COUNT, name)
+    _check(entry["begin"] < entry["end"] and entry["frame"] > 0, "the sound")
+    _check(_is_count(entry["rate"]) and _is_count(entry["heard_rate"]), "rate")
+    own = {**entry, "name": readable(entry["name"]), "changes": tuple(entry["changes"])}
+    return HeardSound(**own, envelope=envelope)
 
 
 MOST_IMAGES, MOST_PATCHES = 1_000, 10_000

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from attnviz.records.capture import Capture, MadeBy, ModelIdentity
 from attnviz.records.heads import Head, NamedHead
 from attnviz.records.images import ImageView, Patch, SeenImage
-from attnviz.records.tokens import CallOptions, Token
+from attnviz.records.tokens import CallOptions, HeardSound, Token
 from attnviz.records.transforms import transform_to_dict
 
 LEAST_FLOAT32 = float(np.finfo(np.float32).smallest_subnormal)
@@ -435,6 +435,24 @@ IMAGE = Fields[SeenImage](
         Field("views", list_of(VIEW), "Empty where its tokens have no known places."),
     ),
 )
+SOUND = Fields[HeardSound](
+    "SoundObject",
+    "A sound that the model heard.",
+    (
+        Field("name", str),
+        Field("rate", int, "Samples a second of the file."),
+        Field("heard_rate", int, "Those that the model heard."),
+        Field("seconds", float, "All that there are."),
+        Field("begin", float, "The second from which on it was heard."),
+        Field("end", float),
+        Field("frame", float, "The seconds from one frame to the next."),
+        Field(
+            "window", float, "The seconds that the model takes, padded; 0: as many as there are."
+        ),
+        Field("changes", list[str], "What was done to read it."),
+    ),
+)
+HEARD: Field[Any] = Field("sound", SOUND, "", lambda run: run.sound or ABSENT, optional=True)
 IMAGES: Field[Any] = Field(
     "images", list_of(IMAGE), "", lambda run: run.images or ABSENT, optional=True
 )
@@ -459,6 +477,13 @@ TOKEN = Fields[Token](
             optional=True,
         ),
         Field("patch", PATCH, "", lambda token: token.patch or ABSENT, optional=True),
+        Field(
+            "time",
+            list[float],
+            "The seconds of the sound that it stands for: its first and its last.",
+            lambda token: token.time or ABSENT,
+            optional=True,
+        ),
     ),
 )
 

@@ -9,12 +9,23 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from attnviz.errors import IdleOption, InputError, UsageError, in_quotes, option, readable
 from attnviz.records.images import Patch, RawImage
 
 SPECIAL_LABEL = "BOS"
 MASKS = ("[MASK]", "<mask>")
 """The names of masks; a text may have either, whatever the model's own is."""
+
+
+Waveform: TypeAlias = NDArray[np.float32]
+"""Waveform of one channel (n), from -1 to 1."""
+Span: TypeAlias = tuple[float, float]
+"""From a second of the sound up to another."""
+PADDING = "[padding]"
+"""The name of frames in which there is no sound."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,7 @@ class Token:
     `name` is its label. `spaced`: the token begins with a space that its slice leaves out, as some
     tokenizers count their offsets. `image`: the number of the image, from 0, that it is a part of;
     `patch`: the cell of that image that it stands for, if it does: marks of rows and ends do not.
+    `time`: the seconds of a sound that it stands for.
     """
 
     index: int
@@ -42,6 +54,12 @@ class Token:
     spaced: bool = False
     image: int | None = None
     patch: Patch | None = None
+    time: Span | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether it is a frame behind the end of a sound."""
+        return self.time is not None and self.name == PADDING
 
     @property
     def exact(self) -> str:
@@ -173,6 +191,72 @@ class Chat:
     target: str | None = None
     unread: tuple[str, ...] = ()
     images: tuple[RawImage | None, ...] = ()
+
+
+# Sounds, and what a model heard of one.
+
+
+@dataclass(frozen=True, eq=False)
+class RawSound:
+    """A sound as it was given, or a part of it.
+
+    `rate`: samples a second. `begin`: the second at which the samples begin, of `seconds` that
+    there are in all. `changes`: what was done to read it, such as "2 channels mixed".
+    """
+
+    name: str
+    samples: Waveform
+    rate: int
+    seconds: float
+    begin: float = 0.0
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class HeardSound:
+    """What a model heard of a sound, from `begin` to `end`, of `seconds` that there are in all.
+
+    `frame`: the seconds from one frame to the next. `rate`: the file's, and `heard_rate` the
+    model's. `window`: the seconds that the model always takes, padded where there are fewer; 0: as
+    many as there are. `envelope` (bins, 2): the lowest and the highest sample of each part.
+    """
+
+    name: str
+    rate: int
+    heard_rate: int
+    seconds: float
+    begin: float
+    end: float
+    frame: float
+    window: float
+    changes: tuple[str, ...] = ()
+    envelope: Waveform = field(default_factory=lambda: np.zeros((0, 2), np.float32))
+
+    @property
+    def facts(self) -> str:
+        """`sound of 3.20 s at 16,000 Hz resampled from 44,100, a frame is 0.02 s`."""
+        heard = self.end - self.begin
+        part = f"{self.begin:.2f}–{self.end:.2f} s of {self.seconds:.2f} s"
+        whole = self.begin == 0 and self.end >= self.seconds - HARDLY
+        rate = f" resampled from {self.rate:,}" if self.rate != self.heard_rate else ""
+        of = f"{heard:.2f} s" if whole else part
+        parts = [f"sound of {of} at {self.heard_rate:,} Hz{rate}", *self.changes]
+        parts.append(f"a frame is {self.frame:g} s")
+        if self.window > heard + HARDLY:
+            parts.append(f"padded to {self.window:g} s")
+        return ", ".join(map(readable, parts))
+
+    @property
+    def notes(self) -> list[str]:
+        """That the model did not hear the rest of it."""
+        if self.end >= self.seconds - HARDLY:
+            return []
+        heard = f"the model hears {self.end - self.begin:.2f} s of {self.seconds:.2f} s"
+        return [f"{heard}; {option('start', f'{self.end:g}')} goes on from there"]
+
+
+HARDLY = 0.005
+"""Seconds that are not worth a word."""
 
 
 # How a model writes an answer.

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from attnviz.errors import IdleOption, option
 
-Unit: TypeAlias = Literal["chars", "words", "images"]
+Unit: TypeAlias = Literal["chars", "words", "images", "frames"]
 How: TypeAlias = Literal["mean", "max"]
 Over: TypeAlias = Literal["heads", "layers", "all"]
 
@@ -42,7 +42,8 @@ class Transforms(SavedTransforms):
     `rollout` multiplies the layers, and shows the last one or those of `rollout_layers`.
     `drop_sink` takes the first token's column away, `drop_keys` the columns of other tokens,
     as a user names them. `reduce` joins heads, `over` the heads of each layer, over layers, or
-    over all (None). `whole_images`: each image becomes one token, as what shows it may ask for.
+    over all (None). `whole_images`: each image becomes one token, as what shows it may ask for;
+    `binned`: the frames of a sound become few.
     `relative` divides the weights on images by those of a neutral prompt.
     """
 
@@ -53,6 +54,7 @@ class Transforms(SavedTransforms):
     reduce: How | None = None
     over: Over | None = None
     whole_images: bool = False
+    binned: bool = False
     relative: str | None = None
 
     def __post_init__(self) -> None:
@@ -74,7 +76,8 @@ class Transforms(SavedTransforms):
     def merged(self) -> tuple[Unit, ...]:
         """The units whose pieces are merged, in the order in which that is done."""
         images: tuple[Unit, ...] = ("images",) if self.whole_images else ()
-        return (*images, *((self.merge,) if self.merge else ()))
+        frames: tuple[Unit, ...] = ("frames",) if self.binned else ()
+        return (*images, *frames, *((self.merge,) if self.merge else ()))
 
     @property
     def any(self) -> bool:
@@ -122,7 +125,7 @@ class Relative:
 
 @dataclass(frozen=True)
 class Merged:
-    """Tokens that are pieces of one character, of one word, or of one image, were merged."""
+    """Tokens that are pieces of one character, word or image, or of a time, were merged."""
 
     unit: Unit
 

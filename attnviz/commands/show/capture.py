@@ -201,6 +201,8 @@ def capture(
     weighted: bool = False,
     contribution: bool = False,
     image: g.Images = (),
+    audio: g.Sound = None,
+    start: g.StartSecond = 0.0,
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -223,7 +225,7 @@ def capture(
     model = loaded(model, implicit=True)
     inner, which = model._loaded, which_heads(layers, heads, everything=True)
     plan = plan_heads(inner.identity, inner.card.heads, which)
-    options = model._text_options(bos, special, truncate, target, image)
+    options = model._text_options(bos, special, truncate, target, image, audio, start)
 
     def recorded(one: str) -> Capture:
         prepared = prepare(inner, one, options).with_gates()
@@ -305,6 +307,8 @@ def verify(
     model: AnyModel = "builtin",
     *,
     image: g.Images = (),
+    audio: g.Sound = None,
+    start: g.StartSecond = 0.0,
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -333,7 +337,7 @@ def verify(
         AttnvizError: the text, the model or an option cannot be used.
     """
     model = loaded(model)
-    options = model._text_options(bos, special, truncate, target, image)
+    options = model._text_options(bos, special, truncate, target, image, audio, start)
     from attnviz.models.weights import with_all_bytes  # torch
 
     return run_verify(with_all_bytes(model._loaded), model._source, text, options)

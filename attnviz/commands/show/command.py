@@ -24,7 +24,7 @@ from attnviz.kit.lines import each_line, note_strange, say, text_or_capture
 from attnviz.kit.option import Call, check_number, check_text, check_value, command_of, feature
 from attnviz.kit.prepare import HeadOptions, TextOptions, verify
 from attnviz.kit.session import Session
-from attnviz.kit.values import AnyModel, loaded, pictures_of
+from attnviz.kit.values import AnyModel, loaded, text_options_of
 from attnviz.kit.write import SEPARATORS, Piece
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
@@ -130,6 +130,8 @@ def show(
     model: AnyModel = "builtin",
     *,
     image: g.Images = (),
+    audio: g.Sound = None,
+    start: g.StartSecond = 0.0,
     view: g.ViewName = None,
     bos: g.Bos = None,
     special: g.Special = False,
@@ -157,7 +159,7 @@ def show(
     if model._loaded.identity.implicit:
         request = of_implicit(request)
         what = show_of(request)
-    how = model._text_options(bos, special, truncate, target, image)
+    how = model._text_options(bos, special, truncate, target, image, audio, start)
     return Shown(show_text(model._loaded, given, how, what), request)
 
 
@@ -173,9 +175,9 @@ SHORT_HELP = "file lines model heads query view top drop_sink words format outpu
 
 @command_of(
     show,
-    "text lines image truncate bos special model run verify target kind causal layers heads reduce "
-    "over rollout relative scores weighted contribution chars words drop_sink drop_key query key "
-    "top least no_self no_previous view orient cmap dpi color_scale title",
+    "text lines image audio start truncate bos special model run verify target kind causal layers "
+    "heads reduce over rollout relative scores weighted contribution chars words drop_sink "
+    "drop_key query key top least no_self no_previous view orient cmap dpi color_scale title",
 )
 def command_line(
     session: Session,
@@ -211,14 +213,7 @@ def command_line(
         raise UsageError("only weights can be verified", f"leave {option('verify')} out")
     check_lines(to, alone=chosen.alone, lines=lines)
     source = g.source_of(session, model, run, kind, causal=causal)
-    how = TextOptions(
-        call["bos"],
-        call["special"],
-        call["truncate"],
-        call["target"],
-        source.placement.max_memory,
-        pictures_of(call["image"]),
-    )
+    how = text_options_of(call, source.placement.max_memory)
     load = partial(_load, session, source, how, verified=verify)
     results = _of_lines if lines else partial(_of_text, free=call["view"] is None)
     deliver(session, to, results(session, text, request, load))

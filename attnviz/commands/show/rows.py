@@ -40,6 +40,7 @@ from attnviz.records.rows import (
     to_json,
 )
 from attnviz.records.rows import EXACT as EXACT_TEXT
+from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
     from attnviz.commands.show.outputs import OutputRequest
@@ -59,6 +60,23 @@ GATED: tuple[Field[Any], ...] = (
 
 PLACED = placed_fields("key")
 """Of a key that is a part of an image; null or empty for others of the same text."""
+TIMED: tuple[Field[Any], ...] = (
+    Field("start_seconds", float, "The second of a sound at which the key begins.", optional=True),
+    Field("end_seconds", float, optional=True),
+)
+"""Of a key that is a frame of a sound."""
+
+
+def places_in(capture: Capture) -> tuple[Field[Any], ...]:
+    """The fields that say which part of an image or of a sound a key is; none for a text alone."""
+    if capture.images:
+        return PLACED
+    return TIMED if any(token.time for token in capture.key_tokens) else ()
+
+
+def part_of(capture: Capture, token: Token) -> tuple[float | None, ...]:
+    """The values of `places_in` for a key."""
+    return placed_of(capture, token) if capture.images else token.time or (None, None)
 
 
 def _pair(value: Field[Any]) -> tuple[Field[Any], ...]:
@@ -73,6 +91,7 @@ def _pair(value: Field[Any]) -> tuple[Field[Any], ...]:
         Field("query_exact", str, EXACT_TEXT),
         Field("key_exact", str, EXACT_TEXT),
         *PLACED,
+        *TIMED,
     )
 
 
@@ -125,7 +144,7 @@ ERRORS = Fields[Any](
         *_pair(Field("error", float, "The standard error of the mean weight.")),
     ),
 )
-_NAMES = tuple(field.name for field in LINKS.all if field not in (*GATED, *PLACED))
+_NAMES = tuple(field.name for field in LINKS.all if field not in (*GATED, *PLACED, *TIMED))
 COLUMNS, EXACT = _NAMES[:-2], _NAMES[-2:]
 CHUNK = 32_768  # links in one chunk: a few megabytes at most
 
@@ -138,7 +157,7 @@ def row_chunks(exhibit: Exhibit, request: "OutputRequest") -> Iterator[str]:
     gates = exhibit.gates
     gated = () if gates is None else tuple(field.name for field in GATED)
     names = [*COLUMNS[:-1], exhibit.value_name, *gated, *EXACT]
-    names += [field.name for field in PLACED if exhibit.capture.images]
+    names += [field.name for field in places_in(exhibit.capture)]
     form, line = request.format, request.line
     if form in SEPARATORS and request.first:
         yield SEPARATORS[form].join(names) + "\n"
@@ -189,7 +208,7 @@ def _rows_of(
     keys = {i: columns(5, i, label(tokens[i].label)) + named[7] for i in places}
     after_key = {i: f"{named[at]}{exact(tokens[i].exact)}" for i in places}
     for i in places:
-        boxed = placed_of(exhibit.capture, tokens[i]) if len(named) > at + 1 else ()
+        boxed = part_of(exhibit.capture, tokens[i]) if len(named) > at + 1 else ()
         values = (to_json(each) if json or each is not None else "" for each in boxed)
         after_key[i] += "".join(f"{gap}{named[n]}{v}" for n, v in enumerate(values, at + 1)) + end
     rows = zip(links.query.tolist(), links.key.tolist(), map(str, links.weight), strict=True)
@@ -224,11 +243,11 @@ def link_columns(exhibit: Exhibit) -> dict[str, NDArray[Any]]:
 
 
 def _placed_columns(capture: Capture, key: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """The parts of images that keys stand for, NaN for others; nothing without images."""
-    if not capture.images:
+    """The parts of an image or a sound that keys stand for, NaN for others; nothing of a text."""
+    if not (fields := places_in(capture)):
         return {}
-    placed = np.array([placed_of(capture, token) for token in capture.key_tokens], float)
-    return {field.name: placed[key, n] for n, field in enumerate(PLACED)}
+    placed = np.array([part_of(capture, token) for token in capture.key_tokens], float)
+    return {field.name: placed[key, n] for n, field in enumerate(fields)}
 
 
 def _gate_columns(exhibit: Exhibit, links: Sequence[Links]) -> dict[str, NDArray[Any]]:

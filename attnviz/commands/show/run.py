@@ -41,6 +41,7 @@ from attnviz.records.heads import Head
 from attnviz.records.images import ImageShare, lie_beside, share_on_images
 from attnviz.records.positions import groups_of
 from attnviz.records.rows import ColumnArray, Row, made_to_dict
+from attnviz.records.sounds import is_time
 from attnviz.records.transforms import Merged, Relative
 
 if TYPE_CHECKING:
@@ -88,18 +89,19 @@ def _recorded(
 
 
 def _legible(show: Show, captured: Capture) -> Show:
-    """Merge tokens that are parts of one character, or of one image, unless an option forbids it.
+    """Merge parts of one character, of an image, or of a time, unless an option forbids it.
 
-    They stay apart where one of them is named, where scores are shown, which are unchanged, or
-    where one image is all that is attended to.
+    They stay apart where one is named, for scores, and where one image is all that is attended to.
     """
     transforms, filters = show.transforms, show.filters
     chosen = (*filters.queries, *filters.keys, *transforms.drop_keys)
     patches = any(name.startswith("@") for name in chosen)
     patches |= len(captured.images) == 1 and all(t.image == 0 for t in captured.key_tokens)
-    if captured.images and show.legible and not (patches or captured.signed or transforms.scores):
-        show = replace(show, transforms=replace(transforms, whole_images=True))
-        transforms = show.transforms
+    apart, timed = captured.signed or transforms.scores, any(t.time for t in captured.key_tokens)
+    frames = timed and (show.legible or show.needs.page) and not any(map(is_time, chosen))
+    images = show.legible and bool(captured.images) and not patches
+    transforms = replace(transforms, whole_images=images and not apart, binned=frames and not apart)
+    show = replace(show, transforms=transforms)
     parts = {t.label for t in (*captured.query_tokens, *captured.key_tokens) if t.part}
     named = parts.intersection(chosen)
     settled = transforms.chars is not None or transforms.words or transforms.scores

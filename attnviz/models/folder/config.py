@@ -295,9 +295,10 @@ def sizes_of(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSizes:
         kind = _of_pair(kind)
         # BART names them for both sides, T5 only the decoder's layers
         side = "encoder" if kind == "encoder" else "decoder"
-        heads = getattr(text, f"{side}_attention_heads", None) or text.num_attention_heads
-        layers = getattr(text, f"{side}_layers", None) or getattr(text, f"num_{side}_layers", None)
-        layers = layers or text.num_hidden_layers
+        names = [f"{side}_attention_heads", f"{side}_num_attention_heads", "num_attention_heads"]
+        heads = _first_of(text, names)
+        names = [f"{side}_layers", f"num_{side}_layers", f"{side}_num_hidden_layers"]
+        layers = _first_of(text, [*names, "num_hidden_layers"])
     else:
         vision = getattr(config, "vision_config", None) if kind == "encoder" else None
         crosses = kind == "cross" and getattr(text, "cross_attention_layers", None)
@@ -310,7 +311,8 @@ def sizes_of(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSizes:
             f"the model in {str(folder)!r} ({config.model_type}) has no attention heads to show",
             "use a model with attention" if config.model_type != "mamba2" else SHOWN_SO,
         )
-    vocabulary = getattr(text, "vocab_size", 0) if reads == "text" else 0
+    writes = reads == "text" or config.is_encoder_decoder
+    vocabulary = getattr(text, "vocab_size", 0) if writes else 0
     return ModelSizes(
         architecture=config.model_type,
         heads_per_layer=(heads,) * layers,
@@ -342,7 +344,7 @@ def is_sighted(architecture: str) -> bool:
 
 
 def _context(config: Any) -> int:
-    names = ("max_encoder_position_embeddings", "max_position_embeddings")
+    names = ("max_encoder_position_embeddings", "max_target_positions", "max_position_embeddings")
     longest = next((size for name in names if (size := getattr(config, name, None))), None)
     if not isinstance(longest, int) or longest < 1:
         return NO_LIMIT

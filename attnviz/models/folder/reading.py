@@ -1,4 +1,4 @@
-"""What a model of a folder reads, as its configuration tells: a text, or an image alone."""
+"""What a model of a folder reads, as its configuration tells: a text, an image alone, or speech."""
 
 from typing import Any
 
@@ -10,6 +10,13 @@ APART = frozenset(
     "mobilevit mobilevitv2 glpn videomae vivit timesformer vjepa2 sam_vision_model".split()
 )
 """Models of images whose attention has windows, several resolutions or several frames."""
+
+
+SPOKEN = frozenset(
+    "whisper moonshine speech_to_text "
+    "wav2vec2 hubert unispeech unispeech-sat data2vec-audio".split()
+)
+"""Models that read speech alone; the first three write a text of it."""
 
 
 def reads_of(config: Any) -> Reads:
@@ -26,6 +33,8 @@ def reads_of(config: Any) -> Reads:
             "patches of an image at once",
             "use one that does, such as ViT or DINOv2",
         )
+    if config.model_type in SPOKEN:
+        return "speech"
     words = isinstance(getattr(config.get_text_config(), "vocab_size", None), int)
     patches = all(hasattr(config, name) for name in ("patch_size", "num_channels"))
     if patches and (not words or config.model_type in IMAGES):  # BEiT predicts from a vocabulary

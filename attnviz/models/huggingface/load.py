@@ -26,6 +26,7 @@ from attnviz.models.huggingface.attention import forward, reads_images, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
 from attnviz.models.huggingface.encoding import ImageEncoder, few_patches, fitted
+from attnviz.models.huggingface.hearing import SpeechModel, SpeechWriter, with_alignment
 from attnviz.models.huggingface.implicit import (
     ImplicitAttention,
     implicit_heads,
@@ -127,7 +128,7 @@ def _engine(
     if sizes.reads == "image":
         assert tokenizer.folder is not None
         tokenizer = replace(tokenizer, differs=fitted(model, tokenizer.folder))
-    elif "input_ids" not in inspect.signature(model.forward).parameters:
+    elif sizes.reads == "text" and "input_ids" not in inspect.signature(model.forward).parameters:
         raise reads_no_text(model.config.model_type)
     attention = _attention(model, sizes)
     identity = ModelIdentity(
@@ -144,12 +145,12 @@ def _engine(
         reads_images=reads_images(model),
         reads=sizes.reads,
     )
-    own = _engine_class(model, sizes.kind, causal=attention.causal)
+    own = _engine_class(model, sizes, causal=attention.causal)
     if sizes.reads == "image":
         own = ImageEncoder
     return (ImplicitAttention if sizes.implicit else own)(
         identity=identity,
-        card=replace(card, heads=()) if sizes.implicit else card,
+        card=replace(card, heads=()) if sizes.implicit else with_alignment(card, model, sizes),
         tokenizer=tokenizer,
         causal=attention.causal,
         kind=sizes.kind,
@@ -158,8 +159,11 @@ def _engine(
     )
 
 
-def _engine_class(model: Any, kind: Kind, *, causal: bool) -> type[HuggingFaceModel]:
+def _engine_class(model: Any, sizes: ModelSizes, *, causal: bool) -> type[HuggingFaceModel]:
     """The engine for what a model can do."""
+    kind = sizes.kind
+    if sizes.reads == "speech":
+        return SpeechWriter if model.config.is_encoder_decoder else SpeechModel
     if kind in ("cross", "encoder") and reads_images(model):
         return HuggingFaceModel if kind == "cross" else VisionSide
     if kind != "self":
@@ -173,6 +177,8 @@ def _engine_class(model: Any, kind: Kind, *, causal: bool) -> type[HuggingFaceMo
 
 def _attention(model: Any, sizes: ModelSizes) -> "ModelAttention":
     """Seen at work, as configurations leave it open, or name it wrongly."""
+    if sizes.reads == "speech":  # it is at work where there is a sound
+        return ModelAttention(sizes.heads_per_layer, causal=sizes.kind == "decoder", sinks=False)
     inputs, layers = _few_tokens(model, sizes), len(sizes.heads_per_layer)
     if sizes.implicit:
         heads = implicit_heads(model, inputs, layers)

@@ -313,7 +313,7 @@ def test_patches_stay_apart_where_an_image_is_all_that_is_attended_to(
         (("--no-bos",), "--bos does nothing beside a chat template"),
         (("--bos",), "--bos does nothing beside a chat template"),
         (("--target", "foo"), "--target is the output of an encoder-decoder"),
-        (("--truncate", "left"), "--truncate cuts a text, and images leave none of it out"),
+        (("--truncate", "left"), "--truncate cuts a text, and no image or sound"),
     ],
 )
 def test_options_that_do_nothing_beside_an_image_are_refused(

@@ -1,0 +1,64 @@
+"""Rows of attention over a sound are those that transformers computes eagerly."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+from attnviz.kit.prepare import Prepared, TextOptions, load_model, prepare
+from attnviz.models.catalog import Source
+from attnviz.records.capture import Kind
+from attnviz.records.heads import every_head
+from attnviz.records.tokens import RawSound
+from tests.speech.zoo import RATE, ZOO, Spoken, syllables
+
+THEIRS = {
+    "self": "attentions",
+    "cross": "cross_attentions",
+    "decoder": "decoder_attentions",
+    "encoder": "encoder_attentions",
+}
+SAID = "the cat sat"
+
+
+@pytest.fixture(scope="module", params=ZOO, ids=lambda spoken: spoken.name)
+def folder(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Spoken, Path]:
+    spoken: Spoken = request.param
+    return spoken, spoken.make(tmp_path_factory.mktemp(spoken.name))
+
+
+def prepared(folder: Path, kind: Kind) -> Prepared:
+    """A sound as attnviz reads it."""
+    model = load_model(Source(str(folder), quiet=True, kind=None if kind == "self" else kind))
+    sound = RawSound("a.wav", syllables(), RATE, 1.5)
+    target = SAID if kind in ("cross", "decoder") else None
+    return prepare(model, "", TextOptions(sound=sound, target=target))
+
+
+def eager(spoken: Spoken, folder: Path, run: Prepared) -> dict[str, Any]:
+    """What transformers gives of the same sound and the same tokens."""
+    model = getattr(transformers, spoken.model).from_pretrained(folder, attn_implementation="eager")
+    extract = transformers.AutoFeatureExtractor.from_pretrained(folder)
+    given = extract(syllables(), sampling_rate=RATE, return_tensors="pt")
+    inputs = {model.main_input_name: given[model.main_input_name]}
+    if spoken.writes:
+        begin = model.config.decoder_start_token_id
+        inputs["decoder_input_ids"] = torch.tensor([[begin, *(t.id for t in run.target[:-1])]])
+    with torch.no_grad():
+        return dict(model(**inputs, output_attentions=True))
+
+
+def test_every_row_is_that_of_eager_attention(folder: tuple[Spoken, Path]) -> None:
+    spoken, path = folder
+    kinds: tuple[Kind, ...] = ("cross", "encoder", "decoder") if spoken.writes else ("self",)
+    for kind in kinds:
+        run = prepared(path, kind)
+        capture = run.record(every_head(run.model.identity.heads_per_layer))
+        theirs = eager(spoken, path, run)[THEIRS[kind]]
+        assert len(theirs) == len(capture.layers)
+        for layer, rows in zip(capture.layers, theirs, strict=True):
+            assert layer.weights.shape == rows[0].shape
+            assert np.abs(layer.weights - rows[0].numpy()).max() < 1e-5
