@@ -422,19 +422,25 @@ def _segments(facts: JsonObject, size: int) -> tuple[Segment, ...]:
 
 
 def _tokens(entries: Sequence[JsonObject], text: str) -> tuple[Token, ...]:
-    """The tokens of a text, whose slices lie in it."""
-    tokens = tuple(_token(entry, len(text)) for entry in entries)
+    """The tokens of a text, whose slices lie in it.
+
+    Their images are counted from 1; in captures that were saved before that, from 0.
+    """
+    first = min((entry["image"] for entry in entries if "image" in entry), default=1)
+    tokens = tuple(_token(entry, len(text), min(first, 1)) for entry in entries)
     _check(bool(tokens), "the list of tokens")
     _check(all(token.index == i for i, token in enumerate(tokens)), "a token's index")
     return tokens
 
 
-def _token(entry: JsonObject, size: int) -> Token:
+def _token(entry: JsonObject, size: int, first: int) -> Token:
     text, start, end, part = (entry[name] for name in ("text", "start", "end", "part"))
     _check(0 <= start <= end <= size, "a token's place in the text")
     _check(len(text) <= end - start, "a token's text")
     _check(-1 <= entry["id"] <= LARGEST_COUNT, "a token's id")
     _check(part is None or (len(part) == 2 and 1 <= part[0] <= part[1]), "a token's part")
+    image = entry["image"] - first if "image" in entry else None
+    _check(image is None or (0 <= image < MOST_IMAGES and first >= 0), "a token's image")
     if entry["special"]:
         _check_lengths({"label": entry["label"]})
     return Token(
@@ -447,8 +453,8 @@ def _token(entry: JsonObject, size: int) -> Token:
         part=part and (part[0], part[1]),
         name=readable(entry["label"]) if entry["special"] else SPECIAL_LABEL,
         spaced=entry["exact"] == f" {text}",
-        image=entry.get("image"),
-        patch=_patch(entry),
+        image=image,
+        patch=_patch(image, entry.get("patch")),
         time=_time(entry),
     )
 
@@ -463,10 +469,8 @@ def _time(entry: JsonObject) -> Span | None:
     return begin, end
 
 
-def _patch(entry: JsonObject) -> Patch | None:
+def _patch(image: int | None, patch: JsonObject | None) -> Patch | None:
     """The part of an image that a token stands for."""
-    image, patch = entry.get("image"), entry.get("patch")
-    _check(image is None or 0 <= image < MOST_IMAGES, "a token's image")
     if patch is None:
         return None
     if image is None or len(patch["box"]) != 4:

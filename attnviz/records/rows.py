@@ -472,8 +472,8 @@ TOKEN = Fields[Token](
         Field(
             "image",
             int,
-            "The image that it is a part of, from 0.",
-            lambda token: ABSENT if token.image is None else token.image,
+            "The image that it is a part of, from 1.",
+            lambda token: ABSENT if token.image is None else token.image + 1,
             optional=True,
         ),
         Field("patch", PATCH, "", lambda token: token.patch or ABSENT, optional=True),

@@ -504,3 +504,23 @@ def test_one_panel_has_the_resolution_of_its_image(run: Run, folder: Path, tmp_p
         grey = np.asarray(picture.convert("L")).astype(int)
     middle = grey[grey.shape[0] // 2, 200:1000]
     assert (np.abs(np.diff(middle)) > 40).mean() > 0.95
+
+
+def test_images_are_counted_from_1_in_json_and_captures_that_counted_from_0_are_read(
+    run: Run, folder: Path, images: list[Path], tmp_path: Path
+) -> None:
+    new, old = tmp_path / "new.npz", tmp_path / "old.npz"
+    text = "is <image> like <image> ?"
+    captured = attnviz.capture(text, folder, image=list(images), heads="L1H2")
+    captured.save(new)
+    told = json.loads(run("show", str(new), "-f", "json").out)["tokens"]
+    numbers = {t["image"]: t["label"][:3] for t in told if t["label"].startswith("@")}
+    assert numbers == {1: "@1:", 2: "@2:"}
+    arrays = dict(np.load(new))
+    facts = json.loads(str(arrays["meta"]))
+    for token in facts["query_tokens"]:
+        if "image" in token:
+            token["image"] -= 1
+    np.savez(old, **{**arrays, "meta": np.array(json.dumps(facts))})
+    assert attnviz.load(old).record.key_tokens == captured.record.key_tokens
+    assert attnviz.load(new).record.key_tokens == captured.record.key_tokens
