@@ -425,6 +425,8 @@ CALLS = (
         part="residual",
         heads="L1H2",
     ),
+    # an image in the place of none
+    call("patch TEXT --from-image a.png", "from_image", from_image="a.png"),
     # no such part
     call("patch TEXT --from SOURCE --part neuron", "part", part="neuron"),
     # no part is shown

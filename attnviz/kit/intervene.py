@@ -14,6 +14,7 @@ from attnviz.kit.prepare import HeadOptions, Prepared, encode, prepare
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
+from attnviz.records.images import RawImage
 from attnviz.records.interventions import ChangedRun, Intervention, Interventions, Site, SourceRun
 from attnviz.records.parts import Part
 from attnviz.records.paths import Paths, Receiver
@@ -244,16 +245,31 @@ def aligned(text: Capture, source: Capture, words: Sequence[str]) -> tuple[int |
 
 
 def source_of(
-    ours: Prepared, source: str, words: Sequence[str]
+    ours: Prepared, source: str, words: Sequence[str], images: Sequence[RawImage] = ()
 ) -> tuple[Prepared, SourceRun, tuple[int | None, ...]]:
     """The source, its run for the text, and the position in it for each of the text's.
 
+    `images`: those that the source has in the place of the text's, of the same grids; none: the
+    same.
+
     Raises:
-        InputError: it is the text itself, or as `aligned`.
+        InputError: it is the text itself, or as `aligned`; or the grids of images differ.
     """
-    theirs = prepare(ours.model, source, ours.options)
-    if ours.ids == theirs.ids:
+    images = tuple(images) or ours.options.images
+    theirs = prepare(ours.model, source, replace(ours.options, images=images))
+    pairs = [*zip(ours.options.images, images, strict=False)]
+    alike = all(np.array_equal(a.pixels, b.pixels) for a, b in pairs)
+    if ours.ids == theirs.ids and alike:
         raise InputError("the source is the text itself", "give another one")
+    grids, others = (
+        [[(view.rows, view.columns) for view in image.views] for image in each.empty.images]
+        for each in (ours, theirs)
+    )
+    if grids != others:
+        raise InputError(
+            "the images of the text and of the source are read as different grids of tokens",
+            "give images of one shape",
+        )
     places = aligned(ours.empty, theirs.empty, words)
     return theirs, SourceRun(theirs.ids, [place or 0 for place in places]), places
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from attnviz.commands.patch.record import PatchedTogether, PatchReport, check_positions
@@ -21,6 +22,7 @@ from attnviz.kit.values import (
     layer_names,
     loaded,
     model_of,
+    pictures_of,
     questions_of,
     sources_of,
     token_names,
@@ -49,6 +51,16 @@ PatchedAt: TypeAlias = Annotated[
         "--query",
         metavar="TOKEN",
         help="Patch at these positions of the text only. Given as for show --query. Repeatable.",
+    ),
+]
+OtherImages: TypeAlias = Annotated[
+    g.ImageFile | Sequence[g.ImageFile],
+    Cli(list[Path] | None, default=None),
+    g.text_option(
+        "--from-image",
+        metavar="FILE",
+        help="Take vectors from a run that sees this image in the place of --image. Without "
+        "--from, of the same text. Repeatable.",
     ),
 ]
 TogetherMlps: TypeAlias = Annotated[
@@ -112,6 +124,9 @@ TopSites: TypeAlias = Annotated[
 ]
 
 
+NO_SOURCE = UsageError("there is no text to take vectors from", f"add {option('source', 'SOURCE')}")
+
+
 def _to_logits(names: str | Sequence[str]) -> bool:
     return all(name.strip().lower() == "logits" for name in words("to", names))
 
@@ -159,11 +174,22 @@ def _to_logits(names: str | Sequence[str]) -> bool:
         "is for paths to the logits; each path to a head or an MLP needs a run",
         f"give {option('to', 'logits')} alone",
     ),
+    only(
+        "from_image",
+        lambda call: call["image"],
+        f"stands in the place of an {option('image')}",
+        f"give one with {option('image')}",
+    ),
+    only(
+        "from_image",
+        lambda call: not (call["to"] or call["fast"]),
+        f"does not go with {option('to')} or {option('fast')}, whose runs see one image",
+    ),
     only("check", lambda call: call["fast"], f"compares what {option('fast')} estimates"),
 )
 def patch(
     text: str | Sequence[str],
-    source: g.SourceText,
+    source: g.MaybeSource = None,
     model: AnyModel = "builtin",
     *,
     answer: g.AnswerWords = None,
@@ -181,6 +207,7 @@ def patch(
     align: g.AlignedWords = (),
     top: TopSites = None,
     image: g.Images = (),
+    from_image: OtherImages = (),
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -203,8 +230,13 @@ def patch(
     Returns:
         a result whose record is a `PatchReport`; with `together` a `PatchedTogether`.
     """
+    images = pictures_of(from_image)
+    if source is None and not images:
+        raise NO_SOURCE
     questions, model = questions_of(text, answer, versus), loaded(model)
-    pairs = zip(questions, sources_of(source, len(questions)), strict=True)
+    texts = [ours for ours, _, _ in questions]
+    sources = texts if source is None else sources_of(source, len(questions))
+    pairs = zip(questions, sources, strict=True)
     options = model._text_options(bos, special, truncate, image=image)
     patching = Patching(
         kind=part,
@@ -212,6 +244,7 @@ def patch(
         mlps=layer_names("mlps", mlps),
         queries=token_names("queries", query),
         align=words("align", align),
+        images=images,
         to=words("to", to),
         path_mlps=path_mlps,
         fast=fast,
@@ -249,6 +282,7 @@ attnviz patch "a blue bird slept" --from "a red bird slept" --answer "." --part 
 attnviz patch "a blue bird slept" --from "a red bird slept" --head L3H1,L4H0 --mlp 4 --together
 attnviz patch "a blue bird slept" --from "a red bird slept" --to L4H0.q --to logits
 attnviz patch "a blue bird slept" --from "a red bird slept" --fast --check
+attnviz patch "what colour is the square?" --image a.png --from-image b.png -m shapes
 attnviz patch --pairs sample_texts/colors.jsonl -o heads.png
 """
 SHORT_HELP = "source pairs answer versus part to model format output"
@@ -256,8 +290,8 @@ SHORT_HELP = "source pairs answer versus part to model format output"
 
 @command_of(
     patch,
-    "text source pairs image truncate bos special model run layers heads mlps answer versus part "
-    "together to path_mlps fast check query align top",
+    "text source pairs image from_image truncate bos special model run layers heads mlps answer "
+    "versus part together to path_mlps fast check query align top",
 )
 def command_line(
     session: Session,
@@ -279,10 +313,8 @@ def command_line(
         session.refuse("top", wrong="does nothing here, as every part is shown")
         if call.options.get("together"):
             refuse_picture()
-    if pairs is None and call.options.get("source") is None:
-        raise UsageError(
-            "there is no text to take vectors from", f"add {option('source', 'SOURCE')}"
-        )
+    if pairs is None and call.options.get("source") is None and not call["from_image"]:
+        raise NO_SOURCE
     run_texts(
         session,
         call,

@@ -3,9 +3,9 @@
 two texts ─► tokens, aligned ─► a run for each site and position ─► outcomes ─► effects
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from attnviz.commands.patch.record import PatchedTogether, PatchEffect, PatchRep
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.intervene import (
     SAME,
+    K,
     check_memory,
     intervene,
     named_parts,
@@ -26,7 +27,15 @@ from attnviz.kit.intervene import (
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
-from attnviz.records.interventions import Edit, Site, SiteKind, SourceRun
+from attnviz.records.images import RawImage
+from attnviz.records.interventions import (
+    ChangedRun,
+    Edit,
+    Intervention,
+    Site,
+    SiteKind,
+    SourceRun,
+)
 from attnviz.records.paths import (
     LOGITS,
     FirstOrder,
@@ -50,7 +59,8 @@ class Patching:
     `heads`: which heads, or of other sites which layers. `mlps`: the layers whose MLPs are patched
     together with heads. `queries`: names of the positions to patch; none: all. `align`: words that
     correspond, as in `blue=red`. `answer`, `versus`: words; by default the likeliest token after
-    the source and the likeliest after the text. `to`: names of receivers; none: all that reads the
+    the source and the likeliest after the text. `images`: the source's, where these are others than
+    the text's. `to`: names of receivers; none: all that reads the
     vectors; `path_mlps`: as in `Paths`. `fast`: effects to first order; `check`: the exact ones
     beside them.
     """
@@ -62,10 +72,16 @@ class Patching:
     versus: str | None = None
     queries: Sequence[str] = ()
     align: Sequence[str] = ()
+    images: tuple[RawImage, ...] = ()
     to: Sequence[str] = ()
     path_mlps: MlpsOnPaths = "recompute"
     fast: bool = False
     check: bool = False
+
+    @property
+    def by(self) -> Literal["source", "given"]:
+        """Where vectors come from: a run beside the text's, or one that sees other images."""
+        return "given" if self.images else "source"
 
 
 class _Measured(NamedTuple):
@@ -92,6 +108,15 @@ class _Task:
         """The logits (V) after the text and after the source."""
         return [intervene(each, [()], lambda run: run.last)[0] for each in (self.ours, self.theirs)]
 
+    def changed(self, edits: Sequence[Intervention], keep: Callable[[ChangedRun], K]) -> list[K]:
+        """The part that `keep` takes from the run of each."""
+        given = dict[Site, FloatArray]()
+        if self.how.images:
+            sites = {edit.site for each in edits for edit in each if isinstance(edit, Edit)}
+            vectors = self.theirs.model.site_vectors(self.theirs.ids, sites)
+            given = {site: of[list(self.source.places)] for site, of in vectors.items()}
+        return intervene(self.ours, edits, keep, source=self.source, given=given)
+
     def effects(self, edits: Sequence[Edit], measured: _Measured) -> list[PatchEffect]:
         """The effect of each edit alone, on each receiver if there are any."""
         question, before, ends = measured
@@ -104,12 +129,8 @@ class _Task:
                 for to in self.receivers
                 if (i, to) in along
             ]
-        after = intervene(
-            self.ours,
-            [(edit,) for edit in edits],
-            lambda run: outcome_of(run.last, question.ids),
-            source=self.source,
-        )
+        changes = [(edit,) for edit in edits]
+        after = self.changed(changes, lambda run: outcome_of(run.last, question.ids))
         pairs = zip(edits, after, strict=True)
         return [effect_of([edit], before, ends, outcome) for edit, outcome in pairs]
 
@@ -176,11 +197,11 @@ def patch_together(
     """Run a text once, with the vectors that some heads and MLPs have in the source."""
     task = _task(model, text, source, options, how)
     parts = named_parts(model, how.heads, how.mlps)
-    edits = tuple(Edit(site_of(part), "source", task.positions) for part in parts)
+    edits = tuple(Edit(site_of(part), how.by, task.positions) for part in parts)
     check_memory(task.theirs, [edit.site for edit in edits])
     before, ends = task.ends()
     measured = _measured(task.ours, how, (before, ends))
-    (after,) = intervene(task.ours, [edits], lambda run: run.last, source=task.source)
+    (after,) = task.changed([edits], lambda run: run.last)
     outcome = outcome_of(after, measured.question.ids)
     effect = effect_of(edits, measured.before, measured.ends, outcome)
     report = task.report(measured, [effect])
@@ -194,7 +215,7 @@ def _task(
     model.require("predict")
     receivers = receivers_of(how.to, model.identity.heads_per_layer)
     ours = prepare(model, text, options)
-    theirs, run, places = source_of(ours, source, how.align)
+    theirs, run, places = source_of(ours, source, how.align, how.images)
     return _Task(ours, theirs, run, how, places, _positions(ours, how, places), receivers)
 
 
@@ -232,11 +253,11 @@ def _edits(model: "LoadedModel", how: Patching, positions: tuple[int, ...]) -> l
     heads_per_layer, heads = model.identity.heads_per_layer, how.heads
     if how.kind == "head":
         chosen = choose_heads(heads_per_layer, heads.layers, heads.heads)
-        return [Edit(Site("head", each.layer, each.head), "source", positions) for each in chosen]
+        return [Edit(Site("head", each.layer, each.head), how.by, positions) for each in chosen]
     layers = choose_layers(len(heads_per_layer), heads.layers or "all", "layers")
     sites = [Site(how.kind, n) for n in layers if how.kind != "attention" or heads_per_layer[n]]
     each = [positions] if how.to else [(position,) for position in positions]
-    return [Edit(site, "source", places) for site in sites for places in each]
+    return [Edit(site, how.by, places) for site in sites for places in each]
 
 
 UNKNOWN = Outcome(np.nan, np.nan)

@@ -40,6 +40,7 @@ from attnviz.draw.terminal.cells import (
 )
 from attnviz.draw.terminal.grid import head_grid, value_grid
 from attnviz.draw.titles import amount, amounts, beginning, caption, facts, with_error
+from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
 
 SITES = {
@@ -69,13 +70,20 @@ def shares_of(report: PatchReport) -> str:
 def patching(report: PatchReport) -> str:
     """The vectors taken from the source, and where."""
     where = "one position" if report.by_position else _where(report)
-    taken = f"{SITES[report.kind]} taken from the source at {where}"
+    taken = f"{SITES[report.kind]} taken from {_source(report)} at {where}"
     if report.receivers:
         names = [str(to) for to in report.receivers]
         ends = ", ".join(names) if len(names) <= MOST_NAMED else amount(len(names), "part")
         mlps = "computed anew" if report.path_mlps == "recompute" else "held fixed, too"
         taken += f", on paths to {ends}: all other heads held fixed, MLPs {mlps}"
     return f"{taken}; estimated to first order" if report.fast else taken
+
+
+def _source(report: PatchReport) -> str:
+    """The source, by its images where they are others than the text's."""
+    ours, theirs = ([image.raw for image in run.images] for run in report.runs)
+    named = f" ({', '.join(readable(raw.name) for raw in theirs)})"
+    return f"the source{named if ours != theirs else ''}"
 
 
 def _where(report: PatchReport) -> str:
@@ -248,7 +256,7 @@ def render_together(both: PatchedTogether, display: Display) -> Iterator[Rendera
     """The effect of all parts, and the next tokens before and after."""
     report = both.report
     (effect,) = report.effects
-    patching = f"outputs of several parts taken from the source at {_where(report)}"
+    patching = f"outputs of several parts taken from {_source(report)} at {_where(report)}"
     yield from _heading(report, patching, display)
     names = listed_parts(effect.parts, report.capture.model.heads_per_layer)
     before, change, unit = report.before.measured, effect.change, unit_of(report.measure)

@@ -38,7 +38,8 @@ def see(
     special: bool,
     whole: bool = False,
 ) -> SeenText:
-    """As `LoadedModel.see`."""
+    """As `LoadedModel.see`; of a view of a model that sees other images, the model itself."""
+    model = replace(model, model=getattr(model.model, "plain", model.model))
     tokenizer = model.tokenizer
     assert tokenizer.folder is not None  # every engine of transformers has one
     processor = _processor(tokenizer.folder)
