@@ -59,13 +59,7 @@ def explore(
     if text != g.TextIn() or not session.stdin.is_terminal:
         given = text_or_capture(session, text)
     if isinstance(given, Capture):
-        if given.signed:
-            wrong = f"this capture holds {given.values}, not weights"
-            raise UsageError(wrong, "show it with attnviz show")
-        if image:
-            wrong = "a saved capture was run already"
-            raise UsageError(wrong, f"leave {option('image')} out")
-        opened = Opened(capture=given)
+        opened = _of_capture(given, image)
     else:
         loaded = session.load(g.source_of(session, model, run, kind, causal=causal))
         options = replace(tokens.options(run, target), images=pictures_of(image))
@@ -78,6 +72,15 @@ def explore(
         session.note(note)
     if app.failure or app.not_saved:
         raise app.failure or app.not_saved  # type: ignore[misc]
+
+
+def _of_capture(given: Capture, image: list[Path] | None) -> Opened:
+    if given.signed:
+        wrong = f"this capture holds {given.values}, not weights"
+        raise UsageError(wrong, "show it with attnviz show")
+    if image:
+        raise UsageError("a saved capture was run already", f"leave {option('image')} out")
+    return Opened(capture=given)
 
 
 def _check_terminal(session: Session) -> Display:

@@ -29,6 +29,7 @@ from attnviz.kit.values import (
     which_heads,
     words,
 )
+from attnviz.records.images import RawImage
 from attnviz.records.interventions import SiteKind
 from attnviz.records.paths import MlpsOnPaths
 
@@ -176,7 +177,7 @@ def _to_logits(names: str | Sequence[str]) -> bool:
     ),
     only(
         "from_image",
-        lambda call: call["image"],
+        lambda call: call.any_of("image"),
         f"stands in the place of an {option('image')}",
         f"give one with {option('image')}",
     ),
@@ -230,21 +231,15 @@ def patch(
     Returns:
         a result whose record is a `PatchReport`; with `together` a `PatchedTogether`.
     """
-    images = pictures_of(from_image)
-    if source is None and not images:
-        raise NO_SOURCE
-    questions, model = questions_of(text, answer, versus), loaded(model)
-    texts = [ours for ours, _, _ in questions]
-    sources = texts if source is None else sources_of(source, len(questions))
-    pairs = zip(questions, sources, strict=True)
+    questions, images = questions_of(text, answer, versus), pictures_of(from_image)
+    pairs = zip(questions, _sources(source, text, len(questions), images), strict=True)
+    model = loaded(model)
     options = model._text_options(bos, special, truncate, image=image)
-    patching = Patching(
-        kind=part,
-        heads=which_heads(layers, heads),
-        mlps=layer_names("mlps", mlps),
+    patching = Patching(part, which_heads(layers, heads), layer_names("mlps", mlps), images=images)
+    patching = replace(
+        patching,
         queries=token_names("queries", query),
         align=words("align", align),
-        images=images,
         to=words("to", to),
         path_mlps=path_mlps,
         fast=fast,
@@ -252,6 +247,18 @@ def patch(
     )
     results = _results(model._loaded, pairs, options, patching, top, together=together)
     return results[0] if isinstance(text, str) else mean_result(results)
+
+
+def _sources(
+    source: str | Sequence[str] | None,
+    text: str | Sequence[str],
+    texts: int,
+    images: Sequence[RawImage],
+) -> list[str]:
+    """The source of each text; where it has images of its own, the text itself by default."""
+    if source is None and not images:
+        raise NO_SOURCE
+    return sources_of(text if source is None else source, texts)
 
 
 def _results(
@@ -282,7 +289,8 @@ attnviz patch "a blue bird slept" --from "a red bird slept" --answer "." --part 
 attnviz patch "a blue bird slept" --from "a red bird slept" --head L3H1,L4H0 --mlp 4 --together
 attnviz patch "a blue bird slept" --from "a red bird slept" --to L4H0.q --to logits
 attnviz patch "a blue bird slept" --from "a red bird slept" --fast --check
-attnviz patch "what colour is the square?" --image a.png --from-image b.png -m shapes
+attnviz patch "what colour is the square?" -m shapes --image docs/images/shapes-1.png \
+    --from-image docs/images/shapes-2.png
 attnviz patch --pairs sample_texts/colors.jsonl -o heads.png
 """
 SHORT_HELP = "source pairs answer versus part to model format output"
@@ -313,7 +321,7 @@ def command_line(
         session.refuse("top", wrong="does nothing here, as every part is shown")
         if call.options.get("together"):
             refuse_picture()
-    if pairs is None and call.options.get("source") is None and not call["from_image"]:
+    if pairs is None and call.options.get("source") is None and not call.options.get("from_image"):
         raise NO_SOURCE
     run_texts(
         session,

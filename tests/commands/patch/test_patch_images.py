@@ -98,3 +98,6 @@ def test_another_text_is_a_source_where_kinds_of_tokens_tell_images(tmp_path: Pa
 def test_the_same_image_is_no_source(folder: Path, images: list[Path]) -> None:
     with pytest.raises(InputError, match="the source is the text itself"):
         attnviz.patch(TEXT, model=folder, image=images[0], from_image=images[0])
+    pixels = np.asarray(Image.open(images[0]))
+    with pytest.raises(InputError, match="the source is the text itself"):
+        attnviz.patch(TEXT, model=folder, image=pixels, from_image=pixels.copy())
