@@ -231,20 +231,19 @@ def patch(
     Returns:
         a result whose record is a `PatchReport`; with `together` a `PatchedTogether`.
     """
-    questions, images = questions_of(text, answer, versus), pictures_of(from_image)
-    pairs = zip(questions, _sources(source, text, len(questions), images), strict=True)
-    model = loaded(model)
+    questions, model = questions_of(text, answer, versus), loaded(model)
     options = model._text_options(bos, special, truncate, image=image)
-    patching = Patching(part, which_heads(layers, heads), layer_names("mlps", mlps), images=images)
+    patching = Patching(part, which_heads(layers, heads), layer_names("mlps", mlps), fast=fast)
     patching = replace(
         patching,
+        images=pictures_of(from_image),
         queries=token_names("queries", query),
         align=words("align", align),
         to=words("to", to),
         path_mlps=path_mlps,
-        fast=fast,
         check=check,
     )
+    pairs = zip(questions, _sources(source, text, len(questions), patching.images), strict=True)
     results = _results(model._loaded, pairs, options, patching, top, together=together)
     return results[0] if isinstance(text, str) else mean_result(results)
 
