@@ -15,7 +15,7 @@ from attnviz.errors import UsageError, option
 from attnviz.records.capture import Capture
 from attnviz.records.images import is_place, patches_at
 from attnviz.records.sounds import bin_starts, frames_at, is_time
-from attnviz.records.tokens import Token
+from attnviz.records.tokens import Token, parts_of_images
 from attnviz.records.transforms import Unit
 
 
@@ -233,13 +233,13 @@ def _spelled(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
 def _not_there(tokens: Sequence[Token], name: str, parameter: str, text: str) -> UsageError:
     if grid := _grid_of(tokens, name):
         return UsageError(f"{option(parameter, name)} is not in the image", f"the grid is {grid}")
-    own = ("image" if token.patch else token.label for token in tokens)
-    labels = list(dict.fromkeys(own))
-    near = get_close_matches(name, labels, n=1, cutoff=0.5)
-    listed = " ".join(labels[:40]) + (" …" if len(labels) > 40 else "")
+    labels = list(dict.fromkeys(t.label for t in tokens if t.image is None))
+    near = get_close_matches(name, [*labels, *(images := parts_of_images(tokens))], 1, 0.5)
+    meant = f" (did you mean {near[0]}?)" if near else ""
+    words = " ".join(labels[:40]) + (" …" if len(labels) > 40 else "")
     return UsageError(
         f"{option(parameter, repr(name))} is not in the {text}",
-        f"its tokens are: {listed}" + (f" (did you mean {near[0]}?)" if near else ""),
+        f"its tokens are: {'; '.join(filter(None, [words, *images.values()]))}{meant}",
     )
 
 

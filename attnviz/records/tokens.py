@@ -88,6 +88,24 @@ def numbered(tokens: Iterable[Token], first: int = 0) -> tuple[Token, ...]:
     return tuple(replace(token, index=i) for i, token in enumerate(tokens, start=first))
 
 
+def parts_of_images(tokens: Sequence[Token]) -> dict[str, str]:
+    """The name of each image, and `64 parts of the image, @r0c0 to @r7c7`: what it consists of."""
+    parts: dict[int, list[str]] = {}
+    for token in tokens:
+        if token.image is not None:
+            parts.setdefault(token.image, []).extend([token.label] if token.patch else [])
+    several = len(parts) > 1
+    names = {n: f"image {n + 1}" if several else "image" for n in parts}
+    return {
+        names[
+            n
+        ]: f"{len(own)} parts of {'' if several else 'the '}{names[n]}, {own[0]} to {own[-1]}"
+        if own
+        else names[n]
+        for n, own in parts.items()
+    }
+
+
 # Segments: named parts of a prompt, of which every token belongs to exactly one.
 
 

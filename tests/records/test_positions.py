@@ -158,11 +158,12 @@ def test_images_have_names_that_give_way_to_words(
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("image 3", "is not in the text; its tokens are: image end a cat"),
+        ("image 3", "is not in the text; its tokens are: a cat; 2 parts of image 1, @1:r0c0 to"),
         ("image 01", "is not in the text"),
         ("@2:r2c0", "is not in the image; the grid is 2 × 1"),
         ("@1:r0c10", "is not in the image; the grid is 1 × 2"),
-        ("dog", "its tokens are: image end a cat"),
+        ("dog", "cat; 2 parts of image 1, @1:r0c0 to @1:r0c1; 2 parts of image 2, @2:r0c0 to @"),
+        ("imag", "(did you mean image 2?)"),
     ],
 )
 def test_what_is_beside_the_images_is_refused(name: str, says: str) -> None:

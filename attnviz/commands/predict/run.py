@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.kit.intervene import candidate_after, keep_next_tokens, question_of
 from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare
 from attnviz.kit.roles import Alike, roles_of
-from attnviz.records.capture import FloatArray
-from attnviz.records.exhibit import KeepLinks
-from attnviz.records.heads import every_head
+from attnviz.records.capture import FloatArray, PatternBlock
+from attnviz.records.heads import Head, every_head
 from attnviz.records.predict import (
     Attribution,
     Candidate,
@@ -162,16 +163,23 @@ PER_LAYER, FAINT = 3, 0.1
 
 
 def _evidence(prepared: Prepared, position: int) -> list[LastLink]:
-    """The strongest links of a position, layer by layer, without those to the first token."""
-    seen = position + 1 if prepared.empty.causal else len(prepared.ids)
-    keep = KeepLinks(seen, range(1, seen), prepared.empty.causal, PER_LAYER, FAINT)
-    heads = every_head(prepared.model.identity.heads_per_layer)
-    prepared.run(heads, keep, (position,))
-    evidence = [
-        LastLink(head, int(key), float(weight))
-        for head, head_map in zip(heads, keep.maps(), strict=True)
-        for key, weight in zip(head_map.links.key, head_map.links.weight, strict=True)
-    ]
+    """The strongest links of a position, layer by layer, without those to the first token.
+
+    The links to an image are one, from its first token.
+    """
+    tokens, evidence = prepared.empty.key_tokens, list[LastLink]()
+    images = [None, *(token.image for token in tokens)]
+    starts = np.array([i for i, t in enumerate(tokens) if t.image is None or t.image != images[i]])
+
+    def consume(block: PatternBlock) -> None:
+        weights = block.weights[:, 0].copy()  # (heads, keys)
+        weights[:, 0] = 0
+        wholes = np.add.reduceat(weights, starts[starts < weights.shape[1]], axis=1)
+        for head, key in np.argwhere(wholes >= FAINT).tolist():
+            at, weight = Head(block.layer, block.heads[head]), float(wholes[head, key])
+            evidence.append(LastLink(at, int(starts[key]), weight))
+
+    prepared.run(every_head(prepared.model.identity.heads_per_layer), consume, (position,))
     evidence.sort(key=lambda link: (link.head.layer, -link.weight))
     layers = groupby(evidence, key=lambda link: link.head.layer)
     return [link for _, links in layers for link in islice(links, PER_LAYER)]

@@ -77,7 +77,13 @@ def render(prediction: Prediction, display: Display, top: int) -> Iterator[Rende
         yield Text()
         title = f"what {last} attends to in each layer (without the first token)"
         yield from folded(Text(title, "bold"), display.width)
-        yield from _evidence(prediction.evidence, labels, display)
+        numbers = [token.image for token in prediction.capture.query_tokens]
+        many = "" if len(prediction.capture.images) < 2 else " {}"
+        names = [
+            label if number is None else f"image{many}".format(number + 1)
+            for label, number in zip(labels, numbers, strict=True)
+        ]
+        yield from _evidence(prediction.evidence, names, display)
 
 
 def render_mean(mean: PredictionMean, display: Display, top: int = 10) -> Iterator[Text]:
