@@ -40,6 +40,7 @@ from attnviz.models.placement import (
     BUNDLED,
     COUNTED,
     EMBEDDINGS,
+    ENCODER,
     HUB_MODELS,
     KNOWN_MODELS,
     SHAPES,
@@ -242,12 +243,15 @@ def _local_folder(name: str) -> Path | None:
         raise ModelError(f"there is no home folder for {name!r}", "check the path") from None
 
 
-SHAPES_SIZES = ModelSizes("llava", (4,) * 4, vocab_size=51, context=512, bos_id=1)
-"""Those of its folder, which only transformers reads; listing models does not import it."""
+BUNDLED_SIZES = {
+    SHAPES: ModelSizes("llava", (4,) * 4, vocab_size=51, context=512, bos_id=1),
+    ENCODER: ModelSizes("vit", (4,) * 4, vocab_size=0, context=145, bos_id=None, reads="image"),
+}
+"""Those of folders that only transformers reads; listing models does not import it."""
 
 
 def _sizes_of(folder: Path, name: str) -> ModelSizes:
-    return SHAPES_SIZES if name == SHAPES else folder_sizes(folder)
+    return BUNDLED_SIZES.get(name) or folder_sizes(folder)
 
 
 def _facts_of(folder: Path, name: str, where: str) -> ModelFacts:

@@ -89,7 +89,8 @@ ANYWHERE = Placement()
 # The models that are known by name, with their sizes, without a file or a request.
 
 BUILTIN, TRANSLATOR, SHAPES, EMBEDDINGS = "builtin", "translator", "shapes", "embeddings"
-BUNDLED = (BUILTIN, TRANSLATOR, SHAPES)
+ENCODER = "shapes-vit"
+BUNDLED = (BUILTIN, TRANSLATOR, SHAPES, ENCODER)
 HUB_MODELS = tuple(
     ModelFacts(name, s.n_layer, s.n_head, known_total(name), s.n_positions, "from the hub, once")
     for name, s in GPT_SIZES.items()

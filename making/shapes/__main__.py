@@ -17,7 +17,14 @@ from torch import Tensor
 from torch.optim import Optimizer
 from transformers import LlavaForConditionalGeneration, LlavaProcessor
 
-from attnviz.commands.train.loop import IGNORED, StepLoss, adamw_of, train
+from attnviz.commands.train.loop import (
+    IGNORED,
+    BatchSource,
+    Loss,
+    StepLoss,
+    adamw_of,
+    train,
+)
 from attnviz.commands.train.plan import Recipe, TrainingProgress
 from attnviz.records.heads import Figure, Head, ModelCard, NamedHead
 from attnviz.records.restore import MODEL_CARD
@@ -116,34 +123,44 @@ def main(
     tests: Annotated[int, typer.Option(help="held-out pictures to measure on")] = TESTS,
 ) -> None:
     """Train the model of pictures with shapes, and measure it on held-out pictures."""
+    recipe, model = ShapesRecipe(seed=seed, steps=steps), fresh_model(seed)
+    facts = trained(model, data.ShapesSource(), recipe, Objective(recipe.pointing), output)
+    save(model, processor(), output)
+    figures, masses = measure(output, tests)
+    about = ModelCard("shapes", DESCRIPTION, bos=True, heads=NAMED, figures=figures)
+    about = replace(about, retrieval=(NAMED[1].head,))
+    write_card(output, about, {"masses": masses, "training": facts})
+
+
+def trained(
+    model: Any, source: BatchSource[Any], recipe: Recipe, loss: Loss[Any, Any], output: Path
+) -> dict[str, Any]:
+    """Train in place on one core, with the state and a log in a folder; how it went."""
     torch.set_num_threads(1)
     output.mkdir(parents=True, exist_ok=True)
-    recipe = ShapesRecipe(seed=seed, steps=steps)
-    model = fresh_model(seed)
 
     def report(now: TrainingProgress) -> None:
         with (output / LOG).open("a", encoding="utf-8") as log:
             log.write(json.dumps(asdict(now)) + "\n")
 
-    goal, state = Objective(recipe.pointing), output / STATE
-    end = train(model, data.ShapesSource(), recipe, report, state, loss=goal, optimizers=optimizers)
-    save(model, output)
-    figures, masses = measure(output, tests)
-    about = ModelCard("shapes", DESCRIPTION, bos=True, heads=NAMED, figures=figures)
-    card = MODEL_CARD.row(replace(about, retrieval=(NAMED[1].head,)))
+    end = train(model, source, recipe, report, output / STATE, loss=loss, optimizers=optimizers)
     run_facts = {"minutes": round(end.seconds / 60, 1), "final_loss": round(end.loss, 4)}
-    training = {**asdict(recipe), "pictures_per_step": data.BATCH, **run_facts}
-    card |= {"masses": masses, "training": {**training, "versions": versions()}}
-    text = json.dumps(card, indent=2)
-    (output / "card.json").write_text(text + "\n", encoding="utf-8")
-    for figure in figures:
+    pictures = {"pictures_per_step": data.BATCH}
+    return {**asdict(recipe), **pictures, **run_facts, "versions": versions()}
+
+
+def write_card(folder: Path, about: ModelCard, beside: dict[str, Any]) -> None:
+    """Write the card with what stands beside it, and tell the figures."""
+    text = json.dumps(MODEL_CARD.row(about) | beside, indent=2)
+    (folder / "card.json").write_text(text + "\n", encoding="utf-8")
+    for figure in about.figures:
         typer.echo(f"{figure.behaviour}: {figure.measure} {figure.value} (bar {figure.bar})")
 
 
-def save(model: Any, folder: Path) -> None:
+def save(model: Any, reader: Any, folder: Path) -> None:
     """In half precision, to be loaded in full."""
     model.half().save_pretrained(folder)
-    processor().save_pretrained(folder)
+    reader.save_pretrained(folder)
     path = folder / "config.json"
     config = {**json.loads(path.read_text(encoding="utf-8")), "dtype": "float32"}
     path.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")

@@ -145,10 +145,10 @@ def words(text: str) -> list[int]:
     return [IDS[word] for word in re.findall(r"\w+|[^\w\s]", text)]
 
 
-def share_in_box(shape: Shape) -> np.ndarray:
-    """(patches): which share of each patch lies in the box of a shape."""
-    x0, y0, x1, y1 = (SIDE * side for side in shape.box)
-    cells = np.arange(SIDE)
+def share_in_box(shape: Shape, patches: int = SIDE) -> np.ndarray:
+    """(patches²): which share of each patch, of so many in a row, lies in the box of a shape."""
+    x0, y0, x1, y1 = (patches * side for side in shape.box)
+    cells = np.arange(patches)
     across = np.clip(np.minimum(cells + 1, x1) - np.maximum(cells, x0), 0, None)
     down = np.clip(np.minimum(cells + 1, y1) - np.maximum(cells, y0), 0, None)
     return np.outer(down, across).ravel()

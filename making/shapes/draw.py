@@ -1,6 +1,7 @@
 """Pictures of coloured shapes, and the questions that they answer; nothing here needs torch.
 
-`python -m making.shapes.draw DIR` writes example pictures, and the boxes of their shapes.
+Those of the encoder have one shape in a pattern, among lines. `python -m making.shapes.draw DIR`
+writes example pictures, and the boxes of their shapes.
 """
 
 import itertools
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
 from PIL import Image, ImageDraw
 
 COLOURS = {
@@ -47,6 +49,7 @@ RADII, GAP, STEP, MOST_TRIES = (0.11, 0.18), 0.03, 0.06, 200
 BORDER, NEARER = (0.7, 1.4), 1.35
 SMOOTH, PIXELS = 4, 512
 EXAMPLES = (3920, 1592, 3497)  # shapes that all differ, and one on the left of a red circle
+PATTERNED = "example 28"
 
 
 @dataclass(frozen=True)
@@ -105,10 +108,57 @@ def draw(seed: object, pixels: int = PIXELS) -> Image.Image:
     rng, size = random.Random(f"colours {seed}"), pixels * SMOOTH
     image = Image.new("RGB", (size, size), tuple(rng.randint(225, 255) for _ in "rgb"))
     for shape in scene(seed):
-        colour = tuple(min(255, c + rng.randint(-15, 15)) for c in COLOURS[shape.colour])
-        corners = [(x * size, y * size) for x, y in shape.outline]
-        ImageDraw.Draw(image).polygon(corners, fill=colour)
+        _paint(image, shape, rng)
     return image.reduce(SMOOTH)
+
+
+def _paint(image: Image.Image, shape: Shape, rng: random.Random) -> None:
+    corners = [(x * image.width, y * image.width) for x, y in shape.outline]
+    ImageDraw.Draw(image).polygon(corners, fill=_shade(shape.colour, rng))
+
+
+def _shade(colour: str, rng: random.Random) -> tuple[int, ...]:
+    return tuple(min(255, c + rng.randint(-15, 15)) for c in COLOURS[colour])
+
+
+# One shape in a patterned picture.
+
+LARGER, TONES, WAVES, LINES, LINE = (0.11, 0.2), (130, 250), (2.0, 9.0), (3, 6), (0.012, 0.03)
+
+
+def lone(seed: object) -> Shape:
+    """The shape of a patterned picture, of any size and anywhere in it."""
+    rng = random.Random(f"alone {seed}")
+    radius = rng.uniform(*LARGER)
+    x, y = (rng.uniform(radius, 1 - radius) for _ in "xy")
+    return Shape(rng.choice([*COLOURS]), rng.choice([*OUTLINES]), x, y, radius)
+
+
+def draw_patterned(seed: object, pixels: int = PIXELS) -> Image.Image:
+    """Stripes, checks or rings in two tones, lines in the colours of shapes, and on them a shape.
+
+    As the lines have other colours, no colour of the picture as a whole tells that of the shape.
+    """
+    rng, size = random.Random(f"pattern {seed}"), pixels * SMOOTH
+    image = _pattern(rng, pixels).resize((size, size), Image.Resampling.NEAREST)
+    for _ in range(rng.randint(*LINES)):
+        ends, width = [size * rng.random() for _ in range(4)], rng.uniform(*LINE)
+        colour = _shade(rng.choice([*COLOURS]), rng)
+        ImageDraw.Draw(image).line(ends, fill=colour, width=round(width * size))
+    _paint(image, lone(seed), rng)
+    return image.reduce(SMOOTH)
+
+
+def _pattern(rng: random.Random, pixels: int) -> Image.Image:
+    tones = np.array([[rng.randint(*TONES) for _ in "rgb"] for _ in range(2)], np.float32)
+    places = (np.arange(pixels, dtype=np.float32) + 0.5) / pixels
+    x, y = places - rng.random(), places[:, None] - rng.random()
+    rate, turn = 2 * math.pi * rng.uniform(*WAVES), rng.uniform(0, math.pi)
+    along, across = (rate * (x * np.cos(t) + y * np.sin(t)) for t in (turn, turn + math.pi / 2))
+    kinds = {"stripes": lambda: np.sin(along), "checks": lambda: np.sin(along) * np.sin(across)}
+    kinds["rings"] = lambda: np.sin(np.hypot(along, across))
+    share = np.clip(0.5 + kinds[rng.choice([*kinds])](), 0, 1)[..., None]  # (h, w, 1)
+    return Image.fromarray((tones[0] + share * (tones[1] - tones[0])).astype(np.uint8))
 
 
 class Question(NamedTuple):
@@ -166,15 +216,17 @@ def nearest(shape: Shape, shapes: Scene, direction: tuple[int, int]) -> tuple[Sh
 def main(folder: Path) -> None:
     """Write example pictures, and beside each the boxes of its shapes, in pixels."""
     folder.mkdir(parents=True, exist_ok=True)
-    for n, number in enumerate(EXAMPLES, 1):
-        seed, path = f"example {number}", folder / f"shapes-{n}.png"
-        draw(seed).save(path, optimize=True)
+    names = {f"example {number}": f"shapes-{n}" for n, number in enumerate(EXAMPLES, 1)}
+    pictures = [(names[seed], draw(seed), scene(seed)) for seed in names]
+    pictures.append(("patterned", draw_patterned(PATTERNED), (lone(PATTERNED),)))
+    for name, image, shapes in pictures:
+        image.save(folder / f"{name}.png", optimize=True)
         boxes = [
             {"query": shape.form, "box": [round(side * PIXELS) for side in shape.box]}
-            for shape in scene(seed)
+            for shape in shapes
         ]
         lines = "".join(json.dumps(box) + "\n" for box in boxes)
-        path.with_suffix(".jsonl").write_text(lines, encoding="utf-8")
+        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -92,14 +92,14 @@ def fresh_model(seed: int) -> LlavaForConditionalGeneration:
     config._attn_implementation = "eager"
     model = LlavaForConditionalGeneration(config)
     with torch.no_grad():
-        model.model.vision_tower.embeddings.position_embedding.weight[1:] = _waves()
+        model.model.vision_tower.embeddings.position_embedding.weight[1:] = waves(SIDE, WIDTH)
     return model
 
 
-def _waves() -> Tensor:
+def waves(side: int, width: int) -> Tensor:
     """(patches, d): the sines and cosines of a patch's row, then those of its column."""
-    places, rates = torch.arange(SIDE) / SIDE, torch.arange(1, WIDTH // 4 + 1) / 2
+    places, rates = torch.arange(side) / side, torch.arange(1, width // 4 + 1) / 2
     angles = torch.pi * places[:, None] * rates
-    waves = 0.3 * torch.cat([angles.sin(), angles.cos()], dim=1)  # (side, d / 2)
-    rows, columns = waves.repeat_interleave(SIDE, 0), waves.repeat(SIDE, 1)
+    each = 0.3 * torch.cat([angles.sin(), angles.cos()], dim=1)  # (side, d / 2)
+    rows, columns = each.repeat_interleave(side, 0), each.repeat(side, 1)
     return torch.cat([rows, columns], dim=1)

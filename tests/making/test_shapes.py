@@ -118,7 +118,7 @@ def test_the_pictures_of_the_documents_are_those_that_are_drawn(tmp_path: Path) 
             assert np.array_equal(Image.open(path), Image.open(kept))
         else:
             assert path.read_bytes() == kept.read_bytes()
-    assert len(list(tmp_path.iterdir())) == 6
+    assert len(list(tmp_path.iterdir())) == 8
 
 
 def test_a_short_run_makes_the_files_of_the_bundled_model_and_goes_on(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import LlavaForConditionalGeneration, LlavaProcessor
 
-from attnviz.models.catalog import SHAPES_SIZES
+from attnviz.models.catalog import BUNDLED_SIZES
 from attnviz.models.folder.config import folder_sizes
 from attnviz.models.folder.files import bundled_folder
 from making.shapes.draw import draw, questions, scene
@@ -91,7 +91,7 @@ def test_its_named_heads_attend_to_the_shape_in_question(model: Any, reader: Any
 
 def test_its_files_are_small_and_its_sizes_those_of_the_list() -> None:
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) <= 1_300_000
-    assert folder_sizes(FOLDER) == SHAPES_SIZES
+    assert folder_sizes(FOLDER) == BUNDLED_SIZES["shapes"]
 
 
 def test_by_its_card_it_answers_and_attends_as_well_as_it_had_to() -> None:

@@ -274,7 +274,7 @@ def reason(error: BaseException, folder: Path | None = None) -> str:
 
 
 def bundled_folder(name: str) -> Path:
-    """The folder of a bundled model: `builtin`, `translator` or `shapes`."""
+    """The folder of a bundled model, called as it is but for `builtin`."""
     return Path(str(files("attnviz"))) / "builtin" / ("gpt" if name == "builtin" else name)
 
 
