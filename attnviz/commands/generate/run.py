@@ -46,6 +46,7 @@ from attnviz.records.capture import GATES, Capture, FloatArray, LayerPattern, Pa
 from attnviz.records.exhibit import Choice
 from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.heads import Head, by_layer
+from attnviz.records.images import BESIDE, lie_beside
 from attnviz.records.positions import word_groups
 from attnviz.records.tokens import RESTS, Sampling, Token, numbered, segment_of
 from attnviz.records.transforms import Contributions, How
@@ -216,7 +217,10 @@ class Answering:
         """
         chat = self.prompt.template is not None
         of_chat = self.empty_notes if chat else ()
-        return (*self.prompt.notes, *self.unread_notes, *of_chat, *self._rare_words)
+        beside = lie_beside(self.read.images, (token.patch for token in self.tokens))
+        said = (f"{BESIDE}; counted here is the attention to the text and to their one token",)
+        notes = (*self.prompt.notes, *self.unread_notes, *of_chat, *self._rare_words)
+        return (*notes, *(said if beside else ()))
 
     @property
     def unread_notes(self) -> tuple[str, ...]:

@@ -329,3 +329,18 @@ def test_the_page_has_the_regions_and_what_a_grey_image_costs(folder: Folder) ->
     assert "image: regions made grey" in page
     assert all(f"<td>{number(each.change)}</td>" in page for each in found.occlusions)
     assert "all 1 document" not in page
+
+
+@pytest.mark.parametrize(("name", "said"), [("mllama", 1), ("llava", 0)])
+def test_it_is_said_that_cross_attention_to_images_is_not_counted(
+    run: Run, tmp_path: Path, name: str, said: int
+) -> None:
+    image = tmp_path / "a.png"
+    Image.new("RGB", (40, 30), "red").save(image)
+    model = species(name).make(tmp_path / "model")
+    asked = ("-m", str(model), "--image", str(image), "--target", " a dog")
+    note = (
+        "note: the model reads its images in layers of cross-attention, beside the tokens of the "
+        "text; counted here is the attention to the text and to their one token\n"
+    )
+    assert run("generate", QUESTION, *asked).err.count(note) == said
