@@ -1,16 +1,18 @@
 """What pictures and terminals show of attention to images: panels, the heat in each, sentences."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option, readable
+from attnviz.records.apply import with_whole_images
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, Map, whole_map
 from attnviz.records.images import BESIDE, SeenImage, heat_of, lie_beside, sinks_in
+from attnviz.records.tokens import class_rows
 from attnviz.records.transforms import Relative
 
 NAME_ONE = f"put it before the text, or name a patch: {option('query', '@r3c5')}"
@@ -72,7 +74,7 @@ def panels_of(exhibit: Exhibit) -> list[Panel]:
         raise UsageError(BESIDE, f"show it with {option('kind', 'cross')}")
     asked = len(exhibit.queries) < len(capture.query_tokens)
     queries = [query for query in exhibit.queries if asked or _reads_images(capture, query)]
-    if not queries:  # within an image, its class token stands for all of it
+    if not queries:  # the mean over the patches of an image alone
         queries = [q for q in exhibit.queries if capture.query_tokens[q].patch is None]
     numbers = [number for number, image in enumerate(capture.images) if image.views]
     panels = list[Panel]()
@@ -84,6 +86,17 @@ def panels_of(exhibit: Exhibit) -> list[Panel]:
             for number in numbers
         ]
     return panels
+
+
+def of_whole_image(exhibit: Exhibit) -> Exhibit:
+    """An exhibit of an image alone with the rows of its class, else the mean over its patches.
+
+    Itself where queries are named, and beside a text.
+    """
+    if not exhibit.capture.image_alone or len(exhibit.queries) < len(exhibit.capture.query_tokens):
+        return exhibit
+    rows = class_rows(exhibit.capture.query_tokens)
+    return replace(exhibit, queries=rows) if rows else with_whole_images(exhibit, "patches")
 
 
 def _reads_images(capture: Capture, query: int) -> bool:

@@ -1,6 +1,7 @@
 """Sentences that several media show: what records, choices and transforms are called."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,6 +35,13 @@ ROLLOUT = (
 )
 
 
+MERGED = {
+    "images": "each image as one",
+    "frames": "frames of a time merged",
+    "patches": "the row of the image is the mean over its patches",
+}
+
+
 def transform_title(transform: Transform) -> str:
     """A sentence about the effect of a transform on the patterns."""
     match transform:
@@ -56,8 +64,8 @@ def transform_title(transform: Transform) -> str:
             return f"divided by the attention of “{beginning(prompt)}”"
         case Merged("chars"):
             return "parts of characters merged"
-        case Merged("images" | "frames" as unit):
-            return "each image as one" if unit == "images" else "frames of a time merged"
+        case Merged("images" | "frames" | "patches" as unit):
+            return MERGED[unit]
         case Merged():
             return "pieces of words merged"
         case RolledOut():
@@ -131,20 +139,21 @@ NEAR = {0: "to itself", 1: "to the token before it"}
 
 def facts(capture: Capture) -> str:
     """`builtin, 9 tokens with BOS`: what was run, on how much."""
-    model = readable(capture.model.name)
+    model, alone = readable(capture.model.name), capture.image_alone
     if capture.kind == "cross":
         size = f"{amount(len(capture.query_tokens), 'query token')} to "
         size += amount(len(capture.key_tokens), "key token")
     elif capture.kind == "answer":
         size = size_of_answer(capture)
     else:
-        size = amount(len(capture.query_tokens), "token")
+        size = amount(len(capture.key_tokens if alone else capture.query_tokens), "token")
     begin = capture.key_tokens[:1] if capture.bos else ()  # which a template may have written
     timed = any(token.time for token in capture.key_tokens)
     special = (t for t in capture.key_tokens if t.special and t.image is None and t.time is None)
-    around = dict.fromkeys(token.label for token in (*begin, *special))
-    beside = f" {'with ' + ' and '.join(around) if around else 'without BOS'}"
-    beside = "" if timed else beside
+    labels = [token.label for token in (*begin, *special)]
+    around = _own_tokens(labels) if alone else [*dict.fromkeys(labels)]
+    none = "" if alone or timed else " without BOS"
+    beside = f" with {' and '.join(around)}" if around and not timed else none
     parts = [model, size if capture.kind == "answer" else size + beside]
     if capture.images:
         from attnviz.draw.overlay import image_facts
@@ -161,6 +170,12 @@ def facts(capture: Capture) -> str:
         parts.append(f"rows {'sum to less than 1' if array else rest}")
     parts += [readable(transform_title(transform)) for transform in capture.transforms]
     return ", ".join(parts)
+
+
+def _own_tokens(labels: Sequence[str]) -> list[str]:
+    """`[class]`, `4 register tokens`: tokens of a model's own, of which some are numbered."""
+    kinds = Counter(label.rstrip("0123456789 ]").removeprefix("[") for label in labels)
+    return [f"[{kind}]" if n == 1 else f"{n} {kind} tokens" for kind, n in kinds.items()]
 
 
 def caption(capture: Capture) -> str:

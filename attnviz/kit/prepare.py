@@ -360,7 +360,7 @@ def empty_capture(
         key_tokens=keys,
         layers=(),
         model=model.identity,
-        bos=source[0].special or source[0].id == model.tokenizer.bos_id,
+        bos=model.reads == "text" and (source[0].special or source[0].id == model.tokenizer.bos_id),
         causal=model.causal,
         sinks=model.sinks,
         kind=model.kind,

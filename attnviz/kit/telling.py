@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import ChoiceReason
 from attnviz.records.heads import Head, every_head
-from attnviz.records.images import lie_beside, take_much
+from attnviz.records.images import CLASS, lie_beside, take_much
 from attnviz.records.sounds import path_shares
 from attnviz.records.speech import ALIGNMENT, heard_rows
 
@@ -55,21 +55,26 @@ class FindSeeingHead:
 
     Its measure is the sum, over the rows of text behind the image and over its tokens, of squared
     weights, each times the share of heads that do not look at that token much: a sink, at which
-    most heads look, adds little. A head that the card names is taken if it has half of the highest.
+    most heads look, adds little. Of an image alone the row is that of its class, or the mean over
+    its patches. A head that the card names is taken if it has half of the highest.
     """
 
     empty: Capture
     sums: dict[Head, NDArray[np.float64]] = field(default_factory=dict)
     why: ClassVar[ChoiceReason] = "sees"
+    _mean: bool = False
 
     def __post_init__(self) -> None:
         seen = [t.index for t in self.empty.key_tokens if t.image is not None]
         self._seen = np.array(seen, np.int64)
         after = max(seen, default=-1) if self.empty.causal else -1
         tokens = self.empty.query_tokens
-        self.rows: NDArray[np.bool_] = np.array(
-            [t.image is None and t.index > after for t in tokens]
-        )
+        rows = [t.image is None and t.index > after for t in tokens]
+        if self.empty.image_alone:
+            rows = [token.label.startswith(CLASS) for token in tokens]
+            self._mean = not any(rows)
+            rows = [self._mean or row for row in rows]
+        self.rows: NDArray[np.bool_] = np.array(rows)
 
     def __call__(self, block: PatternBlock) -> None:
         of_text = self.rows[block.queries]
@@ -86,6 +91,7 @@ class FindSeeingHead:
         heads = sorted(self.sums)
         totals, squares = np.stack([self.sums[head] for head in heads], axis=1)  # (heads, tokens)
         often = take_much(totals).mean(axis=0)
+        squares = np.square(totals) if self._mean else squares
         measure = dict(zip(heads, (squares * (1 - often)).sum(axis=1).tolist(), strict=True))
         best = max(heads, key=lambda head: measure[head])
         named = [each.head for each in self.empty.named_heads if each.head in measure]
@@ -137,7 +143,7 @@ def finder_for(empty: Capture) -> FindTellingHead | FindSeeingHead | FindAlignin
     if empty.kind == "cross" and any(token.time for token in empty.key_tokens):
         return FindAligningHead(empty)
     beside = lie_beside(empty.images, (token.patch for token in empty.key_tokens))
-    if empty.images and empty.kind == "self" and not beside:
+    if empty.images and empty.kind in ("self", "encoder") and not beside:
         seeing = FindSeeingHead(empty)
         if seeing.rows.any():
             return seeing

@@ -114,19 +114,19 @@ def merged(capture: Capture, unit: Unit, between: Between = go_on) -> Capture:
     )
 
 
-def with_whole_images(exhibit: Exhibit) -> Exhibit:
+def with_whole_images(exhibit: Exhibit, unit: Unit = "images") -> Exhibit:
     """An exhibit of whole patterns in which each image is one token; itself without images."""
     capture = exhibit.capture
     if not any(token.image is not None for token in capture.key_tokens):
         return exhibit
-    queries, keys = groups_of(capture, "images")
+    queries, keys = groups_of(capture, unit)
     maps = (whole_map(head_map) for head_map in exhibit.maps)
     return replace(
         exhibit,
-        capture=merged(replace(capture, layers=()), "images"),
+        capture=merged(replace(capture, layers=()), unit),
         maps=tuple(replace(m, weights=pooled(m.weights[None], queries, keys)[0]) for m in maps),
         queries=tuple(range(len(queries))),
-        keys=tuple(range(len(keys))),
+        keys=exhibit.keys if unit == "patches" else tuple(range(len(keys))),
         origin=exhibit.origin or capture,
     )
 
@@ -308,7 +308,7 @@ def exhibit_of(
         over = transforms.over or "all"
         maps = reduce_maps(_head_maps(exhibit), transforms.reduce, over)
         exhibit = _with(exhibit, maps, Reduced(transforms.reduce, over))
-    return exhibit
+    return with_whole_images(exhibit, "patches") if transforms.mean_patches else exhibit
 
 
 def _with(exhibit: Exhibit, maps: tuple[HeadMap, ...], transform: Transform) -> Exhibit:

@@ -41,8 +41,7 @@ class PatternBlock:
         """The sum of each row (heads, queries)."""
         # numpy's own sum takes three times as long; BLAS may flag lanes that it does not use
         with np.errstate(invalid="ignore"):
-            sums: FloatArray = self.weights @ np.ones(self.weights.shape[2], np.float32)
-        return sums
+            return np.asarray(self.weights @ np.ones(self.weights.shape[2], np.float32))
 
 
 Consumer: TypeAlias = Callable[[PatternBlock], None]
@@ -150,8 +149,8 @@ class Checked:
         silent = [layer for layer in sorted(wanted.heads) if layer not in self._rows]
         if len(silent) == len(wanted.heads):
             raise ModelError(
-                f"attnviz finds no attention in {self._architecture} that it could show: it has "
-                "none, or computes it in a way of its own",
+                f"attnviz finds no attention in {self.empty.model.architecture} that it could "
+                "show: it has none, or computes it in a way of its own",
                 "use another model",
             )
         if silent:
@@ -163,14 +162,10 @@ class Checked:
             if rows != queries:
                 raise self._no_pattern(layer, f"has {rows} rows for {queries} tokens")
 
-    @property
-    def _architecture(self) -> str:
-        return self.empty.model.architecture
-
     def _no_pattern(self, layer: int, why: str) -> ModelError:
         return ModelError(
-            f"layer {layer} of {self._architecture} {why}: this is no attention pattern that "
-            "attnviz could show",
+            f"layer {layer} of {self.empty.model.architecture} {why}: this is no attention "
+            "pattern that attnviz could show",
             "use another model",
         )
 
@@ -317,6 +312,11 @@ class Capture:
     @property
     def heads(self) -> tuple[Head, ...]:
         return tuple(Head(layer.layer, head) for layer in self.layers for head in layer.heads)
+
+    @property
+    def image_alone(self) -> bool:
+        """Whether it is of an image alone: its patches, and perhaps tokens of the model's own."""
+        return bool(self.images) and all(token.special for token in self.query_tokens)
 
     @property
     def one_sequence(self) -> bool:

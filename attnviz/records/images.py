@@ -102,6 +102,17 @@ class SeenImage:
         return inside
 
 
+CLASS = "[class"
+"""How the names of tokens begin that a model reads the class of an image from."""
+OWN = {
+    "cls": CLASS,
+    "class": CLASS,
+    "register": "[register",
+    "distillation": "[distillation",
+    "detection": "[detection",
+}
+"""How the labels of a model's own tokens beside an image begin, by the names that stand for all."""
+
 BESIDE = "the model reads its images in layers of cross-attention, beside the tokens of the text"
 
 
@@ -133,7 +144,7 @@ def view_label(views: Sequence[ImageView], number: int) -> str:
 
 MARK = "<image>"
 """Stands in a text for an image, whatever the model's own mark is."""
-NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
+NUMBER = r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 POINT = re.compile(rf"@(?:([0-9]+):)?{NUMBER},{NUMBER}(?::{NUMBER},{NUMBER})?")
 
 

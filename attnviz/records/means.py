@@ -1,4 +1,4 @@
-"""The mean of the patterns of several texts whose tokens stand for each other, and its errors."""
+"""Patterns of several texts: their mean with its errors, and the ratio of two."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ import numpy as np
 from attnviz.errors import InputError
 from attnviz.records.capture import Capture
 from attnviz.records.tokens import Token
-from attnviz.records.transforms import ErrorsOverTexts, MeanOverTexts
+from attnviz.records.transforms import ErrorsOverTexts, MeanOverTexts, Relative
 
 NAMED = 2
 """How many of the tokens at one position are named."""
@@ -75,3 +75,22 @@ def common_tokens(each: Sequence[Sequence[Token]]) -> tuple[tuple[Token, ...], s
         tokens.append(replace(token, start=len(text), end=len(text) + len(token.text)))
         text += token.text
     return tuple(tokens), text
+
+
+def relative_to(capture: Capture, neutral: Capture, prompt: str) -> Capture:
+    """The weights on images divided by those of the last row of a neutral prompt; others are 0.
+
+    Both have the same heads and images. A neutral weight below a hundredth of an even share
+    counts as that, as the ratio to next to nothing says nothing.
+    """
+    ours, theirs = (
+        [t.index for t in c.key_tokens if t.image is not None] for c in (capture, neutral)
+    )
+    layers = []
+    for layer, other in zip(capture.layers, neutral.layers, strict=True):
+        last = np.maximum(other.weights[:, -1, theirs], np.float32(0.01 / len(theirs)))
+        ratios = np.zeros_like(layer.weights)
+        ratios[:, :, ours] = layer.weights[:, :, ours] / last[:, None]
+        layers.append(replace(layer, weights=ratios))
+    transforms = (*capture.transforms, Relative(prompt))
+    return replace(capture, layers=tuple(layers), transforms=transforms)

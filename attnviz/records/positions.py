@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import Capture
-from attnviz.records.images import is_place, patches_at
+from attnviz.records.images import OWN, is_place, patches_at
 from attnviz.records.sounds import bin_starts, frames_at, is_time
 from attnviz.records.tokens import Token, parts_of_images
 from attnviz.records.transforms import Unit
@@ -34,7 +34,7 @@ def find_positions(
     was cut into several), a token as it is shown where no word reads so, one of several equal ones,
     counted from 1 (`creature#2`; `3#1` is the token "3"), a regular expression between slashes for
     tokens as they are shown (`/^cr/`), a time of a sound (`0.5s`, `0.5s:1.2s`), or `image` (`image
-    2`), each token of the images, where no word reads so. `parameter`: the name of it in Python.
+    2`, or `cls` or `register` of it) where no word reads so. `parameter`: the name of it in Python.
     """
     matches = (match for name in names for match in find_matches(tokens, name, parameter))
     return tuple(sorted({position for match in matches for position in match}))
@@ -140,13 +140,12 @@ IMAGE = re.compile(r"image(?: ([0-9]{1,4}))?")
 
 
 def _named(tokens: Sequence[Token], name: str) -> list[tuple[int, ...]]:
-    """Where a word stands; else the images that `image` or `image 2` names, each with its tokens.
-
-    Beside an image, only a word that reads exactly so comes before it.
-    """
+    """Where a word stands, exactly so beside images; else the tokens of the image that it names."""
     found, asked = _occurrences(tokens, name), IMAGE.fullmatch(name)
+    if not found and name in OWN:
+        return [(t.index,) for t in tokens if t.special and t.label.startswith(OWN[name])]
     numbers = sorted({token.image for token in tokens if token.image is not None})
-    if asked is None or not numbers:
+    if not (asked and numbers):
         return found
     whole = _whole(tokens)
     words = [
@@ -269,6 +268,8 @@ def groups_of(capture: Capture, unit: Unit) -> tuple[list[range], list[range]]:
     """Which query tokens, and which key tokens, are pieces of a character, word, image or time."""
     of_queries, of_keys = capture.texts
     queries = _groups(capture.query_tokens, of_queries, unit)
+    if unit == "patches":
+        return queries, [range(i, i + 1) for i in range(len(capture.key_tokens))]
     return queries, _groups(capture.key_tokens, of_keys, unit)
 
 
@@ -283,7 +284,7 @@ def word_groups(tokens: Sequence[Token]) -> list[range]:
 def _groups(tokens: Sequence[Token], text: str, unit: Unit) -> list[range]:
     if unit == "frames":
         starts = bin_starts(tokens)
-    elif unit == "images":
+    elif unit in ("images", "patches"):
         starts = [i for i, token in enumerate(tokens) if i == 0 or not _same(tokens[i - 1], token)]
     else:
         places = [_seen_of(text), *([_word_of(text)] if unit == "words" else [])]
@@ -355,8 +356,7 @@ def _word_of(text: str) -> NDArray[np.int64]:
 # A user's regular expression between slashes, compiled and searched for within limits.
 
 LONGEST, MOST_REPEATS = 500, 1_000
-"""The most characters of an expression, and the most repetitions that all its counts `{m,n}` ask
-for together; compiling takes memory for each."""
+"""The most characters of an expression, and the most repetitions of all its counts together."""
 SECONDS = 1.0
 """How long an expression may be searched for in one text."""
 _CALL = re.compile(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import IdleOption, InputError, UsageError, in_quotes, option, readable
-from attnviz.records.images import Patch, RawImage
+from attnviz.records.images import CLASS, Patch, RawImage
 
 SPECIAL_LABEL = "BOS"
 MASKS = ("[MASK]", "<mask>")
@@ -104,6 +104,11 @@ def parts_of_images(tokens: Sequence[Token]) -> dict[str, str]:
         else names[n]
         for n, own in parts.items()
     }
+
+
+def class_rows(tokens: Sequence[Token]) -> tuple[int, ...]:
+    """The tokens that a model reads the class of an image from."""
+    return tuple(token.index for token in tokens if token.label.startswith(CLASS))
 
 
 # Segments: named parts of a prompt, of which every token belongs to exactly one.

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from attnviz.errors import IdleOption, option
 
-Unit: TypeAlias = Literal["chars", "words", "images", "frames"]
+Unit: TypeAlias = Literal["chars", "words", "images", "frames", "patches"]
 How: TypeAlias = Literal["mean", "max"]
 Over: TypeAlias = Literal["heads", "layers", "all"]
 
@@ -43,7 +43,8 @@ class Transforms(SavedTransforms):
     `drop_sink` takes the first token's column away, `drop_keys` the columns of other tokens,
     as a user names them. `reduce` joins heads, `over` the heads of each layer, over layers, or
     over all (None). `whole_images`: each image becomes one token, as what shows it may ask for;
-    `binned`: the frames of a sound become few.
+    `binned`: the frames of a sound become few. `mean_patches`: the patches of an image that attend
+    become one token, and all keys stay.
     `relative` divides the weights on images by those of a neutral prompt.
     """
 
@@ -55,6 +56,7 @@ class Transforms(SavedTransforms):
     over: Over | None = None
     whole_images: bool = False
     binned: bool = False
+    mean_patches: bool = False
     relative: str | None = None
 
     def __post_init__(self) -> None:
@@ -125,7 +127,10 @@ class Relative:
 
 @dataclass(frozen=True)
 class Merged:
-    """Tokens that are pieces of one character, word or image, or of a time, were merged."""
+    """Tokens that are pieces of one character, word, image or time were merged.
+
+    "patches": of an image only those that attend.
+    """
 
     unit: Unit
 

@@ -17,7 +17,7 @@ from attnviz.commands.show.run import Shown, beside_images, make, show_capture, 
 from attnviz.draw.titles import run_notes
 from attnviz.errors import InexactError, InputError, UsageError, option
 from attnviz.inputs.beside import LineText, line_text
-from attnviz.inputs.text import read_lines
+from attnviz.inputs.text import medium_of, read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
 from attnviz.kit.lines import each_line, note_strange, say, text_or_capture
@@ -299,7 +299,8 @@ def _of_text(
 ) -> Results:
     """The one exhibit of a text, or of a saved capture; `free`: nobody named its view."""
     text = text_or_capture(session, given)
-    request = over_images(request) if isinstance(text, Capture) and text.images else request
+    seen = text.images if isinstance(text, Capture) else medium_of(text) == "image"
+    request = over_images(request) if seen else request
     show = choose_output(request).show(request)
     exhibit = (
         show_capture(text, show) if isinstance(text, Capture) else load()(LineText(text), show)

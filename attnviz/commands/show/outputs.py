@@ -30,7 +30,8 @@ class Needs:
 
     `links`: how many of the strongest of each row. `cells`: the most blocks a side, from the heads
     and the number of (queries, keys). `norms`: also the norms of the values. `one_query`: exactly
-    one row is shown. `page`: a browser has to open it. `text`: all rows of text are needed, too.
+    one row is shown. `page`: a browser has to open it. `text`: all rows of text are needed, too;
+    `mean_patches`: one row for the patches of an image alone.
     """
 
     links: int | None = None
@@ -39,15 +40,15 @@ class Needs:
     one_query: bool = False
     page: bool = False
     text: bool = False
+    mean_patches: bool = False
 
 
 @dataclass(frozen=True)
 class Show:
     """The part of a text or a capture to show, and what its output needs.
 
-    `kept`: the choice of heads that was made on an earlier line, and is named as such. `legible`:
-    people read it, to whom a part of a character says nothing; `unasked`: such parts are merged for
-    that reason alone.
+    `kept`: the choice of heads made on an earlier line, and named as such. `legible`: people read
+    it, to whom a part of a character says nothing; `unasked`: such parts are merged for that alone.
     """
 
     heads: HeadOptions = field(default_factory=HeadOptions)
@@ -63,8 +64,7 @@ class Show:
 class OutputRequest:
     """The format, the look and the content of an output, as the user asks for them.
 
-    `line`: the number of the input line, with --lines; `first`: nothing was written before it, so
-    that rows begin with their header.
+    `line`: that of the input, with --lines; `first`: rows begin with their header.
     """
 
     format: str = "txt"
@@ -169,7 +169,7 @@ def _links_of_table(request: OutputRequest) -> Needs:
     from attnviz.draw.terminal.table import MOST_SHOWN
 
     plain = request.filters.top is None and request.filters.least <= 0
-    return Needs(links=MOST_SHOWN) if plain else _links(request)
+    return replace(Needs(links=MOST_SHOWN) if plain else _links(request), mean_patches=True)
 
 
 def _links_of_list(request: OutputRequest) -> Needs:

@@ -13,11 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
-from attnviz.commands.show.outputs import OutputRequest, Show, choose_output
+from attnviz.commands.show.outputs import OutputRequest, Show, choose_output, over_images
 from attnviz.console import Display, plain_text
-from attnviz.errors import UsageError, option
+from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit.choose import (
     HeadPlan,
     first_query,
@@ -29,19 +27,16 @@ from attnviz.kit.prepare import LINK_BYTES, PICTURE_BYTES, Prepared, TextOptions
 from attnviz.kit.result import notes_of
 from attnviz.kit.telling import finder_for
 from attnviz.kit.write import Piece, choose_format, encoded, write_bytes
-from attnviz.records.apply import (
-    distances_of,
-    exhibit_of,
-    keys_of,
-    queries_of,
-)
+from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of, with_whole_images
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, KeepCells, KeepLinks, Look
 from attnviz.records.heads import Head
 from attnviz.records.images import ImageShare, lie_beside, share_on_images
+from attnviz.records.means import relative_to
 from attnviz.records.positions import groups_of
 from attnviz.records.rows import ColumnArray, Row, made_to_dict
 from attnviz.records.sounds import is_time
+from attnviz.records.tokens import class_rows
 from attnviz.records.transforms import Merged, Relative
 
 if TYPE_CHECKING:
@@ -91,9 +86,19 @@ def _recorded(
 def _legible(show: Show, captured: Capture) -> Show:
     """Merge parts of one character, of an image, or of a time, unless an option forbids it.
 
-    They stay apart where one is named, for scores, and where one image is all that is attended to.
+    They stay apart where one is named, for scores, and where one image is all that is attended to:
+    there only the rows of its patches are merged.
     """
     transforms, filters = show.transforms, show.filters
+    if captured.image_alone:
+        if transforms.merge or (show.needs.one_query and not show.needs.text):
+            name, value = (transforms.merge, None) if transforms.merge else ("view", "text")
+            raise IdleOption(
+                f"{option(name, value)} is about a text, and there is none", "leave it out"
+            )
+        signed = captured.signed or transforms.scores
+        mean = show.needs.mean_patches and not (filters.queries or signed)
+        return replace(show, transforms=replace(transforms, mean_patches=mean))
     chosen = (*filters.queries, *filters.keys, *transforms.drop_keys)
     patches = any(name.startswith("@") for name in chosen)
     patches |= len(captured.images) == 1 and all(t.image == 0 for t in captured.key_tokens)
@@ -148,7 +153,10 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
         tokens = exhibit.capture.key_tokens
         of_images = tuple(key for key in exhibit.keys if tokens[key].image is not None)
         exhibit = replace(exhibit, keys=of_images)
-    if show.needs.one_query and not show.filters.queries:
+    alone = exhibit.capture.image_alone and not show.filters.queries
+    if alone and show.needs.text:  # what is drawn is chosen there
+        exhibit = replace(exhibit, queries=tuple(range(len(exhibit.capture.query_tokens))))
+    elif show.needs.one_query and not show.filters.queries:
         every = tuple(range(len(exhibit.capture.query_tokens)))
         query = first_query(with_finding(replace(exhibit, queries=every), choice.heads[0]).finding)
         exhibit = exhibit if query is None else replace(exhibit, queries=(query,))
@@ -179,6 +187,9 @@ def _on_images(captured: Capture, exhibit: Exhibit, show: Show) -> ImageShare | 
     text = [t.index for t in tokens if t.image is None and seen[t.index] > first]
     of = [i for q in exhibit.queries for i in range(*bounds[q : q + 2])] if asked else text
     rows = [i for i in of if tokens[i].image is None]
+    if captured.image_alone:
+        text = list(range(len(tokens)))  # every token tells its sinks
+        rows = list(exhibit.queries if show.filters.queries else class_rows(tokens) or text)
     if not rows:
         return None
     heads = [weights for layer in captured.layers for weights in layer.weights]
@@ -197,38 +208,22 @@ def _relative(prepared: Prepared, captured: Capture, show: Show) -> Capture:
     return relative_to(captured, neutral.record(captured.heads, rows), prompt)
 
 
-def relative_to(capture: Capture, neutral: Capture, prompt: str) -> Capture:
-    """The weights on images divided by those of the last row of a neutral prompt; others are 0.
-
-    Both have the same heads and images. A neutral weight below a hundredth of an even share
-    counts as that, as the ratio to next to nothing says nothing.
-    """
-    ours, theirs = (
-        [t.index for t in c.key_tokens if t.image is not None] for c in (capture, neutral)
-    )
-    layers = []
-    for layer, other in zip(capture.layers, neutral.layers, strict=True):
-        last = np.maximum(other.weights[:, -1, theirs], np.float32(0.01 / len(theirs)))
-        ratios = np.zeros_like(layer.weights)
-        ratios[:, :, ours] = layer.weights[:, :, ours] / last[:, None]
-        layers.append(replace(layer, weights=ratios))
-    transforms = (*capture.transforms, Relative(prompt))
-    return replace(capture, layers=tuple(layers), transforms=transforms)
-
-
 def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
     """The query rows that have to be recorded; None for all.
 
     Merged tokens have other positions, and a layer's rollout takes every row of the one before.
     """
     some = show.needs.one_query or show.filters.queries
-    if not some or show.transforms.merge or show.transforms.rollout:
+    asked = show.transforms
+    if not some or asked.merge or asked.rollout or asked.mean_patches:
         return None
     tokens = prepared.empty.query_tokens
-    asked = queries_of(tokens, show.filters, one_query=show.needs.one_query)
+    rows = queries_of(tokens, show.filters, one_query=show.needs.one_query)
     if not (show.needs.text or show.legible):  # the rows of text tell the sinks of images
-        return asked
-    return tuple(i for i, token in enumerate(tokens) if token.image is None or i in asked)
+        return rows
+    if prepared.empty.image_alone:  # all of its rows do
+        return None
+    return tuple(i for i, token in enumerate(tokens) if token.image is None or i in rows)
 
 
 def _with_norms(prepared: Prepared, captured: Capture, show: Show) -> Capture:
@@ -361,7 +356,7 @@ class Shown:
         Raises:
             UsageError: nothing is left to draw, or no such colour map.
         """
-        view = self._request.look.view
+        view = self._request.look.view or ("image" if self.record.capture.image_alone else None)
         if view in ("table", "text", "links"):
             raise UsageError(f"{option('view', view)} cannot be a picture", "use heatmap or grid")
         if view == "image":
@@ -381,7 +376,9 @@ class Shown:
         if form == "txt":
             write_bytes(Path(path), [str(self).encode()])
         else:
-            pieces, _ = make(self.record, replace(self._request, format=form))
+            request = replace(self._request, format=form)
+            request = over_images(request) if self.record.capture.image_alone else request
+            pieces, _ = make(self.record, request)
             write_bytes(Path(path), encoded(pieces))
 
     def __repr__(self) -> str:
@@ -396,5 +393,8 @@ class Shown:
     def __str__(self) -> str:
         look = self._request.look
         plain = Look(view=look.view, orient=look.orient)  # the rest is for pictures
-        pieces, _ = make(self.record, replace(self._request, look=plain))
+        shown, named = self.record, self._request.filters.queries
+        if look.view in (None, "table") and shown.capture.image_alone and not named:
+            shown = with_whole_images(shown, "patches")
+        pieces, _ = make(shown, replace(self._request, look=plain))
         return plain_text(cast("Iterable[RenderableType]", pieces), Display().width)

@@ -10,6 +10,7 @@ from attnviz.draw.overlay import (
     Panel,
     density,
     mean_color,
+    of_whole_image,
     panel_title,
     scale_name,
     shown_panels,
@@ -45,6 +46,7 @@ def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
     Raises:
         UsageError: there is no image, or nothing to draw.
     """
+    exhibit = of_whole_image(exhibit)
     (shown, notes), options = shown_panels(exhibit, "picture"), options_of(look, None)
     words = words_for(exhibit, options)
     titles = [panel_title(panel, exhibit) for panel in shown]

@@ -15,6 +15,7 @@ from attnviz.draw.overlay import (
     Panel,
     density,
     mean_color,
+    of_whole_image,
     panel_title,
     scale_name,
     shown_panels,
@@ -34,7 +35,7 @@ HEAT = np.array(between(INFERNO, 256))
 
 def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableType]:
     """The image under the weights of each head and query; their scale is that of the strongest."""
-    display = display or Display()
+    display, exhibit = display or Display(), of_whole_image(exhibit)
     panels, notes = shown_panels(exhibit, "terminal")
     most = max(panel.peak for panel in panels) or 1.0
     draw = _blocks if _in_blocks(display) else _shades

@@ -24,6 +24,7 @@ from attnviz.models.huggingface.attention import (
     vision_of,
 )
 from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.pixels import few_patches
 from attnviz.records.capture import Kind
 
 CROSS = re.compile(r"encoder_attn|encdecattention|cross_?attention|cross_attn", re.IGNORECASE)
@@ -165,8 +166,11 @@ def _calls(model: Any, kind: Kind) -> list[tuple[int | None, nn.Module, int]]:
 
     token = torch.tensor([[0]], device=model.device)
     decoded: dict[str, Any] = {} if kind == "self" else {"decoder_input_ids": token}
+    inputs = {"input_ids": token, "use_cache": False, **decoded}
+    if model.main_input_name == "pixel_values":
+        inputs = few_patches(model)
     with recording(model, see):
-        forward(model.base_model, input_ids=token, use_cache=False, **decoded)
+        forward(model.base_model, **inputs)
     return calls
 
 

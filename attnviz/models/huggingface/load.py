@@ -25,7 +25,7 @@ from attnviz.models.folder.reading import reads_no_text
 from attnviz.models.huggingface.attention import forward, reads_images, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
-from attnviz.models.huggingface.encoding import ImageEncoder, few_patches, fitted
+from attnviz.models.huggingface.encoding import ImageEncoder, fitted
 from attnviz.models.huggingface.hearing import SpeechModel, SpeechWriter, with_alignment
 from attnviz.models.huggingface.implicit import (
     ImplicitAttention,
@@ -43,6 +43,7 @@ from attnviz.models.huggingface.model import (
     PrefixLM,
     VisionSide,
 )
+from attnviz.models.huggingface.pixels import few_patches
 from attnviz.models.placement import ANYWHERE, Placement, check_weights, written
 from attnviz.models.tokenizer import TextTokenizer, read_folder
 from attnviz.models.weights import (

@@ -104,7 +104,11 @@ def _within_vision(
     images = (replace(image, views=(grid.view,)),)
     named = [("[class]", None)] * before + [(label_of(p, images), p) for p in grid.patches if p]
     tokens = numbered(
-        replace(Token(0, read.token, "", 0, 0, special=True, name=name), image=0, patch=patch)
+        replace(
+            Token(0, read.token, "", 0, 0, special=True, name=name),
+            image=None if patch is None else 0,
+            patch=patch,
+        )
         for name, patch in named
     )
     return SeenText(replace(model, model=view), read.text, tokens, images, told, keys=tokens)
