@@ -127,13 +127,13 @@ def _sheets(processor: Any, raw: RawImage, part: Box) -> tuple[list[PixelSheet],
     y = np.clip((np.arange(height, dtype=np.float32) + 0.5 - y0) / (y1 - y0), 0, 1)
     draw = np.random.default_rng(0)  # rounded at random, so that means are exact
 
-    def rounded(share: NDArray[np.float32]) -> NDArray[np.uint8]:
-        return (
-            (share * 255 + draw.random((height, width), np.float32)).clip(0, 255).astype(np.uint8)
-        )
-
-    inside = np.full((height, width), INSIDE, np.uint8)
-    image = Image.fromarray(np.stack([rounded(x), rounded(y[:, None]), inside], axis=-1))
+    pixels = np.full((height, width, 3), INSIDE, np.uint8)
+    for channel in (0, 1):
+        for row in range(height):  # one at a time, as images may be large
+            share = (x, y[row])[channel] * np.float32(255)
+            pixels[row, :, channel] = (share + draw.random(width, np.float32)).clip(0, 255)
+    image = Image.fromarray(pixels)
+    del pixels
     plain = {"do_normalize": False, "do_rescale": False, "return_tensors": "pt"}
     merged = processor._merge_kwargs(tokenizer_init_kwargs={}, **plain)
     made, _ = processor._process_images([image], **merged["images_kwargs"])

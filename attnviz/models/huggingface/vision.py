@@ -67,6 +67,7 @@ def read_images(
     mark = processor.tokenizer.convert_ids_to_tokens(token)
     with processing(model):
         made, replaced = _processed(processor, text, images, around=around)
+        images.clear()  # of large images, hundreds of megabytes
         _check_room(made["input_ids"][0], token, context)
         counts = [each["replacement"].count(mark) for each in replaced["offsets"]]
         crossed = CROSSED in made
