@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/images.md and of the README with the bundled model of shapes.
+"""Draw the pictures of docs/images.md and of the README with the bundled models of shapes.
 
     python docs/make_images.py
 
@@ -15,14 +15,17 @@ PICTURES = {
     "overlay.png": ("show", ASKED, "--head", "L1H0", "--query", "circle"),
     "words.png": ("show", ASKED, "--head", "L1H0", "--title", "", "--dpi", "80"),
     "answer.png": ("generate", "describe it", "--head", "L3H0", "--title", "", "--dpi", "80"),
+    "encoder.png": ("show", "-m", "shapes-vit", "--head", "L2H2", "--query", "cls", "--dpi", "80"),
 }
 
 
 def main() -> None:
     """Draw each picture."""
     for name, arguments in PICTURES.items():
-        picture = ("-m", "shapes", "--image", str(IMAGES / "shapes-1.png"), "-q")
-        command = [sys.executable, "-m", "attnviz", *arguments, *picture]
+        alone = "shapes-vit" in arguments
+        image = str(IMAGES / ("patterned.png" if alone else "shapes-1.png"))
+        given = ("--image", image) if alone else ("-m", "shapes", "--image", image)
+        command = [sys.executable, "-m", "attnviz", *arguments, *given, "-q"]
         subprocess.run([*command, "-o", str(IMAGES / name)], check=True)
 
 
