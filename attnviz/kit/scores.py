@@ -6,19 +6,20 @@ text ─► tokens ─► run ─► rows ─► metrics ─► roles
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from attnviz.draw.titles import amount
-from attnviz.errors import InputError, UsageError, option
+from attnviz.errors import IdleOption, InputError, UsageError, option
 from attnviz.kit.choose import plan_capture
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare, prepare_tokens
 from attnviz.records.apply import exhibit_of
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, whole_map
-from attnviz.records.heads import choose_heads
+from attnviz.records.heads import Head, choose_heads
 from attnviz.records.metrics import (
+    IMAGE_METRICS,
     SINK,
     HeadMetrics,
     HeadReport,
@@ -34,11 +35,16 @@ from attnviz.records.metrics import (
     role_of,
     untold_roles,
 )
+from attnviz.records.patches import MeasurePatches
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import PLAIN, Transforms
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
+
+
+Scored: TypeAlias = tuple[Capture, MeasureHeads | MeasurePatches]
+"""A run, without its patterns, and what was measured of it."""
 
 
 @dataclass(frozen=True)
@@ -63,19 +69,28 @@ def score_text(
     heads: HeadOptions,
     transforms: Transforms = PLAIN,
 ) -> HeadReport:
-    """Score heads over a text, after transforms that keep heads apart."""
-    prepared = prepare(model, text, options)
+    """Score heads over a text, after transforms that keep heads apart.
+
+    A model that reads an image alone is run on each that is given.
+    """
+    several = model.reads == "image" and options.images
+    each = [replace(options, images=(one,)) for one in several] if several else [options]
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
+    return _report([_score_run(prepare(model, text, one), chosen, transforms) for one in each])
+
+
+def _score_run(prepared: Prepared, chosen: Sequence[Head], transforms: Transforms) -> Scored:
     empty = prepared.empty
     _check_length(empty)
+    _check_merge(empty, transforms)
     if transforms.any:
         captured = prepared.record(chosen)
         captured = prepared.with_norms(captured) if transforms.weighted else captured
         return _score_maps(captured, transforms)
-    score = MeasureHeads(_marks(empty), empty.causal)
+    score = _measure_of(empty)
     prepared.budget.check_patterns(chosen, 0)
     prepared.run(chosen, score)
-    return _report(empty, [score])
+    return empty, score
 
 
 def score_capture(
@@ -92,16 +107,17 @@ def score_capture(
             "this capture holds only the rows of an answer, and the metrics need a whole text",
             f"capture the text with attnviz show, or use generate {option('rows', 'head')}",
         )
-    return _score_maps(captured.only(plan_capture(captured, everything).recorded), transforms)
+    _check_merge(captured, transforms)
+    chosen = captured.only(plan_capture(captured, everything).recorded)
+    return _report([_score_maps(chosen, transforms)])
 
 
-def _score_maps(captured: Capture, transforms: Transforms) -> HeadReport:
+def _score_maps(captured: Capture, transforms: Transforms) -> Scored:
     """Score whole patterns, transformed; those whose rows do not sum to 1 are brought there."""
     exhibit = exhibit_of(captured, Choice(captured.heads), transforms)
     empty = replace(exhibit.capture, layers=())
     _check_length(empty)
-    marks = _marks(empty, merged=transforms.merge is not None)
-    score = MeasureHeads(marks, empty.causal, exhibit.dropped)
+    score = _measure_of(empty, exhibit.dropped, merged=transforms.merge is not None)
     for head_map in exhibit.maps:
         assert head_map.layer is not None  # no transform joined any of them
         assert head_map.head is not None
@@ -113,13 +129,17 @@ def _score_maps(captured: Capture, transforms: Transforms) -> HeadReport:
         if transforms.weighted:
             weights = weights / np.where(sums > 0, sums, 1)[some, None]
         score(PatternBlock(head_map.layer, (head_map.head,), queries, weights[None]))
-    return _report(empty, [score])
+    return empty, score
 
 
 def score_probe(
     model: "LoadedModel", probe: Probe, options: TextOptions, heads: HeadOptions
 ) -> HeadReport:
     """Score heads on a random sequence, repeated."""
+    if model.reads != "text":
+        raise UsageError(
+            f"the probe is a text, and {model.identity.name} reads none", f"give an {model.reads}"
+        )
     if model.kind not in ("self", "encoder"):
         raise UsageError(
             "the probe repeats the input, and this attention is not within the input",
@@ -138,14 +158,14 @@ def score_probe(
         score = MeasureHeads(marks, prepared.empty.causal)
         prepared.budget.check_patterns(chosen, 0)
         prepared.run(chosen, score)
-        samples.append(score)
+        samples.append((prepared.empty, score))
     # the convention, which changes the metrics
     front = "BOS and then " if before else "no BOS, "
     sampled = "1 sample" if probe.samples == 1 else f"{probe.samples} samples"
     drawn = f"{probe.length} random tokens twice, {sampled}"
     rows = "whole diagonals" if probe.whole else "the second copy's rows"
     convention = f"{front}{drawn} from seed {probe.seed}; {rows}"
-    return _report(prepared.empty, samples, convention)
+    return replace(_report(samples), probe=convention)
 
 
 def _repeated(
@@ -179,6 +199,15 @@ def narrow(
     `sort`: by this metric, the largest first; None: by layer and head.
     """
     listed: Sequence[HeadMetrics] = report.heads
+    if sort is not None and sort not in report.scores:
+        raise UsageError(
+            f"{option('sort', sort)} is not measured here", f"give {', '.join(report.scores)}"
+        )
+    if role is not None and report.scores is IMAGE_METRICS:
+        raise IdleOption(
+            f"{option('role', role)} is about a text, and heads on images have no roles",
+            "leave it out",
+        )
     if role is not None:
         listed = [each for each in listed if each.role is not None and each.role.name == role]
         if not listed:
@@ -190,6 +219,22 @@ def narrow(
     if sort is not None:
         listed = sorted(listed, key=lambda each: descending(each.metrics[sort].mean))
     return replace(report, heads=listed[:top])
+
+
+def _measure_of(
+    empty: Capture, dropped: Sequence[int] = (), *, merged: bool = False
+) -> MeasureHeads | MeasurePatches:
+    """What measures heads over a text, or within an image."""
+    if empty.image_alone:
+        return MeasurePatches(empty.query_tokens, empty.images[0], dropped)
+    return MeasureHeads(_marks(empty, merged=merged), empty.causal, dropped)
+
+
+def _check_merge(captured: Capture, transforms: Transforms) -> None:
+    if captured.image_alone and transforms.merge is not None:
+        raise IdleOption(
+            f"{option(transforms.merge)} merges tokens of a text, and there is none", "leave it out"
+        )
 
 
 def _marks(captured: Capture, *, merged: bool = False) -> Marks:
@@ -213,12 +258,19 @@ def _check_length(captured: Capture) -> None:
         )
 
 
-def _report(empty: Capture, samples: Sequence[MeasureHeads], probe: str = "") -> HeadReport:
-    heads, measured = [], [sample.metrics() for sample in samples]
-    rows = sum((Counter(sample.rows()) for sample in samples), Counter[str]())
+def _report(scored: Sequence[Scored]) -> HeadReport:
+    """The means over samples, or over images."""
+    (empty, first), *others = scored
+    measured, heads = [measure.metrics() for _, measure in scored], list[HeadMetrics]()
+    rows = sum((Counter(m.rows()) for _, m in scored if isinstance(m, MeasureHeads)), Counter())
+    of_text = isinstance(first, MeasureHeads)
     for head in measured[0]:
         metrics = estimates([sample[head] for sample in measured])
         named = tuple(each.behaviour for each in empty.named(head.layer, head.head))
-        heads.append(HeadMetrics(head, metrics, role_of(metrics, rows), named))
+        role = role_of(metrics, rows) if of_text else None
+        heads.append(HeadMetrics(head, metrics, role, named))
+    if not of_text:
+        runs = tuple(each for each, _ in others)
+        return HeadReport(empty, heads, 0, len(heads), others=runs, scores=IMAGE_METRICS)
     sinks = sum(head.metrics["first"].mean > SINK for head in heads)
-    return HeadReport(empty, heads, sinks, len(heads), probe, untold_roles(rows))
+    return HeadReport(empty, heads, sinks, len(heads), untold=untold_roles(rows))

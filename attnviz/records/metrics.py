@@ -111,7 +111,7 @@ class Score:
     short: str
     meaning: str
     headvis: str = ""
-    unit: Literal["", "nats", "tokens", "tokens²"] = ""
+    unit: Literal["", "nats", "tokens", "tokens²", "patches"] = ""
 
     @property
     def label(self) -> str:
@@ -126,7 +126,7 @@ class Score:
     @property
     def of_distances(self) -> bool:
         """Whether it counts tokens, so that it is large and needs fewer digits."""
-        return self.unit.startswith("tokens")
+        return self.unit.startswith(("tokens", "patches"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,6 +269,28 @@ METRICS: Mapping[str, Metric] = by_name(
     ),
 )
 """Every metric, in the order of columns; `docs/metrics.md` lists them."""
+IMAGE_METRICS: Mapping[str, Score] = {
+    score.name: score
+    for score in (
+        Score("entropy", "entropy", "entropy of a patch's weights", unit="nats"),
+        Score(
+            "patch_distance",
+            "dist",
+            "distance between a patch and the patches that it attends to",
+            unit="patches",
+        ),
+        Score(
+            "spatial_entropy",
+            "spatial",
+            "entropy of the regions of the image that the class token attends to, or all patches",
+            unit="nats",
+        ),
+        Score("class", "class", "weight on the class token"),
+        Score("registers", "reg", "weight on registers"),
+        Score("sinks", "sinks", "weight on patches that nearly every patch attends to"),
+    )
+}
+"""What is measured of heads within an image (records/patches.py), in place of `METRICS`."""
 
 
 @dataclass(frozen=True)
@@ -292,7 +314,7 @@ if TYPE_CHECKING:
     MetricName: TypeAlias = str
     RoleName: TypeAlias = str
 else:
-    MetricName = Literal[tuple(METRICS)]
+    MetricName = Literal[tuple({**METRICS, **IMAGE_METRICS})]
     RoleName = Literal[tuple(role.name for role in ROLES)]
 
 
@@ -305,9 +327,9 @@ class Estimate:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Estimate":
-        """The mean of some samples, at least one."""
+        """The mean of some samples."""
         error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
-        return cls(fmean(values), error)
+        return cls(fmean(values) if values else nan, error)
 
     @classmethod
     def ratio(cls, values: Sequence[float], sizes: Sequence[float]) -> "Estimate":
@@ -339,12 +361,12 @@ class HeadMetrics:
 
 @dataclass(frozen=True)
 class HeadReport:
-    """The metrics of a model's heads, over a text or a probe.
+    """The metrics of a model's heads, over a text, a probe, or within images.
 
     `capture`: the run, without its patterns. `probe`: the convention by which a probe was measured;
     empty for a text. `sinks` of all `measured` heads, of which `heads` may be some, put more than
     0.3 of their weight on the first token. `untold`: the roles that were measured over too few
-    rows, and over how many.
+    rows, and over how many. `others`: the runs of further images. `scores`: what was measured.
     """
 
     capture: Capture
@@ -353,6 +375,8 @@ class HeadReport:
     measured: int
     probe: str = ""
     untold: Sequence[tuple[Role, int]] = ()
+    others: Sequence[Capture] = ()
+    scores: Mapping[str, Score] = field(default_factory=lambda: METRICS)
 
 
 @dataclass
@@ -402,8 +426,14 @@ def untold_roles(rows: Mapping[str, int]) -> tuple[tuple[Role, int], ...]:
 
 
 def estimates(samples: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
-    """The mean of each metric over samples, with its standard error where there are several."""
-    return {name: Estimate.of([sample[name] for sample in samples]) for name in METRICS}
+    """The mean of each metric over samples, with its standard error where there are several.
+
+    Samples that could not show it are left out.
+    """
+    return {
+        name: Estimate.of([each[name] for each in samples if not isnan(each[name])])
+        for name in samples[0]
+    }
 
 
 # What the attention of windows of text adds up to, as `models/` hands it over.

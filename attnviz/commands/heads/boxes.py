@@ -22,6 +22,7 @@ from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.errors import InputError, UsageError, option, readable, spelled
 from attnviz.inputs.beside import local_picture
+from attnviz.inputs.images import read_picture
 from attnviz.inputs.prompts import json_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.result import Form, Result
@@ -185,6 +186,9 @@ class BoxTask:
     def _prepared(self, asked: BoxLine) -> tuple[Prepared, int]:
         """The text of a line with its images, and which of them is meant."""
         options, number = self.options, 0
+        alone, text = self.model.reads == "image", asked.text or self.text
+        if alone and self.text and not options.images:
+            options, text = replace(options, images=(read_picture(Path(self.text)),)), asked.text
         if isinstance(asked.image, str):
             options = replace(options, images=(local_picture(asked.image, self.folder),))
         elif asked.image is not None:
@@ -193,8 +197,10 @@ class BoxTask:
             raise InputError(
                 "there is no such image", f"give it as {option('image')}, or with the box"
             )
-        text = asked.text or self.text or asked.query
-        return prepare(self.model, text, options), number
+        if alone:
+            options = replace(options, images=(options.images[number],))
+            return prepare(self.model, text or "", options), 0
+        return prepare(self.model, text or asked.query, options), number
 
 
 def _queries(prepared: Prepared, name: str) -> tuple[int, ...]:
@@ -230,7 +236,7 @@ def _in_shares(box: Box, capture: Capture, number: int) -> Box:
 class MeasureBoxes:
     """Consumes the rows of one text, and measures how the rows of `queries` lie to a box.
 
-    Those of the other tokens of text say which tokens of the image are sinks.
+    Those of the other tokens of text, or of patches of an image alone, say which of it are sinks.
     """
 
     empty: Capture
@@ -251,7 +257,7 @@ class MeasureBoxes:
         self.text_rows = [
             q
             for q, token in enumerate(self.empty.query_tokens)
-            if token.image is None and q > after
+            if (token.patch if self.empty.image_alone else token.image is None) and q > after
         ]
         self.rows = tuple(sorted({*self.text_rows, *self.queries}))
 
@@ -264,10 +270,8 @@ class MeasureBoxes:
         seen = self._own[self._own < block.weights.shape[2]]
         weights = np.zeros((*block.weights.shape[:2], len(self._own)), np.float32)
         weights[:, :, : len(seen)] = block.weights[:, :, seen]
-        asked, of_text = (
-            np.isin(block.queries, self.queries),
-            np.isin(block.queries, self.text_rows),
-        )
+        kinds = self.queries, self.text_rows
+        asked, of_text = (np.isin(block.queries, rows) for rows in kinds)
         for head, rows in zip((Head(block.layer, h) for h in block.heads), weights, strict=True):
             self._kept.setdefault(head, []).extend(rows[asked])
             much = self._much.setdefault(head, np.zeros(len(self._own), np.int64))
@@ -371,10 +375,11 @@ def _render(report: BoxReport, display: Display, top: int) -> Iterator[Text]:
     ]
     yield from listing(columns, rows, display.width)
     yield Text()
+    one = "patch" if report.runs[0].capture.image_alone else "word"
     about = (
         "mass: weight in the box; on image: weight on the image; within: the share of that in the "
         f"box (chance {report.chance:.2f}); spatial: entropy of the regions with weights above the "
-        "mean, in nats; sinks: share that tokens take which nearly every word attends to"
+        f"mean, in nats; sinks: share that tokens take which nearly every {one} attends to"
     )
     yield from folded(Text(about, "dim"), display.width)
 

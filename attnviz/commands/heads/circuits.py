@@ -19,7 +19,7 @@ from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import sheet, write_line
 from attnviz.draw.picture.paint import EMPTY, draw_bar
 from attnviz.draw.terminal.cells import Column, folded, listing
-from attnviz.errors import ModelError, readable
+from attnviz.errors import ModelError, UsageError, readable
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
@@ -45,6 +45,11 @@ def circuits_of(model: "LoadedModel") -> Circuits:
     """
     from attnviz.models.frozen.circuits import compositions, copying, weights_of
 
+    if model.reads != "text":
+        raise UsageError(
+            f"{model.identity.name} reads no text, so no head could copy a token",
+            "use a model that reads text",
+        )
     run = model.freeze([model.tokenizer.ordinary_ids()[0]])
     heads = weights_of(run)
     ways: tuple[Through, ...] = ("value",) if run.rotary else ("query", "key", "value")

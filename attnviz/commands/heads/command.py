@@ -176,12 +176,13 @@ def _probe_or_text(call: Arguments) -> None:
     measured = call["labels"] is not None or call["boxes"] is not None
     if measured or call.any_of("receiver retrieval circuits"):
         return
-    if not call["probe"] and (call["text"] is not None or "file" in call.chosen):
+    given = call["text"] is not None or "file" in call.chosen or call["image"]
+    if not call["probe"] and given:
         call.refuse(DRAWN, "is for the probe", "leave it out, or leave the text out")
         return
-    if call["text"] is not None:
-        wrong = "the probe has its own text"
-        raise IdleOption(wrong, f"leave {option('probe')} or the text out")
+    if call["text"] is not None or call["image"]:
+        wrong, what = "the probe has its own text", "image" if call["image"] else "text"
+        raise IdleOption(wrong, f"leave {option('probe')} or the {what} out")
     call.refuse(f"file special truncate target {TRANSFORMS}", "does nothing for the probe")
 
 
@@ -242,7 +243,7 @@ def heads(
     with a `query`, its `box` and perhaps its own `text` and `image`.
 
     Args:
-        text: a text or a capture; None measures on the probe, a random sequence, repeated.
+        text: a text, a capture or an image's file; None measures on `image`, else on the probe.
         model: a name as for `load_model`, or a loaded model.
 
     Returns:
@@ -259,8 +260,8 @@ def heads(
         return of_report(narrow(score_capture(captured, which, done), sort, role, top))
     model = loaded(model)
     options = model._text_options(bos, special, truncate, target, image)
+    check_text(text or "")
     if receiver:
-        check_text(text)
         return of_receivers(receivers(model._loaded, str(text), options), top)
     if retrieval:
         scored = measure_retrieval(model._loaded, Needles(), options, retrieval_score)
@@ -272,12 +273,10 @@ def heads(
     if boxes is not None:
         task = BoxTask(model._loaded, options, which, None if text is None else str(text))
         return of_boxes(score_boxes(task, boxes), top)
-    if text is None:
+    if text is None and not options.images:
         drawn = Probe(length, samples, seed, whole=convention == "whole")
-        report = score_probe(model._loaded, drawn, options, which)
-    else:
-        check_text(text)
-        report = score_text(model._loaded, str(text), options, which, done)
+        return of_report(narrow(score_probe(model._loaded, drawn, options, which), sort, role, top))
+    report = score_text(model._loaded, str(text or ""), options, which, done)
     return of_report(narrow(report, sort, role, top))
 
 
@@ -323,8 +322,8 @@ def command_line(
     result = _score_lines(session, call, ready, words) if given else call(text=words, model=ready)
     if call["retrieval"] and known(ready._loaded) != result.record:
         session.note("the scores are not remembered, as the cache folder cannot be written")
-    if texts and call["boxes"] is None:
-        note_texts(session, [result.record.capture])
+    if (texts or call["image"]) and call["boxes"] is None:
+        note_texts(session, result.captures)
     deliver_result(session, to, result)
 
 

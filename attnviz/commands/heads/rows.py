@@ -1,6 +1,6 @@
 """The metrics of heads as rows, a table and pictures; and what the command writes as JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isnan
 from typing import Any, TypeAlias
 
@@ -21,7 +21,14 @@ from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.draw.titles import amount, caption, facts
 from attnviz.errors import Speller, readable
 from attnviz.kit.result import Form, Result
-from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport, Metric
+from attnviz.records.metrics import (
+    IMAGE_METRICS,
+    METRICS,
+    Estimate,
+    HeadMetrics,
+    HeadReport,
+    Score,
+)
 from attnviz.records.rows import Field, Fields, JsonOutput, estimate_fields, head_fields, model_name
 
 OfReport: TypeAlias = tuple[HeadReport, HeadMetrics]
@@ -31,6 +38,8 @@ def heads_title(report: HeadReport) -> str:
     """The subject: the model and the texts that were measured."""
     if report.probe:
         return f"{readable(report.capture.model.name)}, probe: {report.probe}"
+    if report.others:
+        return f"{readable(report.capture.model.name)}, means over {1 + len(report.others)} images"
     return facts(report.capture)
 
 
@@ -56,8 +65,13 @@ def _passed(row: OfReport) -> str | None:
     return f"{role.metric} ≥ {role.least:g}" if role else None
 
 
-def _of_metric(metric: Metric) -> tuple[Field[Any], Field[Any]]:
+def _of_metric(metric: Score) -> tuple[Field[Any], Field[Any]]:
     return estimate_fields(metric.name, metric.sentence, lambda row: row[1].metrics[metric.name])
+
+
+MEASURED = Field[OfReport](
+    "measured", str, "The text, the probe or images, for a person.", lambda row: heads_title(row[0])
+)
 
 
 HEAD_ROW = Fields[OfReport](
@@ -75,25 +89,35 @@ HEAD_ROW = Fields[OfReport](
             lambda row: row[1].named,
         ),
         *(field for metric in METRICS.values() for field in _of_metric(metric)),
-        Field(
-            "measured", str, "The text or the probe, for a person.", lambda row: heads_title(row[0])
-        ),
+        MEASURED,
     ),
 )
-JSON = JsonOutput((HEAD_ROW, RETRIEVAL_ROW, RECEIVER, CIRCUIT_ROW, LABEL_ROW, BOX_ROW))
+IMAGE_HEAD_ROW = Fields[OfReport](
+    "ImageHeadRow",
+    "The metrics of a head within an image; null where a metric could not be measured.",
+    (
+        model_name(lambda row: row[0].capture.model.name),
+        *head_fields(lambda row: row[1].head),
+        *(field for score in IMAGE_METRICS.values() for field in _of_metric(score)),
+        MEASURED,
+    ),
+)
+JSON = JsonOutput(
+    (HEAD_ROW, IMAGE_HEAD_ROW, RETRIEVAL_ROW, RECEIVER, CIRCUIT_ROW, LABEL_ROW, BOX_ROW)
+)
 
 
 def of_report(report: HeadReport) -> Result[HeadReport]:
     """The metrics of heads."""
     form = Form[HeadReport](
         "heads",
-        HEAD_ROW,
+        HEAD_ROW if report.scores is METRICS else IMAGE_HEAD_ROW,
         lambda report, top, line: ((report, each) for each in report.heads),
         lambda report: f"{report.capture.model.name}, {amount(len(report.heads), 'head')}",
         terminal=render,
         picture=draw,
     )
-    return Result(form, report, captures=(report.capture,))
+    return Result(form, report, captures=(report.capture, *report.others))
 
 
 # A table of the metrics, and what there is to say about it.
@@ -105,34 +129,43 @@ def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
     yield from folded(Text(heads_title(report), style="dim"), width)
     yield Text()
     measured = [
-        name for name in METRICS if not all(isnan(head.metrics[name].mean) for head in report.heads)
+        score
+        for name, score in report.scores.items()
+        if not all(isnan(head.metrics[name].mean) for head in report.heads)
     ]
-    columns = [
-        Column("head"),
-        Column("role"),
-        *(Column(METRICS[name].short, right=True) for name in measured),
-    ]
+    with_roles = report.scores is METRICS
+    columns = [Column("head"), *([Column("role")] if with_roles else [])]
+    columns += [Column(score.short, right=True) for score in measured]
     rows = [
         (
             str(head.head),
-            head.role.name if head.role else "",
-            *(_number(name, head.metrics[name]) for name in measured),
+            *([head.role.name if head.role else ""] if with_roles else []),
+            *(_number(score, head.metrics[score.name]) for score in measured),
         )
         for head in report.heads
     ]
     yield from listing(columns, rows, width)
     yield Text()
-    for line in _remarks(report, measured, display.speller):
+    remarks = _remarks if with_roles else _meanings
+    for line in remarks(report, measured, display.speller):
         yield from folded(Text(line, style="dim"), width)
 
 
-def _number(name: str, head: Estimate) -> str:
+def _number(score: Score, head: Estimate) -> str:
     if isnan(head.mean):
         return "–"
-    return f"{head.mean:.1f}" if METRICS[name].of_distances else f"{head.mean:.2f}"
+    return f"{head.mean:.1f}" if score.of_distances else f"{head.mean:.2f}"
 
 
-def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Iterator[str]:
+def _meanings(report: HeadReport, measured: Sequence[Score], speller: Speller) -> Iterator[str]:
+    """The columns of heads within an image."""
+    units = ((each, f", in {each.unit}" if each.unit else "") for each in measured)
+    yield "; ".join(f"{each.short}: {each.meaning}{unit}" for each, unit in units)
+    yield from _errors(report, measured, speller)
+
+
+def _remarks(report: HeadReport, scores: Sequence[Score], speller: Speller) -> Iterator[str]:
+    measured = {score.name for score in scores}
     roles = dict.fromkeys(head.role for head in report.heads if head.role)
     passed = [f"{role.name}: {METRICS[role.metric].short} ≥ {role.least:g}" for role in roles]
     if passed:
@@ -145,20 +178,20 @@ def _remarks(report: HeadReport, measured: list[str], speller: Speller) -> Itera
         few = any(role.metric == "first" for role, _ in report.untold)
         found = "first > 0.3" if few else "sinks (first > 0.3)"
         yield f"{found}: {report.sinks} of {amount(report.measured, 'head')}"
-    errors = [_largest_error(head, measured) for head in report.heads]
-    if any(errors):
-        every = speller("format", "json")
-        yield f"standard errors: at most {max(errors):.3f}, except for distances ({every} has all)"
+    yield from _errors(report, scores, speller)
     missing = [METRICS[name].short for name in ("duplicate", "induction") if name not in measured]
     if missing and report.capture.kind != "cross":
         what, probe = " and ".join(missing), speller("probe", None)
         yield f"no token is repeated here in a way that shows {what}; {probe} measures them"
 
 
-def _largest_error(head: HeadMetrics, measured: list[str]) -> float:
+def _errors(report: HeadReport, scores: Sequence[Score], speller: Speller) -> Iterator[str]:
     """The largest standard error, without those of distances."""
-    errors = (head.metrics[name].error for name in measured if not METRICS[name].of_distances)
-    return max((error for error in errors if error is not None), default=0.0)
+    shares = [score.name for score in scores if not score.of_distances]
+    errors = [head.metrics[name].error or 0.0 for head in report.heads for name in shares]
+    if any(errors):
+        every = speller("format", "json")
+        yield f"standard errors: at most {max(errors):.3f}, except for distances ({every} has all)"
 
 
 # A picture for each metric: layers down, heads across, with the roles that follow.
@@ -175,11 +208,11 @@ def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn
             by_head((each.head, each.metrics[name].mean) for each in report.heads),
             [each.head for each in report.heads if each.role and each.role.metric == name],
         )
-        for name, metric in METRICS.items()
+        for name, metric in report.scores.items()
     )
     panes = [pane for pane in found if pane is not None]
     title = f"Scores of {amount(len(report.heads), 'head')}"
-    about = heads_title(report) if report.probe else caption(report.capture)
+    about = heads_title(report) if report.probe or report.others else caption(report.capture)
     return draw_panes(title, panes, about=about, below=list(_below(report)), dpi=dpi, cmap=cmap)
 
 
