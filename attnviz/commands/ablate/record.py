@@ -186,11 +186,12 @@ class BeforeAfter:
 class TokenEffects:
     """The change of each token's log-probability, in nats, without each part.
 
-    `report`: the same as means over the tokens. `tokens` (n): of the text; of a mean over texts,
-    `blue|red` where they differ, which `varied` numbers. `before` (n - 1): with all parts, of each
-    token from the second on. `changes` (parts, n - 1): in the order of the report's effects.
-    `errors` (parts, n - 1): of means over texts, standard errors over them. `first`: the position
-    of the first that is measured; of texts of several lengths, counted from the end.
+    `report`: the same as means over the tokens. `tokens` (n): of the text behind its images, and
+    one before them; of a mean over texts, `blue|red` where they differ, which `varied` numbers.
+    `before` (n - 1): with all parts, of each token from the second of these on. `changes` (parts,
+    n - 1): in the order of the report's effects. `errors` (parts, n - 1): of means over texts,
+    standard errors over them. `first`: the position of the first that is measured; of texts of
+    several lengths, counted from the end.
     """
 
     report: AblationReport
@@ -219,8 +220,8 @@ class TokenEffects:
 
 def mean_tokens(every: Sequence[TokenEffects]) -> TokenEffects:
     """The mean at each position, with standard errors; from the end, where lengths differ."""
-    lengths = {len(each.before) for each in every}
-    m = min(lengths)
+    spans = {(each.first, len(each.before)) for each in every}
+    m = min(length for _, length in spans)
     changes = np.stack([each.changes[:, -m:] for each in every])  # (texts, parts, m)
     error = changes.std(axis=0, ddof=1) / sqrt(len(every)) if len(every) > 1 else None
     each_tokens = [each.tokens[-m - 1 :] for each in every]
@@ -232,7 +233,7 @@ def mean_tokens(every: Sequence[TokenEffects]) -> TokenEffects:
         changes=changes.mean(axis=0),
         errors=error,
         varied=frozenset(np.flatnonzero((ids != ids[0]).any(axis=0)).tolist()),
-        first=1 if len(lengths) == 1 else -m,
+        first=every[0].first if len(spans) == 1 else -m,
     )
 
 

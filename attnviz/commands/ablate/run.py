@@ -113,8 +113,9 @@ def ablate_tokens(
     prepared = _prepared(model, text, options, how)
     ran = _ran(prepared, how, [(part,) for part in _chosen(prepared, how)])
     changes = np.stack([after - ran.before for after in ran.after])
-    before, tokens = ran.before.astype(np.float32), prepared.empty.query_tokens
-    return TokenEffects(ran.report, tokens, before, changes.astype(np.float32))
+    before, first = ran.before.astype(np.float32), _first_followed(prepared)
+    tokens = prepared.empty.query_tokens[first - 1 :]
+    return TokenEffects(ran.report, tokens, before, changes.astype(np.float32), first=first)
 
 
 def ablate_together(
@@ -131,11 +132,17 @@ def ablate_together(
 def _prepared(model: "LoadedModel", text: str, options: TextOptions, how: Ablating) -> Prepared:
     model.require("predict")
     prepared = prepare(model, text, options)
-    if len(prepared.ids) < 2 and how.answer is None:
-        raise InputError(
-            "nothing follows a single token", f"give a longer text, or an {option('answer')}"
-        )
+    if _first_followed(prepared) == len(prepared.ids) and how.answer is None:
+        last = "the image" if prepared.empty.images else "a single token"
+        raise InputError(f"nothing follows {last}", f"give a longer text, or an {option('answer')}")
     return prepared
+
+
+def _first_followed(prepared: Prepared) -> int:
+    """The position of the first token that is measured: behind all images, whose tokens are marks
+    that no model learns to write."""
+    tokens = prepared.empty.query_tokens
+    return max((token.index + 1 for token in tokens if token.image is not None), default=1)
 
 
 def _chosen(prepared: Prepared, how: Ablating) -> list[Part]:
@@ -257,13 +264,13 @@ def _run(
     prepared: Prepared, question: Question | None, changes: Sequence[Intervention], taken: _Taken
 ) -> tuple[list[Measured], list[FloatArray]]:
     """Each run's numbers, and the logits (V) after the text of the first two."""
-    ends = dict[int, FloatArray]()
+    ends, first = dict[int, FloatArray](), _first_followed(prepared)
 
     def keep(run: ChangedRun) -> Measured:
         if run.index < 2:
             ends[run.index] = run.last
         if question is None:
-            return run.followed.astype(np.float64), None
+            return run.followed[first - 1 :].astype(np.float64), None
         outcome = outcome_of(run.last, question.ids)
         return np.array([outcome.measured]), outcome
 

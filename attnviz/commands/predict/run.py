@@ -99,8 +99,9 @@ def _whole(
     """The text, and the positions after which to predict."""
     model.require("predict")
     prepared = prepare(model, text, options)
-    last = len(prepared.ids) - 1
-    return prepared, range(0 if reading.each else last, last + 1)
+    *others, last = prepared.empty.query_tokens
+    each = [token.index - 1 for token in (*others[1:], last) if token.image is None]
+    return prepared, [*(each if reading.each else ()), last.index]
 
 
 def _with_masks(
