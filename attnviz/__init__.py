@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from attnviz.api import Model, load_model
     from attnviz.commands.ablate.command import ablate
     from attnviz.commands.ablate.record import AblationReport, BeforeAfter, TokenEffects
+    from attnviz.commands.align import align
     from attnviz.commands.atlas.alike import AlikeHeads, HeadGroups
     from attnviz.commands.atlas.command import ScanAtlas, atlas
     from attnviz.commands.atlas.record import Atlas, HeadAtlas
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from attnviz.commands.generate.answered import AttentionAnswer
     from attnviz.commands.generate.command import generate
     from attnviz.commands.generate.square import Square
+    from attnviz.commands.heads.alignment import AlignmentScores
     from attnviz.commands.heads.boxes import BoxReport
     from attnviz.commands.heads.command import heads
     from attnviz.commands.heads.labels import LabelReport
@@ -62,12 +64,15 @@ if TYPE_CHECKING:
     from attnviz.records.metrics import HeadReport
     from attnviz.records.parts import Circuits
     from attnviz.records.predict import Prediction, PredictionMean
+    from attnviz.records.speech import Alignment, SpokenWord
     from attnviz.records.tokens import Token
     from attnviz.records.trace import Verified
     from attnviz.records.why import Why, WhyMean, Write
 
 __all__ = [
     "AblationReport",
+    "Alignment",
+    "AlignmentScores",
     "AlikeHeads",
     "Atlas",
     "AttentionAnswer",
@@ -102,6 +107,7 @@ __all__ = [
     "Scatter",
     "ShowOptions",
     "Shown",
+    "SpokenWord",
     "Square",
     "TextComparison",
     "Token",
@@ -112,6 +118,7 @@ __all__ = [
     "Write",
     "__version__",
     "ablate",
+    "align",
     "atlas",
     "capture",
     "circuit",
@@ -143,6 +150,7 @@ _HOME = {
     "attnviz.commands.circuit.record": "CircuitReport CircuitSearch",
     "attnviz.commands.compare.record": "ModelComparison TextComparison",
     "attnviz.commands.generate.square": "Square",
+    "attnviz.commands.heads.alignment": "AlignmentScores",
     "attnviz.commands.heads.boxes": "BoxReport",
     "attnviz.commands.heads.labels": "LabelReport",
     "attnviz.commands.heads.receiver": "Receivers",
@@ -173,6 +181,8 @@ _HOME = {
     "attnviz.commands.show.command": "ShowOptions show",
     "attnviz.commands.show.run": "Shown",
     "attnviz.commands.tokens": "tokens",
+    "attnviz.commands.align": "align",
+    "attnviz.records.speech": "Alignment SpokenWord",
     "attnviz.commands.why.command": "why writes",
     "attnviz.records.tokens": "Token",
     "attnviz.records.trace": "Verified",

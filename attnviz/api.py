@@ -80,6 +80,10 @@ class Model(Loaded):
         """`attnviz.generate` with this model."""
         return attnviz.generate(prompt, self, **options)
 
+    def align(self, text: str = "", **options: Any) -> "attnviz.Result[Any]":
+        """`attnviz.align` with this model."""
+        return attnviz.align(text, self, **options)
+
     def tokens(self, text: str, **options: Any) -> "attnviz.Result[Any]":
         """`attnviz.tokens` with this model."""
         return attnviz.tokens(text, self, **options)

@@ -53,6 +53,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "ablate": "Ablate heads, MLPs or layers and measure the effect on predictions.",
         "patch": "Replace activations of a run with those from another text (activation patching).",
         "circuit": "Replace everything outside of a circuit: is it faithful, complete and minimal?",
+        "align": "Find the seconds of a sound in which each word of its text is heard.",
         "compare": "Compare what a word attends to in several texts, or two models on one text.",
         "explore": "Explore a text's attention in a terminal app, with keyboard and mouse.",
         "tokens": "Show how a model splits a text: each token's index, id, text and characters.",

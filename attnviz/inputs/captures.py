@@ -36,7 +36,7 @@ from attnviz.records.restore import (
     sound_from,
     with_arrays,
 )
-from attnviz.records.tokens import Token, numbered
+from attnviz.records.tokens import Span, Token, numbered
 
 CAPTURE_META = "meta"
 """The entry that holds everything but the arrays."""
@@ -223,6 +223,28 @@ def with_image(capture: Capture, raw: RawImage, grid: tuple[int, int] | None, ma
         key_tokens=tuple(map(placed, capture.key_tokens)),
         images=(SeenImage(raw, (view,)),),
     )
+
+
+def spans_of(times: float | Sequence[Span], attention: Any) -> list[Span]:
+    """The seconds of each key: as they are given, or of frames that are so long."""
+    if isinstance(times, int | float):
+        (_, first), *_ = _layers(attention)
+        times = [(n * times, (n + 1) * times) for n in range(first.shape[2])]
+    spans = [(float(begin), float(end)) for begin, end in times]
+    if not spans or not all(0 <= begin < end < math.inf for begin, end in spans):
+        raise UsageError(
+            f"{option('times')} are no seconds", "give (begin, end) of each key, or how long one is"
+        )
+    return spans
+
+
+def with_times(capture: Capture, spans: Sequence[Span]) -> Capture:
+    """The capture, whose keys stand for these seconds of a sound."""
+    keys = (
+        Token(t.index, -1, "", 0, 0, special=True, name=t.label, time=span)
+        for t, span in zip(capture.key_tokens, spans, strict=True)
+    )
+    return replace(capture, text="", key_tokens=tuple(keys))
 
 
 # A capture as an .npz file; docs/formats.md describes its layout.

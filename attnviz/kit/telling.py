@@ -10,8 +10,7 @@ from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import ChoiceReason
 from attnviz.records.heads import Head, every_head
 from attnviz.records.images import CLASS, lie_beside, take_much
-from attnviz.records.sounds import path_shares
-from attnviz.records.speech import ALIGNMENT, heard_rows
+from attnviz.records.sounds import ALIGNMENT, heard_rows, path_shares
 
 # The most telling head of a model whose card names none. Its generic score is the sum over the
 # queries of the largest weight on a key that is neither the query itself, nor the token just

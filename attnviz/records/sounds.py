@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, gcd
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -15,6 +16,9 @@ from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option
 from attnviz.records.tokens import PADDING, Token, Waveform
+
+if TYPE_CHECKING:
+    from attnviz.records.capture import Capture
 
 MOST_BINS = 1_500
 """The most parts of an envelope."""
@@ -117,6 +121,21 @@ def in_time(first: Token, last: Token) -> Token:
     time = first.time[0], last.time[1]
     name = PADDING if first.silent else f"{time[0]:.2f}–{time[1]:.2f}s"
     return replace(first, name=name, time=time)
+
+
+ALIGNMENT = "alignment"
+"""The behaviour of heads that a model's settings name for the alignment of words and time."""
+
+
+def heard_rows(capture: "Capture") -> tuple[list[int], list[int]]:
+    """The rows of what was written, with that of its end; and the frames in which there is sound.
+
+    Tokens that only begin a text, such as its language, have no time.
+    """
+    queries = capture.query_tokens
+    first = next((t.index for t in queries if not t.special), 0)
+    frames = [t.index for t in capture.key_tokens if t.time is not None and not t.silent]
+    return list(range(first, len(queries))), frames
 
 
 # Words to times: dynamic time warping of attention, as the authors of Whisper align words.

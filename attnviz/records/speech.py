@@ -1,17 +1,119 @@
 """Words of a text to seconds of a sound, by the attention of one to the other."""
 
-from attnviz.records.capture import Capture
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-ALIGNMENT = "alignment"
-"""The behaviour of heads that a model's settings name for the alignment of words and time."""
+import numpy as np
+
+from attnviz.errors import UsageError, option
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.heads import Head, every_head
+from attnviz.records.positions import word_groups
+from attnviz.records.sounds import ALIGNMENT, heard_rows, path_shares, row_starts
+from attnviz.records.tokens import Token
 
 
-def heard_rows(capture: Capture) -> tuple[list[int], list[int]]:
-    """The rows of what was written, with that of its end; and the frames in which there is sound.
+def alignment_heads(capture: Capture) -> tuple[Head, ...]:
+    """Those that the model's settings name; else all of the upper half of its layers.
 
-    Tokens that only begin a text, such as its language, have no time.
+    As Whisper's authors take them.
     """
-    queries = capture.query_tokens
-    first = next((t.index for t in queries if not t.special), 0)
-    frames = [t.index for t in capture.key_tokens if t.time is not None and not t.silent]
-    return list(range(first, len(queries))), frames
+    named = [each.head for each in capture.named_heads if each.behaviour == ALIGNMENT]
+    every = every_head(capture.model.heads_per_layer)
+    upper = capture.model.n_layer // 2
+    return tuple(sorted(set(named))) or tuple(head for head in every if head.layer >= upper)
+
+
+@dataclass(frozen=True)
+class SpokenWord:
+    """A word, the seconds in which it is heard, and the share of its attention that is on them.
+
+    `tokens`: the positions of its first token, and of the one behind its last.
+    """
+
+    text: str
+    begin: float
+    end: float
+    weight: float
+    tokens: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The words of a text, aligned with a sound by the mean attention of some heads.
+
+    `capture`: the run, without its patterns.
+    """
+
+    capture: Capture
+    heads: tuple[Head, ...]
+    words: tuple[SpokenWord, ...]
+
+
+def check_aligned(capture: Capture) -> None:
+    """Check that a text attends to a sound.
+
+    Raises:
+        UsageError: it does not.
+    """
+    timed = any(token.time for token in capture.key_tokens)
+    if timed and capture.kind == "cross":
+        return
+    if timed:
+        raise UsageError(
+            "words are aligned by the attention of a text to a sound",
+            f"leave {option('kind')} out, and use a model that writes",
+        )
+    raise UsageError("there is no sound to align a text with", "give one")
+
+
+def aligned(capture: Capture, heads: Sequence[Head]) -> Alignment:
+    """The words of a capture that holds these heads, each with its seconds.
+
+    A word begins where the path of its first token does, and ends where that of the next word, or
+    of the end of the text, begins.
+    """
+    rows, frames = heard_rows(capture)
+    spans = [capture.key_tokens[frame].time or (0.0, 0.0) for frame in frames]
+    weights = heard_weights(capture, heads)
+    starts = [*row_starts(weights).tolist(), len(frames)]
+    words = list[SpokenWord]()
+    for first, after in _words([capture.query_tokens[row] for row in rows]):
+        begin, end = starts[first], starts[after]
+        inside = weights[:, first:after, begin : max(end, begin + 1)].sum(axis=2)
+        text = "".join(capture.query_tokens[rows[n]].exact for n in range(first, after)).strip()
+        last = spans[end][0] if end < len(spans) else spans[-1][1]
+        place = rows[first], rows[after - 1] + 1
+        words.append(SpokenWord(text, spans[begin][0], last, float(inside.mean()), place))
+    return Alignment(capture.only(()), tuple(heads), tuple(words))
+
+
+def heard_weights(capture: Capture, heads: Sequence[Head]) -> FloatArray:
+    """(heads, rows, frames): weights on the sound, each row scaled as if there were no padding."""
+    rows, frames = heard_rows(capture)
+    weights = np.stack([capture.weights(head)[np.ix_(rows, frames)] for head in heads])
+    sums = weights.sum(axis=2, keepdims=True)
+    scaled: FloatArray = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
+    return scaled
+
+
+def _words(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    """The tokens of each word, from one place to another: those between spaces.
+
+    A text without spaces has the words that a reader sees.
+    """
+    own = [n for n, token in enumerate(tokens) if not token.special]
+    begins = [n for n in own if n == own[0] or tokens[n].exact[:1].isspace()]
+    if len(begins) < 2:
+        groups = word_groups([tokens[n] for n in own])
+        return [(own[group.start], own[group.stop - 1] + 1) for group in groups]
+    return list(zip(begins, [*begins[1:], own[-1] + 1], strict=True))
+
+
+def path_scores(capture: Capture, heads: Sequence[Head]) -> dict[Head, float]:
+    """The share of each head's weight along its monotone path; see `path_shares`."""
+    rows, frames = heard_rows(capture)
+    return {
+        head: float(path_shares(capture.weights(head)[np.ix_(rows, frames)][None])[0])
+        for head in heads
+    }

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
+from attnviz.commands.heads.alignment import AlignmentScores, alignment_scores, of_alignment
 from attnviz.commands.heads.boxes import NO_BOX, BoxReport, BoxTask, of_boxes, score_boxes
 from attnviz.commands.heads.circuits import circuits_of, of_circuits
 from attnviz.commands.heads.labels import (
@@ -42,6 +43,7 @@ from attnviz.kit.option import (
     only,
     panel_option,
 )
+from attnviz.kit.prepare import prepare
 from attnviz.kit.result import Result
 from attnviz.kit.scores import Probe, narrow, score_capture, score_probe, score_text
 from attnviz.kit.session import Session
@@ -90,6 +92,14 @@ OfCircuits: TypeAlias = Annotated[
     probe_option(
         "--circuits",
         help="From the weights alone: which heads copy (OV circuit), and which compose.",
+    ),
+]
+OfAlignment: TypeAlias = Annotated[
+    bool,
+    g.text_option(
+        "--alignment",
+        help="Score how the heads' attention to a sound follows it: the share of their weight "
+        "along a monotone path.",
     ),
 ]
 Labels: TypeAlias = Annotated[
@@ -153,6 +163,12 @@ def _measured_alone(call: Arguments) -> None:
         if call["text"] is None and "file" not in call.chosen:
             raise UsageError(f"{option('receiver')} is of a text", "give one")
         return
+    if call["alignment"]:
+        call.refuse(
+            f"{useless} labels boxes retrieval circuits bos special truncate cmap dpi",
+            f"does nothing for {option('alignment')}",
+        )
+        return
     if call["boxes"] is not None:
         call.refuse(f"{useless} labels retrieval circuits target", "does nothing for boxes")
         return
@@ -174,9 +190,10 @@ def _measured_alone(call: Arguments) -> None:
 def _probe_or_text(call: Arguments) -> None:
     """Refuse options that do nothing for the probe, or for a text."""
     measured = call["labels"] is not None or call["boxes"] is not None
-    if measured or call.any_of("receiver retrieval circuits"):
+    if measured or call.any_of("receiver retrieval circuits alignment"):
         return
     given = call["text"] is not None or "file" in call.chosen or call["image"]
+    given = given or call["audio"] is not None
     if not call["probe"] and given:
         call.refuse(DRAWN, "is for the probe", "leave it out, or leave the text out")
         return
@@ -201,6 +218,7 @@ def heads(
     retrieval_score: ScoredBy = "attention",
     receiver: OfReceivers = False,
     circuits: OfCircuits = False,
+    alignment: OfAlignment = False,
     labels: Labels = None,
     boxes: Boxes = None,
     convention: ProbeConvention = "second",
@@ -218,6 +236,8 @@ def heads(
     role: OfRole = None,
     top: TopHeads = None,
     image: g.Images = (),
+    audio: g.Sound = None,
+    start: g.StartSecond = 0.0,
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
@@ -229,6 +249,7 @@ def heads(
     | Result[Circuits]
     | Result[LabelReport]
     | Result[BoxReport]
+    | Result[AlignmentScores]
 ):
     """Score every head on a text or on the standard probe, and name its role.
 
@@ -247,8 +268,8 @@ def heads(
         model: a name as for `load_model`, or a loaded model.
 
     Returns:
-        a result whose record is a `HeadReport`, `Retrieval`, `Receivers`, `Circuits`, `LabelReport`
-        or `BoxReport`.
+        a result whose record is a `HeadReport`, `Retrieval`, `Receivers`, `Circuits`,
+        `LabelReport`, `BoxReport` or `AlignmentScores`.
     """
     which, captured = which_heads(layers, heads), getattr(text, "record", text)
     done = transforms(
@@ -256,10 +277,15 @@ def heads(
     )
     if receiver and not isinstance(captured, str):
         raise UsageError(f"{option('receiver')} runs a text", "give the text, not its capture")
+    if isinstance(captured, Capture) and alignment:
+        return of_alignment(alignment_scores(captured, which), top)
     if isinstance(captured, Capture):
         return of_report(narrow(score_capture(captured, which, done), sort, role, top))
     model = loaded(model)
-    options = model._text_options(bos, special, truncate, target, image)
+    options = model._text_options(bos, special, truncate, target, image, audio, start)
+    if alignment:
+        run = prepare(model._loaded, str(text or ""), options)
+        return of_alignment(alignment_scores(run, which), top)
     check_text(text or "")
     if receiver:
         return of_receivers(receivers(model._loaded, str(text), options), top)
@@ -273,7 +299,7 @@ def heads(
     if boxes is not None:
         task = BoxTask(model._loaded, options, which, None if text is None else str(text))
         return of_boxes(score_boxes(task, boxes), top)
-    if text is None and not options.images:
+    if text is None and not options.images and audio is None:
         drawn = Probe(length, samples, seed, whole=convention == "whole")
         return of_report(narrow(score_probe(model._loaded, drawn, options, which), sort, role, top))
     report = score_text(model._loaded, str(text or ""), options, which, done)
@@ -291,9 +317,9 @@ SHORT_HELP = "file probe labels model heads sort top role format output quiet"
 
 @command_of(
     heads,
-    "text probe retrieval retrieval_score receiver circuits labels boxes convention length samples "
-    "seed image truncate bos special model run target kind layers heads weighted chars words "
-    "drop_sink drop_key sort top role",
+    "text probe retrieval retrieval_score receiver circuits alignment labels boxes convention "
+    "length samples seed image audio start truncate bos special model run target kind layers heads "
+    "weighted chars words drop_sink drop_key sort top role",
 )
 def command_line(
     session: Session,

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from rich.console import RenderableType
 from rich.text import Text
 
+from attnviz.commands.heads.alignment import ALIGNMENT_ROW
 from attnviz.commands.heads.boxes import BOX_ROW
 from attnviz.commands.heads.circuits import CIRCUIT_ROW
 from attnviz.commands.heads.labels import LABEL_ROW
@@ -103,7 +104,16 @@ IMAGE_HEAD_ROW = Fields[OfReport](
     ),
 )
 JSON = JsonOutput(
-    (HEAD_ROW, IMAGE_HEAD_ROW, RETRIEVAL_ROW, RECEIVER, CIRCUIT_ROW, LABEL_ROW, BOX_ROW)
+    (
+        HEAD_ROW,
+        IMAGE_HEAD_ROW,
+        RETRIEVAL_ROW,
+        RECEIVER,
+        CIRCUIT_ROW,
+        LABEL_ROW,
+        BOX_ROW,
+        ALIGNMENT_ROW,
+    )
 )
 
 

@@ -9,7 +9,7 @@ from attnviz.commands.show.command import ShowOptions, shown_of
 from attnviz.commands.show.run import Shown, pieces_of
 from attnviz.draw.titles import amount, transform_title
 from attnviz.errors import UsageError, option
-from attnviz.inputs.captures import capture_of, load_capture, with_image
+from attnviz.inputs.captures import capture_of, load_capture, spans_of, with_image, with_times
 from attnviz.inputs.images import picture_of
 from attnviz.kit import options as g
 from attnviz.kit.choose import plan_heads
@@ -26,6 +26,7 @@ from attnviz.records.exhibit import links_of
 from attnviz.records.heads import Head, listed
 from attnviz.records.means import mean_of
 from attnviz.records.rows import ColumnArray, Row, made_to_dict
+from attnviz.records.sounds import time_label
 from attnviz.records.tokens import Token
 from attnviz.records.trace import Verified
 
@@ -268,6 +269,7 @@ def from_attention(
     image: "g.ImageFile | None" = None,
     grid: tuple[int, int] | None = None,
     image_token: str = "<image>",
+    times: float | Sequence[tuple[float, float]] | None = None,
 ) -> AttentionCapture:
     """A capture of weights that another program computed.
 
@@ -289,11 +291,19 @@ def from_attention(
         image: a file, an array (height, width, 3) of bytes, or an image of pillow, which the tokens
             that read `image_token` stand for, row by row.
         grid: how many (rows, columns) of tokens there are of the whole image; None: a square.
+        times: the keys are frames of a sound: seconds (begin, end) of each, or how long each is.
 
     Raises:
         UsageError: a shape that does not fit, or numbers that are no weights of attention.
     """
+    if times is not None and key_tokens is not None:
+        raise UsageError("frames of a sound are no tokens", f"leave {option('key_tokens')} out")
+    if times is not None:
+        spans = spans_of(times, attention)
+        key_tokens = [time_label(begin, end - begin) for begin, end in spans]
     record = capture_of(attention, tokens, key_tokens, model=model, causal=causal)
+    if times is not None:
+        record = with_times(record, spans)
     if image is not None:
         record = with_image(record, picture_of(image), grid, image_token)
     elif grid is not None:

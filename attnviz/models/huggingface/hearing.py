@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnviz.errors import InputError, ModelError
+from attnviz.errors import InputError, ModelError, UsageError
 from attnviz.models.folder.config import ModelSizes
 from attnviz.models.folder.sounds import read_extractor
 from attnviz.models.huggingface.attention import forward, recording
@@ -24,8 +24,7 @@ from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.model import EncoderDecoder, HuggingFaceModel
 from attnviz.models.loaded import HeardSpeech
 from attnviz.records.heads import Head, ModelCard, NamedHead, every_head
-from attnviz.records.sounds import envelope_of, resampled, time_label
-from attnviz.records.speech import ALIGNMENT
+from attnviz.records.sounds import ALIGNMENT, envelope_of, resampled, time_label
 from attnviz.records.tokens import PADDING, HeardSound, RawSound, Token, Waveform, numbered
 
 MOST_HEARD = 30
@@ -196,7 +195,8 @@ class SpeechModel(HuggingFaceModel):
         return hear(self, raw)
 
     def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
-        assert self.heard is not None
+        if self.heard is None:
+            raise UsageError(f"{self.identity.name} reads speech alone", "give it a sound file")
         return self.heard.on(self.model)
 
 

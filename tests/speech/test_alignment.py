@@ -1,0 +1,164 @@
+"""Words are aligned with time as transformers does it, and planted heads are found."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from transformers import AutoFeatureExtractor, WhisperForConditionalGeneration
+
+import attnviz
+from attnviz.errors import UsageError
+from attnviz.records.heads import Head
+from attnviz.records.sounds import path_shares, row_starts
+from attnviz.records.speech import SpokenWord
+from tests.speech.zoo import RATE, WINDOW, as_wav, named, syllables
+
+SAID = "the cat sat"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return named("whisper").make(tmp_path_factory.mktemp("whisper"))
+
+
+def diagonal(rows: int, frames: int, wide: int = 1) -> NDArray[np.float32]:
+    """Weights (rows, frames) of which each row is on a part of its own."""
+    weights = np.zeros((rows, frames), np.float32)
+    for row in range(rows):
+        at = (2 * row + 1) * frames // (2 * rows)
+        weights[row, at - wide // 2 : at - wide // 2 + wide] = 1 / wide
+    return weights
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_starts_are_those_of_transformers_within_a_frame(tmp_path: Path, seed: int) -> None:
+    """Transformers takes the rows in which tokens are read, one behind those that predict them."""
+    folder = named("whisper").make(tmp_path, seed=seed)
+    model = WhisperForConditionalGeneration.from_pretrained(folder)
+    sound = syllables(WINDOW)
+    extract = AutoFeatureExtractor.from_pretrained(folder)
+    made = extract(sound, sampling_rate=RATE, return_tensors="pt", return_attention_mask=True)
+    with torch.no_grad():
+        theirs = model.generate(
+            made["input_features"],
+            attention_mask=made["attention_mask"],
+            return_token_timestamps=True,
+            max_new_tokens=20,
+            do_sample=False,
+        )
+    ids = theirs["sequences"][0].tolist()
+    ready = attnviz.load_model(folder)
+    run = attnviz.capture(model=ready, audio=(sound, RATE)).record
+    own = [token.id for token in run.query_tokens if not token.special]
+    assert own[: len(ids)] == ids  # it writes the same, and more
+    first = next(token.index for token in run.query_tokens if not token.special)
+    heads = [Head(layer, head) for layer, head in model.generation_config.alignment_heads]
+    read = np.stack([run.weights(head)[first + 1 : first + len(ids)] for head in heads])
+    seconds = np.array([run.key_tokens[frame].time[0] for frame in row_starts(read)])
+    expected = theirs["token_timestamps"][0].numpy()[: len(seconds)]
+    assert np.abs(seconds - expected).max() <= 0.02 + 1e-6
+
+
+def test_words_begin_and_end_where_their_weight_does() -> None:
+    weights = np.stack([diagonal(6, 60, wide=8)] * 2)
+    tokens = ["the", " c", "at", " sat", ".", "</s>"]
+    run = attnviz.from_attention(weights, tokens, times=0.05)
+    found = attnviz.align(run, heads="0.1").record
+    assert [word.text for word in found.words] == ["the", "cat", "sat."]
+    assert found.heads == (Head(0, 1),)
+    begins, ends = [word.begin for word in found.words], [word.end for word in found.words]
+    assert ends[:-1] == begins[1:]
+    for word, middle in zip(found.words, (0.25, 1.0, 2.0), strict=True):
+        assert word.begin - 0.05 <= middle <= word.end + 0.05
+
+
+def test_a_text_without_spaces_has_the_words_that_a_reader_sees() -> None:
+    run = attnviz.from_attention(diagonal(3, 30)[None], ["猫", "坐", "</s>"], times=0.1)
+    assert [word.text for word in attnviz.align(run).record.words] == ["猫", "坐"]
+
+
+def test_padding_is_heard_by_nobody(folder: Path, tmp_path: Path) -> None:
+    path = as_wav(tmp_path / "a.wav", syllables(1.2))
+    found = attnviz.align(str(path), attnviz.load_model(folder), target=SAID).record
+    assert [word.text for word in found.words] == SAID.split()
+    assert found.words[-1].end <= 1.2 + 0.02
+    assert found.heads == (Head(1, 1), Head(2, 0), Head(2, 3))
+
+
+def test_a_diagonal_scores_one_and_what_has_no_path_little() -> None:
+    sink = np.zeros((8, 80), np.float32)
+    sink[:, 30] = 1
+    even = np.full((8, 80), 1 / 80, np.float32)
+    back = diagonal(8, 80)[::-1]
+    follows, constant, broad, backwards = path_shares(np.stack([diagonal(8, 80), sink, even, back]))
+    assert follows == pytest.approx(1)
+    assert max(constant, broad, backwards) < 0.3
+
+
+def test_planted_heads_are_found_with_score_one(folder: Path, tmp_path: Path) -> None:
+    """Two heads whose queries and keys are angles of their positions: nothing else is left."""
+    model = WhisperForConditionalGeneration.from_pretrained(folder)
+    planted = {Head(0, 2), Head(2, 1)}
+    rows, frames = 3 + len(SAID) + 1, 50 * WINDOW
+    with torch.no_grad():
+        for name, each in model.named_parameters():
+            if "layer_norm" not in name and "encoder_attn" not in name:
+                each.zero_()
+        _turn(model.model.encoder.embed_positions.weight, np.arange(frames) / frames)
+        own = (np.arange(rows) - 2.5).clip(0) / (len(SAID) + 1)
+        _turn(model.model.decoder.embed_positions.weight[:rows], own)
+        for layer in range(3):
+            attention = model.model.decoder.layers[layer].encoder_attn
+            for each in attention.parameters():
+                each.zero_()
+            for head in range(4):
+                if (layer, head) in planted:
+                    attention.q_proj.weight[8 * head : 8 * head + 4, :4] = 60 * torch.eye(4)
+                    attention.k_proj.weight[8 * head : 8 * head + 4, :4] = 60 * torch.eye(4)
+    model.generation_config.alignment_heads = None
+    model.save_pretrained(tmp_path)
+    for file in ("tokenizer.json", "tokenizer_config.json", "preprocessor_config.json"):
+        (tmp_path / file).write_bytes((folder / file).read_bytes())
+    ready = attnviz.load_model(tmp_path)
+    sound: Any = (syllables(WINDOW), RATE)
+    result = attnviz.heads(model=ready, audio=sound, target=SAID, alignment=True)
+    best = {Head(row["layer"], row["head"]): row["alignment"] for row in result.rows}
+    assert set(list(best)[:2]) == planted
+    assert min(best[head] for head in planted) > 0.99
+    assert max(score for head, score in best.items() if head not in planted) < 0.4
+    chosen = attnviz.show(model=ready, audio=sound, target=SAID).record.choice
+    assert chosen is not None
+    assert (chosen.heads, chosen.why) == ((Head(2, 1),), "aligned")  # in the upper layers
+
+
+def _turn(weight: torch.Tensor, shares: NDArray[np.floating[Any]]) -> None:
+    """Positions as angles, in four numbers whose mean is zero and whose length is one."""
+    angle = torch.tensor(shares * np.pi)
+    parts = (angle.cos(), -angle.cos(), angle.sin(), -angle.sin())
+    weight[:, :4] = torch.stack(parts, dim=1).float()
+
+
+def test_only_a_text_that_attends_to_a_sound_is_aligned(folder: Path, tmp_path: Path) -> None:
+    path = str(as_wav(tmp_path / "a.wav", syllables(1.0)))
+    with pytest.raises(UsageError, match="there is no sound"):
+        attnviz.align("a cat")
+    with pytest.raises(UsageError, match="attention of a text to a sound"):
+        attnviz.align(path, attnviz.load_model(folder, kind="encoder"))
+    with pytest.raises(UsageError, match="there is no sound"):
+        attnviz.heads("a cat", alignment=True)
+
+
+def test_a_saved_capture_is_aligned_as_the_run_is(folder: Path, tmp_path: Path) -> None:
+    run = attnviz.capture(model=attnviz.load_model(folder), audio=(syllables(), RATE), target=SAID)
+    run.save(tmp_path / "a.npz")
+    again = attnviz.load(tmp_path / "a.npz")
+    words: tuple[SpokenWord, ...] = attnviz.align(again).record.words
+    assert words == attnviz.align(run).record.words
+    assert again.record.sound is not None
+    assert run.record.sound is not None
+    assert again.record.sound.facts == run.record.sound.facts
+    assert (again.record.sound.envelope == run.record.sound.envelope).all()
+    assert again.key_tokens == run.key_tokens
