@@ -4,11 +4,14 @@ The measurements are those of tests/vision.
 """
 
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from attnviz.records.capture import Kind
 from attnviz.records.images import ImageView
+from tests.vision import test_encoders
+from tests.vision.encoders import ENCODERS, Encoder
 from tests.vision.test_places import SHAPES, check, made_local
 from tests.vision.test_places import noise as image_of
 from tests.vision.test_rows import loaded
@@ -59,3 +62,30 @@ def pixels(sighted: Sighted, folder: Path) -> int:
             continue
         right += 1
     return right
+
+
+ENCODER_HEAD = """| architecture | tokens of 260 × 90 pixels | weights | pixels |
+| --- | --- | --- | --- |
+"""
+
+
+def encoder_table() -> str:
+    """A row for each architecture that reads an image alone."""
+    return ENCODER_HEAD + "".join(map(encoder_row, ENCODERS))
+
+
+def encoder_row(encoder: Encoder) -> str:
+    """One of them, measured."""
+    with TemporaryDirectory() as folder:
+        made, right = test_encoders.loaded(encoder, Path(folder) / "model"), 0
+        largest = max(made.difference(image_of(*size)) for size in SIZES)
+        for shape in SHAPES.values():
+            with suppress(AssertionError):
+                check(made, image_of(*shape), made.places(image_of(*shape)))
+                right += 1
+        empty = made.prepared(image_of(260, 90)).empty
+        (view,), own = empty.images[0].views, [t.label for t in empty.key_tokens if not t.patch]
+    kinds = Counter(label.rstrip("0123456789 ]").removeprefix("[") for label in own)
+    beside = [f"{n} {kind}" if n > 1 else kind for kind, n in kinds.items()]
+    tokens = ", ".join([*beside, f"{view.rows} × {view.columns} patches"])
+    return f"| {encoder.name} | {tokens} | {largest:.1e} | {right} of {len(SHAPES)} |\n"

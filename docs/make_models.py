@@ -3,6 +3,7 @@
 python docs/make_models.py          all of it
 python docs/make_models.py half     half precision alone
 python docs/make_models.py images   vision-language models alone
+python docs/make_models.py encoders models that read an image alone
 python docs/make_models.py every    every architecture that can be built tiny, alone
 """
 
@@ -38,6 +39,7 @@ HEAD = """| architecture | what is particular | how it is captured | weights | o
 """
 
 
+ENCODERS = re.compile(r"(?<=<!-- encoders -->\n).*?(?=<!-- /encoders -->)", re.DOTALL)
 IMAGES = re.compile(r"(?<=<!-- images -->\n).*?(?=<!-- /images -->)", re.DOTALL)
 EVERY = re.compile(r"(?<=<!-- every -->\n).*?(?=<!-- /every -->)", re.DOTALL)
 HALF = re.compile(r"(?<=<!-- half -->\n).*?(?=<!-- /half -->)", re.DOTALL)
@@ -153,7 +155,7 @@ def main() -> None:
 
     logging.set_verbosity_error()
     text = TARGET.read_text(encoding="utf-8")
-    asked = sys.argv[1:] or ["table", "images", "half", "every"]
+    asked = sys.argv[1:] or ["table", "images", "encoders", "half", "every"]
     if "half" in asked:
         half = half_precision()
         text = HALF.sub(lambda _: half, text)
@@ -165,6 +167,11 @@ def main() -> None:
 
         images = image_table()
         text = IMAGES.sub(lambda _: images, text)
+    if "encoders" in asked:
+        from image_architectures import encoder_table
+
+        encoders = encoder_table()
+        text = ENCODERS.sub(lambda _: encoders, text)
     if "every" in asked:
         found = every()
         text = EVERY.sub(lambda _: found, text)

@@ -130,8 +130,10 @@ def sinks_of(exhibit: Exhibit, head_map: Map, number: int) -> NDArray[np.bool_]:
     capture = exhibit.capture
     weights = whole_map(head_map).weights
     own = np.array([token.image == number for token in capture.key_tokens])
-    text = [q for q, token in enumerate(capture.query_tokens) if token.image is None]
     sinks = np.zeros(len(own), np.bool_)
+    if capture.image_alone:  # what all of its tokens attend to may be what it is about
+        return sinks
+    text = [q for q, token in enumerate(capture.query_tokens) if token.image is None]
     sinks[own] = sinks_in(weights[text][:, own])
     return sinks
 

@@ -18,6 +18,7 @@ from attnviz.models.folder.config import (
 )
 from attnviz.models.folder.files import (
     CONFIG,
+    IMAGES,
     INDEX,
     MERGES,
     TOKENIZER,
@@ -291,7 +292,7 @@ PATTERNS = [
     *(CONFIG, WEIGHTS, INDEX, "model-*.safetensors"),
     *(TOKENIZER, *MERGES, "tokenizer_config.json", "generation_config.json", "card.json"),
     *("vocab.txt", "special_tokens_map.json", "added_tokens.json"),
-    *("preprocessor_config.json", "processor_config.json"),
+    *(IMAGES, "processor_config.json"),
     *("chat_template.jinja", "additional_chat_templates/*.jinja"),
 ]
 TIMEOUT = 10  # seconds
@@ -314,7 +315,10 @@ def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Pat
 
 
 def cached(name: str, revision: str | None = None) -> Path | None:
-    """The cached folder, if it holds the configuration, the tokenizer and all weights."""
+    """The cached folder, if it holds the configuration, the tokenizer and all weights.
+
+    A model of images alone has settings of its image processor in the place of a tokenizer.
+    """
     import huggingface_hub as hub
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -325,7 +329,10 @@ def cached(name: str, revision: str | None = None) -> Path | None:
     except HFValidationError:
         raise _no_name(name) from None
     there = {path.name for path in folder.iterdir()}
-    if CONFIG not in there or not (TOKENIZER in there or there.issuperset(MERGES)):
+    if CONFIG not in there:
+        return None
+    patches = "patch_size" in read_config(folder) and IMAGES in there
+    if not (TOKENIZER in there or there.issuperset(MERGES) or patches):
         return None
     try:
         return folder if weight_files(folder) else None

@@ -1,5 +1,6 @@
 """Models that read an image alone: their rows, and the pixels of their patches."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
+from transformers import ViTMAEForPreTraining, ViTModel
 
+import attnviz
 from attnviz.errors import InputError, ModelError, UsageError
 from attnviz.kit.prepare import Prepared, TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
-from attnviz.records.heads import every_head
+from attnviz.records.heads import Head, every_head
 from attnviz.records.images import RawImage
 from tests.vision.encoders import ENCODERS, Encoder, encoder, make_local, outputs
 from tests.vision.test_places import SHAPES, Places, check, noise
@@ -31,6 +34,16 @@ class Made:
     def prepared(self, pixels: NDArray[np.uint8]) -> Prepared:
         """An image, as attnviz reads it."""
         return prepare(self.engine, "", TextOptions(images=(RawImage("a.png", pixels),)))
+
+    def difference(self, pixels: NDArray[np.uint8]) -> float:
+        """The largest difference of a weight to transformers' eager attention."""
+        prepared = self.prepared(pixels)
+        capture = prepared.record(every_head(self.engine.identity.heads_per_layer))
+        rows = outputs(self.eager, self.sighted.inputs(Image.fromarray(pixels))).attentions
+        n = len(prepared.source)  # SigLIP 2 fills up its rows
+        pairs = zip(capture.layers, rows, strict=True)
+        apart = (own.weights - theirs[0, :, :n, :n].numpy() for own, theirs in pairs)
+        return max(float(np.abs(difference).max()) for difference in apart)
 
     def tokens(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
         """What becomes of each token (n, d) where no token attends to another."""
@@ -57,16 +70,10 @@ def loaded(own: Encoder, folder: Path) -> Made:
 
 
 def test_rows_are_those_of_transformers(made: Made) -> None:
-    pixels = noise(130, 90)
-    prepared = made.prepared(pixels)
-    capture = prepared.record(every_head(made.engine.identity.heads_per_layer))
-    rows = outputs(made.eager, made.sighted.inputs(Image.fromarray(pixels))).attentions
-    n = len(prepared.source)
-    assert len(capture.layers) == len(rows) == 2
-    for layer, theirs in zip(capture.layers, rows, strict=True):
-        assert np.abs(layer.weights - theirs[0, :, :n, :n].numpy()).max() < 1e-5
-    assert not capture.causal
-    assert capture.query_tokens == capture.key_tokens
+    assert made.difference(noise(130, 90)) < 1e-5
+    empty = made.prepared(noise(130, 90)).empty
+    assert not empty.causal
+    assert empty.query_tokens == empty.key_tokens
 
 
 def test_tokens_that_are_no_patches_are_told_apart(made: Made) -> None:
@@ -119,3 +126,54 @@ def test_an_image_of_few_pixels_is_refused(tmp_path: Path) -> None:
     engine = loaded(encoder("vit"), tmp_path / "model").engine
     with pytest.raises(InputError, match="at least 4 pixels"):
         prepare(engine, "", TextOptions(images=(RawImage("a.png", noise(3, 40)),)))
+
+
+def test_weights_without_a_pooler_are_enough(tmp_path: Path) -> None:
+    folder = encoder("vit").make(tmp_path / "model")
+    plain = ViTModel.from_pretrained(folder, add_pooling_layer=False)
+    plain.save_pretrained(folder)
+    prepared = loaded_from(folder, noise(60, 50))
+    assert len(prepared.source) == 17
+
+
+def loaded_from(folder: Path, pixels: NDArray[np.uint8]) -> Prepared:
+    """An image, as the model of a folder reads it."""
+    engine = load_model(Source(str(folder), quiet=True))
+    return prepare(engine, "", TextOptions(images=(RawImage("a.png", pixels),)))
+
+
+@pytest.mark.parametrize("name", ["vit", "dinov3_vit"])
+def test_a_model_in_memory_reads_images_by_its_image_processor(name: str, tmp_path: Path) -> None:
+    folder = encoder(name).make(tmp_path / "model")
+    model, pixels = encoder(name).eager(folder), noise(60, 50)
+    before = dict(vars(model))
+    given = attnviz.load_model(model, encoder(name).images_class(**encoder(name).images))
+    rows = given.capture(image=pixels, heads="L1H2").pattern(1, 2)
+    expected = loaded_from(folder, pixels).record([Head(1, 2)]).weights(Head(1, 2))
+    assert np.abs(rows - expected).max() < 1e-6
+    assert vars(model) == before
+    with pytest.raises(ModelError, match="is not an image processor"):
+        attnviz.load_model(model, "a processor")
+
+
+def test_a_model_in_memory_that_masks_patches_is_refused(tmp_path: Path) -> None:
+    mae = encoder("vit_mae")
+    model = ViTMAEForPreTraining(mae.config()).eval()
+    with pytest.raises(ModelError, match="masks some patches at random"):
+        attnviz.load_model(model, mae.images_class(**mae.images))
+
+
+def test_older_settings_name_a_feature_extractor(tmp_path: Path) -> None:
+    folder = encoder("vit").make(tmp_path / "model")
+    path = folder / "preprocessor_config.json"
+    settings = json.loads(path.read_text())
+    del settings["image_processor_type"]
+    path.write_text(json.dumps({**settings, "feature_extractor_type": "ViTFeatureExtractor"}))
+    assert len(loaded_from(folder, noise(60, 50)).source) == 17
+
+
+def test_settings_of_the_images_have_to_be_there(tmp_path: Path) -> None:
+    folder = encoder("vit").make(tmp_path / "model")
+    (folder / "preprocessor_config.json").unlink()
+    with pytest.raises(ModelError, match="there is no preprocessor_config"):
+        loaded_from(folder, noise(60, 50))

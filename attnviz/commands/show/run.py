@@ -188,8 +188,9 @@ def _on_images(captured: Capture, exhibit: Exhibit, show: Show) -> ImageShare | 
     of = [i for q in exhibit.queries for i in range(*bounds[q : q + 2])] if asked else text
     rows = [i for i in of if tokens[i].image is None]
     if captured.image_alone:
-        text = list(range(len(tokens)))  # every token tells its sinks
-        rows = list(exhibit.queries if show.filters.queries else class_rows(tokens) or text)
+        text = []  # what all of its tokens attend to may be what it is about, and no sink
+        rows = list(class_rows(tokens) or range(len(tokens)))
+        rows = list(exhibit.queries) if show.filters.queries else rows
     if not rows:
         return None
     heads = [weights for layer in captured.layers for weights in layer.weights]
@@ -221,8 +222,6 @@ def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
     rows = queries_of(tokens, show.filters, one_query=show.needs.one_query)
     if not (show.needs.text or show.legible):  # the rows of text tell the sinks of images
         return rows
-    if prepared.empty.image_alone:  # all of its rows do
-        return None
     return tuple(i for i, token in enumerate(tokens) if token.image is None or i in rows)
 
 

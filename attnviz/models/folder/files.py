@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import torch
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+IMAGES = "preprocessor_config.json"  # how images are read
 INDEX = f"{WEIGHTS}.index.json"  # where the weights are in several files
 ADAPTER, PARAMS = "adapter_config.json", "params.json"
 PICKLED = "pytorch_model.bin"

@@ -15,10 +15,10 @@ from typing import Any
 from unittest.mock import patch
 
 from attnviz.errors import ModelError
-from attnviz.models.folder.files import CONFIG, foreign, read_object, reason
+from attnviz.models.folder.files import CONFIG, IMAGES, foreign, read_object, reason
 from attnviz.models.folder.tokenizer import tokenizer_settings, transformers_tokenizer
 
-IMAGES, PROCESSOR = "preprocessor_config.json", "processor_config.json"
+PROCESSOR = "processor_config.json"
 MOST_SIDE, MOST_AREA = 1 << 12, 1 << 25
 """The most pixels of a side, and of an image, that settings may ask for."""
 SIDES = ("height", "width", "patch_size", "max_image_size")

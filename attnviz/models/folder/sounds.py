@@ -7,8 +7,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from attnviz.errors import ModelError
-from attnviz.models.folder.files import CONFIG, foreign, read_config, read_object, reason
-from attnviz.models.folder.images import ELSEWHERE, IMAGES, PROCESSOR
+from attnviz.models.folder.files import (
+    CONFIG,
+    IMAGES,
+    foreign,
+    read_config,
+    read_object,
+    reason,
+)
+from attnviz.models.folder.images import ELSEWHERE, PROCESSOR
 
 MOST: Mapping[str, float] = {
     **{"sampling_rate": 384_000, "chunk_length": 600, "feature_size": 1_024},

@@ -6,6 +6,7 @@ layer. The embeddings that the model adds to them tell their names.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
@@ -151,14 +152,15 @@ def names_of(model: Any, count: int) -> list[str]:
 UNMASKED = "it reads all patches, where its training masked some"
 
 
-def fitted(model: Any, folder: Path) -> str:
-    """Let a model read one image, all of it; what is done in another way than by transformers."""
+def fitted(model: Any, folder: Path) -> tuple[Any, str]:
+    """A model that reads one image, all of it; what is done in another way than by transformers."""
     told = list[str]()
     if "pixel_values" not in signature(model.base_model.forward).parameters:
+        model = copy(model)  # with the same modules
         model.base_model_prefix = ""  # its own names a part that reads no pixels (DINOv3)
     if hasattr(model.config, "mask_ratio"):
         model.config.mask_ratio = model.base_model.embeddings.config.mask_ratio = 0.0
         told.append(UNMASKED)
     if class_of_images(folder) in TORCHVISION:
         told.append(RESIZED)
-    return "; ".join(told)
+    return model, "; ".join(told)

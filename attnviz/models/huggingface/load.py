@@ -21,7 +21,7 @@ from attnviz.models.folder.config import (
     transformers_config,
 )
 from attnviz.models.folder.files import PICKLED, foreign, read_config
-from attnviz.models.folder.reading import reads_no_text
+from attnviz.models.folder.reading import reads_no_text, reads_of
 from attnviz.models.huggingface.attention import forward, reads_images, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
@@ -79,10 +79,10 @@ def wrap_huggingface(
 ) -> HuggingFaceModel:
     """A transformers model that is in memory already, wrapped by PEFT or not; it stays as it is.
 
-    `tokenizer`: of a model that reads images, its processor. `name`: what to call it; None: what
-    transformers calls it.
+    `tokenizer`: of a model that reads images, its processor; of images alone, the processor of
+    these. `name`: what to call it; None: what transformers calls it.
     """
-    from transformers import PreTrainedModel, PreTrainedTokenizerFast, ProcessorMixin
+    from transformers import PreTrainedModel
 
     plain = model.get_base_model() if hasattr(model, "get_base_model") else model  # PEFT
     if not isinstance(plain, PreTrainedModel):
@@ -90,19 +90,12 @@ def wrap_huggingface(
             f"a {type(model).__name__} is no model of transformers", "give a name or a folder"
         )
     check_evaluating(plain)
-    saved = tokenizer
-    if isinstance(tokenizer, ProcessorMixin):
-        tokenizer = getattr(tokenizer, "tokenizer", None)
-    if not isinstance(tokenizer, PreTrainedTokenizerFast):
-        raise ModelError(
-            f"a value of type {type(tokenizer).__name__} is not a fast tokenizer of transformers",
-            "give the one that AutoTokenizer.from_pretrained loads for this model",
-        )
+    reader = _reader_of(plain, tokenizer)
     folder = Path(mkdtemp(prefix="attnviz-"))  # of configuration and tokenizer, while it is used
     try:
         with foreign(None):
             plain.config.save_pretrained(folder)
-            saved.save_pretrained(folder)
+            reader.save_pretrained(folder)
         name = name or plain.name_or_path or type(plain).__name__
         sizes, card, read = read_folder(folder, name, kind, as_saved=True)
         if model is not plain:
@@ -118,6 +111,34 @@ def wrap_huggingface(
     return wrapped
 
 
+def _reader_of(model: Any, tokenizer: Any) -> Any:
+    """What reads a text, or an image, for a model in memory; checked."""
+    from transformers import BaseImageProcessor, PreTrainedTokenizerFast, ProcessorMixin
+
+    if reads_of(model.config) == "image":
+        reader = getattr(tokenizer, "image_processor", tokenizer)
+        if not isinstance(reader, BaseImageProcessor):
+            raise ModelError(
+                f"a value of type {type(reader).__name__} is not an image processor of "
+                "transformers",
+                "give the one that AutoImageProcessor.from_pretrained loads for this model",
+            )
+        if getattr(model.config, "mask_ratio", 0):
+            raise ModelError(
+                f"this {type(model).__name__} masks some patches at random",
+                "set its config.mask_ratio to 0, to see all of them",
+            )
+        return reader
+    text = getattr(tokenizer, "tokenizer", None) if isinstance(tokenizer, ProcessorMixin) else None
+    if not isinstance(text or tokenizer, PreTrainedTokenizerFast):
+        raise ModelError(
+            f"a value of type {type(text or tokenizer).__name__} is not a fast tokenizer of "
+            "transformers",
+            "give the one that AutoTokenizer.from_pretrained loads for this model",
+        )
+    return tokenizer
+
+
 def _engine(
     model: Any,
     name: str,
@@ -128,7 +149,8 @@ def _engine(
 ) -> HuggingFaceModel:
     if sizes.reads == "image":
         assert tokenizer.folder is not None
-        tokenizer = replace(tokenizer, differs=fitted(model, tokenizer.folder))
+        model, differs = fitted(model, tokenizer.folder)
+        tokenizer = replace(tokenizer, differs=differs)
     elif sizes.reads == "text" and "input_ids" not in inspect.signature(model.forward).parameters:
         raise reads_no_text(model.config.model_type)
     attention = _attention(model, sizes)
@@ -312,6 +334,8 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
             ignore_mismatched_sizes=True,  # reported below, by name and shape
             output_loading_info=True,
         )
+        if reads_of(config) == "image":  # what is behind the layers is not run
+            report["missing_keys"] = {n for n in report["missing_keys"] if "pooler." not in n}
         if not report["missing_keys"]:
             break
     for name, shape, expected in sorted(report["mismatched_keys"]):
