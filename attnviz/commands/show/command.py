@@ -116,7 +116,8 @@ def show_of(request: OutputRequest) -> Show:
     look = Look() if view is None else Look(view=view, orient=request.look.orient)
     request = replace(request, format="json" if view is None else "txt", look=look)
     show = choose_output(request).show(request)
-    return replace(show, needs=Needs(one_query=show.needs.one_query), legible=view != "image")
+    needs, drawn = Needs(one_query=show.needs.one_query), view in ("heatmap", "grid")
+    return replace(show, needs=needs, legible=view != "image", bins=not drawn)
 
 
 def of_implicit(request: OutputRequest) -> OutputRequest:

@@ -47,8 +47,9 @@ class Needs:
 class Show:
     """The part of a text or a capture to show, and what its output needs.
 
-    `kept`: the choice of heads made on an earlier line, and named as such. `legible`: people read
-    it, to whom a part of a character says nothing; `unasked`: such parts are merged for that alone.
+    `kept`: the choice of heads that was made on an earlier line, and is named as such. `legible`:
+    people read it, to whom a part of a character says nothing; `unasked`: such parts are merged for
+    that alone. `bins`: there is no room for each frame of a sound.
     """
 
     heads: HeadOptions = field(default_factory=HeadOptions)
@@ -58,6 +59,7 @@ class Show:
     kept: Choice | None = None
     legible: bool = False
     unasked: bool = False
+    bins: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,16 +145,13 @@ class Output:
                 transforms = replace(transforms, words=False, chars=False, drop_sink=False)
             filters = EVERYTHING
         legible = self.medium != "file" and self.view != "image"
-        return Show(heads, transforms, filters, needs, legible=legible)
+        bins = needs.page or self.medium == "terminal"
+        return Show(heads, transforms, filters, needs, legible=legible, bins=bins)
 
     def load(self) -> Callable[..., Any]:
         """The function that makes it; imported only now, as pictures take a second to."""
         module, _, name = self.make.partition(":")
         return getattr(import_module(module), name)  # type: ignore[no-any-return]
-
-
-def _whole(_request: OutputRequest) -> Needs:
-    return Needs()
 
 
 def _links(request: OutputRequest) -> Needs:
@@ -267,7 +266,7 @@ def _file(*formats: str, make: str, needs: Callable[[OutputRequest], Needs], **m
 
 OUTPUTS: tuple[Output, ...] = (
     _view("table", _links_of_table),
-    _view("heatmap", _whole, turns=True, shows_signed=True),
+    _view("heatmap", lambda _: Needs(), turns=True, shows_signed=True),
     _view("grid", _blocks_of_grid, every_head=True, turns=True),
     _view("text", lambda request: replace(_links(request), one_query=True)),
     _view(
@@ -288,7 +287,7 @@ OUTPUTS: tuple[Output, ...] = (
     ),
     _picture("grid", every_head=True),
     _file(*ROWS, make="attnviz.commands.show.rows:row_chunks", needs=_links),
-    _file("json", make="attnviz.commands.show.rows:json_chunks", needs=_whole),
+    _file("json", make="attnviz.commands.show.rows:json_chunks", needs=lambda _: Needs()),
     _file(
         "npz",
         make=f"{__name__}:saved",

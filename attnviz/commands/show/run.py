@@ -103,7 +103,7 @@ def _legible(show: Show, captured: Capture) -> Show:
     patches = any(name.startswith("@") for name in chosen)
     patches |= len(captured.images) == 1 and all(t.image == 0 for t in captured.key_tokens)
     apart, timed = captured.signed or transforms.scores, any(t.time for t in captured.key_tokens)
-    frames = timed and (show.legible or show.needs.page) and not any(map(is_time, chosen))
+    frames = timed and show.bins and not (transforms.chars is False or any(map(is_time, chosen)))
     images = show.legible and bool(captured.images) and not patches
     transforms = replace(transforms, whole_images=images and not apart, binned=frames and not apart)
     show = replace(show, transforms=transforms)

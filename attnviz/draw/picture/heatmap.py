@@ -76,6 +76,10 @@ def draw(exhibit: Exhibit, options: PictureOptions | None = None) -> Drawn:
     words = words_for(exhibit, options)
     with sheet(words.all, dpi=options.dpi, cmap=options.cmap) as (figure, fonts):
         draw_it = _draw_one if len(exhibit.maps) == 1 else _draw_mosaic
+        if any(token.time for token in exhibit.capture.key_tokens):
+            from attnviz.draw.picture.sound import draw_in_time, lies_in_time
+
+            draw_it = draw_in_time if lies_in_time(exhibit, options) else draw_it
         draw_it(figure, exhibit, options, words.spelled(fonts))
     return Drawn(figure, fonts.notes)
 

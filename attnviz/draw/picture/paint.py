@@ -106,7 +106,8 @@ def _titles(exhibit: Exhibit, options: PictureOptions) -> tuple[str, str]:
         subtitle, capture = caption(exhibit.capture), exhibit.capture
         if capture.target:
             output = written(capture, row="column" if options.orient == "key-rows" else "row")
-            subtitle = f"{facts(capture)}; read: “{readable(capture.text)}”, {output}"
+            read = f"read: “{readable(capture.text)}”, " if capture.text else ""
+            subtitle = f"{facts(capture)}; {read}{output}"
         subtitle += sink_said(exhibit)
     if options.title is None:
         return title, subtitle
