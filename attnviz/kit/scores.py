@@ -82,7 +82,7 @@ def score_text(
 def _score_run(prepared: Prepared, chosen: Sequence[Head], transforms: Transforms) -> Scored:
     empty = prepared.empty
     _check_length(empty)
-    _check_merge(empty, transforms)
+    check_merge(empty, transforms)
     if transforms.any:
         captured = prepared.record(chosen)
         captured = prepared.with_norms(captured) if transforms.weighted else captured
@@ -107,7 +107,7 @@ def score_capture(
             "this capture holds only the rows of an answer, and the metrics need a whole text",
             f"capture the text with attnviz show, or use generate {option('rows', 'head')}",
         )
-    _check_merge(captured, transforms)
+    check_merge(captured, transforms)
     chosen = captured.only(plan_capture(captured, everything).recorded)
     return _report([_score_maps(chosen, transforms)])
 
@@ -230,10 +230,11 @@ def _measure_of(
     return MeasureHeads(_marks(empty, merged=merged), empty.causal, dropped)
 
 
-def _check_merge(captured: Capture, transforms: Transforms) -> None:
+def check_merge(captured: Capture, transforms: Transforms) -> None:
+    """Check that tokens of an image alone are not to be merged to words."""
     if captured.image_alone and transforms.merge is not None:
         raise IdleOption(
-            f"{option(transforms.merge)} merges tokens of a text, and there is none", "leave it out"
+            f"{option(transforms.merge)} is about a text, and there is none", "leave it out"
         )
 
 

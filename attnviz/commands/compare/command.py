@@ -7,9 +7,10 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from attnviz.commands.compare.record import ModelComparison, TextComparison
-from attnviz.commands.compare.rows import OF_A_WORD, OF_MODELS, OF_ROWS, SHOWN
+from attnviz.commands.compare.rows import OF_A_WORD, OF_IMAGES, OF_MODELS, OF_ROWS, SHOWN
 from attnviz.commands.compare.run import compare_models, compare_texts
 from attnviz.errors import UsageError, option
+from attnviz.inputs.text import medium_of
 from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
@@ -120,7 +121,8 @@ def compare(
     )
     if against is None:
         comparison = compare_texts(model._loaded, texts, one_name(query), options, which, done)
-        form = OF_ROWS if comparison.queries is None else OF_A_WORD
+        form = OF_IMAGES if comparison.of_images else OF_ROWS
+        form = form if comparison.queries is None else OF_A_WORD
         return Result(form, comparison, comparison.captures, _top=top)
     other = loaded(against, "against")
     both = compare_models(
@@ -184,7 +186,7 @@ def command_line(
             models["against"] = model_of(session, other, run, kind)
         result = call(*words, **models)
     except UsageError as error:
-        if against is not None or any(len(text.split()) > 1 for text in words):
+        if against is not None or any(len(t.split()) > 1 or medium_of(t) for t in words):
             raise
         raise UsageError(error.wrong, f"put each text in quotes; {error.hint}") from None
     if against is None:

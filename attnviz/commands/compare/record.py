@@ -31,12 +31,15 @@ class Sight:
 class HeadDifference:
     """How differently a head attends in several texts, from 0 (alike) to 1 (disjoint).
 
-    `sights`: one for each text, of its query; empty where all queries were compared.
+    `sights`: one for each text, of its query; empty where all queries were compared. `moved`:
+    between two images, the keys with the largest gain and the largest loss, and how much these are:
+    the second's weight minus the first's, as a mean over all rows.
     """
 
     head: Head
     difference: float
     sights: Sequence[Sight] = ()
+    moved: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +67,15 @@ class TextComparison:
 
     @property
     def identical(self) -> bool:
-        """Whether all texts have the same tokens."""
-        return all(len(captured.key_tokens) == self.shared for captured in self.captures)
+        """Whether all texts have the same tokens, and the same images."""
+        first, *others = ([image.raw.pixels for image in c.images] for c in self.captures)
+        same = all(all(map(np.array_equal, first, other)) for other in others)
+        return same and all(len(each.key_tokens) == self.shared for each in self.captures)
+
+    @property
+    def of_images(self) -> bool:
+        """Whether images are compared, and not texts."""
+        return self.captures[0].image_alone
 
     @property
     def alike_so_far(self) -> bool:
@@ -92,7 +102,8 @@ class ModelComparison:
     first model, with the head of the same name, the largest change first; or with its best match,
     the most similar first. `heads`, `others`: the rows and columns of `similarity` (heads, others),
     NaN where there is nothing to compare. `silent`: heads of the first model that have no weight on
-    what is compared.
+    what is compared. `grids`: the rows and columns of both models' patches, where these were
+    compared on the finer grid.
     """
 
     captures: tuple[Capture, Capture]
@@ -103,6 +114,7 @@ class ModelComparison:
     others: tuple[Head, ...]
     similarity: NDArray[np.float64]
     silent: tuple[Head, ...] = ()
+    grids: tuple[tuple[int, int], ...] = ()
 
 
 Exact = NDArray[np.float64]
@@ -193,7 +205,12 @@ def texts_beside(comparison: TextComparison) -> list[Panel]:
     """The first head in all texts."""
     head, queries = comparison.heads[0].head, comparison.queries
     return [
-        Panel(f"text {i + 1}", captured, head, queries[i] if queries else None)
+        Panel(
+            f"{'image' if comparison.of_images else 'text'} {i + 1}",
+            captured,
+            head,
+            queries[i] if queries else None,
+        )
         for i, captured in enumerate(comparison.captures)
     ]
 

@@ -51,9 +51,9 @@ def over(of: Callable[[Any], ModelComparison]) -> tuple[Field[Any], Field[Any]]:
     return (
         Field(
             "over",
-            Literal["tokens", "words"],
-            "What was compared.",
-            lambda row: "words" if of(row).words else "tokens",
+            Literal["tokens", "words", "patches"],
+            "What was compared: patches on the finer grid of two.",
+            lambda row: "words" if of(row).words else "patches" if of(row).grids else "tokens",
         ),
         Field("pair", Pairing, "How the second head was chosen.", lambda row: of(row).pair),
     )
@@ -90,6 +90,27 @@ class ComparedHead:
         return measured(cosines[self.head.head.layer + after]) if cosines else None
 
 
+def _moved(name: str, what: str, at: int) -> tuple[Field[ComparedHead], ...]:
+    """The key whose weight changes most in one direction, and by how much."""
+
+    def of(row: ComparedHead) -> tuple[int, float] | None:
+        return row.head.moved[at] if row.head.moved else None
+
+    def label(row: ComparedHead) -> str | None:
+        moved = of(row)
+        return row.run.key_tokens[moved[0]].label if moved else None
+
+    def change(row: ComparedHead) -> float | None:
+        moved = of(row)
+        return moved[1] if moved else None
+
+    about = f"The key with the {what} from the first of two images to the second."
+    return (
+        Field(f"{name}_token", str | None, about, label),
+        Field(name, float | None, "This, as a mean over all rows.", change),
+    )
+
+
 DIFFERENCES: tuple[Field[ComparedHead], ...] = (
     model_name(lambda row: row.run.model.name),
     *head_fields(lambda row: row.head.head),
@@ -110,6 +131,16 @@ DIFFERENCE = Fields[ComparedHead](
     "DifferenceRow",
     "How differently a head attends in several texts.",
     (*DIFFERENCES, transforms("transforms", lambda row: row.comparison.captures)),
+)
+IMAGE_DIFFERENCE = Fields[ComparedHead](
+    "ImageDifferenceRow",
+    "How differently a head attends in several images, and where between two.",
+    (
+        *DIFFERENCES,
+        transforms("transforms", lambda row: row.comparison.captures),
+        *_moved("gain", "largest gain of weight", 0),
+        *_moved("loss", "largest loss of weight", 1),
+    ),
 )
 SIGHT = Fields[ComparedHead](
     "SightRow",
@@ -174,7 +205,7 @@ MATCH = Fields[Matched](
         transforms("against_transforms", lambda row: row.comparison.captures[1:]),
     ),
 )
-JSON = JsonOutput((DIFFERENCE, SIGHT, MATCH))
+JSON = JsonOutput((DIFFERENCE, IMAGE_DIFFERENCE, SIGHT, MATCH))
 HEADS = Fields[Head]("", "", head_fields(lambda head: head))
 MATRIX = Fields[ModelComparison](
     "",
@@ -202,17 +233,23 @@ def sights(comparison: TextComparison, top: int | None, line: int | None) -> Ite
     return (ComparedHead(comparison, each, n) for each in comparison.heads[:top] for n in numbers)
 
 
+def what(comparison: TextComparison) -> str:
+    """What is compared, as a word."""
+    return "image" if comparison.of_images else "text"
+
+
 SHOWN = 8
 """Heads that the terminal shows."""
 OF_ROWS = Form[TextComparison](
     "compare",
     DIFFERENCE,
     lambda texts, top, line: (ComparedHead(texts, each) for each in texts.heads[:top]),
-    lambda texts: f"{texts.captures[0].model.name}, {amount(len(texts.captures), 'text')}",
+    lambda texts: f"{texts.captures[0].model.name}, {amount(len(texts.captures), what(texts))}",
     terminal="attnviz.commands.compare.shown:render_texts",
     picture="attnviz.commands.compare.shown:draw_texts",
     top=SHOWN,
 )
+OF_IMAGES = replace(OF_ROWS, fields=IMAGE_DIFFERENCE)
 OF_A_WORD = replace(OF_ROWS, fields=SIGHT, each=sights)
 OF_MODELS = Form[ModelComparison](
     "compare",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.commands.compare.grids import grids_of, on_one_grid
 from attnviz.commands.compare.record import (
     HeadDifference,
     HeadMatch,
@@ -23,6 +24,7 @@ from attnviz.commands.compare.record import (
 )
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
+from attnviz.kit.scores import check_merge
 from attnviz.records.apply import NOTHING, exhibit_of
 from attnviz.records.capture import Capture, FloatArray, LayerPattern
 from attnviz.records.exhibit import Choice, whole_map
@@ -64,11 +66,8 @@ def compare_texts(
         aligned = len(set(queries)) == 1 and (aligned or model.causal)
     elif aligned:
         _check_length(captures[0])
-    else:
-        raise UsageError(
-            "these texts have different numbers of tokens, so their rows cannot be compared",
-            f"name a word that is in all of them with {option('query')}",
-        )
+    if not aligned and (query is None or captures[0].image_alone):
+        raise _different_sizes(captures[0])
     differences = [_difference(captures, head, queries, aligned=aligned) for head in chosen]
     return TextComparison(
         captures=captures,
@@ -79,8 +78,21 @@ def compare_texts(
     )
 
 
+def _different_sizes(captured: Capture) -> UsageError:
+    if captured.image_alone:
+        return UsageError(
+            "these images have different grids of patches, so their rows cannot be compared",
+            "give images of one size",
+        )
+    return UsageError(
+        "these texts have different numbers of tokens, so their rows cannot be compared",
+        f"name a word that is in all of them with {option('query')}",
+    )
+
+
 def _captured(prepared: Prepared, heads: Sequence[Head], transforms: Transforms) -> Capture:
     """A run, its patterns as the transforms leave them."""
+    check_merge(prepared.empty, transforms)
     captured = prepared.record(heads)
     if transforms.weighted:
         captured = prepared.with_norms(captured)
@@ -103,7 +115,12 @@ def _difference(
     """The difference of a head over all texts."""
     patterns = [captured.weights(head) for captured in captures]
     if not queries:
-        return HeadDifference(head, float(divergence(patterns).mean()))
+        moved = (
+            _moved(patterns[0], patterns[1])
+            if captures[0].image_alone and len(patterns) == 2
+            else ()
+        )
+        return HeadDifference(head, float(divergence(patterns).mean()), moved=moved)
     rows = [
         pattern[query, : query + 1 if captured.causal else None]
         for captured, pattern, query in zip(captures, patterns, queries, strict=True)
@@ -115,6 +132,12 @@ def _difference(
         sights.append(Sight(shares_of(row, query), links))
     compared = rows if aligned else [np.array(sight.shares) for sight in sights]
     return HeadDifference(head, float(divergence(compared)), sights)
+
+
+def _moved(first: FloatArray, second: FloatArray) -> tuple[tuple[int, float], ...]:
+    """The keys that the second pattern gives the most more, and the most less."""
+    change = (second - first).mean(axis=0)
+    return tuple((int(key), float(change[key])) for key in (change.argmax(), change.argmin()))
 
 
 def compare_models(
@@ -156,12 +179,18 @@ def compare_models(
         others=every,
         similarity=similarity,
         silent=silent,
+        grids=grids_of(ours, theirs),
     )
 
 
 def _check_models(model: "LoadedModel", other: "LoadedModel", transforms: Transforms) -> None:
     for each in (model, other):
         _check_kind(each)
+    if model.reads != other.reads:
+        raise UsageError(
+            f"{model.identity.name} reads {model.reads}s and {other.identity.name} {other.reads}s",
+            "use two models that read the same",
+        )
     if model.causal != other.causal:
         back, both = (model, other) if model.causal else (other, model)
         raise UsageError(
@@ -194,6 +223,10 @@ def _aligned(
         ]
 
     ours, theirs = captured(transforms)
+    if ours.image_alone:
+        if not _same_patches(ours, theirs):
+            ours, theirs = on_one_grid(ours, theirs)
+        return ours, theirs, False
     words = transforms.merge == "words"
     if not words and not _same_tokens(ours, theirs):
         words, (ours, theirs) = True, captured(replace(transforms, words=True, chars=False))
@@ -241,6 +274,12 @@ def _check_kind(model: "LoadedModel") -> None:
             "attention to a model's output cannot be compared",
             f"use a model that reads one text, or {option('kind', 'encoder')}",
         )
+
+
+def _same_patches(a: Capture, b: Capture) -> bool:
+    """Whether two models have the same patches of an image, and tokens of the same names."""
+    ours, theirs = ([(t.label, t.patch) for t in each.key_tokens] for each in (a, b))
+    return ours == theirs
 
 
 def _same_tokens(a: Capture, b: Capture) -> bool:

@@ -20,6 +20,7 @@ from attnviz.commands.compare.record import (
     models_beside,
     texts_beside,
 )
+from attnviz.commands.compare.rows import what
 from attnviz.console import Display
 from attnviz.draw.labels import DIVERGING, SEQUENTIAL, distinct_labels, fenced, names_of
 from attnviz.draw.matrix import SideLabels, block_maximum, by_head
@@ -48,7 +49,7 @@ from attnviz.draw.picture.paint import (
 from attnviz.draw.terminal import heatmap as terminal_heatmap
 from attnviz.draw.terminal.cells import Column, cell_style, fitting, folded, listing
 from attnviz.draw.terminal.grid import head_grid
-from attnviz.draw.titles import caption, facts, transform_title
+from attnviz.draw.titles import amount, caption, facts, transform_title
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, HeadMap
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 def texts_title(comparison: TextComparison) -> str:
     """The head that differs most over the texts, and by how much."""
     first = comparison.heads[0]
-    title = f"{first.head} in {len(comparison.captures)} texts: difference {first.difference:.2f}"
+    title = f"{first.head} in {_number(comparison)}: difference {first.difference:.2f}"
     if comparison.queries is not None:
         title += f" between the rows of {_words(comparison)}"
     return title + ("" if len(comparison.heads) == 1 else ", the largest of all heads")
@@ -70,14 +71,14 @@ def texts_title(comparison: TextComparison) -> str:
 def about_texts(comparison: TextComparison) -> list[str]:
     """The model, each text, and what a causal model means for the word."""
     first = comparison.captures[0]
-    lines = [f"{readable(first.model.name)}, {len(comparison.captures)} texts"]
+    lines = [f"{readable(first.model.name)}, {_number(comparison)}"]
     for n, captured in enumerate(comparison.captures, start=1):
         changes = ", ".join(readable(transform_title(each)) for each in captured.transforms)
         lines.append(
             f"{n}  {fenced(readable(captured.text))}" + (f" ({changes})" if changes else "")
         )
     if comparison.identical:
-        lines.append(IDENTICAL)
+        lines.append(_identical(comparison))
     elif comparison.alike_so_far:
         lines.append(f"{_alike(comparison)}, so every head attends to the same there")
     elif comparison.queries is None and first.causal:
@@ -97,7 +98,14 @@ def about_texts(comparison: TextComparison) -> list[str]:
     return lines
 
 
-IDENTICAL = "the texts are identical, so every head attends to the same in all of them"
+def _number(comparison: TextComparison) -> str:
+    """`2 texts`, `3 images`."""
+    return amount(len(comparison.captures), what(comparison))
+
+
+def _identical(comparison: TextComparison) -> str:
+    identical = f"the {what(comparison)}s are identical"
+    return f"{identical}, so every head attends to the same in all of them"
 
 
 def _alike(comparison: TextComparison) -> str:
@@ -121,6 +129,11 @@ PAIRED = {"best": "the most similar head", "same": "the head of the same name"}
 
 
 def _unit(comparison: ModelComparison) -> str:
+    if comparison.grids:
+        (coarse, fine) = sorted(comparison.grids)
+        both = [f"{rows} × {columns}" for rows, columns in (fine, coarse)]
+        spread = f" of the finer grid, {both[0]}, over which those of {both[1]} are spread,"
+        return f"patches{spread if coarse != fine else ''} that both models saw"
     return "words, as their tokens differ" if comparison.words else "tokens"
 
 
@@ -162,9 +175,10 @@ def render_texts(
 ) -> Iterator[RenderableType]:
     """The texts, how far the word's vectors move apart, and the `top` heads; one with patterns."""
     if comparison.identical or comparison.alike_so_far:
-        alike = (
-            IDENTICAL if comparison.identical else f"{_alike(comparison)}; {_elsewhere(display)}"
-        )
+        if comparison.identical:
+            alike = _identical(comparison)
+        else:
+            alike = f"{_alike(comparison)}; {_elsewhere(display)}"
         yield from folded(Text(alike), display.width)
         return
     yield from folded(Text("\n".join(about_texts(comparison)), "dim"), display.width)
@@ -183,8 +197,7 @@ def render_texts(
         yield from head_grid(values, 1.0, cell_style, display)
     yield Text()
     if comparison.queries is None:
-        rows = [(str(each.head), f"{each.difference:.3f}") for each in heads]
-        yield from listing([Column("head"), Column("difference", right=True)], rows, display.width)
+        yield from _differences(comparison, heads, display)
     else:
         yield Text("what the word attends to", style="bold")
         labels = [names_of(c.key_tokens, unicode=display.unicode) for c in comparison.captures]
@@ -193,6 +206,20 @@ def render_texts(
     if only:
         sides = texts_beside(comparison)
         yield from _beside(sides, difference_of(sides, comparison.by), display)
+
+
+def _differences(
+    comparison: TextComparison, heads: Sequence[HeadDifference], display: Display
+) -> Iterator[Text]:
+    """Heads by their difference; between two images, the keys that gain and lose most."""
+    keys, moved = comparison.captures[0].key_tokens, comparison.heads[0].moved
+    rows = [
+        (str(h.head), f"{h.difference:.3f}", *(f"{keys[k].label} {c:+.3f}" for k, c in h.moved))
+        for h in heads
+    ]
+    columns = [Column("head"), Column("difference", right=True)]
+    columns += [Column(name) for name in ("largest gain", "loss") if moved]
+    yield from listing(columns, rows, display.width)
 
 
 def _elsewhere(display: Display) -> str:
