@@ -18,6 +18,7 @@ from attnviz.inputs.text import (
     check_encodable,
     check_no_medium,
     check_not_blank,
+    medium_of,
 )
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN, Placement, check_room, model_bytes
@@ -237,6 +238,7 @@ class Prepared:
 
 def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     """Make a text fit for a model, or the name of a file for one that reads no text."""
+    model = side_of(model, text, options)
     if model.reads != "text":
         text, options = _without_text(model, text, options)
     if options.sound is not None:
@@ -258,6 +260,17 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     prepared = _prepared(model, text, tokens, written, target, options)
     empty = replace(prepared.empty, left_out=left_out, loss=loss_of(model, tokens))
     return replace(prepared, empty=empty)
+
+
+def side_of(model: "LoadedModel", text: str, options: TextOptions) -> "LoadedModel":
+    """The model, or its side that reads an image alone where one is given."""
+    if model.sight is None:
+        return model
+    if options.images and text:
+        raise UsageError(
+            f"{model.identity.name} reads a text or an image, each by itself", "give one of them"
+        )
+    return model.sight if options.images or medium_of(text) == "image" else model
 
 
 def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tuple[str, TextOptions]:

@@ -13,7 +13,7 @@ import numpy as np
 from attnviz.draw.titles import amount
 from attnviz.errors import IdleOption, InputError, UsageError, option
 from attnviz.kit.choose import plan_capture
-from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare, prepare_tokens
+from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare, prepare_tokens, side_of
 from attnviz.records.apply import exhibit_of
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, whole_map
@@ -73,6 +73,7 @@ def score_text(
 
     A model that reads an image alone is run on each that is given.
     """
+    model = side_of(model, text, options)
     several = model.reads == "image" and options.images
     each = [replace(options, images=(one,)) for one in several] if several else [options]
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)

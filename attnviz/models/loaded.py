@@ -136,7 +136,7 @@ class LoadedModel(ABC):
 
     `kind`: the attention that `run` hands over: "self", or one of an encoder-decoder's three.
     `causal`: a query attends only to itself and to earlier tokens. `sinks`: a part of each row may
-    go to a sink that is no token.
+    go to a sink that is no token. `sight`: its side that reads an image alone (CLIP).
     """
 
     identity: ModelIdentity
@@ -145,6 +145,7 @@ class LoadedModel(ABC):
     causal: bool
     kind: Kind = "self"
     sinks: bool = False
+    sight: "LoadedModel | None" = None
 
     def can(self, ability: Ability) -> bool:
         """Whether this engine overrides a method that others refuse."""

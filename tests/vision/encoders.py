@@ -12,7 +12,7 @@ from PIL.Image import Image
 from torch import nn
 from transformers import AutoConfig
 
-from tests.vision.folders import Settings, fill
+from tests.vision.folders import Settings, fill, tokenizer_of
 
 SMALL: Settings = {
     "hidden_size": 32,
@@ -173,3 +173,26 @@ ENCODERS = (
 def encoder(name: str) -> Encoder:
     """The one of that name."""
     return next(each for each in ENCODERS if each.name == name)
+
+
+TOWERS = {"clip": "CLIP", "siglip": "Siglip", "siglip2": "Siglip2"}
+"""Models that read a text and an image apart from each other, by the names of their classes."""
+
+
+def make_towers(name: str, path: Path) -> Path:
+    """Write the folder of one, with three layers for a text and two for an image."""
+    side = {name: value for name, value in SMALL.items() if "_size" not in name} | {
+        "hidden_size": 32,
+        "intermediate_size": 48,
+    }
+    words = {"vocab_size": 320, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
+    text = {**side, **words, "num_hidden_layers": 3, "max_position_embeddings": 64}
+    vision = encoder(f"{name}_vision_model")
+    config = AutoConfig.for_model(name, text_config=text, vision_config={**SMALL, **vision.more})
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        fill(model := getattr(transformers, f"{TOWERS[name]}Model")(config))
+    vision.make(path)
+    model.save_pretrained(path)
+    tokenizer_of({}).save_pretrained(path)
+    return path

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import transformers
 from numpy.typing import NDArray
 from PIL import Image
 from transformers import ViTMAEForPreTraining, ViTModel
@@ -17,7 +19,15 @@ from attnviz.kit.prepare import Prepared, TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
 from attnviz.records.heads import Head, every_head
 from attnviz.records.images import RawImage
-from tests.vision.encoders import ENCODERS, Encoder, encoder, make_local, outputs
+from tests.vision.encoders import (
+    ENCODERS,
+    TOWERS,
+    Encoder,
+    encoder,
+    make_local,
+    make_towers,
+    outputs,
+)
 from tests.vision.test_places import SHAPES, Places, check, noise
 
 
@@ -177,3 +187,30 @@ def test_settings_of_the_images_have_to_be_there(tmp_path: Path) -> None:
     (folder / "preprocessor_config.json").unlink()
     with pytest.raises(ModelError, match="there is no preprocessor_config"):
         loaded_from(folder, noise(60, 50))
+
+
+@pytest.mark.parametrize("name", TOWERS)
+def test_a_text_runs_the_side_of_texts_and_an_image_that_of_images(
+    name: str, tmp_path: Path
+) -> None:
+    folder, pixels = make_towers(name, tmp_path / "model"), noise(130, 90)
+    kind = getattr(transformers, f"{TOWERS[name]}Model")
+    eager = kind.from_pretrained(folder, attn_implementation="eager").eval()
+    model = attnviz.load_model(folder)
+    seen = model.capture(image=pixels).record
+    inputs = encoder(f"{name}_vision_model").inputs(Image.fromarray(pixels))
+    with torch.no_grad():
+        pairs = [(seen, eager.vision_model(**inputs, output_attentions=True).attentions, 2)]
+        if name != "siglip2":  # whose tokenizer transformers puts together of a vocabulary
+            read = model.capture("a cat").record
+            ids = torch.tensor([[token.id for token in read.query_tokens]])
+            text = eager.text_model(input_ids=ids, output_attentions=True).attentions
+            pairs.append((read, text, 3))
+    for own, theirs, layers in pairs:
+        assert len(own.layers) == len(theirs) == layers
+        for layer, rows in zip(own.layers, theirs, strict=True):
+            n = len(own.key_tokens)
+            assert np.abs(layer.weights - rows[0, :, :n, :n].numpy()).max() < 1e-5
+    with pytest.raises(UsageError, match="reads a text or an image, each by itself"):
+        model.show("a cat", image=pixels)
+    assert len(model.heads(image=pixels).rows) == 8

@@ -23,7 +23,7 @@ from attnviz.commands.compare.record import (
     similarities,
 )
 from attnviz.errors import InputError, UsageError, option
-from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
+from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare, side_of
 from attnviz.kit.scores import check_merge
 from attnviz.records.apply import NOTHING, exhibit_of
 from attnviz.records.capture import Capture, FloatArray, LayerPattern
@@ -50,6 +50,7 @@ def compare_texts(
     """Compare heads over several texts, at one word or, where the tokens align, everywhere."""
     if len(texts) < 2:
         raise UsageError("a single text cannot be compared", "give two or more")
+    model = side_of(model, texts[0], options)
     _check_kind(model)
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     captures, vectors, queries = list[Capture](), list[FloatArray](), list[int]()

@@ -192,7 +192,7 @@ def _probe_or_text(call: Arguments) -> None:
     measured = call["labels"] is not None or call["boxes"] is not None
     if measured or call.any_of("receiver retrieval circuits alignment"):
         return
-    given = call["text"] is not None or "file" in call.chosen or call["image"]
+    given = call["text"] is not None or bool({"file", "image"} & call.chosen)
     given = given or call["audio"] is not None
     if not call["probe"] and given:
         call.refuse(DRAWN, "is for the probe", "leave it out, or leave the text out")

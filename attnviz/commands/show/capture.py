@@ -15,7 +15,7 @@ from attnviz.kit import options as g
 from attnviz.kit.choose import plan_heads
 from attnviz.kit.option import feature
 from attnviz.kit.options import HeadNames
-from attnviz.kit.prepare import prepare
+from attnviz.kit.prepare import prepare, side_of
 from attnviz.kit.prepare import verify as run_verify
 from attnviz.kit.result import notes_of
 from attnviz.kit.values import AnyModel, FilePath, loaded, path_of, texts_of, which_heads
@@ -225,8 +225,9 @@ def capture(
     texts = texts_of(text)
     model = loaded(model, implicit=True)
     inner, which = model._loaded, which_heads(layers, heads, everything=True)
-    plan = plan_heads(inner.identity, inner.card.heads, which)
     options = model._text_options(bos, special, truncate, target, image, audio, start)
+    inner = side_of(inner, texts[0], options)
+    plan = plan_heads(inner.identity, inner.card.heads, which)
 
     def recorded(one: str) -> Capture:
         prepared = prepare(inner, one, options).with_gates()

@@ -61,6 +61,7 @@ def show_capture(captured: Capture, show: Show) -> Exhibit:
 def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show) -> Exhibit:
     """Run a text, and put its heads on show: whole, or as much as is needed of them."""
     prepared = prepare(model, text, options).with_gates()
+    model = prepared.model
     plan = plan_heads(model.identity, model.card.heads, show.heads)
     plan = _pick_before(prepared, plan)
     if prepared.budget.holds_whole(plan.choice.heads if plan.choice else plan.recorded):

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import AttnvizError, ModelError
 from attnviz.models.folder.config import (
+    NO_LIMIT,
     SHOWN_SO,
     ModelSizes,
     not_taken,
@@ -45,7 +46,7 @@ from attnviz.models.huggingface.model import (
 )
 from attnviz.models.huggingface.pixels import few_patches
 from attnviz.models.placement import ANYWHERE, Placement, check_weights, written
-from attnviz.models.tokenizer import TextTokenizer, read_folder
+from attnviz.models.tokenizer import TextTokenizer, read_folder, without_tokens
 from attnviz.models.weights import (
     check_evaluating,
     check_finite,
@@ -147,6 +148,30 @@ def _engine(
     tokenizer: TextTokenizer,
     revision: str | None,
 ) -> HuggingFaceModel:
+    assert tokenizer.folder is not None
+    if model.config.model_type in TOWERS:
+        vision = model.vision_model.config
+        heads = (vision.num_attention_heads,) * vision.num_hidden_layers
+        own = ModelSizes(vision.model_type, heads, 0, NO_LIMIT, None, reads="image")
+        nothing, bare = without_tokens(tokenizer.folder), replace(card, heads=())
+        sight = _engine(model.vision_model, name, own, bare, nothing, revision)
+        text = _engine(model.text_model, name, sizes, card, tokenizer, revision)
+        return replace(text, sight=sight)
+    return _one_side(model, name, sizes, card, tokenizer, revision)
+
+
+TOWERS = ("clip", "siglip", "siglip2", "metaclip_2")
+"""Models that read a text and an image apart from each other, each with layers of its own."""
+
+
+def _one_side(
+    model: Any,
+    name: str,
+    sizes: ModelSizes,
+    card: ModelCard,
+    tokenizer: TextTokenizer,
+    revision: str | None,
+) -> HuggingFaceModel:
     if sizes.reads == "image":
         assert tokenizer.folder is not None
         model, differs = fitted(model, tokenizer.folder)
@@ -169,8 +194,6 @@ def _engine(
         reads=sizes.reads,
     )
     own = _engine_class(model, sizes, causal=attention.causal)
-    if sizes.reads == "image":
-        own = ImageEncoder
     return (ImplicitAttention if sizes.implicit else own)(
         identity=identity,
         card=replace(card, heads=()) if sizes.implicit else with_alignment(card, model, sizes),
@@ -185,6 +208,8 @@ def _engine(
 def _engine_class(model: Any, sizes: ModelSizes, *, causal: bool) -> type[HuggingFaceModel]:
     """The engine for what a model can do."""
     kind = sizes.kind
+    if sizes.reads == "image":
+        return ImageEncoder
     if sizes.reads == "speech":
         return SpeechWriter if model.config.is_encoder_decoder else SpeechModel
     if kind in ("cross", "encoder") and reads_images(model):
