@@ -16,9 +16,8 @@ from attnviz.errors import Speller, readable
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Choice, ChoiceReason, Exhibit, Map
 from attnviz.records.heads import Finding, FoundLink, Habit, NamedHead, Tendency, listed
-from attnviz.records.images import CLASS
 from attnviz.records.positions import groups_of
-from attnviz.records.tokens import Token
+from attnviz.records.tokens import Token, class_rows
 
 CHOSEN: Mapping[ChoiceReason, str] = {
     "acts": "chosen automatically",
@@ -194,7 +193,9 @@ def image_said(exhibit: Exhibit) -> str:
     if seen.rows == 1 and len(exhibit.queries) == 1:
         of = readable(exhibit.capture.query_tokens[exhibit.queries[0]].label)
     elif exhibit.capture.image_alone:
-        of = f"mean of {amount(seen.rows, 'token')}" if seen.rows > 1 else f"{CLASS}]"
+        tokens = exhibit.capture.query_tokens
+        own = [readable(tokens[row].label) for row in class_rows(tokens)]
+        of = own[0] if seen.rows == 1 and own else f"mean of {amount(seen.rows, 'token')}"
     else:
         of = f"mean of {amount(seen.rows, 'text token')}"
     heads = f" in {seen.heads:,} heads" if seen.heads > 1 else ""

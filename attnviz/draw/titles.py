@@ -151,7 +151,7 @@ def facts(capture: Capture) -> str:
     timed = any(token.time for token in capture.key_tokens)
     special = (t for t in capture.key_tokens if t.special and t.image is None and t.time is None)
     labels = [token.label for token in (*begin, *special)]
-    around = _own_tokens(labels) if alone else [*dict.fromkeys(labels)]
+    around = _own_tokens([*dict.fromkeys(labels)]) if alone else [*dict.fromkeys(labels)]
     none = "" if alone or timed else " without BOS"
     beside = f" with {' and '.join(around)}" if around and not timed else none
     parts = [model, size if capture.kind == "answer" else size + beside]

@@ -189,6 +189,10 @@ def _as_input_error(shown: str) -> Iterator[None]:
         raise InputError(f"{shown} is damaged: {detail}", "save the capture again") from error
 
 
+BRACKETED = re.compile(r"\[[^\[\]]+\]")
+"""A token of a model's own beside an image, as a user names it."""
+
+
 def with_image(capture: Capture, raw: RawImage, grid: tuple[int, int] | None, mark: str) -> Capture:
     """The capture, those of whose tokens that read `mark` stand for an image, row by row."""
     own = [token.index for token in capture.key_tokens if token.text.strip() == mark.strip()]
@@ -206,9 +210,13 @@ def with_image(capture: Capture, raw: RawImage, grid: tuple[int, int] | None, ma
         )
     places = {index: divmod(n, columns) for n, index in enumerate(own)}
 
+    others = [t for t in capture.key_tokens if t.index not in places and not t.special]
+    alone = all(BRACKETED.fullmatch(token.text) for token in others)  # [register 1] of an encoder
+
     def placed(token: Token) -> Token:
         if token.index not in places or token.text.strip() != mark.strip():
-            return token
+            bare = replace(token, text="", end=token.start, special=True, name=token.text)
+            return bare if alone and token in others else token
         row, column = places[token.index]
         box = column / columns, row / rows, (column + 1) / columns, (row + 1) / rows
         bare = Token(token.index, token.id, "", token.start, token.start, special=True)

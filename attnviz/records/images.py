@@ -6,7 +6,7 @@ may reach beyond the image: there the model saw padding.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -102,9 +102,9 @@ class SeenImage:
         return inside
 
 
-CLASS = "[class"
+CLASS = "[class", "[CLS"
 """How the names of tokens begin that a model reads the class of an image from."""
-OWN = {
+OWN: Mapping[str, str | tuple[str, ...]] = {
     "cls": CLASS,
     "class": CLASS,
     "register": "[register",

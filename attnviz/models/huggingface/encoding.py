@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import InputError, ModelError
 from attnviz.models.folder.images import RESIZED, TORCHVISION, class_of_images, read_processor
+from attnviz.models.folder.reading import reads_of
 from attnviz.models.huggingface.attention import attention_modules, forward, hooked
 from attnviz.models.huggingface.model import SelfAttending
 from attnviz.models.huggingface.pixels import pixels_of
@@ -148,6 +149,35 @@ def names_of(model: Any, count: int) -> list[str]:
 
 
 # As a model is loaded.
+
+
+def reader_of(model: Any, tokenizer: Any) -> Any:
+    """What reads a text, or an image, for a model in memory; checked."""
+    from transformers import BaseImageProcessor, PreTrainedTokenizerFast, ProcessorMixin
+
+    if reads_of(model.config) == "image":
+        reader = getattr(tokenizer, "image_processor", tokenizer)
+        if not isinstance(reader, BaseImageProcessor):
+            raise ModelError(
+                f"a value of type {type(reader).__name__} is not an image processor of "
+                "transformers",
+                "give the one that AutoImageProcessor.from_pretrained loads for this model",
+            )
+        if getattr(model.config, "mask_ratio", 0):
+            raise ModelError(
+                f"this {type(model).__name__} masks some patches at random",
+                "set its config.mask_ratio to 0, to see all of them",
+            )
+        return reader
+    text = getattr(tokenizer, "tokenizer", None) if isinstance(tokenizer, ProcessorMixin) else None
+    if not isinstance(text or tokenizer, PreTrainedTokenizerFast):
+        raise ModelError(
+            f"a value of type {type(text or tokenizer).__name__} is not a fast tokenizer of "
+            "transformers",
+            "give the one that AutoTokenizer.from_pretrained loads for this model",
+        )
+    return tokenizer
+
 
 UNMASKED = "it reads all patches, where its training masked some"
 

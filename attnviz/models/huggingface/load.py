@@ -26,7 +26,7 @@ from attnviz.models.folder.reading import reads_no_text, reads_of
 from attnviz.models.huggingface.attention import forward, reads_images, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
-from attnviz.models.huggingface.encoding import ImageEncoder, fitted
+from attnviz.models.huggingface.encoding import ImageEncoder, fitted, reader_of
 from attnviz.models.huggingface.hearing import SpeechModel, SpeechWriter, with_alignment
 from attnviz.models.huggingface.implicit import (
     ImplicitAttention,
@@ -91,7 +91,7 @@ def wrap_huggingface(
             f"a {type(model).__name__} is no model of transformers", "give a name or a folder"
         )
     check_evaluating(plain)
-    reader = _reader_of(plain, tokenizer)
+    reader = reader_of(plain, tokenizer)
     folder = Path(mkdtemp(prefix="attnviz-"))  # of configuration and tokenizer, while it is used
     try:
         with foreign(None):
@@ -110,34 +110,6 @@ def wrap_huggingface(
         raise type(error)(re.sub(place, "", error.wrong).strip(), error.hint) from None
     finalize(wrapped.tokenizer, rmtree, folder, ignore_errors=True)
     return wrapped
-
-
-def _reader_of(model: Any, tokenizer: Any) -> Any:
-    """What reads a text, or an image, for a model in memory; checked."""
-    from transformers import BaseImageProcessor, PreTrainedTokenizerFast, ProcessorMixin
-
-    if reads_of(model.config) == "image":
-        reader = getattr(tokenizer, "image_processor", tokenizer)
-        if not isinstance(reader, BaseImageProcessor):
-            raise ModelError(
-                f"a value of type {type(reader).__name__} is not an image processor of "
-                "transformers",
-                "give the one that AutoImageProcessor.from_pretrained loads for this model",
-            )
-        if getattr(model.config, "mask_ratio", 0):
-            raise ModelError(
-                f"this {type(model).__name__} masks some patches at random",
-                "set its config.mask_ratio to 0, to see all of them",
-            )
-        return reader
-    text = getattr(tokenizer, "tokenizer", None) if isinstance(tokenizer, ProcessorMixin) else None
-    if not isinstance(text or tokenizer, PreTrainedTokenizerFast):
-        raise ModelError(
-            f"a value of type {type(text or tokenizer).__name__} is not a fast tokenizer of "
-            "transformers",
-            "give the one that AutoTokenizer.from_pretrained loads for this model",
-        )
-    return tokenizer
 
 
 def _engine(

@@ -238,3 +238,19 @@ def test_the_default_head_attends_to_no_sink(folders: dict[str, str], picture: s
     place[9] = 0.6
     rows = dict.fromkeys(record.heads, sink) | {Head(0, 3): place}
     assert default_head(planted(record, rows)).heads == (Head(0, 3),)
+
+
+def test_weights_of_ones_own_are_told_as_those_of_a_run(
+    folders: dict[str, str], picture: str
+) -> None:
+    ran = attnviz.capture(image=picture, model=folders["dino"], heads="L1H2")
+    tokens = ["[CLS]", *REGISTERS, *["<image>"] * 16]
+    own = attnviz.from_attention(ran.pattern(1, 2), tokens, image=picture, grid=(4, 4))
+    assert own.record.image_alone
+    shown = str(own.show()).split("\n\n")
+    assert "21 tokens with [CLS] and 4 register tokens" in " ".join(shown[0].split())
+    assert "[CLS]: " in " ".join(shown[0].split())
+    assert shown[1].count("→") == 6
+    (panel,) = panels_of(of_whole_image(whole_exhibit(own.record)))
+    assert np.array_equal(panel.grids[0].ravel(), ran.pattern(1, 2)[0, 5:])
+    assert str(own.show(query="cls")).count("→") == 1
