@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from attnviz.records.metrics import HeadReport
     from attnviz.records.parts import Circuits
     from attnviz.records.predict import Prediction, PredictionMean
-    from attnviz.records.speech import Alignment, SpokenWord
+    from attnviz.records.speech import Alignment
     from attnviz.records.tokens import Token
     from attnviz.records.trace import Verified
     from attnviz.records.why import Why, WhyMean, Write
@@ -107,7 +107,6 @@ __all__ = [
     "Scatter",
     "ShowOptions",
     "Shown",
-    "SpokenWord",
     "Square",
     "TextComparison",
     "Token",
@@ -182,7 +181,7 @@ _HOME = {
     "attnviz.commands.show.run": "Shown",
     "attnviz.commands.tokens": "tokens",
     "attnviz.commands.align": "align",
-    "attnviz.records.speech": "Alignment SpokenWord",
+    "attnviz.records.speech": "Alignment",
     "attnviz.commands.why.command": "why writes",
     "attnviz.records.tokens": "Token",
     "attnviz.records.trace": "Verified",

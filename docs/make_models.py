@@ -4,6 +4,7 @@ python docs/make_models.py          all of it
 python docs/make_models.py half     half precision alone
 python docs/make_models.py images   vision-language models alone
 python docs/make_models.py encoders models that read an image alone
+python docs/make_models.py speech   models that read speech alone
 python docs/make_models.py every    every architecture that can be built tiny, alone
 """
 
@@ -40,6 +41,7 @@ HEAD = """| architecture | what is particular | how it is captured | weights | o
 
 
 ENCODERS = re.compile(r"(?<=<!-- encoders -->\n).*?(?=<!-- /encoders -->)", re.DOTALL)
+SPEECH = re.compile(r"(?<=<!-- speech -->\n).*?(?=<!-- /speech -->)", re.DOTALL)
 IMAGES = re.compile(r"(?<=<!-- images -->\n).*?(?=<!-- /images -->)", re.DOTALL)
 EVERY = re.compile(r"(?<=<!-- every -->\n).*?(?=<!-- /every -->)", re.DOTALL)
 HALF = re.compile(r"(?<=<!-- half -->\n).*?(?=<!-- /half -->)", re.DOTALL)
@@ -155,7 +157,7 @@ def main() -> None:
 
     logging.set_verbosity_error()
     text = TARGET.read_text(encoding="utf-8")
-    asked = sys.argv[1:] or ["table", "images", "encoders", "half", "every"]
+    asked = sys.argv[1:] or ["table", "images", "encoders", "speech", "half", "every"]
     if "half" in asked:
         half = half_precision()
         text = HALF.sub(lambda _: half, text)
@@ -172,6 +174,11 @@ def main() -> None:
 
         encoders = encoder_table()
         text = ENCODERS.sub(lambda _: encoders, text)
+    if "speech" in asked:
+        from speech_architectures import speech_table
+
+        speech = speech_table()
+        text = SPEECH.sub(lambda _: speech, text)
     if "every" in asked:
         found = every()
         text = EVERY.sub(lambda _: found, text)

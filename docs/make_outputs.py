@@ -88,6 +88,7 @@ def main() -> None:
         folder = Path(temporary)
         for name in ("sample_texts", "docs/images"):
             shutil.copytree(ROOT / name, folder / name)
+        shutil.copy(ROOT / "docs/speech_model.py", folder / "docs")
         for document in documents:
             text = document.read_text(encoding="utf-8")
             new = BLOCK.sub(lambda found: filled(found[0], folder), text)

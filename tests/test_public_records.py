@@ -37,6 +37,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
 RECORDS = {
     *(
         "AlikeHeads",
+        "Alignment",
         "AlignmentScores",
         "Atlas",
         "BoxReport",

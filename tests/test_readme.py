@@ -45,6 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("readme")
     for name in ("sample_texts", "docs/images"):
         shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(ROOT / "docs/speech_model.py", folder / "docs")
     every = (ROOT / MANY).read_text().splitlines(keepends=True)
     (folder / MANY).write_text("".join(every[:FEW]))
     return folder
@@ -63,6 +64,8 @@ def printed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Printed:
     monkeypatch.chdir(folder)
 
     def printed(command: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        if "./whisper" in command and not Path("whisper").is_dir():
+            run("python docs/speech_model.py whisper", folder)
         program, *arguments = shlex.split(command.removesuffix(" | head -1"))
         if program == "python" or {"|", ">"} & set(arguments):
             if not starts("bash"):

@@ -110,6 +110,12 @@ def align(
     Whisper do it. Without heads, those are taken that the model's settings name for it; else all
     of the upper half of its layers.
 
+    >>> import numpy
+    >>> weights = numpy.repeat(numpy.eye(3), 10, axis=1) / 10
+    >>> heard = attnviz.from_attention(weights, ["a", " cat", "</s>"], times=0.05)
+    >>> [(word.text, word.begin, word.end) for word in attnviz.align(heard).record.words]
+    [('a', 0.0, 0.5), ('cat', 0.5, 1.0)]
+
     Args:
         text: a sound file, for a model that reads speech; or a capture of one.
         model: a name as for `load_model`, or a loaded model.

@@ -4,6 +4,7 @@ Before any attention, the frames that react are those whose seconds attnviz says
 windows and convolutions reach, and no others.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ class Heard:
 
     def __init__(self, spoken: Spoken, folder: Path) -> None:
         kind = "encoder" if spoken.writes else None
+        self.frame = 0.0
         self.engine: Any = load_model(Source(str(folder), quiet=True, kind=kind))
         listener = self.engine.listener
         if hasattr(listener, "groupnorm"):  # Moonshine's is over all seconds
@@ -48,15 +50,18 @@ class Heard:
             self.engine.model.base_model(**heard.model.inputs((), (1, 1)))
         hook.remove()
         (vectors,) = kept
+        self.frame = heard.sound.frame
         return vectors.reshape(-1, vectors.shape[-1]), [token.time for token in heard.frames]
 
 
-def far_off(spoken: Spoken, heard: Heard, *, shift: float = 0.0) -> list[str]:
+def far_off(
+    spoken: Spoken, heard: Heard, *, shift: float = 0.0, blocks: Sequence[Span] = BLOCKS
+) -> list[str]:
     """Where frames react that should not, or do not that should; `shift` of the seconds."""
     whole, wrong = syllables(), list[str]()
     plain, spans = heard.frames(whole)
     noise = np.random.default_rng(1).standard_normal(len(whole)).astype(np.float32)
-    for begin, end in BLOCKS:
+    for begin, end in blocks:
         other, part = whole.copy(), slice(round(begin * RATE), round(end * RATE))
         other[part] = 0.02 * noise[part]
         changed, _ = heard.frames(other)

@@ -33,9 +33,9 @@ class AlignmentScores:
 
     @property
     def chance(self) -> float:
-        """A path that is as long as the sound passes each frame in one row."""
-        rows, _ = heard_rows(self.capture)
-        return 1 / len(rows)
+        """A path passes each frame of the sound in one row; the padding has none."""
+        rows, frames = heard_rows(self.capture)
+        return len(frames) / len(self.capture.key_tokens) / len(rows)
 
     def known(self, head: Head) -> bool:
         """Whether the model's settings name the head for alignment."""

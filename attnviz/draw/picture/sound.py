@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnviz.draw.picture.canvas import place
 from attnviz.draw.picture.frame import (
@@ -60,16 +61,7 @@ def draw_in_time(
     labels = tuple(words.queries[query] for query in exhibit.queries)
     for number, each in enumerate(values):
         axes = place(figure, 0, top - height, WIDTH, height)
-        hatch_ground(axes)
-        axes.imshow(
-            scale.paint(each),
-            extent=(begin, end, len(labels), 0),
-            aspect="auto",
-            interpolation="nearest",
-            zorder=1,
-        )
-        outline(axes, [(0, begin, len(labels), end - begin)])
-        write_rows(axes, Ticks(tuple(n + 0.5 for n in range(len(labels))), labels, ROW_SIZE))
+        _draw_rows(axes, scale.paint(each), labels, (begin, end))
         axes.set_xticks([] if number + 1 < len(values) else axes.get_xticks())
         axes.set_xlim(begin, end)
         if len(maps) > 1:
@@ -84,6 +76,18 @@ def draw_in_time(
     above = _draw_wave(figure, exhibit.capture.sound, (begin, end), len(maps) > 1)
     write_titles(above or first, words, WIDTH, above=0 if above or len(maps) == 1 else 14)
     add_key(figure, scale, WIDTH, 0, empty="")
+
+
+def _draw_rows(
+    axes: "Axes", colors: NDArray[np.uint8], labels: tuple[str, ...], shown: Span
+) -> None:
+    """(rows, cells, 4) colours, over the seconds that are shown."""
+    begin, end = shown
+    hatch_ground(axes)
+    extent = (begin, end, len(labels), 0)
+    axes.imshow(colors, extent=extent, aspect="auto", interpolation="nearest", zorder=1)
+    outline(axes, [(0, begin, len(labels), end - begin)])
+    write_rows(axes, Ticks(tuple(n + 0.5 for n in range(len(labels))), labels, ROW_SIZE))
 
 
 def _strongest(weights: FloatArray, by_row: bool) -> FloatArray:
