@@ -101,6 +101,8 @@ ALWAYS_ENCODED = 1 << 20
 
 def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple[Token, ...]:
     """All tokens of a text, be they more than the model takes."""
+    if not tokenizer.vocab_size:
+        raise UsageError("this model reads images alone, and no text", "use a model of text")
     check_no_medium(text)
     check_not_blank(text, "the text")
     check_encodable(text)

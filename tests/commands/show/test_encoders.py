@@ -254,3 +254,13 @@ def test_weights_of_ones_own_are_told_as_those_of_a_run(
     (panel,) = panels_of(of_whole_image(whole_exhibit(own.record)))
     assert np.array_equal(panel.grids[0].ravel(), ran.pattern(1, 2)[0, 5:])
     assert str(own.show(query="cls")).count("→") == 1
+
+
+@pytest.mark.parametrize("command", ["generate", "tokens"])
+def test_commands_about_a_text_say_that_the_model_reads_none(
+    run: Run, folders: dict[str, str], picture: str, command: str
+) -> None:
+    for text in ("a cat", picture):
+        ended = run(command, text, "-m", folders["dino"])
+        assert ended.status is ExitStatus.USAGE
+        assert "reads images alone, and no text" in ended.err
