@@ -571,7 +571,7 @@ ShowsKind: TypeAlias = Annotated[
 ]
 RUN = (
     "model revision offline engine device dtype max_memory verify target kind causal truncate bos "
-    "special"
+    "special audio start"
 ).split()
 """The options that concern the run of a model, which a saved capture has behind it."""
 

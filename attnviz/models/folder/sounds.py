@@ -24,6 +24,8 @@ MOST: Mapping[str, float] = {
 """The largest numbers that settings may have; they decide how much is computed."""
 OTHERS = 1 << 24
 """The largest of all others, such as the samples of a window."""
+MOST_COMPUTED = 1 << 25
+"""The most numbers in the spectra of a window."""
 
 
 def read_extractor(folder: Path) -> Any:
@@ -67,6 +69,11 @@ def _settings(folder: Path) -> dict[str, Any]:
     for name, value in kept.items():
         most = MOST.get(name, OTHERS)
         low = 1 if name in MOST else -OTHERS
+        if name in MOST and (isinstance(value, bool) or not isinstance(value, int)):
+            raise ModelError(
+                f"the {IMAGES} in {str(folder)!r} has {name} {value!r}, which is no whole number",
+                "use the file that belongs to the model",
+            )
         if isinstance(value, int | float) and name != "return_attention_mask":
             number = float(value)
             if not low <= number <= most:
@@ -75,4 +82,13 @@ def _settings(folder: Path) -> dict[str, Any]:
                     f"{low:,} to {most:,}",
                     "use the file that belongs to the model",
                 )
+    names = {"chunk_length": 30, "sampling_rate": 16_000, "hop_length": 160, "n_fft": 400}
+    seconds, rate, hop, wide = (float(kept.get(name, usual)) for name, usual in names.items())
+    window, spectra = seconds * rate, seconds * rate / hop * wide
+    if max(window, spectra) > MOST_COMPUTED:
+        raise ModelError(
+            f"the {IMAGES} in {str(folder)!r} asks for {spectra:,.0f} numbers, and attnviz takes "
+            f"{MOST_COMPUTED:,} at most",
+            "use the file that belongs to the model",
+        )
     return kept
