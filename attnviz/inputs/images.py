@@ -69,13 +69,22 @@ def read_picture(path: Path) -> RawImage:
                 return _picture(path, image)
     except UnidentifiedImageError:
         raise _no_image(path) from None
-    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+    except Image.DecompressionBombError:  # pillow has a limit of its own, above this one
+        raise _too_large(path) from None
+    except (OSError, ValueError, SyntaxError, EOFError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
             f"the image {origin} cannot be read ({str(error)[:120] or type(error).__name__})",
             "save it again as PNG or JPEG",
         ) from None
+
+
+def _too_large(path: Path) -> InputError:
+    return InputError(
+        f"the image {str(path)!r} has more than {MOST_PIXELS:,} pixels, the most that are read",
+        "save it smaller",
+    )
 
 
 def _no_image(path: Path) -> InputError:
@@ -94,11 +103,7 @@ def _picture(path: Path, image: Any) -> RawImage:
 
     width, height = image.size
     if width * height > MOST_PIXELS:
-        raise InputError(
-            f"the image {str(path)!r} has {width:,} × {height:,} pixels, and attnviz reads "
-            f"{MOST_PIXELS:,} at most",
-            "save it smaller",
-        )
+        raise _too_large(path)
     changes = list[str]()
     frames = getattr(image, "n_frames", 1)
     if frames > 1:

@@ -144,7 +144,7 @@ def view_label(views: Sequence[ImageView], number: int) -> str:
 
 MARK = "<image>"
 """Stands in a text for an image, whatever the model's own mark is."""
-NUMBER = r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
+NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?|-?\.[0-9]+)"
 POINT = re.compile(rf"@(?:([0-9]+):)?{NUMBER},{NUMBER}(?::{NUMBER},{NUMBER})?")
 
 
@@ -162,7 +162,11 @@ def patches_at(patches: Sequence[Patch | None], name: str, parameter: str) -> li
     assert found is not None
     number, *edges = found.groups()
     x0, y0, x1, y1 = map(float, (*edges[:2], *(edges[2:] if edges[2] else edges[:2])))
-    if not (0 <= x0 <= x1 <= 1 and 0 <= y0 <= y1 <= 1):
+    if x0 > x1 or y0 > y1:
+        raise UsageError(
+            f"{option(parameter, name)} ends before it begins", "give left, top, right and bottom"
+        )
+    if min(x0, y0) < 0 or max(x1, y1) > 1:
         raise UsageError(
             f"{option(parameter, name)} lies outside of the image",
             "give shares of its width and height, from 0 to 1",

@@ -91,9 +91,9 @@ def bomb(path: Path, width: int, height: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize("side", [8_193, 60_000, 2_000_000])
+@pytest.mark.parametrize("side", [8_193, 60_000, 2_000_000])  # pillow refuses the larger two
 def test_a_bomb_is_refused_before_it_takes_memory(tmp_path: Path, side: int) -> None:
-    with pytest.raises(InputError, match=r"pixels|cannot be read"):
+    with pytest.raises(InputError, match=f"has more than {MOST_PIXELS:,} pixels"):
         read_picture(bomb(tmp_path / "a.png", side, side))
     assert MOST_PIXELS < 8_193 * 8_193
 

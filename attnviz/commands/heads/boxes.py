@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 HINT = 'give {"query": "circle", "box": [x0, y0, x1, y1]} on each line'
+ROUNDED = 1
+"""Pixels by which a rounded edge may lie outside of the image."""
 MEASURES = ("mass", "on_image", "within", "entropy", "spatial_entropy", "sinks")
 """What is measured of a row, in this order."""
 
@@ -176,9 +178,9 @@ class BoxTask:
         )
         measure = MeasureBoxes(prepared.empty, number, box, _queries(prepared, asked.query))
         if not measure.chance:
-            beyond = max(box[0], box[1]) >= 1 or min(box[2], box[3]) <= 0
-            where = "lies outside of the image" if beyond else "lies where the model saw nothing"
-            raise InputError(f"the box {where}", "give its edges in pixels, or in shares up to 1")
+            raise InputError(
+                "the box lies where the model saw nothing", "give a place that was not cropped away"
+            )
         prepared.budget.check_patterns(heads, 0)
         prepared.run(heads, measure, measure.rows)
         return BoxRun(prepared.empty, measure.chance, measure.means())
@@ -226,10 +228,15 @@ def _in_shares(box: Box, capture: Capture, number: int) -> Box:
         )
     if lie_beside(capture.images, (token.patch for token in capture.key_tokens)):
         raise InputError(BESIDE, f"measure them with {option('kind', 'cross')}")
-    if max(map(abs, box)) <= 1:
-        return box
     width, height = image.raw.size
-    return box[0] / width, box[1] / height, box[2] / width, box[3] / height
+    across, down = (1, 1) if max(map(abs, box)) <= 1 else (width, height)
+    x0, y0, x1, y1 = box[0] / across, box[1] / down, box[2] / across, box[3] / down
+    if max(-x0, x1 - 1) * width > ROUNDED or max(-y0, y1 - 1) * height > ROUNDED:
+        raise InputError(
+            f"the box reaches outside of the image, which is {width:,} × {height:,} pixels",
+            "give its edges in pixels, or in shares up to 1",
+        )
+    return x0, y0, x1, y1
 
 
 @dataclass

@@ -192,14 +192,25 @@ def test_sinks_take_much_of_nearly_every_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("box", "said"),
-    [([600, 600, 700, 700], "outside of the image"), ([-9, -9, -1, -1], "outside of the image")],
+    "box",
+    [
+        (600, 600, 700, 700),
+        (-9, -9, -1, -1),
+        (0, 0, 9999, 9),
+        (0, -2, 9, 9),
+        (-0.5, 0, 0.5, 0.5),
+    ],
 )
-def test_a_box_that_no_token_shows_is_no_mass_of_zero(
-    folder: Path, image: Path, box: list[int], said: str
+def test_a_box_that_reaches_outside_of_the_image_is_refused(
+    folder: Path, image: Path, box: tuple[float, ...]
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match="outside of the image, which is 112 × 112 pixels"):
         attnviz.heads("ab", folder, image=image, boxes=[{"query": "b", "box": box}])
+
+
+def test_an_edge_may_be_rounded_up(folder: Path, image: Path) -> None:
+    boxes = [{"query": "b", "box": (0, 0, SIDE + 1, SIDE + 0.3)}]
+    assert attnviz.heads("ab", folder, image=image, boxes=boxes).rows[0]["chance"] == 1
 
 
 def test_a_box_that_was_cropped_away_is_told(folder: Path) -> None:
