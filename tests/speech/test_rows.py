@@ -8,6 +8,8 @@ import pytest
 import torch
 import transformers
 
+import attnviz
+from attnviz.errors import ModelError
 from attnviz.kit.prepare import Prepared, TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Kind
@@ -69,3 +71,23 @@ def test_every_row_is_that_of_eager_attention(folder: tuple[Spoken, Path]) -> No
     spoken, path = folder
     for kind in kinds_of(spoken):
         assert difference(spoken, path, kind) < 1e-5
+
+
+def test_a_model_in_memory_comes_with_what_makes_its_features(
+    folder: tuple[Spoken, Path],
+) -> None:
+    spoken, path = folder
+    model = getattr(transformers, spoken.model).from_pretrained(path).eval()
+    extract = transformers.AutoFeatureExtractor.from_pretrained(path)
+    words = transformers.PreTrainedTokenizerFast.from_pretrained(path)
+    with pytest.raises(ModelError, match="makes no features of a sound"):
+        attnviz.load_model(model, words)
+    if spoken.name not in ("whisper", "wav2vec2"):
+        return
+    whole = transformers.WhisperProcessor(extract, words) if spoken.writes else extract
+    target = SAID if spoken.writes else None
+    runs = [
+        attnviz.capture(model=ready, audio=(syllables(), RATE), target=target)
+        for ready in (attnviz.load_model(model, whole), attnviz.load_model(path))
+    ]
+    assert np.array_equal(runs[0].pattern(1, 1), runs[1].pattern(1, 1))

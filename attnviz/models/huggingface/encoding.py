@@ -152,8 +152,13 @@ def names_of(model: Any, count: int) -> list[str]:
 
 
 def reader_of(model: Any, tokenizer: Any) -> Any:
-    """What reads a text, or an image, for a model in memory; checked."""
-    from transformers import BaseImageProcessor, PreTrainedTokenizerFast, ProcessorMixin
+    """What reads a text, an image or a sound, for a model in memory; checked."""
+    from transformers import (
+        BaseImageProcessor,
+        PreTrainedTokenizerFast,
+        ProcessorMixin,
+        SequenceFeatureExtractor,
+    )
 
     if reads_of(model.config) == "image":
         reader = getattr(tokenizer, "image_processor", tokenizer)
@@ -169,6 +174,15 @@ def reader_of(model: Any, tokenizer: Any) -> Any:
                 "set its config.mask_ratio to 0, to see all of them",
             )
         return reader
+    if reads_of(model.config) == "speech":
+        reader = getattr(tokenizer, "feature_extractor", tokenizer)
+        if not isinstance(reader, SequenceFeatureExtractor):
+            raise ModelError(
+                f"a value of type {type(reader).__name__} makes no features of a sound",
+                "give the processor that AutoProcessor.from_pretrained loads for this model",
+            )
+        if not model.config.is_encoder_decoder:
+            return reader
     text = getattr(tokenizer, "tokenizer", None) if isinstance(tokenizer, ProcessorMixin) else None
     if not isinstance(text or tokenizer, PreTrainedTokenizerFast):
         raise ModelError(
