@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,16 @@ def test_spatial_entropy_is_that_of_connected_regions() -> None:
     assert np.isnan(spatial_entropy(np.full((1, 3, 5), 0.1, np.float32))).all()
     snake = np.array([[1, 1, 1, 1, 1], [0, 0, 0, 0, 1], [1, 1, 1, 1, 1], [1, 0, 0, 0, 0.0]])
     assert spatial_entropy(np.repeat(snake, 2, axis=0)[None]) == [0]
+
+
+def test_a_long_winding_region_is_found_in_few_passes() -> None:
+    snake = np.zeros((4, 129, 129))
+    snake[:, ::2] = 1
+    snake[:, 1::4, -1] = snake[:, 3::4, 0] = 1
+    snake[1, 63:66] = 0  # cut in two
+    started = process_time()
+    assert spatial_entropy(snake) == pytest.approx([0, entropy_of_regions(snake[1]), 0, 0])
+    assert process_time() - started < 3  # a pass for each cell takes a minute
 
 
 def test_views_of_an_image_lie_apart_on_a_sheet() -> None:
