@@ -4,7 +4,7 @@ Their files are looked for in the folder of the file that names them.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from os import PathLike
@@ -13,20 +13,18 @@ from typing import Any
 
 from attnviz.errors import InputError
 from attnviz.inputs.images import picture_of
-from attnviz.inputs.prompts import json_of
+from attnviz.inputs.prompts import IMAGES, check_fields, json_of
 from attnviz.inputs.text import STDIN
 from attnviz.records.images import RawImage
 
 HINT = 'give {"text": "…", "image": "FILE"} on the line'
-IMAGES = ("image", "images")
-"""The keys of images beside a text."""
+TEXTS = ("text", "question")
+"""The keys of a text."""
 FILES = ("image", "path", "url")
 """The keys that name the file of an image in a message."""
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """The beginning of an address; a single letter may be the drive of a path."""
 LONGEST_PATH = 4096
-NAMES = re.compile(r'\s*\{.*"images?"\s*:')
-"""What a line begins with that names images."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +45,20 @@ def is_jsonl(file: Path | None) -> bool:
     return file is not None and file.suffix.lower() == ".jsonl"
 
 
+def is_object_with(keys: Collection[str], line: str) -> bool:
+    """Whether a line is in braces, as an object of JSON is, and names one of these keys."""
+    bare = line.strip()
+    braced = bare.startswith("{") and bare.endswith("}")
+    return braced and any(re.search(rf'"{key}"\s*:', bare) for key in keys)
+
+
 def line_text(line: str, file: Path | None) -> LineText:
     """The text of a line: that of an object with images, or in a .jsonl file, with a text alone.
 
     Raises:
         InputError: it names images, and there is no text, or one of them cannot be read.
     """
-    named = NAMES.match(line) is not None
-    if not (named or (is_jsonl(file) and line.lstrip().startswith("{"))):
+    if not (is_jsonl(file) and line.lstrip().startswith("{")) and not is_object_with(IMAGES, line):
         return LineText(line)
     content = json_of(line, HINT)
     named = isinstance(content, dict) and not content.keys().isdisjoint(IMAGES)
@@ -63,6 +67,7 @@ def line_text(line: str, file: Path | None) -> LineText:
         if named:
             raise InputError("there is no text beside the image", HINT)
         return LineText(line)
+    check_fields(content, (*TEXTS, *IMAGES))
     return LineText(told, images_beside(content, folder_of(file)))
 
 

@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.beside import FILES, IMAGES, folder_of, images_beside, is_jsonl, local_picture
-from attnviz.inputs.prompts import Document, Prompt, json_of, told_apart
+from attnviz.inputs.beside import (
+    FILES,
+    folder_of,
+    images_beside,
+    is_jsonl,
+    is_object_with,
+    local_picture,
+)
+from attnviz.inputs.prompts import IMAGES, Document, Prompt, json_of, told_apart
 from attnviz.inputs.text import STDIN, Stdin, check_encodable, read_file
 from attnviz.records.images import RawImage
 from attnviz.records.tokens import RESTS, TAKEN, Chat, ChatPart, Slice
@@ -301,10 +308,11 @@ def question_or_text(line: str, file: Path | None = None) -> str | Question:
         InputError: it is to be such an object, and cannot be read.
     """
     is_json = is_jsonl(file)
-    if not is_json and not re.match(r'\s*\{.*"(question|images?)"\s*:', line):
+    asking = "question", *IMAGES
+    if not is_json and not is_object_with(asking, line):
         return line
     content = json_of(line, QUESTION_HINT)
-    asks = isinstance(content, dict) and not content.keys().isdisjoint(("question", *IMAGES))
+    asks = isinstance(content, dict) and not content.keys().isdisjoint(asking)
     if asks and "question" not in content and isinstance(content.get("text"), str):
         content["question"] = content.pop("text")
     if asks:

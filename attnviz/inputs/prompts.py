@@ -353,6 +353,8 @@ PROMPT_HINT = (
 )
 TOKENS = "query", "key"
 """Fields that name a token; a number is its position."""
+IMAGES = ("image", "images")
+"""The keys of images beside a text."""
 FIELDS = "text", "answer", "versus", "source", *TOKENS
 LIKE = 0.82
 """How alike a name is to that of a field for which it was meant: `verses`, but not `source_id`."""
@@ -373,13 +375,18 @@ def read_prompt(line: str) -> dict[str, str]:
     wrong = [name for name in FIELDS if not isinstance(content.get(name), str | None)]
     if wrong:
         raise InputError(f"{wrong[0]} is not a text", PROMPT_HINT)
-    if not content.keys().isdisjoint(("image", "images")):
+    if not content.keys().isdisjoint(IMAGES):
         raise InputError(f"{option('pairs')} reads no images", f"use {option('lines')}")
-    for name in content:  # others may stand beside them, but no misspelt one
-        meant = [] if name in FIELDS else get_close_matches(name, FIELDS, 1, LIKE)
+    check_fields(content, FIELDS)
+    return {name: content[name] for name in FIELDS if content.get(name) is not None}
+
+
+def check_fields(content: Mapping[str, Any], fields: Sequence[str]) -> None:
+    """See that no name is a misspelt field; others may stand beside the fields."""
+    for name in content:
+        meant = [] if name in fields else get_close_matches(name, fields, 1, LIKE)
         if meant and meant[0] not in content:
             raise InputError(f"{name!r} is not a field", f"write {meant[0]!r}")
-    return {name: content[name] for name in FIELDS if content.get(name) is not None}
 
 
 def json_of(line: str, hint: str) -> Any:

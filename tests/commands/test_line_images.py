@@ -132,6 +132,7 @@ def test_the_images_of_a_chat_stand_beside_its_file(run: Run, folder: Path) -> N
         ({"image": "pictures/a.png"}, "there is no text beside the image"),
         ({"text": TEXT, "image": "https://x.org/a.png"}, "is no path, and only files are read"),
         ({"text": TEXT, "image": 3}, "an image is no file"),
+        ({"text": TEXT, "imge": "pictures/a.png"}, "'imge' is not a field; write 'image'"),
         ({"text": TEXT, "images": "pictures/a.png"}, "the images are no list"),
         ({"text": TEXT, "images": ["pictures/a.png"], "image": "a"}, "an image and images"),
         ({"text": "<image> or <image>", "image": "pictures/a.png"}, "has 2 <image> for 1 image"),
@@ -145,6 +146,16 @@ def test_a_bad_line_is_refused_alone(
     assert ended.err.startswith("attnviz: line 1: ")
     assert wrong in ended.err
     assert {row["line"] for row in rows_in(ended.out)} >= {2}
+
+
+def test_a_text_in_braces_is_a_text_where_lines_are_no_json(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text('{"image": 3} is how\n{"image": a red circle\n')
+    for command in ("show", "generate"):
+        ended = run(command, "--lines", "--file", str(file), "-m", "shapes", "-f", "jsonl")
+        assert {row["line"] for row in rows_in(ended.out)} == {1, 2}, ended.err
+    file.write_text('{"text": "a red circle", "image": }\n')
+    assert "line 1: it is not JSON" in run("show", "--lines", "--file", str(file)).err
 
 
 def test_prompts_of_pairs_refuse_images(run: Run, folder: Path) -> None:

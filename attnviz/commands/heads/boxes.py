@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -23,7 +23,7 @@ from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.errors import InputError, UsageError, option, readable, spelled
 from attnviz.inputs.beside import local_picture
 from attnviz.inputs.images import read_picture
-from attnviz.inputs.prompts import json_of
+from attnviz.inputs.prompts import check_fields, json_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
@@ -140,6 +140,7 @@ def box_of(content: object) -> BoxLine:
         content = json_of(content, HINT)
     if not isinstance(content, dict) or not isinstance(content.get("query"), str | int):
         raise InputError("there is no query", HINT)
+    check_fields(content, [each.name for each in fields(BoxLine)])
     box, text, image = content.get("box"), content.get("text"), content.get("image")
     numbers = isinstance(box, list | tuple) and len(box) == 4
     if not numbers or not all(isinstance(n, int | float) and abs(n) < 1e9 for n in box or ()):

@@ -22,7 +22,7 @@ from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option, readable, spelled
 from attnviz.inputs.beside import images_beside
-from attnviz.inputs.prompts import json_of
+from attnviz.inputs.prompts import IMAGES, check_fields, json_of
 from attnviz.inputs.text import Stdin, read_lines
 from attnviz.kit.option import R
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
@@ -125,6 +125,7 @@ def labelled(content: object, folder: Path = Path()) -> LabelledText:
         content = json_of(content, HINT)
     if not isinstance(content, dict) or not isinstance(content.get("text"), str):
         raise InputError("there is no text", HINT)
+    check_fields(content, ("text", "links", *IMAGES))
     links = content.get("links")
     if not isinstance(links, list) or not links:
         raise InputError("there are no links", HINT)

@@ -66,6 +66,7 @@ def test_the_table_has_the_best_heads_first_and_errors_of_several_texts_only(
         ("[" * 9999, "line 2: it is not JSON"),
         ({"links": [["a", ["b"]]]}, "line 2: there is no text"),
         ({"text": "a b", "links": []}, "line 2: there are no links"),
+        ({"text": "a", "links": [["a", "a"]], "imge": "b"}, "line 2: 'imge' is not a field"),
         ({"text": "a b", "links": ["ab"]}, "line 2: a link is not [query, [keys]]"),
         ({"text": "a b", "links": [["b", []]]}, "line 2: a link names no token"),
         ({"text": "a b", "links": [["b", [True]]]}, "line 2: a link names no token"),
