@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.explain.examples import ExampleName, small_matrices, work
-from attnviz.commands.explain.record import Subject, Traced
+from attnviz.commands.explain.record import AS_TEXT, NO_IMAGE, Subject, Traced
 from attnviz.commands.explain.rows import Telling, explain_embeddings, explain_head, of_worked
 from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit import options as g
@@ -225,9 +225,8 @@ def command_line(
         told = "only", "digits", "columns", "as_lookup"
         session.refuse(*told, wrong="applies only to text output", hint=hint)
     if to.format.name == "html":
-        session.refuse(
-            "image", "similarity", "special", wrong="is not for a page", hint="leave it out"
-        )
+        session.refuse("image", wrong=NO_IMAGE, hint=AS_TEXT)
+        session.refuse("similarity", "special", wrong="is not for a page", hint="leave it out")
     if call.options.get("example") or call.options.get("matrices"):
         calculation = call()
     else:

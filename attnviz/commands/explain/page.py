@@ -13,7 +13,7 @@ import numpy as np
 
 from attnviz.commands.explain.made import departures, error_of_half, made_run
 from attnviz.commands.explain.readings import carried_readouts, words_of_links
-from attnviz.commands.explain.record import Subject, Traced, picked
+from attnviz.commands.explain.record import AS_TEXT, NO_IMAGE, Subject, Traced, picked
 from attnviz.draw import page as document
 from attnviz.draw.glossary import definitions
 from attnviz.draw.headlines import head_title
@@ -65,7 +65,7 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
         wrong = f"a page reads all of a text as text, and {option('special')} does not"
         raise UsageError(wrong, "leave it out")
     if prepared.options.images:
-        raise UsageError(f"a page shows a text alone, without {option('image')}", "leave it out")
+        raise UsageError(f"{option('image')} {NO_IMAGE}", AS_TEXT)
     held, why, error = *_held(prepared), None
     packed = document.packed_arrays(*held)
     if len(packed) > LARGEST:

@@ -10,6 +10,10 @@ from attnviz.records.heads import Finding
 from attnviz.records.meaning import Meaning
 from attnviz.records.trace import HeadTrace, OtherRow, Similarity
 
+NO_IMAGE = "is not for a page, which runs the model on text alone"
+AS_TEXT = "write txt or json, or leave it out"
+"""What is wrong with an image on a page, and what to do."""
+
 
 @dataclass(frozen=True)
 class Traced:

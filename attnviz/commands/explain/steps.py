@@ -97,11 +97,17 @@ def _two_texts(sheet: HeadSheet) -> None:
 
 
 def _numbered(sheet: HeadSheet, name: str, labels: tuple[str, ...]) -> None:
-    """`read: 0:BOS 1:the 2:cat`."""
-    sheet.line(f"{name}: {' '.join(f'{i}:{label}' for i, label in enumerate(labels))}")
+    """`read: 0:BOS 1-64:image 65:the 66:cat`."""
     side = name in KEY_SIDE
     capture = sheet.trace.capture
     text, tokens = capture.texts[side], (capture.query_tokens, capture.key_tokens)[side]
+    listed = []
+    for part in groups_of(capture, "images")[side]:
+        first, last, image = part[0], part[-1], tokens[part[0]].image
+        number = f" {(image or 0) + 1}" if len(capture.images) > 1 else ""
+        whole = f"{first}-{last}:image{number}"
+        listed.append(whole if len(part) > 1 else f"{first}:{labels[first]}")
+    sheet.line(f"{name}: {' '.join(listed)}")
     for word in [word for word in groups_of(capture, "words")[side] if len(word) > 1][:MOST_WORDS]:
         whole = readable(text[tokens[word[0]].start : tokens[word[-1]].end].strip())
         pieces = " ".join(labels[i] for i in word)

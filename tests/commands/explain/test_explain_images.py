@@ -23,11 +23,23 @@ def test_every_part_of_the_image_is_a_key_of_the_calculation(run: Run) -> None:
     assert "0.43·v(@r6c4)" in run("explain", *ASKED, "--query", "circle", "--only", "4").out
 
 
+def test_the_list_of_tokens_names_an_image_as_one(run: Run) -> None:
+    asked = ("-m", "shapes", "--image", PICTURE, "--head", "L1H0", "--only", "1")
+    assert (
+        "tokens: 0:<s> 1-64:image 65:what 66:is 67:left" in run("explain", *ASKED, *asked[4:]).out
+    )
+    both = run("explain", "is <image> <image> a circle", *asked, "--image", PICTURE).out
+    assert "1:is 2-65:image 1 66-129:image 2 130:a 131:circle" in both
+
+
 def test_a_page_of_it_is_refused(run: Run, tmp_path: Path) -> None:
     ended = run("explain", *ASKED, "-o", str(tmp_path / "page.html"))
-    assert ended.err == "attnviz: --image is not for a page; leave it out.\n"
+    wrong = (
+        "is not for a page, which runs the model on text alone; write txt or json, or leave it out."
+    )
+    assert ended.err == f"attnviz: --image {wrong}\n"
     made = attnviz.explain(ASKED[0], "shapes", image=PICTURE)
-    with pytest.raises(UsageError, match="a page shows a text alone, without image"):
+    with pytest.raises(UsageError, match="image is not for a page"):
         made.save(tmp_path / "page.html")
 
 
