@@ -56,6 +56,9 @@ def headline(
         return listed(choice.heads)
     title = head_title(choice, finding, capture)
     why = CHOSEN.get(choice.why, "") if choice.line is None else f"chosen on line {choice.line}"
+    if why and choice.why == "sees" and capture.image_alone and choice.line is None:
+        who = "class token attends" if class_rows(capture.query_tokens) else "patches attend"
+        why = f"chosen automatically: its {who} to few places, off sinks and registers"
     if not why:
         return title
     others = f"; {speller('heads', 'all')} shows every head" if speller else ""
@@ -75,7 +78,7 @@ def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str
         return _title(str(head), finding, capture, capture.named(head.layer, head.head))
     shows = choice.why == "card" or (finding is not None and finding.behaviour is not None)
     known = [choice.named] if choice.named is not None and shows else []
-    if choice.why == "aligned":
+    if choice.why in ("aligned", "sees"):
         return _title(str(head), finding, capture, capture.named(head.layer, head.head))
     return _title(str(head), finding, capture, known)
 

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import ChoiceReason
 from attnviz.records.heads import Head, every_head
-from attnviz.records.images import CLASS, lie_beside, take_much
+from attnviz.records.images import lie_beside, one_sheet, spatial_entropy, take_much
 from attnviz.records.sounds import ALIGNMENT, heard_rows, path_shares
+from attnviz.records.tokens import class_rows
 
 # The most telling head of a model whose card names none. Its generic score is the sum over the
 # queries of the largest weight on a key that is neither the query itself, nor the token just
@@ -55,13 +56,14 @@ class FindSeeingHead:
     Its measure is the sum, over the rows of text behind the image and over its tokens, of squared
     weights, each times the share of heads that do not look at that token much: a sink, at which
     most heads look, adds little. Of an image alone the row is that of its class, or the mean over
-    its patches. A head that the card names is taken if it has half of the highest.
+    its patches, and the measure is the mass on patches, with sinks weighted down in the same way,
+    times its compactness, e to the minus `spatial_entropy`: 1 where one region has all. A head that
+    the card names is taken if it has half of the highest.
     """
 
     empty: Capture
     sums: dict[Head, NDArray[np.float64]] = field(default_factory=dict)
     why: ClassVar[ChoiceReason] = "sees"
-    _mean: bool = False
 
     def __post_init__(self) -> None:
         seen = [t.index for t in self.empty.key_tokens if t.image is not None]
@@ -69,10 +71,10 @@ class FindSeeingHead:
         after = max(seen, default=-1) if self.empty.causal else -1
         tokens = self.empty.query_tokens
         rows = [t.image is None and t.index > after for t in tokens]
+        self._alone = self.empty.image_alone and bool(self.empty.images[0].views)
         if self.empty.image_alone:
-            rows = [token.label.startswith(CLASS) for token in tokens]
-            self._mean = not any(rows)
-            rows = [self._mean or row for row in rows]
+            own = class_rows(tokens) or range(len(tokens))
+            rows = [token.index in own for token in tokens]
         self.rows: NDArray[np.bool_] = np.array(rows)
 
     def __call__(self, block: PatternBlock) -> None:
@@ -89,13 +91,20 @@ class FindSeeingHead:
         """The head to show; ties go to the earliest head."""
         heads = sorted(self.sums)
         totals, squares = np.stack([self.sums[head] for head in heads], axis=1)  # (heads, tokens)
-        often = take_much(totals).mean(axis=0)
-        squares = np.square(totals) if self._mean else squares
-        measure = dict(zip(heads, (squares * (1 - often)).sum(axis=1).tolist(), strict=True))
+        seldom = 1 - take_much(totals).mean(axis=0)
+        values = ((totals * self._compact(totals)) if self._alone else squares) @ seldom
+        measure = dict(zip(heads, values.tolist(), strict=True))
         best = max(heads, key=lambda head: measure[head])
         named = [each.head for each in self.empty.named_heads if each.head in measure]
         first = max(named, key=lambda head: measure[head], default=best)
         return first if measure[first] >= measure[best] / 2 else best
+
+    def _compact(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How compact the weights of each row (heads, patches) are on the image (heads, 1)."""
+        keys = self.empty.key_tokens
+        sheet = one_sheet(self.empty.images[0], [p for i in self._seen if (p := keys[i].patch)])
+        entropy = spatial_entropy(np.where(sheet < 0, np.nan, rows[:, sheet]))
+        return np.exp(-np.nan_to_num(entropy, nan=np.inf))[:, None]
 
 
 @dataclass

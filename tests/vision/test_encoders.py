@@ -14,6 +14,7 @@ from PIL import Image
 from transformers import ViTMAEForPreTraining, ViTModel
 
 import attnviz
+from attnviz.draw.headlines import about
 from attnviz.errors import InputError, ModelError, UsageError
 from attnviz.kit.prepare import Prepared, TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
@@ -214,3 +215,28 @@ def test_a_text_runs_the_side_of_texts_and_an_image_that_of_images(
     with pytest.raises(UsageError, match="reads a text or an image, each by itself"):
         model.show("a cat", image=pixels)
     assert len(model.heads(image=pixels).rows) == 8
+
+
+def chosen(*rows: dict[str, float]) -> str:
+    """The first line of a picture of 6 × 6 patches; the class token's rows of heads by patch."""
+    labels = ["[CLS]", "[register 1]", *(f"{n // 6},{n % 6}" for n in range(36))]
+    weights = np.tile(np.full(38, 1 / 38, np.float32), (1, len(rows), 38, 1))
+    for head, row in enumerate(rows):
+        weights[0, head, 0] = [row.get(label, 0.0) for label in labels]
+    tokens = ["[CLS]", "[register 1]", *["<image>"] * 36]
+    image = np.zeros((60, 60, 3), np.uint8)
+    capture = attnviz.from_attention(weights, tokens, image=image, grid=(6, 6))
+    return about(attnviz.show(capture).record)
+
+
+def test_the_head_with_most_weight_in_one_region_off_sinks_is_chosen() -> None:
+    region = dict.fromkeys(("1,1", "1,2", "2,1", "2,2"), 0.2) | {"5,5": 0.2}
+    apart = dict.fromkeys(("0,0", "0,5", "3,3", "5,0"), 0.25)
+    sink, register = {"5,5": 1.0}, {"[register 1]": 0.9, "3,3": 0.1}
+    first = chosen(apart, sink, sink, register, region, sink)
+    assert first.startswith("L0H4 (chosen automatically: its class token attends to few places")
+
+
+def test_the_bundled_encoder_shows_a_head_that_its_card_names() -> None:
+    shown = attnviz.show(image="docs/images/patterned.png", model="shapes-vit")
+    assert str(shown.record.choice.heads[0]) in ("L1H1", "L2H2")
