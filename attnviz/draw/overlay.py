@@ -13,7 +13,7 @@ from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, Map, whole_map
 from attnviz.records.images import BESIDE, SeenImage, heat_of, lie_beside, sinks_in
 from attnviz.records.tokens import class_rows
-from attnviz.records.transforms import Relative
+from attnviz.records.transforms import Additions, Relative
 
 NAME_ONE = f"put it before the text, or name a patch: {option('query', '@r3c5')}"
 MOST_PANELS = 24
@@ -27,6 +27,7 @@ class Panel:
     """One row of one head, laid over one image: a grid (rows, columns) of weights for each view.
 
     `share`: the part of the row's weight that is on the image; `sinks`: of that, on its sinks.
+    `signed`: weights may lie below 0.
     """
 
     map: Map
@@ -36,18 +37,19 @@ class Panel:
     grids: tuple[FloatArray, ...]
     share: float
     sinks: float
+    signed: bool = False
 
     @property
     def most(self) -> float:
-        """The strongest weight of a token."""
-        return max((float(np.nanmax(grid, initial=0)) for grid in self.grids), default=0.0)
+        """The strongest weight of a token; of what has a sign, the farthest from 0."""
+        return max((float(np.nanmax(np.abs(grid), initial=0)) for grid in self.grids), default=0.0)
 
     @property
     def peak(self) -> float:
         """The strongest weight of a pixel; of several views those over it are added up."""
         if len(self.grids) == 1:
             return self.most
-        return float(np.nan_to_num(density(self.image, self.grids, PEAK)).max())
+        return float(np.abs(np.nan_to_num(density(self.image, self.grids, PEAK))).max())
 
 
 PEAK = 512, 512
@@ -122,6 +124,7 @@ def _panel(
         grids=heat_of(image, number, patches, row),
         share=share,
         sinks=on_sinks / share if share else 0.0,
+        signed=capture.signed,
     )
 
 
@@ -205,6 +208,8 @@ def panel_title(panel: Panel, exhibit: Exhibit) -> str:
     which = f"image {panel.number + 1}" if several else "the image"
     token = readable(exhibit.capture.query_tokens[panel.query].label)
     head = f"{panel.map.label} " if len(exhibit.maps) > 1 else ""
+    if exhibit.capture.transformed_by(Additions):
+        return f"{head}“{token}”: patches add {panel.share:+.3f} to the cosine"
     if exhibit.capture.transformed_by(Relative):
         return f"{head}{token}: up to {panel.most:.1f} times the neutral prompt"
     sinks = f", {panel.sinks:.0%} of it on sinks" if panel.sinks >= 0.005 else ""

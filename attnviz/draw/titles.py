@@ -13,6 +13,7 @@ from attnviz.records.exhibit import Exhibit, Map
 from attnviz.records.metrics import Estimate
 from attnviz.records.questions import asks_for_knowledge
 from attnviz.records.transforms import (
+    Additions,
     Contributions,
     Difference,
     ErrorsOverTexts,
@@ -42,6 +43,12 @@ MERGED = {
 }
 
 
+IMPLICIT = (
+    "implicit attention of Mamba-2 layers, signed: M of y = M·x + D·x before gate and norm; rows "
+    "do not sum to 1"
+)
+
+
 def transform_title(transform: Transform) -> str:
     """A sentence about the effect of a transform on the patterns."""
     match transform:
@@ -50,11 +57,10 @@ def transform_title(transform: Transform) -> str:
         case Contributions():
             each = "each key's share of what the head writes, along its direction"
             return f"contribution weights: {each}; below 0 it works against it; rows sum to 1"
+        case Additions(cosine):
+            return f"what each token adds to the cosine of image and text, {cosine:.3f}"
         case Implicit():
-            return (
-                "implicit attention of Mamba-2 layers, signed: M of y = M·x + D·x before gate and "
-                "norm; rows do not sum to 1"
-            )
+            return IMPLICIT
         case Difference():
             return "the first pattern minus the second"
         case NormBased():

@@ -63,6 +63,7 @@ class TextOptions:
         target: what an encoder-decoder is to have written.
         max_memory: how many bytes may be used; None means a share of what is free.
         images: those that the model reads with the text.
+        matched: whether a text and an image may be compared, by a model that reads each alone.
         sound: the one that the model reads in place of a text.
         start: the second of a sound at which the model begins.
     """
@@ -73,6 +74,7 @@ class TextOptions:
     target: str | None = None
     max_memory: int | None = None
     images: tuple[RawImage, ...] = ()
+    matched: bool = False
     sound: RawSound | None = None
     start: float = 0.0
 
@@ -241,7 +243,7 @@ class Prepared:
 def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     """Make a text fit for a model, or the name of a file for one that reads no text."""
     model = side_of(model, text, options)
-    if model.reads != "text":
+    if model.reads != "text" and not (model.matches and text and options.images):
         text, options = _without_text(model, text, options)
     if options.sound is not None:
         return _prepared_with_sound(model, options)
@@ -268,7 +270,13 @@ def side_of(model: "LoadedModel", text: str, options: TextOptions) -> "LoadedMod
     """The model, or its side that reads an image alone where one is given."""
     if model.sight is None:
         return model
-    if options.images and text:
+    if options.images and text and options.matched and not model.sight.matches:
+        raise UsageError(
+            f"what patches add to a text is told of CLIP, and {model.identity.name} pools its "
+            "patches in another way",
+            "give a text or an image, each by itself",
+        )
+    if options.images and text and not options.matched:
         raise UsageError(
             f"{model.identity.name} reads a text or an image, each by itself", "give one of them"
         )
@@ -319,9 +327,10 @@ def _prepared_with_images(model: "LoadedModel", text: str, options: TextOptions)
         check_not_blank(text, "the text")
     check_encodable(text)
     seen = model.see(text, options.images, bos=options.bos, special=options.special)
-    written = seen.text if model.kind == "cross" else ""  # its tokens are the queries
+    written = seen.text if seen.model.kind == "cross" else ""  # its tokens are the queries
     prepared = _prepared(seen.model, seen.text, seen.tokens, written, (), options, seen.keys)
-    empty = replace(prepared.empty, images=seen.images)
+    transforms = (*prepared.empty.transforms, *seen.transforms)
+    empty = replace(prepared.empty, images=seen.images, transforms=transforms)
     return replace(prepared, empty=empty)
 
 

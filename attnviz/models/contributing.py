@@ -50,6 +50,14 @@ class Writing:
         shares = weights * (direction @ v.transpose(1, 2)) / size
         return shares.masked_fill(~written, 0)
 
+    def along(self, direction: Tensor) -> Tensor:
+        """(h, n): how far each key's value, as it is written, goes along a direction (d).
+
+        In float64, and without a gate.
+        """
+        v = self._values(self.v.size(1)).double()
+        return (v @ (self.w_o.double() @ direction)[..., None]).squeeze(-1)
+
     def passed(self, z: Tensor) -> Tensor:
         """What the gate lets through of the heads' outputs z (n_q, h, d_v): (2, h, n_q).
 

@@ -27,6 +27,7 @@ from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import LogitConsumer
 from attnviz.records.tokens import GoOn, HeardSound, RawSound, Sampling, Slice, Token
 from attnviz.records.trace import HeadTrace
+from attnviz.records.transforms import Transform
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -96,7 +97,7 @@ class SeenText:
     `model`: the same model, which sees these images wherever it runs over these tokens. `text`: as
     it is read, with the model's own mark in the place of each image. `notes`: what was done to it.
     `spans`: the characters of each mark in the text. `keys`: the tokens of the images, where its
-    attention to them is cross-attention.
+    attention to them is cross-attention. `transforms`: what is handed over in the place of weights.
     """
 
     model: "LoadedModel"
@@ -106,6 +107,7 @@ class SeenText:
     notes: tuple[str, ...] = ()
     spans: tuple[Slice, ...] = ()
     keys: tuple[Token, ...] = ()
+    transforms: tuple[Transform, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +223,11 @@ class LoadedModel(ABC):
     @property
     def reads_images(self) -> bool:
         """Whether `see` takes images."""
+        return False
+
+    @property
+    def matches(self) -> bool:
+        """Whether `see` compares an image with a text (CLIP)."""
         return False
 
     def see(

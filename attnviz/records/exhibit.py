@@ -16,7 +16,7 @@ from attnviz.records.images import ImageShare
 from attnviz.records.transforms import value_name
 
 ROWS = 512  # sorted at a time, as sorting takes many times what it keeps
-Reduction: TypeAlias = Literal["mean", "max", "rollout"]
+Reduction: TypeAlias = Literal["mean", "max", "rollout", "sum"]
 Orient: TypeAlias = Literal["query-rows", "key-rows"]
 ColorScale: TypeAlias = Literal["linear", "log", "row"]
 

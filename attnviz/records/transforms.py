@@ -101,6 +101,13 @@ class Contributions:
 
 
 @dataclass(frozen=True)
+class Additions:
+    """What each key adds to the cosine of an image and a text is in the place of its weight."""
+
+    cosine: float
+
+
+@dataclass(frozen=True)
 class Implicit:
     """Implicit attention of Mamba-2 layers stands in the place of weights; it has a sign."""
 
@@ -184,6 +191,7 @@ class ErrorsOverTexts:
 Transform: TypeAlias = (
     Scores
     | Contributions
+    | Additions
     | Implicit
     | Difference
     | NormBased
@@ -200,6 +208,7 @@ Transform: TypeAlias = (
 KINDS: Mapping[str, type[Transform]] = {
     "scores": Scores,
     "contributions": Contributions,
+    "additions": Additions,
     "implicit": Implicit,
     "difference": Difference,
     "norm-based": NormBased,
@@ -215,12 +224,13 @@ KINDS: Mapping[str, type[Transform]] = {
 """The name of each transform in files."""
 
 
-SIGNED = Scores | Contributions | Implicit | Difference
+SIGNED = Scores | Contributions | Additions | Implicit | Difference
 """Those that put values with a sign in the place of weights."""
 UNBOUNDED = NormBased | Relative
 """Those after which numbers may be above 1, and rows need not sum to it."""
 VALUES: Mapping[type[Transform], str] = {
     Contributions: "contribution",
+    Additions: "addition",
     Implicit: "implicit_weight",
     ErrorsOverTexts: "error",
     Scores: "score",

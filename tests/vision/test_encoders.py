@@ -213,7 +213,7 @@ def test_a_text_runs_the_side_of_texts_and_an_image_that_of_images(
             n = len(own.key_tokens)
             assert np.abs(layer.weights - rows[0, :, :n, :n].numpy()).max() < 1e-5
     with pytest.raises(UsageError, match="reads a text or an image, each by itself"):
-        model.show("a cat", image=pixels)
+        model.heads("a cat", image=pixels)
     assert len(model.heads(image=pixels).rows) == 8
 
 

@@ -1,7 +1,7 @@
 """`attnviz.capture`: the attention of one text, recorded once, shown in every way, verified."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -226,6 +226,7 @@ def capture(
     model = loaded(model, implicit=True)
     inner, which = model._loaded, which_heads(layers, heads, everything=True)
     options = model._text_options(bos, special, truncate, target, image, audio, start)
+    options = replace(options, matched=True)
     inner = side_of(inner, texts[0], options)
     plan = plan_heads(inner.identity, inner.card.heads, which)
 

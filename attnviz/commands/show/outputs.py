@@ -339,7 +339,7 @@ def choose_output(request: OutputRequest, *, signed: str = "") -> Output:
             )
         row = named[0]
     these = MEASURED[measured] if measured else signed
-    if these and not row.shows_signed:
+    if these and not (row.shows_signed or (row.view, these) == ("image", "additions")):
         if view is not None:
             raise IdleOption(
                 f"{option('view', view)} shows weights, and these are {these}",

@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from attnviz.commands.show.images import added_up, on_images, plan_additions
 from attnviz.commands.show.outputs import OutputRequest, Show, choose_output, over_images
 from attnviz.console import Display, plain_text
 from attnviz.errors import IdleOption, UsageError, option
@@ -31,13 +32,11 @@ from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of,
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, KeepCells, KeepLinks, Look
 from attnviz.records.heads import Head
-from attnviz.records.images import ImageShare, lie_beside, share_on_images
+from attnviz.records.images import lie_beside
 from attnviz.records.means import relative_to
-from attnviz.records.positions import groups_of
 from attnviz.records.rows import ColumnArray, Row, made_to_dict
 from attnviz.records.sounds import is_time
-from attnviz.records.tokens import class_rows
-from attnviz.records.transforms import Merged, Relative
+from attnviz.records.transforms import Additions, Relative
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,8 +59,11 @@ def show_capture(captured: Capture, show: Show) -> Exhibit:
 
 def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show) -> Exhibit:
     """Run a text, and put its heads on show: whole, or as much as is needed of them."""
-    prepared = prepare(model, text, options).with_gates()
+    prepared = prepare(model, text, replace(options, matched=True)).with_gates()
     model = prepared.model
+    if prepared.empty.transformed_by(Additions):
+        plan = plan_additions(model.identity, show)
+        return _exhibit(prepared.record(plan.recorded), Choice(plan.recorded), show)
     plan = plan_heads(model.identity, model.card.heads, show.heads)
     plan = _pick_before(prepared, plan)
     if prepared.budget.holds_whole(plan.choice.heads if plan.choice else plan.recorded):
@@ -149,6 +151,8 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
     exhibit = exhibit_of(
         captured, show.kept or choice, show.transforms, show.filters, one_query=show.needs.one_query
     )
+    if captured.transformed_by(Additions):
+        return added_up(exhibit, choice)
     exhibit = replace(exhibit, unasked=show.unasked)
     if captured.transformed_by(Relative):  # of text there is no ratio
         tokens = exhibit.capture.key_tokens
@@ -163,39 +167,8 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
         exhibit = exhibit if query is None else replace(exhibit, queries=(query,))
     if show.needs.page and exhibit.capture.transforms != captured.transforms:
         exhibit = replace(exhibit, origin=captured)
-    exhibit = replace(exhibit, on_images=_on_images(captured, exhibit, show))
+    exhibit = replace(exhibit, on_images=on_images(captured, exhibit, show))
     return with_finding(exhibit, choice.heads[0])
-
-
-def _on_images(captured: Capture, exhibit: Exhibit, show: Show) -> ImageShare | None:
-    """How much of the rows shown, or without --query of all behind an image, is on images.
-
-    `captured` is as the exhibit before its transforms: its image tokens are apart.
-    """
-    asked = show.needs.one_query or bool(show.filters.queries)
-    seen, tokens = captured.allowed_count(), captured.query_tokens
-    images = [
-        [t.index for t in captured.key_tokens if t.image == n] for n in range(len(captured.images))
-    ]
-    plain = all(isinstance(each, Merged) for each in exhibit.capture.transforms)
-    first = min((keys[0] for keys in images if keys), default=None)
-    if first is None or captured.signed or not plain or not captured.layers:
-        return None
-    starts = set(range(len(tokens)))
-    for unit in show.transforms.merged:  # a merged token begins where one of each kind does
-        starts &= {group.start for group in groups_of(captured, unit)[0]}
-    bounds = [*sorted(starts), len(tokens)]
-    text = [t.index for t in tokens if t.image is None and seen[t.index] > first]
-    of = [i for q in exhibit.queries for i in range(*bounds[q : q + 2])] if asked else text
-    rows = [i for i in of if tokens[i].image is None]
-    if captured.image_alone:
-        text = []  # what all of its tokens attend to may be what it is about, and no sink
-        rows = list(class_rows(tokens) or range(len(tokens)))
-        rows = list(exhibit.queries) if show.filters.queries else rows
-    if not rows:
-        return None
-    heads = [weights for layer in captured.layers for weights in layer.weights]
-    return share_on_images(heads, images, text, rows)
 
 
 def _relative(prepared: Prepared, captured: Capture, show: Show) -> Capture:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from attnviz.draw.labels import DIVERGING
 from attnviz.draw.overlay import (
     Panel,
     density,
@@ -50,10 +51,13 @@ def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
     (shown, notes), options = shown_panels(exhibit, "picture"), options_of(look, None)
     words = words_for(exhibit, options)
     titles = [panel_title(panel, exhibit) for panel in shown]
-    cmap = OVERLAY_MAP if options.cmap == PictureOptions.cmap else options.cmap
+    usual = DIVERGING if exhibit.capture.signed else OVERLAY_MAP
+    cmap = usual if options.cmap == PictureOptions.cmap else options.cmap
     with sheet([*words.all, *titles], dpi=options.dpi, cmap=cmap) as (figure, fonts):
         spelled, what = [fonts.spell(title) for title in titles], scale_name(exhibit, shown)
-        _draw_panels(figure, shown, spelled, words.spelled(fonts), cmap, what)
+        most = max(p.peak for p in shown) or 1.0
+        scale = Scale(cmap, "linear", -most if exhibit.capture.signed else 0.0, most, what)
+        _draw_panels(figure, shown, spelled, words.spelled(fonts), scale)
     return Drawn(figure, (*fonts.notes, *notes))
 
 
@@ -62,10 +66,8 @@ def _draw_panels(
     panels: list[Panel],
     titles: list[str],
     words: PictureWords,
-    cmap: str,
-    what: str,
+    scale: Scale,
 ) -> None:
-    scale = Scale(cmap, "linear", 0.0, max(p.peak for p in panels) or 1.0, what)
     longer = _alone(panels[0], figure.dpi) if len(panels) == 1 else TOGETHER
     sizes = [_inches(panel, longer) for panel in panels]
     columns = min(ACROSS, len(panels))
@@ -115,8 +117,9 @@ def _painted(panel: Panel, scale: Scale) -> NDArray[np.uint8]:
     height, width = pixels.shape[:2]
     weights = density(panel.image, panel.grids, (width, height))
     seen = ~np.isnan(weights)[..., None]
-    share: FloatArray = np.clip(np.nan_to_num(weights) / np.float32(scale.high), 0, 1)
-    colors = scale.paint(share * np.float32(scale.high))[..., :3]
+    shown: FloatArray = np.clip(np.nan_to_num(weights), scale.low, scale.high).astype(np.float32)
+    share = np.abs(shown / np.float32(scale.high), dtype=np.float32)
+    colors = scale.paint(shown)[..., :3]
     rgb = np.where(seen, veiled(pixels, share, colors), 0.35 * pixels + 0.65 * 255)
     return np.concatenate([rgb, np.where(seen, 255, 140)], axis=2).round().astype(np.uint8)
 
@@ -125,8 +128,9 @@ def _as_painted(scale: Scale, panels: list[Panel]) -> Scale:
     """The scale of the colour bar: its colours as they look on the mean colour of the images."""
     from matplotlib.colors import ListedColormap
 
-    share: FloatArray = np.linspace(0, 1, 256, dtype=np.float32)
-    colors = scale.paint((share * np.float32(scale.high))[None])[0, :, :3]
+    values: FloatArray = np.linspace(scale.low, scale.high, 256, dtype=np.float32)
+    share = np.abs(values / np.float32(scale.high), dtype=np.float32)
+    colors = scale.paint(values[None])[0, :, :3]
     return replace(scale, cmap=ListedColormap(veiled(mean_color(panels), share, colors) / 255))
 
 

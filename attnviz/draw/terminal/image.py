@@ -10,7 +10,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.draw.labels import INFERNO, between, fenced
+from attnviz.draw.labels import INFERNO, between, fenced, signed_color
 from attnviz.draw.overlay import (
     Panel,
     density,
@@ -31,6 +31,7 @@ WIDEST, HIGHEST = 56, 28
 MOST_PIXELS = 1024
 """Pixels of a side, where a terminal shows them."""
 HEAT = np.array(between(INFERNO, 256))
+SIGNS = np.array([signed_color(share) for share in np.linspace(-1, 1, 256)])
 
 
 def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableType]:
@@ -56,14 +57,21 @@ def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableT
 def _legend(panels: list[Panel], most: float, what: str, display: Display) -> Iterator[Text]:
     """The colours of weights as they look on the mean colour of the images, or their shades."""
     if _in_blocks(display):
-        line, share = Text(f"{what} 0 ", style="dim"), np.linspace(0, 1, 16, dtype=np.float32)
-        colors = veiled(mean_color(panels), share, HEAT[::17]).astype(np.uint8)[None]
+        low = -1 if panels[0].signed else 0
+        share = np.linspace(low, 1, 16, dtype=np.float32)
+        line = Text(f"{what} {low * most:.2g} ", style="dim")
+        heat = SIGNS if low else HEAT
+        colors = veiled(mean_color(panels), np.abs(share), heat[::17]).astype(np.uint8)[None]
         for color in _in_terminal(colors, display)[0]:
             line.append("█", Style(color=color, dim=False))
         yield line.append(f" {most:.2g}")
     else:
         shades = "".join(shade_of(n / 4, unicode=display.unicode) for n in range(5))
-        said = f"{'' if display.graphics else shades + ' '}{what}s from 0 to {most:.2g}"
+        signed = panels[0].signed
+        least = f"{-most:.2g}" if signed and display.graphics else "0"
+        below = "; below 0: blank" if signed and not display.graphics else ""
+        said = f"{what}s from {least or '0 '}to {most:.2g}{below}"
+        said = said if display.graphics else f"{shades} {said}"
         yield from folded(Text(said, style="dim"), display.width)
     if not all(panel.image.shown().all() for panel in panels):
         empty = "dark" if display.graphics or _in_blocks(display) else "blank"
@@ -127,8 +135,11 @@ def _colors(panel: Panel, most: float, size: tuple[int, int]) -> NDArray[np.uint
     image = Image.fromarray(panel.image.raw.pixels).resize(size, Image.Resampling.BOX)
     pixels = np.asarray(image).astype(np.float32)
     weights = density(panel.image, panel.grids, size)
-    share = np.clip(np.nan_to_num(weights) / np.float32(most), 0, 1)
-    mixed = veiled(pixels, share, HEAT[np.rint(share * 255).astype(int)])
+    share = np.clip(np.nan_to_num(weights) / np.float32(most), -1, 1)
+    heat = SIGNS[np.rint((share + 1) / 2 * 255).astype(int)]
+    if not panel.signed:
+        heat = HEAT[np.rint(share * 255).astype(int)]
+    mixed = veiled(pixels, np.abs(share), heat)
     return np.where(np.isnan(weights)[..., None], 0.15 * pixels, mixed).astype(np.uint8)
 
 
@@ -138,7 +149,7 @@ def _shades(panel: Panel, most: float, display: Display) -> Iterator[Text]:
     weights = density(panel.image, panel.grids, (width, height // 2))
     for row in weights.tolist():
         letters = (
-            " " if value != value else shade_of(min(1.0, value / most), unicode=display.unicode)
+            shade_of(min(1.0, value / most), unicode=display.unicode) if value >= 0 else " "
             for value in row
         )
         yield Text("".join(letters).rstrip(), no_wrap=True, overflow="crop")

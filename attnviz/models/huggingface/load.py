@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -34,6 +34,7 @@ from attnviz.models.huggingface.implicit import (
     mamba2_modules,
 )
 from attnviz.models.huggingface.layers import Layers, agrees
+from attnviz.models.huggingface.matching import ClipSight
 from attnviz.models.huggingface.model import (
     CausalLM,
     HuggingFaceModel,
@@ -128,6 +129,9 @@ def _engine(
         nothing, bare = without_tokens(tokenizer.folder), replace(card, heads=())
         sight = _engine(model.vision_model, name, own, bare, nothing, revision)
         text = _engine(model.text_model, name, sizes, card, tokenizer, revision)
+        if hasattr(model, "visual_projection"):  # and no head that pools the patches
+            same = {each.name: getattr(sight, each.name) for each in fields(sight)}
+            sight = ClipSight(**same, towers=model, reader=tokenizer)
         return replace(text, sight=sight)
     return _one_side(model, name, sizes, card, tokenizer, revision)
 
