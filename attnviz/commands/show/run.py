@@ -13,7 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from attnviz.commands.show.images import added_up, on_images, plan_additions
 from attnviz.commands.show.outputs import OutputRequest, Show, choose_output, over_images
 from attnviz.console import Display, plain_text
 from attnviz.errors import IdleOption, UsageError, option
@@ -62,6 +61,8 @@ def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show)
     prepared = prepare(model, text, replace(options, matched=True)).with_gates()
     model = prepared.model
     if prepared.empty.transformed_by(Additions):
+        from attnviz.commands.show.images import plan_additions
+
         plan = plan_additions(model.identity, show)
         return _exhibit(prepared.record(plan.recorded), Choice(plan.recorded), show)
     plan = plan_heads(model.identity, model.card.heads, show.heads)
@@ -152,6 +153,8 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
         captured, show.kept or choice, show.transforms, show.filters, one_query=show.needs.one_query
     )
     if captured.transformed_by(Additions):
+        from attnviz.commands.show.images import added_up
+
         return added_up(exhibit, choice)
     exhibit = replace(exhibit, unasked=show.unasked)
     if captured.transformed_by(Relative):  # of text there is no ratio
@@ -167,7 +170,10 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
         exhibit = exhibit if query is None else replace(exhibit, queries=(query,))
     if show.needs.page and exhibit.capture.transforms != captured.transforms:
         exhibit = replace(exhibit, origin=captured)
-    exhibit = replace(exhibit, on_images=on_images(captured, exhibit, show))
+    if captured.images:
+        from attnviz.commands.show.images import on_images
+
+        exhibit = replace(exhibit, on_images=on_images(captured, exhibit, show))
     return with_finding(exhibit, choice.heads[0])
 
 

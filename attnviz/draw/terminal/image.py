@@ -70,7 +70,7 @@ def _legend(panels: list[Panel], most: float, what: str, display: Display) -> It
         signed = panels[0].signed
         least = f"{-most:.2g}" if signed and display.graphics else "0"
         below = "; below 0: blank" if signed and not display.graphics else ""
-        said = f"{what}s from {least or '0 '}to {most:.2g}{below}"
+        said = f"{what}s from {least} to {most:.2g}{below}"
         said = said if display.graphics else f"{shades} {said}"
         yield from folded(Text(said, style="dim"), display.width)
     if not all(panel.image.shown().all() for panel in panels):
