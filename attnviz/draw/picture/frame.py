@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
@@ -24,6 +24,7 @@ from attnviz.draw.picture.canvas import (
     use_fonts,
 )
 from attnviz.draw.picture.paint import (
+    BAR_LABEL,
     EMPTY,
     HATCH,
     LINES,
@@ -163,7 +164,9 @@ def add_key(
     """The colour bar from `left` and `top` (inches) on down; below it a legend."""
     below = (SWATCH + 0.25 if empty else 0.0) + (SWATCH if blank else 0.0)
     bar = min(BAR_MOST, max(BAR_LEAST, top - below))
-    draw_color_bar(place(figure, left + BAR_LEFT, top - bar, BAR_WIDTH, bar), scale)
+    label = fill(scale.label, int(bar * POINTS / (BAR_LABEL * 0.6)))
+    axes = place(figure, left + BAR_LEFT, top - bar, BAR_WIDTH, bar)
+    draw_color_bar(axes, replace(scale, label=label))
     down = top - bar - 0.25
     if empty:
         down -= SWATCH

@@ -117,6 +117,7 @@ def _titles(exhibit: Exhibit, options: PictureOptions) -> tuple[str, str]:
 
 # What lies below a thousandth of the strongest weight is drawn alike on a log scale.
 LOG_RANGE = 1000.0
+BAR_LABEL = 8.0  # points
 # Grey, and hatched in white, as some map has any grey among its colours.
 EMPTY, HATCH, LINES = "#e8e8e8", "#f4f4f4", "#d9dce0"
 
@@ -217,7 +218,7 @@ def draw_bar(
     bar = axes.figure.colorbar(shown, cax=axes, extend="min" if log else "neither")
     if not log:
         number_ends(bar)
-    bar.set_label(label, fontsize=8)
+    bar.set_label(label, fontsize=BAR_LABEL)
     bar.ax.tick_params(labelsize=size, width=0.6, length=length)
     bar.outline.set_linewidth(0.6)
 

@@ -1,6 +1,7 @@
 """Attention laid over an image in the terminal: pixels, two in a cell, or shades without colour."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,9 @@ def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableT
     panels, notes = shown_panels(exhibit, "terminal")
     most = max(panel.peak for panel in panels) or 1.0
     draw = _blocks if _in_blocks(display) else _shades
-    parts: list[RenderableType] = [*heading(exhibit, display)]
+    # of one panel its title says what is on the image
+    above = exhibit if len(panels) > 1 else replace(exhibit, on_images=None)
+    parts: list[RenderableType] = [*heading(above, display)]
     for panel in panels:
         title = panel_title(panel, exhibit)
         written = fenced(title) if display.unicode else in_ascii(title)
@@ -70,7 +73,7 @@ def _legend(panels: list[Panel], most: float, what: str, display: Display) -> It
         signed = panels[0].signed
         least = f"{-most:.2g}" if signed and display.graphics else "0"
         below = "; below 0: blank" if signed and not display.graphics else ""
-        said = f"{what}s from {least} to {most:.2g}{below}"
+        said = f"{what} from {least} to {most:.2g}{below}"
         said = said if display.graphics else f"{shades} {said}"
         yield from folded(Text(said, style="dim"), display.width)
     if not all(panel.image.shown().all() for panel in panels):

@@ -404,7 +404,7 @@ def test_weights_of_ones_own_lie_on_an_image(tmp_path: Path) -> None:
     assert panel.grids[0].ravel() == pytest.approx(weights[-1, :6])
     assert panel.share == pytest.approx(0.95)
     shown = own.show("image", query="red")
-    assert "weights from 0 to 0.5" in str(shown)  # its tokens are not one
+    assert "weight from 0 to 0.5" in str(shown)  # its tokens are not one
     (drawn,) = (each for axes in shown.figure().axes for each in axes.images)
     assert drawn.get_array().shape == (20, 30, 4)
     assert (panels_of(shown.record)[0].grids[0] == panel.grids[0]).all()

@@ -3,6 +3,7 @@
 import io
 import re
 from base64 import b64decode
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,14 @@ from PIL import Image
 from rich.console import Console
 
 import attnviz
+from attnviz.commands.show.outputs import Show
+from attnviz.commands.show.run import show_capture
 from attnviz.console import Display, Graphics
+from attnviz.draw.picture.overlay import drawn_as
 from attnviz.draw.terminal.image import render
 from attnviz.draw.terminal.pixels import PixelSequence, kitty, sixel
 from attnviz.records.apply import whole_exhibit
-from attnviz.records.exhibit import Exhibit
+from attnviz.records.exhibit import Exhibit, Filters, Look
 from tests.conftest import Run
 
 GREY = 120
@@ -175,11 +179,41 @@ def test_pixels_go_to_terminals_with_colour_that_show_them(
         assert "\x1b" not in (tmp_path / "a.txt").read_text()
 
 
+def tiled() -> Exhibit:
+    """Three times as wide as high, and as if it was read in an overview and a tile."""
+    capture = captured(600, 200).record
+    (image,) = capture.images
+    views = (*image.views, replace(image.views[0], name="tile"))
+    return whole_exhibit(replace(capture, images=(replace(image, views=views),)))
+
+
+def test_the_legend_says_what_weights_of_several_views_are() -> None:
+    *_, legend = render(tiled(), Display(width=100, color=False))
+    said = "weight per area, views added (1: all on one of the finest tokens) from 0 to 0.6"
+    assert str(legend) == f"·▒▓██ {said}"
+
+
+def test_the_label_of_the_colour_bar_is_as_long_as_the_bar_at_most() -> None:
+    queries = tuple(range(4, 7))
+    figure = drawn_as(replace(tiled(), queries=queries), Look()).figure
+    figure.canvas.draw()
+    (bar,) = (axes for axes in figure.axes if "per area" in axes.get_ylabel())
+    label, room = bar.yaxis.label.get_window_extent(), bar.get_window_extent()
+    assert room.y0 <= label.y0 < label.y1 <= room.y1
+    assert label.x1 <= figure.bbox.x1
+
+
+@pytest.mark.parametrize(("queries", "times"), [(("red",), 1), (("red", "@r1c2"), 3)])
+def test_the_share_on_the_image_is_said_once_of_one_panel(
+    queries: tuple[str, ...], times: int
+) -> None:
+    exhibit = show_capture(captured(60, 40).record, Show(filters=Filters(queries=queries)))
+    parts = render(exhibit, Display(width=200))
+    assert sum("on the image" in str(part) for part in parts) == times
+
+
 def test_the_colour_bar_has_the_colours_that_lie_on_the_image() -> None:
     from matplotlib.collections import QuadMesh
-
-    from attnviz.draw.picture.overlay import drawn_as
-    from attnviz.records.exhibit import Look
 
     figure = drawn_as(exhibit_of(60, 40), Look()).figure
     (bar,) = (part for axes in figure.axes for part in axes.findobj(QuadMesh))
