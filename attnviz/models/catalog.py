@@ -1,7 +1,7 @@
 """A model's name to its folder, its facts, its tokenizer, or the loaded model."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -260,6 +260,17 @@ def _facts_of(folder: Path, name: str, where: str) -> ModelFacts:
     heads = sizes.heads_per_layer
     parameters = folder_count(name, folder).total
     return ModelFacts(name, len(heads), heads[0], parameters, sizes.context, where)
+
+
+def reads_apart(name: str) -> bool:
+    """Whether a model that is on this machine reads an image or speech, and no text with it."""
+    from attnviz.models.folder.reading import TOWERS
+
+    with suppress(ModelError):
+        if folder := _local_folder(name) or cached(name):
+            apart = read_config(folder).get("model_type") in TOWERS
+            return apart or _sizes_of(folder, name).reads != "text"
+    return False
 
 
 def files_of_model(source: Source) -> list[tuple[str, int, str]]:

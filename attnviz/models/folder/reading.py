@@ -19,6 +19,10 @@ SPOKEN = frozenset(
 """Models that read speech alone; the first three write a text of it."""
 
 
+TOWERS = ("clip", "siglip", "siglip2", "metaclip_2")
+"""Models that read a text and an image apart from each other, each with layers of its own."""
+
+
 def reads_of(config: Any) -> Reads:
     """What a model with this configuration of transformers reads.
 

@@ -22,7 +22,7 @@ from attnviz.models.folder.config import (
     transformers_config,
 )
 from attnviz.models.folder.files import PICKLED, foreign, read_config
-from attnviz.models.folder.reading import reads_no_text, reads_of
+from attnviz.models.folder.reading import TOWERS, reads_no_text, reads_of
 from attnviz.models.huggingface.attention import forward, reads_images, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
@@ -134,10 +134,6 @@ def _engine(
             sight = ClipSight(**same, towers=model, reader=tokenizer)
         return replace(text, sight=sight)
     return _one_side(model, name, sizes, card, tokenizer, revision)
-
-
-TOWERS = ("clip", "siglip", "siglip2", "metaclip_2")
-"""Models that read a text and an image apart from each other, each with layers of its own."""
 
 
 def _one_side(

@@ -56,6 +56,13 @@ def test_an_image_is_given_as_the_text_or_by_its_option(
     )
 
 
+def test_standard_input_is_not_read_beside_an_image_alone(
+    run: Run, folders: dict[str, str], picture: str
+) -> None:
+    asked = ["show", "--image", picture, "-m", folders["siglip"], "--head", "L1H2"]
+    assert run(*asked, stdin=b"a pipe that may stay open") == run(*asked)
+
+
 def test_a_table_has_a_row_for_each_own_token_and_one_for_all_patches(
     run: Run, folders: dict[str, str], picture: str
 ) -> None:
