@@ -310,11 +310,16 @@ def run_notes(capture: Capture) -> tuple[str, ...]:
     if capture.loss is not None and not capture.strange and asks_for_knowledge(capture.text):
         ignorant = "the built-in model cannot answer this, as it knows nothing of the world"
         notes.append(f"{ignorant}; try {option('model', 'gpt2')}")
-    if capture.model.reads_images and not (capture.images or capture.asked.options.get("lines")):
-        notes.append(f"{readable(capture.model.name)} reads images too; none was given")
     if capture.sound is not None:
         notes += capture.sound.notes
     return (*notes, *_piece_notes(capture))
+
+
+def without_image(capture: Capture) -> str:
+    """A note where a model of text and images was given none of these; else nothing."""
+    if not capture.model.reads_images or capture.images:
+        return ""
+    return f"{readable(capture.model.name)} reads images too; none was given"
 
 
 def named_words(words: Sequence[str]) -> str:
@@ -372,7 +377,7 @@ def text_notes(capture: Capture) -> tuple[str, ...]:
     """Notes about a text and its model, also that the text is unlike its training."""
     strange = strange_note(int(capture.strange), 1, "text")
     about_model = model_notes(capture.model)
-    return (*about_model, *run_notes(capture), *((strange,) if strange else ()))
+    return (*about_model, *run_notes(capture), *filter(None, (strange, without_image(capture))))
 
 
 def strange_note(strange: int, texts: int, what: str) -> str:

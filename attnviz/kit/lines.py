@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
-from attnviz.draw.titles import model_notes, run_notes, strange_note
+from attnviz.draw.titles import model_notes, run_notes, strange_note, without_image
 from attnviz.errors import ExitStatus, InputError, RefusedChat, UsageError, option
 from attnviz.inputs.text import GIVEN_AS, Stdin, read_lines, read_text
 from attnviz.kit import options as g
@@ -209,14 +209,15 @@ def _each_result(
     session: Session, source: TextIn, run: Callable[[str, int], Result[Any]]
 ) -> Iterator[Result[Any]]:
     """The result of each line, with notes on stderr about its text."""
-    strange = list[bool]()
+    strange, alone = list[bool](), list[str]()
     lines = session.progress(read_lines(source.text, source.file, session.stdin), "line")
     for number, result in each_line(session, lines, run, OF_A_TEXT):
         captured = result.captures[0]
         say(session, run_notes(captured), f"line {number}: ")
         strange.append(captured.strange)
+        alone.append(without_image(captured))
         yield result
-    note_strange(session, strange, "line")
+    note_strange(session, strange, "line", alone)
 
 
 def _deliver_each(
@@ -333,11 +334,16 @@ def note_texts(session: Session, captures: Sequence[Capture]) -> None:
     for n, captured in enumerate(captures, start=1):
         where = f"text {n}: " if len(captures) > 1 else ""
         say(session, run_notes(captured), where)
-    note_strange(session, [captured.strange for captured in captures], "text")
+    strange = [captured.strange for captured in captures]
+    note_strange(session, strange, "text", [*map(without_image, captures)])
 
 
-def note_strange(session: Session, strange: Sequence[bool], what: str) -> None:
-    """One line on stderr where the model has not seen texts like some of these."""
-    note = strange_note(sum(strange), len(strange), what)
-    if note:
-        session.note(note)
+def note_strange(
+    session: Session, strange: Sequence[bool], what: str, alone: Sequence[str] = ()
+) -> None:
+    """One line on stderr where the model has not seen texts like some of these.
+
+    `alone`: of each text, that it has no image; it is said once, where none has one.
+    """
+    unseen = dict.fromkeys(alone) if all(alone) else ()
+    say(session, [*filter(None, [strange_note(sum(strange), len(strange), what)]), *unseen])

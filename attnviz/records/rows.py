@@ -378,6 +378,13 @@ RUN = Fields[tuple[Capture, int]](
     "A run of a model over a text.",
     (
         *(field.within(itemgetter(0)) for field in _OF_CAPTURE),
+        Field(
+            "images",
+            list[str],
+            "The names of its images.",
+            lambda run: [image.raw.name for image in run[0].images] or ABSENT,
+            optional=True,
+        ),
         Field("model", int, "Which of the models, from 0.", itemgetter(1)),
     ),
 )

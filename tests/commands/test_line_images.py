@@ -158,6 +158,16 @@ def test_a_text_in_braces_is_a_text_where_lines_are_no_json(run: Run, tmp_path: 
     assert "line 1: it is not JSON" in run("show", "--lines", "--file", str(file)).err
 
 
+@pytest.mark.parametrize("command", ["show", "predict", "generate"])
+def test_that_no_line_has_an_image_is_said_once(run: Run, folder: Path, command: str) -> None:
+    name = "question" if command == "generate" else "text"
+    asked = ("--lines", "-f", "jsonl")
+    unseen = written(folder, {name: "what colour"}, {name: "a circle"})
+    assert run(command, *unseen, *asked).err.count("reads images too; none was given") == 1
+    unseen = written(folder, {name: TEXT}, both(name)[0])
+    assert "none was given" not in run(command, *unseen, *asked).err
+
+
 def test_prompts_of_pairs_refuse_images(run: Run, folder: Path) -> None:
     ended = run("predict", "--pairs", *written(folder, {**both()[0], "answer": "a"})[1:])
     assert "line 1: --pairs reads no images" in ended.err

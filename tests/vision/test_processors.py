@@ -10,7 +10,7 @@ import pytest
 from transformers import AutoModelForImageTextToText, LlavaProcessor
 
 import attnviz
-from attnviz.draw.titles import model_notes, run_notes, written
+from attnviz.draw.titles import model_notes, text_notes, written
 from attnviz.errors import AttnvizError, InputError, ModelError, readable
 from attnviz.kit.prepare import Prepared, TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
@@ -159,8 +159,8 @@ def test_a_text_alone_is_told_that_the_model_reads_images_too(llava: Path) -> No
     with_image = read(llava).empty
     alone = prepare(load_model(Source(str(llava), quiet=True)), "What?", TextOptions()).empty
     name = readable(str(llava))
-    assert run_notes(alone) == (f"{name} reads images too; none was given",)
-    assert run_notes(with_image) == ()
+    assert text_notes(alone) == (f"{name} reads images too; none was given",)
+    assert text_notes(with_image) == ()
 
 
 def test_cross_attention_to_an_image_has_the_text_as_its_queries(tmp_path: Path) -> None:

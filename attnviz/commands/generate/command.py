@@ -314,4 +314,4 @@ def command_line(
             writer.write_lines(prompts, lambda each, line: answered(read(each), line))
         else:
             deliver(session, to, [(None, answered(prompt))])
-    note_strange(session, writer.strange, "line" if lines else "text")
+    note_strange(session, writer.strange, "line" if lines else "text", writer.alone)

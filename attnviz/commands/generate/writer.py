@@ -16,7 +16,7 @@ from attnviz.commands.generate.shown import picture_view
 from attnviz.commands.generate.square import of_square, square_of
 from attnviz.commands.show.run import pieces_of
 from attnviz.draw.terminal.around import line_heading
-from attnviz.draw.titles import amount, run_notes
+from attnviz.draw.titles import amount, run_notes, without_image
 from attnviz.errors import InputError, option
 from attnviz.kit.deliver import Destination, deliver
 from attnviz.kit.lines import each_line, say
@@ -33,6 +33,7 @@ class Writer:
     """Writes answers one after the other; `watch` is called at each new token.
 
     `strange`: of each prompt that was answered, whether the model has seen no texts like it.
+    `alone`: of each, that it has no image.
     """
 
     session: Session
@@ -41,6 +42,7 @@ class Writer:
     watch: Callable[[], object]
     results: Results | None = None
     strange: list[bool] = field(default_factory=list)
+    alone: list[str] = field(default_factory=list)
     told: set[str] = field(default_factory=set)
     with_id: list[bool] = field(default_factory=list)
 
@@ -82,6 +84,7 @@ class Writer:
         )
         say(self.session, [] if any(map(str.isalnum, answer.text)) else [wordless], where)
         self.strange.append(read.strange)
+        self.alone.append(without_image(read))
 
     def _pieces(self, asked: Answering, line: int | None) -> Generator[Piece, None, Answer]:
         """An answer in its format; the first one's rows have their header.

@@ -14,7 +14,7 @@ from attnviz.commands.show.outputs import (
     request_of,
 )
 from attnviz.commands.show.run import Shown, beside_images, make, show_capture, show_text
-from attnviz.draw.titles import run_notes
+from attnviz.draw.titles import run_notes, without_image
 from attnviz.errors import InexactError, InputError, UsageError, option
 from attnviz.inputs.beside import LineText, line_text
 from attnviz.inputs.text import medium_of, read_lines
@@ -310,7 +310,8 @@ def _of_text(
     pieces = _pieces(session, exhibit, request)
     if exhibit.unasked:
         session.note(MERGED)
-    note_strange(session, [exhibit.capture.strange], "text")
+    captured = exhibit.capture
+    note_strange(session, [captured.strange], "text", [without_image(captured)])
     yield None, pieces
 
 
@@ -336,6 +337,7 @@ def _of_lines(
     check_names(request.transforms.drop_keys, "drop_keys")
     lines = session.progress(read_lines(given.text, given.file, session.stdin), "line")
     run, strange, merged, seen = load(), list[bool](), False, list[bool]()
+    alone = list[str]()
 
     def of_line(text: str, number: int) -> Iterable[Piece]:
         nonlocal kept, merged
@@ -353,10 +355,11 @@ def _of_lines(
         if exhibit.choice is not None and exhibit.choice.picked:
             kept = replace(exhibit.choice, line=exhibit.choice.line or number)
         strange.append(exhibit.capture.strange)
+        alone.append(without_image(exhibit.capture))
         if exhibit.unasked and not merged:
             session.note(MERGED)
         merged = merged or exhibit.unasked
         return pieces
 
     yield from each_line(session, lines, of_line, OF_A_TEXT, none="no line could be shown")
-    note_strange(session, strange, "line")
+    note_strange(session, strange, "line", alone)

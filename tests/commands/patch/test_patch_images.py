@@ -80,6 +80,12 @@ def test_the_first_line_names_the_image_of_the_source(
         assert "taken from the source (1.png)" in " ".join(ended.out.split())
 
 
+def test_json_tells_the_runs_of_both_images_apart(folder: Path, images: list[Path]) -> None:
+    asked = {"image": images[0], "from_image": images[1], "answer": "a", "versus": "b"}
+    made = attnviz.patch(TEXT, model=folder, heads="L1H2", **asked).made
+    assert [each["images"] for each in made["runs"]] == [["0.png"], ["1.png"]]
+
+
 def test_images_of_different_grids_are_refused(tmp_path: Path) -> None:
     wide, tall = noise(tmp_path / "w.png", 0, 224, 112), noise(tmp_path / "t.png", 1, 112, 224)
     folder = species("qwen2_vl").make(tmp_path / "qwen")
