@@ -1,11 +1,13 @@
-"""Images that a line of JSON names: beside its text or question, or in the messages of its chat.
+"""Lines of JSON, and the images that they name: beside a text, a question or a box, or in a chat.
 
 Their files are looked for in the folder of the file that names them.
 """
 
+import json
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -13,17 +15,20 @@ from typing import Any
 
 from attnviz.errors import InputError
 from attnviz.inputs.images import picture_of
-from attnviz.inputs.prompts import IMAGES, check_fields, json_of
 from attnviz.inputs.text import STDIN
-from attnviz.records.images import RawImage
+from attnviz.records.images import Box, RawImage
 
 HINT = 'give {"text": "…", "image": "FILE"} on the line'
+IMAGES = ("image", "images")
+"""The keys of images beside a text."""
 TEXTS = ("text", "question")
 """The keys of a text."""
 FILES = ("image", "path", "url")
 """The keys that name the file of an image in a message."""
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """The beginning of an address; a single letter may be the drive of a path."""
+LIKE = 0.82
+"""How alike a name is to that of a field for which it was meant: `verses`, but not `source_id`."""
 LONGEST_PATH = 4096
 
 
@@ -136,3 +141,71 @@ def _named(content: Any) -> Iterator[str]:
         for part in parts if isinstance(parts, list) else []:
             if isinstance(part, dict) and part.get("type") == "image":
                 yield from (part[key] for key in FILES if isinstance(part.get(key), str))
+
+
+def check_fields(content: Mapping[str, Any], fields: Sequence[str]) -> None:
+    """See that no name is a misspelt field; others may stand beside the fields."""
+    for name in content:
+        meant = [] if name in fields else get_close_matches(name, fields, 1, LIKE)
+        if meant and meant[0] not in content:
+            raise InputError(f"{name!r} is not a field", f"write {meant[0]!r}")
+
+
+def json_of(line: str, hint: str) -> Any:
+    """The value that a line of JSON is; `hint` says what to give.
+
+    Raises:
+        InputError: it is no JSON.
+    """
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        said = error.msg.removesuffix(" at")
+        why = f"{said[0].lower()}{said[1:]} at character {error.colno}"
+    except RecursionError:
+        why = "too deeply nested"
+    except ValueError:  # Python reads no integer of thousands of digits
+        why = "a number is too long"
+    raise InputError(f"it is not JSON ({why})", hint)
+
+
+# Boxes in images, each with the word that it is about.
+
+BOX_HINT = 'give {"query": "circle", "box": [x0, y0, x1, y1]} on each line'
+
+
+@dataclass(frozen=True)
+class BoxLine:
+    """A word, and the box that it is about: in pixels, or in shares of the image's sides.
+
+    `text`: None for that of the call, or the word alone. `image`: a file, the number of one of the
+    call's images from 1, or None for its first.
+    """
+
+    query: str
+    box: Box
+    text: str | None = None
+    image: str | int | None = None
+
+
+def box_of(content: object) -> BoxLine:
+    """The box of an object, or of a line of JSON.
+
+    Raises:
+        InputError: it is none.
+    """
+    if isinstance(content, str):
+        content = json_of(content, BOX_HINT)
+    if not isinstance(content, dict) or not isinstance(content.get("query"), str | int):
+        raise InputError("there is no query", BOX_HINT)
+    check_fields(content, [each.name for each in fields(BoxLine)])
+    box, text, image = content.get("box"), content.get("text"), content.get("image")
+    numbers = isinstance(box, list | tuple) and len(box) == 4
+    if not numbers or not all(isinstance(n, int | float) and abs(n) < 1e9 for n in box or ()):
+        raise InputError("the box is not four numbers", BOX_HINT)
+    x0, y0, x1, y1 = map(float, box or ())
+    if not (x0 < x1 and y0 < y1):
+        raise InputError("the box is empty", "give left, top, right and bottom")
+    if not isinstance(text, str | None) or not isinstance(image, str | int | None):
+        raise InputError("a text or an image of this line is of another type", BOX_HINT)
+    return BoxLine(str(content["query"]), (x0, y0, x1, y1), text, image)

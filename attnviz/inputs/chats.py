@@ -10,13 +10,15 @@ from typing import Any, TypeGuard
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.beside import (
     FILES,
+    IMAGES,
     folder_of,
     images_beside,
     is_jsonl,
     is_object_with,
+    json_of,
     local_picture,
 )
-from attnviz.inputs.prompts import IMAGES, Document, Prompt, json_of, told_apart
+from attnviz.inputs.prompts import Document, Prompt, told_apart
 from attnviz.inputs.text import STDIN, Stdin, check_encodable, read_file
 from attnviz.records.images import RawImage
 from attnviz.records.tokens import RESTS, TAKEN, Chat, ChatPart, Slice

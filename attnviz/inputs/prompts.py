@@ -1,15 +1,14 @@
 """A prompt: its text, and the segments that it is made of."""
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from attnviz.errors import InputError, ModelError, UsageError, option
+from attnviz.inputs.beside import IMAGES, check_fields, json_of
 from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.records.images import MARK
 from attnviz.records.positions import SECONDS, compiled, is_expression
@@ -353,11 +352,7 @@ PROMPT_HINT = (
 )
 TOKENS = "query", "key"
 """Fields that name a token; a number is its position."""
-IMAGES = ("image", "images")
-"""The keys of images beside a text."""
 FIELDS = "text", "answer", "versus", "source", *TOKENS
-LIKE = 0.82
-"""How alike a name is to that of a field for which it was meant: `verses`, but not `source_id`."""
 
 
 def read_prompt(line: str) -> dict[str, str]:
@@ -379,29 +374,3 @@ def read_prompt(line: str) -> dict[str, str]:
         raise InputError(f"{option('pairs')} reads no images", f"use {option('lines')}")
     check_fields(content, FIELDS)
     return {name: content[name] for name in FIELDS if content.get(name) is not None}
-
-
-def check_fields(content: Mapping[str, Any], fields: Sequence[str]) -> None:
-    """See that no name is a misspelt field; others may stand beside the fields."""
-    for name in content:
-        meant = [] if name in fields else get_close_matches(name, fields, 1, LIKE)
-        if meant and meant[0] not in content:
-            raise InputError(f"{name!r} is not a field", f"write {meant[0]!r}")
-
-
-def json_of(line: str, hint: str) -> Any:
-    """The value that a line of JSON is; `hint` says what to give.
-
-    Raises:
-        InputError: it is no JSON.
-    """
-    try:
-        return json.loads(line)
-    except json.JSONDecodeError as error:
-        said = error.msg.removesuffix(" at")
-        why = f"{said[0].lower()}{said[1:]} at character {error.colno}"
-    except RecursionError:
-        why = "too deeply nested"
-    except ValueError:  # Python reads no integer of thousands of digits
-        why = "a number is too long"
-    raise InputError(f"it is not JSON ({why})", hint)

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -21,9 +21,8 @@ from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.errors import InputError, UsageError, option, readable, spelled
-from attnviz.inputs.beside import local_picture
+from attnviz.inputs.beside import BoxLine, box_of, local_picture
 from attnviz.inputs.images import read_picture
-from attnviz.inputs.prompts import check_fields, json_of
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
@@ -44,25 +43,10 @@ from attnviz.records.rows import Field, Fields, estimate_fields, head_fields, mo
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
-HINT = 'give {"query": "circle", "box": [x0, y0, x1, y1]} on each line'
 ROUNDED = 1
 """Pixels by which a rounded edge may lie outside of the image."""
 MEASURES = ("mass", "on_image", "within", "entropy", "spatial_entropy", "sinks")
 """What is measured of a row, in this order."""
-
-
-@dataclass(frozen=True)
-class BoxLine:
-    """A word, and the box that it is about: in pixels, or in shares of the image's sides.
-
-    `text`: None for that of the call, or the word alone. `image`: a file, the number of one of the
-    call's images from 1, or None for its first.
-    """
-
-    query: str
-    box: Box
-    text: str | None = None
-    image: str | int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,29 +112,6 @@ class BoxReport:
             estimates = (Estimate.of(column[~np.isnan(column)].tolist()) for column in means.T)
             scores.append(BoxScore(head, **dict(zip(MEASURES, estimates, strict=True))))
         return sorted(scores, key=lambda each: (-each.mass.mean, each.head))
-
-
-def box_of(content: object) -> BoxLine:
-    """The box of an object, or of a line of JSON.
-
-    Raises:
-        InputError: it is none.
-    """
-    if isinstance(content, str):
-        content = json_of(content, HINT)
-    if not isinstance(content, dict) or not isinstance(content.get("query"), str | int):
-        raise InputError("there is no query", HINT)
-    check_fields(content, [each.name for each in fields(BoxLine)])
-    box, text, image = content.get("box"), content.get("text"), content.get("image")
-    numbers = isinstance(box, list | tuple) and len(box) == 4
-    if not numbers or not all(isinstance(n, int | float) and abs(n) < 1e9 for n in box or ()):
-        raise InputError("the box is not four numbers", HINT)
-    x0, y0, x1, y1 = map(float, box or ())
-    if not (x0 < x1 and y0 < y1):
-        raise InputError("the box is empty", "give left, top, right and bottom")
-    if not isinstance(text, str | None) or not isinstance(image, str | int | None):
-        raise InputError("a text or an image of this line is of another type", HINT)
-    return BoxLine(str(content["query"]), (x0, y0, x1, y1), text, image)
 
 
 # lines ─► image and text ─► rows of the word, and of the whole text ─► measures ─► means over lines

@@ -21,8 +21,7 @@ from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option, readable, spelled
-from attnviz.inputs.beside import images_beside
-from attnviz.inputs.prompts import IMAGES, check_fields, json_of
+from attnviz.inputs.beside import IMAGES, check_fields, images_beside, json_of
 from attnviz.inputs.text import Stdin, read_lines
 from attnviz.kit.option import R
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare

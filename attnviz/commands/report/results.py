@@ -18,7 +18,8 @@ from attnviz.commands.report.record import (
     SourceUse,
 )
 from attnviz.errors import InputError, option, readable
-from attnviz.inputs.prompts import Source, json_of
+from attnviz.inputs.beside import json_of
+from attnviz.inputs.prompts import Source
 from attnviz.inputs.text import STDIN, Stdin, read_lines
 from attnviz.records.grounding import Groundedness
 from attnviz.records.restore import JsonObject, row_from

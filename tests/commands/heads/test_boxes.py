@@ -13,8 +13,8 @@ from scipy import ndimage
 from transformers import AutoModelForImageTextToText
 
 import attnviz
-from attnviz.commands.heads.boxes import box_of
 from attnviz.errors import InputError, UsageError
+from attnviz.inputs.beside import box_of
 from attnviz.records.images import (
     ImageView,
     Patch,
