@@ -146,7 +146,7 @@ def _named(content: Any) -> Iterator[str]:
 def check_fields(content: Mapping[str, Any], fields: Sequence[str]) -> None:
     """See that no name is a misspelt field; others may stand beside the fields."""
     for name in content:
-        meant = [] if name in fields else get_close_matches(name, fields, 1, LIKE)
+        meant = [] if name in fields else get_close_matches(str(name), fields, 1, LIKE)
         if meant and meant[0] not in content:
             raise InputError(f"{name!r} is not a field", f"write {meant[0]!r}")
 

@@ -20,6 +20,7 @@ from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.terminal.cells import Column, folded, listing
+from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option, readable, spelled
 from attnviz.inputs.beside import BoxLine, box_of, local_picture
 from attnviz.inputs.images import read_picture
@@ -53,12 +54,14 @@ MEASURES = ("mass", "on_image", "within", "entropy", "spatial_entropy", "sinks")
 class BoxRun:
     """A line that was run: its capture without patterns, and for each head the means of `MEASURES`.
 
-    `chance`: the share of the image's tokens that lie in the box.
+    `chance`: the share of the image's tokens that lie in the box. `alone`: the word itself was run,
+    as there was no text.
     """
 
     capture: Capture
     chance: float
     means: Mapping[Head, NDArray[np.float64]]
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,8 @@ class BoxTask:
             )
         prepared.budget.check_patterns(heads, 0)
         prepared.run(heads, measure, measure.rows)
-        return BoxRun(prepared.empty, measure.chance, measure.means())
+        alone = not (asked.text or self.text or self.model.reads == "image")
+        return BoxRun(prepared.empty, measure.chance, measure.means(), alone)
 
     def _prepared(self, asked: BoxLine) -> tuple[Prepared, int]:
         """The text of a line with its images, and which of them is meant."""
@@ -355,7 +359,9 @@ def _render(report: BoxReport, display: Display, top: int) -> Iterator[Text]:
 
 def _title(report: BoxReport) -> str:
     boxes = len(report.runs)
-    return f"{readable(report.model.name)}, attention in {boxes:,} box{'es' * (boxes != 1)}"
+    title = f"{readable(report.model.name)}, attention in {boxes:,} box{'es' * (boxes != 1)}"
+    alone = sum(run.alone for run in report.runs)
+    return title + (f"; {amount(alone, 'word')} run alone, without a text" if alone else "")
 
 
 def _draw(report: BoxReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
