@@ -12,10 +12,11 @@ from itertools import groupby
 from attnviz.draw.labels import distinct_labels, name_of
 from attnviz.draw.matrix import key_shares
 from attnviz.draw.titles import amount, pane_titles
-from attnviz.errors import Speller, readable
+from attnviz.errors import Speller, option, readable
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Choice, ChoiceReason, Exhibit, Map
 from attnviz.records.heads import Finding, FoundLink, Habit, NamedHead, Tendency, listed
+from attnviz.records.images import BESIDE
 from attnviz.records.positions import groups_of
 from attnviz.records.tokens import Token, class_rows
 
@@ -206,6 +207,12 @@ def image_said(exhibit: Exhibit) -> str:
     sinks = f"{seen.sinks:.0%}" if (seen.sinks or 0) >= SHOWN_SINKS else "none"
     on_sinks = "" if seen.sinks is None else f", {sinks} of that on sinks"
     return f"; {of}{heads}: {share(seen.share)} on {image}{on_sinks}"
+
+
+def beside_notes(exhibit: Exhibit) -> tuple[str, ...]:
+    """That images which are read in cross-attention are none of the keys."""
+    said = f"{BESIDE}; {option('kind', 'cross')} shows the attention to them"
+    return (said,) if exhibit.beside else ()
 
 
 def _cut(label: str) -> str:

@@ -292,10 +292,10 @@ def refuse_picture(*_: object, **look: object) -> NoReturn:
     )
 
 
-def notes_of(captures: Iterable[Capture]) -> tuple[str, ...]:
-    """The notes on the texts of captures, each once, as Python spells them."""
+def notes_of(captures: Iterable[Capture], more: Sequence[str] = ()) -> tuple[str, ...]:
+    """The notes on the texts of captures, and more, each once, as Python spells them."""
     notes = (note for captured in captures for note in text_notes(captured))
-    return tuple(dict.fromkeys(spelled(note, as_argument) for note in notes))
+    return tuple(dict.fromkeys(spelled(note, as_argument) for note in (*notes, *more)))
 
 
 class Calculation(Result[T]):

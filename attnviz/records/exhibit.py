@@ -189,7 +189,8 @@ class Exhibit:
     cannot be told from the capture's own tokens; `sides` what the rows and the columns are.
     `origin` is the capture before its transforms, kept for a page, which names heads by it.
     `unasked`: parts of characters were merged although nobody asked for it. `on_images`: how much
-    of the rows shown is on images; None where there is none, or these are no weights.
+    of the rows shown is on images; None where there is none, or these are no weights. `beside`:
+    the images are read in layers of cross-attention, and are none of the keys.
     """
 
     capture: Capture
@@ -208,6 +209,7 @@ class Exhibit:
     origin: Capture | None = None
     unasked: bool = False
     on_images: ImageShare | None = None
+    beside: bool = False
 
     @property
     def weakest_left_out(self) -> bool:

@@ -14,6 +14,7 @@ from attnviz.commands.show.outputs import (
     request_of,
 )
 from attnviz.commands.show.run import Shown, beside_images, make, show_capture, show_text
+from attnviz.draw.headlines import beside_notes
 from attnviz.draw.titles import run_notes, without_image
 from attnviz.errors import InexactError, InputError, UsageError, option
 from attnviz.inputs.beside import LineText, line_text
@@ -286,7 +287,7 @@ def _pieces(
 ) -> Iterable[Piece]:
     """An exhibit as it is written, with what there is to say beside it on stderr."""
     pieces, notes = make(exhibit, request)
-    say(session, [*run_notes(exhibit.capture), *notes], where)
+    say(session, [*run_notes(exhibit.capture), *beside_notes(exhibit), *notes], where)
     return pieces
 
 
@@ -306,7 +307,7 @@ def _of_text(
     exhibit = (
         show_capture(text, show) if isinstance(text, Capture) else load()(LineText(text), show)
     )
-    request = beside_images(request, exhibit.capture) if free else request
+    request = beside_images(request, exhibit) if free else request
     pieces = _pieces(session, exhibit, request)
     if exhibit.unasked:
         session.note(MERGED)

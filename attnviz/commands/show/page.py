@@ -15,7 +15,7 @@ from math import isnan
 
 from attnviz.commands.show.outputs import OutputRequest, switches
 from attnviz.draw import page as document
-from attnviz.draw.headlines import head_title, map_title
+from attnviz.draw.headlines import beside_notes, head_title, map_title
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK, distinct_labels, fenced, told_apart
 from attnviz.draw.page import (
     COMMON,
@@ -150,7 +150,10 @@ def _facts(
         "title": beginning(capture.text),
         "about": facts(capture),
         # a page names an option, which it has none of, by its value
-        "notes": [spelled(note, lambda name, value: value or name) for note in text_notes(capture)],
+        "notes": [
+            spelled(note, lambda name, value: value or name)
+            for note in (*text_notes(capture), *beside_notes(exhibit))
+        ],
         "causal": capture.causal,
         "before": int(capture.allowed_count()[0]) - 1 if capture.causal else 0,
         "cross": capture.kind in ("answer", "cross"),

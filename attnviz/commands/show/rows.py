@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.draw.headlines import about
+from attnviz.draw.headlines import about, beside_notes
 from attnviz.kit.result import notes_of
 from attnviz.kit.write import SEPARATORS, cell, printable_cell
 from attnviz.records.capture import Capture, Kind, TextLoss
@@ -376,7 +376,12 @@ SHOWN = Fields[Exhibit](
     "What is shown of it.",
     (
         Field("about", str, "For a person.", about),
-        Field("notes", list[str], "For a person.", lambda shown: notes_of([shown.capture])),
+        Field(
+            "notes",
+            list[str],
+            "For a person.",
+            lambda shown: notes_of([shown.capture], beside_notes(shown)),
+        ),
         Field("finding", (FINDING, NoneType)),
         Field("loss", (LOSS, NoneType), "", lambda shown: shown.capture.loss),
         Field(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from attnviz.commands.show.outputs import OutputRequest, Show, choose_output, over_images
 from attnviz.console import Display, plain_text
+from attnviz.draw.headlines import beside_notes
 from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit.choose import (
     HeadPlan,
@@ -106,6 +107,7 @@ def _legible(show: Show, captured: Capture) -> Show:
     chosen = (*filters.queries, *filters.keys, *transforms.drop_keys)
     patches = any(name.startswith("@") for name in chosen)
     patches |= len(captured.images) == 1 and all(t.image == 0 for t in captured.key_tokens)
+    patches |= lie_beside(captured.images, (t.patch for t in captured.key_tokens))
     apart, timed = captured.signed or transforms.scores, any(t.time for t in captured.key_tokens)
     frames = timed and show.bins and not (transforms.chars is False or any(map(is_time, chosen)))
     images = show.legible and bool(captured.images) and not patches
@@ -173,7 +175,9 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
     if captured.images:
         from attnviz.commands.show.images import on_images
 
-        exhibit = replace(exhibit, on_images=on_images(captured, exhibit, show))
+        beside = lie_beside(captured.images, (t.patch for t in captured.key_tokens))
+        share = None if beside else on_images(captured, exhibit, show)
+        exhibit = replace(exhibit, on_images=share, beside=beside)
     return with_finding(exhibit, choice.heads[0])
 
 
@@ -267,10 +271,9 @@ def make(exhibit: Exhibit, request: OutputRequest) -> tuple[Iterable[Piece], Seq
     return maker(exhibit, request), [note] if heavy else ()
 
 
-def beside_images(request: OutputRequest, capture: Capture) -> OutputRequest:
+def beside_images(request: OutputRequest, exhibit: Exhibit) -> OutputRequest:
     """The same as a heatmap, where no patch of an image is among the keys."""
-    patches = (token.patch for token in capture.key_tokens)
-    if request.transforms.relative is not None or not lie_beside(capture.images, patches):
+    if request.transforms.relative is not None or not exhibit.beside:
         return request
     return replace(request, look=replace(request.look, view=None))
 
@@ -310,7 +313,7 @@ class Shown:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the text: that it was cut, or is unlike those of the training."""
-        return notes_of([self.record.capture])
+        return notes_of([self.record.capture], beside_notes(self.record))
 
     @property
     def made(self) -> Row:

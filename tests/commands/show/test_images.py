@@ -281,13 +281,41 @@ def test_without_a_patch_among_the_keys_the_picture_is_a_heatmap(
     asked = ("-m", str(crossed), "--image", str(images[0]))
     ended = run("show", TEXT, *asked, "-o", str(tmp_path / "plain.png"))
     assert ended.status == 0, ended.err
-    own = attnviz.capture(TEXT, crossed, image=images[0]).record
+    own = attnviz.show(TEXT, crossed, image=images[0]).record
     assert choose_output(beside_images(over_images(OutputRequest("png")), own)).view == "heatmap"
+    assert SAID_BESIDE in ended.err
     ended = run("show", TEXT, *asked, "--view", "image")
     assert ended.status == 2
     assert "beside the tokens of the text; show it with --kind cross." in ended.err
     ended = run("show", TEXT, *asked, "--view", "image", "--kind", "cross", "--query", "-1")
     assert "on the image" in ended.out
+
+
+SAID_BESIDE = "beside the tokens of the text; --kind cross shows the attention to them\n"
+
+
+def test_the_one_token_of_an_image_beside_the_text_is_not_the_image(
+    run: Run, crossed: Path, images: list[Path], tmp_path: Path
+) -> None:
+    asked = (TEXT, "-m", str(crossed), "--image", str(images[0]), "--query", "?")
+    ended = run("show", *asked)
+    assert "on the image" not in ended.out
+    assert "each image as one" not in ended.out
+    assert ended.err.count(SAID_BESIDE) == 1
+    notes = json.loads(run("show", *asked, "-f", "json").out)["notes"]
+    (note,) = [each for each in notes if "cross-attention" in each]
+    assert note.endswith(SAID_BESIDE.strip().replace("--kind cross", "kind='cross'"))
+    assert note in attnviz.show(TEXT, crossed, image=images[0], query="?").notes
+    assert SAID_BESIDE not in run("show", *asked, "--kind", "cross").err
+    attnviz.capture(TEXT, crossed, image=images[0]).save(tmp_path / "c.npz")
+    assert SAID_BESIDE in run("show", str(tmp_path / "c.npz"), "--drop-key", "?").err
+
+
+def test_patches_that_are_dropped_still_lie_in_the_text(
+    run: Run, folder: Path, images: list[Path]
+) -> None:
+    asked = (TEXT, "-m", str(folder), "--image", str(images[0]), "--drop-key", "@0,0:1,1")
+    assert "cross-attention" not in run("show", *asked).err
 
 
 def test_no_head_is_chosen_by_its_look_at_an_image_that_is_no_key(
