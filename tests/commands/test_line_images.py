@@ -119,6 +119,29 @@ def test_a_resumed_run_sees_that_an_image_was_changed(run: Run, folder: Path) ->
     assert "line 1 is not the one that" in run("generate", *asked).err
 
 
+def test_a_resumed_run_sees_that_the_image_of_all_lines_was_changed(run: Run, folder: Path) -> None:
+    image = folder / "pictures" / "a.png"
+    shared = ("--image", str(image), "--resume", "-o", str(folder / "results.jsonl"))
+    asked = (*written(folder, *[{"question": TEXT}] * 2), *shared)
+    assert run("generate", *asked).status is ExitStatus.OK
+    assert run("generate", *asked).status is ExitStatus.OK
+    image.write_bytes((folder / "pictures" / "b.png").read_bytes())
+    assert "line 1 is not the one that" in run("generate", *asked).err
+
+
+@pytest.mark.parametrize("command", ["predict", "show"])
+def test_a_line_without_an_image_keeps_that_of_all(run: Run, folder: Path, command: str) -> None:
+    shared, own = (str(folder / "pictures" / name) for name in ("a.png", "b.png"))
+    lines = written(folder, {"text": TEXT}, {"text": TEXT, "image": own})
+    asked = ("-m", "shapes", "-f", "jsonl", *(["--head", "L1H0"] * (command == "show")))
+    rows = rows_in(run(command, "--lines", *lines, "--image", shared, *asked).out)
+    for line, image in ((1, shared), (2, own)):
+        alone = rows_in(run(command, TEXT, "--image", image, *asked).out)
+        assert [row for row in rows if row["line"] == line] == [
+            {**row, "line": line} for row in alone
+        ]
+
+
 def test_the_images_of_a_chat_stand_beside_its_file(run: Run, folder: Path) -> None:
     parts = [{"type": "image", "path": "pictures/a.png"}, {"type": "text", "text": TEXT}]
     (folder / "chat.json").write_text(json.dumps([{"role": "user", "content": parts}]))

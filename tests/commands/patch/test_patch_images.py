@@ -33,18 +33,25 @@ def images(tmp_path: Path) -> list[Path]:
     return [noise(tmp_path / f"{seed}.png", seed) for seed in (0, 1)]
 
 
+@pytest.mark.parametrize("source", [TEXT, "<image>cab"])
 def test_a_head_takes_what_it_writes_where_another_image_is_seen(
-    folder: Path, images: list[Path]
+    folder: Path, images: list[Path], source: str
 ) -> None:
-    """Beside hooks of one's own on transformers' model."""
+    """Beside hooks of one's own on transformers' model; the words at the end are aligned."""
     model = AutoModelForImageTextToText.from_pretrained(folder).eval()
-    ours, theirs = (processed(processor(folder), TEXT, Image.open(path)) for path in images)
+    ours, theirs = (
+        processed(processor(folder), text, Image.open(path))
+        for text, path in zip((TEXT, source), images, strict=True)
+    )
+    more = theirs["input_ids"].shape[1] - ours["input_ids"].shape[1]
+    assert more == len(source) - len(TEXT)
     output = model.model.language_model.layers[LAYER].self_attn.o_proj
     part, written = slice(HEAD * WIDTH, (HEAD + 1) * WIDTH), list[torch.Tensor]()
 
     def replaced(_module: object, args: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
         changed = args[0].clone()
-        changed[..., part] = written[0][..., part]
+        changed[:, :-2, part] = written[0][:, : changed.shape[1] - 2, part]
+        changed[:, -2:, part] = written[0][:, -2:, part]
         return (changed,)
 
     with torch.inference_mode():
@@ -55,7 +62,8 @@ def test_a_head_takes_what_it_writes_where_another_image_is_seen(
         handle = output.register_forward_pre_hook(replaced)
         after = model(**ours).logits[0, -1]
         handle.remove()
-    asked = {"answer": "a", "versus": "b", "heads": f"L{LAYER}H{HEAD}"}
+    asked = {"answer": "a", "versus": "b", "heads": f"L{LAYER}H{HEAD}", "source": source}
+    asked |= {"align": ["a=a"]} if more else {}
     image, other = images
     found = attnviz.patch(TEXT, model=folder, image=image, from_image=other, **asked)
     a, b = found.record.question.ids

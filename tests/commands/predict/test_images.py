@@ -21,6 +21,15 @@ def test_the_links_to_an_image_are_one(run: Run) -> None:
     assert "@r" not in shown
 
 
+def test_what_is_attended_to_leaves_the_first_token_out() -> None:
+    text = "the old dog chased a cat"
+    found = attnviz.predict(text).record.evidence
+    first = attnviz.capture(text)
+    rows = [first.pattern(layer, head)[-1] for layer in range(4) for head in range(4)]
+    assert max(row[0] for row in rows) > 0.5
+    assert all(link.key for link in found)
+
+
 def test_several_images_are_told_apart(run: Run) -> None:
     both = ("--image", PICTURE, "--image", PICTURE)
     shown = run("predict", "is <image> <image> a circle", *both, "-m", "shapes").out

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 from rich.console import Console
+from rich.style import Style
+from rich.text import Text
 
 import attnviz
 from attnviz.commands.show.outputs import Show
@@ -27,11 +29,11 @@ KITTY = re.compile(r"\x1b_G([^;]*);([^\x1b]*)\x1b\\")
 SIXEL = re.compile(r'\x1bP0;1q"1;1;(\d+);(\d+)([^\x1b]*)\x1b\\')
 
 
-def captured(width: int, height: int) -> attnviz.AttentionCapture:
+def captured(width: int, height: int, grey: int = GREY) -> attnviz.AttentionCapture:
     """A grey image of 2 × 3 patches; `red` attends to the last, and half as much to the first."""
     weights = np.full((7, 7), 1 / 7)
     weights[-1] = [0.3, 0, 0, 0, 0, 0.6, 0.1]
-    image = np.full((height, width, 3), GREY, np.uint8)
+    image = np.full((height, width, 3), grey, np.uint8)
     tokens = [*["<image>"] * 6, "red"]
     return attnviz.from_attention(weights, tokens, image=image, grid=(2, 3), causal=False)
 
@@ -94,6 +96,16 @@ def test_the_strongest_weight_is_brightest_where_its_patch_is(graphics: Graphics
     assert light[0, 0] > light[0, 1] == light[1, 0]
     weak = patches[0, 0, 1, 0]  # the image's own colour, a fifth of it covered
     assert np.abs(weak - 0.8 * GREY).max() < 3
+
+
+def test_of_256_colours_those_of_a_theme_stay_out() -> None:
+    grey = captured(60, 40, grey=128)  # the theme's eighth colour, too
+    parts = render(whole_exhibit(grey.record), Display(width=40, color=True, fixed=True))
+    spans = [span.style for part in parts if isinstance(part, Text) for span in part.spans]
+    styles = [style for style in spans if isinstance(style, Style) and style.bgcolor]
+    colors = [color for style in styles for color in (style.color, style.bgcolor)]
+    assert len(colors) > 100
+    assert min(color.number for color in colors) >= 16
 
 
 def test_a_picture_comes_back_pixel_for_pixel() -> None:
