@@ -123,7 +123,7 @@ class HeardSpeech:
 
 
 Ability: TypeAlias = Literal[
-    "predict", "fill", "generate", "value_norms", "record", "vectors", "freeze", "write"
+    "predict", "classes", "fill", "generate", "value_norms", "record", "vectors", "freeze", "write"
 ]
 """A method that some engines refuse."""
 
@@ -421,6 +421,10 @@ class LoadedModel(ABC):
         """Run the tokens, and hold norms and attention at what they were."""
         raise self._refusal("freeze")
 
+    def classes(self) -> tuple[Sequence[str], FloatArray]:
+        """The names of the classes that an image may have, and its logits of them (classes)."""
+        raise self._refusal("classes")
+
     def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
         """The likeliest target text for these tokens, and the tokens of it."""
         raise self._refusal("write")
@@ -436,6 +440,9 @@ class LoadedModel(ABC):
             case "predict" | "fill":
                 wrong = f"{name} does not predict the token that follows a text"
                 hint = "use a model that does, such as builtin or gpt2"
+            case "classes":
+                wrong = f"{name} has no classes of images to choose among"
+                hint = "use a model that was trained to name them, such as shapes-vit"
             case "generate":
                 wrong, hint = f"{name} does not write text", "use a model that does, such as gpt2"
             case "value_norms" | "contributions":

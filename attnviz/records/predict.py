@@ -237,7 +237,7 @@ class PredictionMean:
     after a text, or (`fills`) in place of its masks; `followed`: the probability of the tokens that
     really followed within it, where wanted. `measured`: the mean of what is measured of an answer,
     where one was asked for; `answer` and `versus` are None where texts have their own.
-    `attribution`: the logits by part, where wanted.
+    `attribution`: the logits by part, where wanted. `classes`: of images, in place of next tokens.
     """
 
     model: str
@@ -250,6 +250,7 @@ class PredictionMean:
     measured: Estimate | None = None
     fills: bool = False
     attribution: AttributionMean | None = None
+    classes: bool = False
 
 
 # Next tokens from logits: the likeliest candidates, and the rank of the true one.
@@ -300,6 +301,7 @@ def mean_of(predictions: Sequence[Prediction]) -> PredictionMean:
     logits = [prediction.attribution for prediction in predictions if prediction.attribution]
     return PredictionMean(
         model=predictions[0].capture.model.name,
+        classes=predictions[0].capture.image_alone,
         texts=len(predictions),
         likeliest=Estimate.of(sure),
         followed=Estimate.of(followed) if followed else None,

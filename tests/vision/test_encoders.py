@@ -217,6 +217,33 @@ def test_a_text_runs_the_side_of_texts_and_an_image_that_of_images(
     assert len(model.heads(image=pixels).rows) == 8
 
 
+HEADED = [each for each in ENCODERS if each.model.endswith("ForImageClassification")]
+
+
+@pytest.mark.parametrize("own", HEADED, ids=lambda own: own.name)
+def test_the_classes_of_an_image_have_the_probabilities_of_transformers(
+    own: Encoder, tmp_path: Path
+) -> None:
+    folder, image = own.make(tmp_path / "model"), Image.fromarray(noise(40, 40))
+    settings, hostile = folder / "config.json", "\x1b[31mred\n</script>"
+    labels = {"id2label": {"0": hostile, "1": "b"}, "label2id": {hostile: 0, "b": 1}}
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | labels))
+    image.save(tmp_path / "a.png")
+    found = attnviz.predict(str(tmp_path / "a.png"), model=str(folder))
+    with torch.no_grad():
+        theirs = own.eager(folder)(**own.inputs(image)).logits[0].softmax(dim=0)
+    ours = {row["id"]: row["probability"] for row in found.rows}
+    assert ours == pytest.approx(dict(enumerate(theirs.tolist())), abs=1e-6)
+    assert {row["id"]: row["exact"] for row in found.rows} == {0: hostile, 1: "b"}
+    assert "\x1b" not in str(found)
+
+
+def test_a_model_without_classes_of_images_predicts_none(tmp_path: Path) -> None:
+    engine = loaded(encoder("dinov2"), tmp_path / "model").engine
+    with pytest.raises(UsageError, match="has no classes of images to choose among"):
+        engine.classes()
+
+
 def chosen(*rows: dict[str, float]) -> str:
     """The first line of a picture of 6 × 6 patches; the class token's rows of heads by patch."""
     labels = ["[CLS]", "[register 1]", *(f"{n // 6},{n % 6}" for n in range(36))]

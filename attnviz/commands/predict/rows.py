@@ -43,11 +43,15 @@ CANDIDATE = Fields[NextToken](
     "A token that may come next after a position.",
     (
         LINE_OR_MEAN,
-        Field("position", int | None, "The position after which it may come; of a mask, its own."),
+        Field(
+            "position",
+            int | None,
+            "After which it may come; of a mask, its own; null: an image.",
+        ),
         Field(
             "after",
             str | None,
-            "The token there; null where a mask is filled.",
+            "The token there; null where a mask is filled, or an image has a class.",
             lambda row: row.after and row.after.label,
         ),
         Field(
@@ -76,12 +80,14 @@ CANDIDATE = Fields[NextToken](
 def candidates(prediction: Prediction, top: int | None, line: int | None) -> Iterator[NextToken]:
     """The candidates of every position, of every layer, of the whole model."""
     for tokens in (*prediction.each, *prediction.lens[:-1], prediction.last):
-        after = None if prediction.fills else prediction.capture.query_tokens[tokens.position]
+        alone = prediction.capture.image_alone
+        unnamed = prediction.fills or alone
+        after = None if unnamed else prediction.capture.query_tokens[tokens.position]
         true = tokens.followed
         for rank, each in enumerate(tokens.candidates, start=1):
             yield NextToken(
                 line=line,
-                position=tokens.position,
+                position=None if alone else tokens.position,
                 after=after,
                 layer=tokens.layer,
                 rank=rank,

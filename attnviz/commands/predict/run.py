@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.errors import InputError, ModelError, UsageError, option
+from attnviz.errors import InputError, ModelError, UsageError, option, readable
 from attnviz.kit.intervene import candidate_after, keep_next_tokens, question_of
-from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare
+from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare, side_of
 from attnviz.kit.roles import Alike, roles_of
 from attnviz.records.capture import FloatArray, PatternBlock
 from attnviz.records.heads import Head, every_head
 from attnviz.records.predict import (
     Attribution,
     Candidate,
+    KeepNextTokens,
     LastLink,
     LogitRows,
     PredictedAnswer,
@@ -56,8 +57,10 @@ def predict_text(
 ) -> Prediction:
     """The predictions of the next token, and the strongest links of the last position.
 
-    A model that reads both sides fills the masks of the text.
+    A model that reads both sides fills the masks of the text; one of images names their class.
     """
+    if side_of(model, text, options).reads == "image":
+        return _of_classes(model, text, options, reading)
     fills = model.can("fill")
     prepared, positions = (_with_masks if fills else _whole)(model, text, options, reading)
     run = prepared.model.fill if fills else prepared.model.predict
@@ -91,6 +94,23 @@ def predict_text(
         asked=_answered(question, end[0]) if question else None,
         fills=fills,
     )
+
+
+def _of_classes(
+    model: "LoadedModel", text: str, options: TextOptions, reading: Reading
+) -> Prediction:
+    """The classes of an image, the likeliest first."""
+    for each in ("each", "lens", "attribute", "answer"):
+        if getattr(reading, each):
+            raise UsageError(
+                f"{model.identity.name} reads images, and {option(each)} is for next tokens",
+                "leave it out",
+            )
+    prepared = prepare(model, text, options)
+    names, logits = prepared.model.classes()
+    keep = KeepNextTokens((), reading.top, lambda id_: readable(names[id_]), lambda id_: names[id_])
+    keep(LogitRows(None, np.array([0]), logits[None]))
+    return Prediction(prepared.empty, keep.next_tokens[0])
 
 
 def _whole(

@@ -60,7 +60,8 @@ def render(prediction: Prediction, display: Display, top: int) -> Iterator[Rende
         yield from _each([*prediction.each, prediction.last], labels, display)
         yield Text()
     last = fenced(labels[prediction.last.position])
-    yield Text(f"{'in place of' if prediction.fills else 'after'} {last}", "bold")
+    where = f"{'in place of' if prediction.fills else 'after'} {last}"
+    yield Text("class of the image" if prediction.capture.image_alone else where, "bold")
     yield from _candidates(prediction.last, display)
     if prediction.asked is not None:
         yield Text()
@@ -91,6 +92,7 @@ def render_mean(mean: PredictionMean, display: Display, top: int = 10) -> Iterat
     title = f"{readable(mean.model)}, mean of {amount(mean.texts, 'text')} ± standard error"
     yield from folded(Text(title, "dim"), display.width)
     likeliest = "likeliest token in place of a mask" if mean.fills else "likeliest next token"
+    likeliest = "likeliest class" if mean.classes else likeliest
     yield Text(f"probability of the {likeliest}: {with_error(mean.likeliest, '.3f')}")
     if mean.followed is not None:
         yield Text(f"probability of the tokens that followed: {with_error(mean.followed, '.3f')}")

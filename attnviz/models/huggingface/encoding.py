@@ -24,6 +24,7 @@ from attnviz.models.huggingface.pixels import pixels_of
 from attnviz.models.huggingface.places import Patches, TooCoarse, sheet_grid
 from attnviz.models.huggingface.vision import check_sides, processing, typed
 from attnviz.models.loaded import SeenText
+from attnviz.records.capture import FloatArray
 from attnviz.records.images import Patch, RawImage, SeenImage, label_of
 from attnviz.records.tokens import Token, numbered
 
@@ -72,6 +73,15 @@ class ImageEncoder(SelfAttending):
                 ) from None
         images = (SeenImage(raw, (grid.view,)),)
         return SeenText(seeing, raw.name, _tokens(seeing, grid.patches, images), images)
+
+    def classes(self) -> tuple[Sequence[str], FloatArray]:
+        config = self.model.config
+        several = config.problem_type == "multi_label_classification"
+        if several or "ForImageClassification" not in type(self.model).__name__:
+            raise self._refusal("classes")
+        with torch.inference_mode():
+            logits = forward(self.model, **self.inputs(())).logits[0].float().cpu().numpy()
+        return [str(config.id2label.get(n, n)) for n in range(len(logits))], logits
 
 
 def _tokens(model: ImageEncoder, grid: Patches, images: tuple[SeenImage, ...]) -> tuple[Token, ...]:
