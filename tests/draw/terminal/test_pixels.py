@@ -99,8 +99,8 @@ def test_the_strongest_weight_is_brightest_where_its_patch_is(graphics: Graphics
 
 
 def test_of_256_colours_those_of_a_theme_stay_out() -> None:
-    grey = captured(60, 40, grey=128)  # the theme's eighth colour, too
-    parts = render(whole_exhibit(grey.record), Display(width=40, color=True, fixed=True))
+    black = captured(60, 40, grey=0)  # a theme has a black of its own
+    parts = render(whole_exhibit(black.record), Display(width=40, color=True, fixed=True))
     spans = [span.style for part in parts if isinstance(part, Text) for span in part.spans]
     styles = [style for style in spans if isinstance(style, Style) and style.bgcolor]
     colors = [color for style in styles for color in (style.color, style.bgcolor)]
