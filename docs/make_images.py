@@ -13,8 +13,8 @@ IMAGES = Path(__file__).resolve().parent / "images"
 ASKED = "what is left of the red circle?"
 PICTURES = {
     "overlay.png": ("show", ASKED, "--head", "L1H0", "--query", "circle"),
-    "words.png": ("show", ASKED, "--head", "L1H0", "--title", "", "--dpi", "80"),
-    "answer.png": ("generate", "describe it", "--head", "L3H0", "--title", "", "--dpi", "80"),
+    "words.png": ("show", ASKED, "--head", "L1H0", "--dpi", "80"),
+    "answer.png": ("generate", "describe it", "--head", "L3H0", "--dpi", "80"),
     "encoder.png": ("show", "-m", "shapes-vit", "--head", "L2H2", "--query", "cls", "--dpi", "80"),
 }
 
