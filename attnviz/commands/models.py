@@ -39,7 +39,7 @@ SIZES = Fields[ModelFacts](
         ),
         Field("heads_per_layer", int),
         Field("parameters", int),
-        Field("context", int, "The most tokens that it takes."),
+        Field("context", int | None, "The most tokens that it takes; null: that is not known."),
         Field("where", str, "Where it comes from, for a person."),
     ),
 )
@@ -105,7 +105,7 @@ def listed(known: Sequence[ModelFacts], width: int) -> Iterator[RenderableType]:
             str(model.layers),
             f"{model.layers} × {model.heads_per_layer}",
             f"{model.parameters:,}",
-            f"{model.context:,}",
+            "" if model.context is None else f"{model.context:,}",
             model.where,
         )
         for model in known
@@ -119,7 +119,15 @@ def listed(known: Sequence[ModelFacts], width: int) -> Iterator[RenderableType]:
 def render_card(facts: ModelFacts, card: ModelCard, width: int) -> Iterator[RenderableType]:
     """One model's sizes, its named heads, and its figures."""
     heads = f"{amount(facts.layers, 'layer')} × {amount(facts.heads_per_layer, 'head')}"
-    size = f"{facts.parameters:,} parameters, a context of {facts.context:,} tokens"
+    tokens = None if facts.context is None else f"{facts.context:,} tokens"
+    match facts.reads:
+        case "text":
+            what = f"a context of {tokens}"
+        case "image":
+            what = f"reads an image as {tokens}" if tokens else "reads images"
+        case "speech":
+            what = f"reads speech, writes at most {tokens}" if tokens else "reads speech"
+    size = f"{facts.parameters:,} parameters, {what}"
     yield from folded(Text(f"{facts.name}: {heads}, {size}", style="bold"), width)
     if card.description:
         yield from folded(Text(card.description), width)

@@ -300,8 +300,11 @@ def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tupl
     named = model.reads != "text" and Path(text).suffix.lower() in SUFFIXES[model.reads]
     if not named or images or options.sound is not None:
         what = "speech" if of_speech else "images"
+        other = {"image": "image", "speech": "recording", None: "text"}[medium_of(text)]
+        other = "recording" if options.sound and not of_speech else other
+        other = "image" if images and of_speech else other
         raise UsageError(
-            f"{model.identity.name} reads {what} alone, and no text", "give it a file alone"
+            f"{model.identity.name} reads {what} alone, and no {other}", "give it a file alone"
         )
     if of_speech:
         return "", replace(options, sound=read_sound(Path(text), options.start))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.folder.config import (
+    NO_LIMIT,
     SEQ2SEQ,
     ModelSizes,
     check_computable,
@@ -259,7 +260,8 @@ def _facts_of(folder: Path, name: str, where: str) -> ModelFacts:
     sizes = _sizes_of(folder, name)
     heads = sizes.heads_per_layer
     parameters = folder_count(name, folder).total
-    return ModelFacts(name, len(heads), heads[0], parameters, sizes.context, where)
+    context = None if sizes.reads != "text" and sizes.context == NO_LIMIT else sizes.context
+    return ModelFacts(name, len(heads), heads[0], parameters, context, where, sizes.reads)
 
 
 def reads_apart(name: str) -> bool:

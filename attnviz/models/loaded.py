@@ -452,6 +452,8 @@ class LoadedModel(ABC):
                 hint = "leave it out, or use another model"
             case "record":
                 wrong, hint = "this has no queries, keys and values", "choose another model"
+                if self.reads != "text":
+                    wrong = f"{name} reads no text, and this calculation is of texts"
             case "write":
                 wrong = f"{name} is not an encoder-decoder"
                 hint = f"use {option('model', 'translator')}"

@@ -237,14 +237,18 @@ class ModelCard:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """A model's sizes; `where` says in words where it comes from."""
+    """A model's sizes; `where` says in words where it comes from.
+
+    `context`: the most tokens that it takes; None where it reads no text, and they are not known.
+    """
 
     name: str
     layers: int
     heads_per_layer: int
     parameters: int
-    context: int
+    context: int | None
     where: str
+    reads: Reads = "text"
 
 
 # What a head does on one text: where a behaviour may show, and the claims of a title.

@@ -63,6 +63,17 @@ def test_standard_input_is_not_read_beside_an_image_alone(
     assert run(*asked, stdin=b"a pipe that may stay open") == run(*asked)
 
 
+def test_a_recording_is_refused_as_one_and_the_listing_says_what_is_read(
+    run: Run, folders: dict[str, str], tmp_path: Path
+) -> None:
+    sound = tmp_path / "s.wav"
+    sound.write_bytes(b"RIFF")
+    refused = run("show", str(sound), "-m", folders["siglip"])
+    assert refused.status is ExitStatus.USAGE
+    assert "reads images alone, and no recording" in refused.err
+    assert "parameters, reads images\n" in run("models", folders["siglip"], "--width", "200").out
+
+
 def test_a_table_has_a_row_for_each_own_token_and_one_for_all_patches(
     run: Run, folders: dict[str, str], picture: str
 ) -> None:
