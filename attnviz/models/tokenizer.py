@@ -89,6 +89,8 @@ class TextTokenizer:
         return ids
 
     def _check_known(self, ids: Sequence[int]) -> None:
+        if not self.vocab_size:
+            raise ModelError("this model reads no text", "use a model of text")
         unknown = max(ids, default=0)
         if unknown >= self.vocab_size:
             raise ModelError(
