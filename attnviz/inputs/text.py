@@ -169,7 +169,8 @@ def check_no_medium(text: str) -> None:
             )
         case "speech":
             raise UsageError(
-                f"{text!r} is a recording, and the model reads text", "use a model of speech"
+                f"{text!r} is a recording, and a text is read here",
+                "use show, heads or align, with a model of speech",
             )
 
 

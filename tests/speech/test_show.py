@@ -159,3 +159,19 @@ def test_a_model_of_texts_hears_nothing(place: Path) -> None:
         attnviz.show("a cat", audio=str(place / "a.wav"))
     with pytest.raises(UsageError, match="start is a second of a sound"):
         attnviz.show("a cat", start=1)
+
+
+def test_commands_of_texts_say_which_take_a_sound(run: Run, place: Path) -> None:
+    sound, model = str(place / "a.wav"), str(place / "whisper")
+    for command in ("generate", "tokens"):
+        ended = run(command, sound, "-m", model)
+        assert ended.status == 2
+        assert "a text is read here; use show, heads or align" in ended.err
+
+
+@pytest.mark.parametrize("kind", ["cross", "encoder"])
+def test_two_sounds_are_not_called_the_same_text(place: Path, kind: str) -> None:
+    model = attnviz.load_model(place / "whisper", kind=kind)
+    as_wav(place / "c.wav", syllables()[::-1])
+    with pytest.raises(UsageError, match="sounds are not compared with each other"):
+        attnviz.compare(str(place / "a.wav"), str(place / "c.wav"), model=model)
