@@ -233,17 +233,34 @@ def with_image(capture: Capture, raw: RawImage, grid: tuple[int, int] | None, ma
     )
 
 
+MOST_SECONDS = 1_000_000
+"""Up to which times can be named."""
+
+
 def spans_of(times: float | Sequence[Span], attention: Any) -> list[Span]:
     """The seconds of each key: as they are given, or of frames that are so long."""
-    if isinstance(times, int | float):
+    try:
+        spans = np.asarray(times)
+    except ValueError:  # of several lengths
+        spans = np.empty(0)
+    numbers = spans.dtype.kind in "iuf"
+    if numbers and spans.ndim == 0 and 0 < spans < MOST_SECONDS:
         (_, first), *_ = _layers(attention)
-        times = [(n * times, (n + 1) * times) for n in range(first.shape[2])]
-    spans = [(float(begin), float(end)) for begin, end in times]
-    if not spans or not all(0 <= begin < end < math.inf for begin, end in spans):
+        edges = float(spans) * np.arange(first.shape[2] + 1)
+        spans = np.stack([edges[:-1], edges[1:]], axis=1)
+    if not numbers or spans.ndim != 2 or spans.shape[1] != 2 or not _are_times(spans):
         raise UsageError(
-            f"{option('times')} are no seconds", "give (begin, end) of each key, or how long one is"
+            f"{option('times')} are no seconds of frames that follow each other",
+            "give (begin, end) of each key, or how long one is",
         )
-    return spans
+    return [(float(begin), float(end)) for begin, end in spans]
+
+
+def _are_times(spans: NDArray[Any]) -> bool:
+    """Whether spans (n, 2) are not empty, and each begins behind the one before."""
+    begins, ends = spans.T
+    inside = (begins >= 0) & (begins < ends) & (ends <= MOST_SECONDS)
+    return bool(len(spans) and inside.all() and (begins[1:] > begins[:-1]).all())
 
 
 def with_times(capture: Capture, spans: Sequence[Span]) -> Capture:

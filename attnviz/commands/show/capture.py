@@ -293,7 +293,7 @@ def from_attention(
         image: a file, an array (height, width, 3) of bytes, or an image of pillow, which the tokens
             that read `image_token` stand for, row by row.
         grid: how many (rows, columns) of tokens there are of the whole image; None: a square.
-        times: the keys are frames of a sound: seconds (begin, end) of each, or how long each is.
+        times: the keys are frames of a sound: how long one is, or seconds (begin, end) of each.
 
     Raises:
         UsageError: a shape that does not fit, or numbers that are no weights of attention.

@@ -1,5 +1,6 @@
 """Captures of weights that another program computed."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from transformers import BertConfig, BertModel, GPT2LMHeadModel
 
 import attnviz
+from attnviz.errors import UsageError
 from attnviz.inputs.captures import tokens_of
 
 WORDS = ["the", "cat", "sat", "down"]
@@ -170,3 +172,23 @@ def test_real_tokens_spell_the_text_that_they_are_of() -> None:
     found, tokens = tokens_of(spelled)
     assert found.strip() == text
     assert "".join(t.text for t in tokens if not t.part or t.part[0] == 1).strip() == text
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        *([0.1] * 4, "x", ["ab"] * 4, [(0, 1), (1,)], [], True, 0, -1, math.nan, math.inf, 1e300),
+        *([(0, 1)] * 4, [(1, 0)] * 4, [(n, n + 1) for n in (3, 2, 1, 0)], 400_000, 10**40, {1: 2}),
+    ],
+)
+def test_times_that_are_no_seconds_are_refused_in_a_sentence(times: Any) -> None:
+    with pytest.raises(UsageError, match="times are no seconds of frames that follow each other"):
+        attnviz.from_attention(weights(4, 4), WORDS, times=times)
+
+
+@pytest.mark.parametrize(
+    "times", [0.5, np.float32(0.5), np.array(0.5), [(n / 2, n / 2 + 0.5) for n in range(4)]]
+)
+def test_times_are_numbers_of_any_type(times: Any) -> None:
+    run = attnviz.from_attention(weights(4, 4), WORDS, times=times)
+    assert [token.time for token in run.key_tokens] == [(0, 0.5), (0.5, 1), (1, 1.5), (1.5, 2)]
