@@ -197,9 +197,11 @@ def narrow(
 ) -> HeadReport:
     """The first `top` heads of a role, sorted; the sinks stay those of all heads.
 
-    `sort`: by this metric, the largest first; None: by layer and head.
+    `sort`: by this metric or its column, the largest first; None: by layer and head.
     """
     listed: Sequence[HeadMetrics] = report.heads
+    columns = {score.short: name for name, score in report.scores.items()}
+    sort = columns.get(sort or "", sort)
     if sort is not None and sort not in report.scores:
         raise UsageError(
             f"{option('sort', sort)} is not measured here", f"give {', '.join(report.scores)}"

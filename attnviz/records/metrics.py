@@ -282,12 +282,13 @@ IMAGE_METRICS: Mapping[str, Score] = {
         Score(
             "spatial_entropy",
             "spatial",
-            "entropy of the regions of the image that the class token attends to, or all patches",
+            "entropy of the regions of the image that the class token (else all patches) attends "
+            "to, 0 for one region",
             unit="nats",
         ),
         Score("class", "class", "weight on the class token"),
         Score("registers", "reg", "weight on registers"),
-        Score("sinks", "sinks", "weight on patches that nearly every patch attends to"),
+        Score("sinks", "sinks", "weight on patches that nearly every patch attends to strongly"),
     )
 }
 """What is measured of heads within an image (records/patches.py), in place of `METRICS`."""
@@ -314,7 +315,8 @@ if TYPE_CHECKING:
     MetricName: TypeAlias = str
     RoleName: TypeAlias = str
 else:
-    MetricName = Literal[tuple({**METRICS, **IMAGE_METRICS})]
+    _SCORES = (*METRICS.values(), *IMAGE_METRICS.values())
+    MetricName = Literal[tuple(dict.fromkeys(n for s in _SCORES for n in (s.name, s.short)))]
     RoleName = Literal[tuple(role.name for role in ROLES)]
 
 

@@ -141,7 +141,9 @@ ProbeSeed: TypeAlias = Annotated[
 ]
 SortBy: TypeAlias = Annotated[
     MetricName | None,
-    g.look_option("--sort", help="Sort by this metric, largest first. Default: by layer and head."),
+    g.look_option(
+        "--sort", help="Sort by this metric or column, largest first. Default: by layer and head."
+    ),
 ]
 TopHeads: TypeAlias = Annotated[
     int | None, g.look_option("--top", metavar="K", min=1, help="Show only the first K heads.")

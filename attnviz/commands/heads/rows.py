@@ -73,6 +73,12 @@ def _of_metric(metric: Score) -> tuple[Field[Any], Field[Any]]:
 MEASURED = Field[OfReport](
     "measured", str, "The text, the probe or images, for a person.", lambda row: heads_title(row[0])
 )
+NAMED = Field[OfReport](
+    "card",
+    list[str],
+    "The behaviours for which the model's card names the head.",
+    lambda row: row[1].named,
+)
 
 
 HEAD_ROW = Fields[OfReport](
@@ -83,12 +89,7 @@ HEAD_ROW = Fields[OfReport](
         *head_fields(lambda row: row[1].head),
         Field("role", str | None, "The first role whose threshold is met.", _role),
         Field("passed", str | None, "That threshold: 'induction ≥ 0.4'.", _passed),
-        Field(
-            "card",
-            list[str],
-            "The behaviours for which the model's card names the head.",
-            lambda row: row[1].named,
-        ),
+        NAMED,
         *(field for metric in METRICS.values() for field in _of_metric(metric)),
         MEASURED,
     ),
@@ -99,6 +100,7 @@ IMAGE_HEAD_ROW = Fields[OfReport](
     (
         model_name(lambda row: row[0].capture.model.name),
         *head_fields(lambda row: row[1].head),
+        NAMED,
         *(field for score in IMAGE_METRICS.values() for field in _of_metric(score)),
         MEASURED,
     ),
@@ -171,6 +173,10 @@ def _meanings(report: HeadReport, measured: Sequence[Score], speller: Speller) -
     """The columns of heads within an image."""
     units = ((each, f", in {each.unit}" if each.unit else "") for each in measured)
     yield "; ".join(f"{each.short}: {each.meaning}{unit}" for each, unit in units)
+    yield from _known_for(report)
+    heads = [each.head for each in report.heads]
+    if len(heads) < report.measured and heads == sorted(heads):
+        yield f"by layer and head; {speller('sort', 'METRIC')} has the largest first"
     yield from _errors(report, measured, speller)
 
 

@@ -192,3 +192,18 @@ def test_boxes_are_those_of_an_image_alone(
     weights = capture.record.weights(Head(row["layer"], row["head"]))
     upper = [t.index for t in capture.record.key_tokens if t.patch and t.patch.row < 2]
     assert row["mass"] == pytest.approx(float(weights[0, upper].sum()), abs=1e-3)
+
+
+def test_a_column_sorts_by_its_own_name_and_the_order_is_said(run: Run) -> None:
+    at = ("heads", "docs/images/patterned.png", "-m", "shapes-vit")
+    table = run(*at, "--top", "3").out
+    assert "by layer and head; --sort METRIC" in table
+    named = "known for: L1H1 covers; L2H2 finds"
+    assert named in " ".join(run(*at).out.split())
+    assert "by layer and head" not in run(*at).out
+    column, metric = (
+        run(*at, "--sort", name, "-f", "csv").out for name in ("dist", "patch_distance")
+    )
+    assert column == metric != run(*at, "-f", "csv").out
+    text = ("heads", "one two one two", "-f", "csv", "--sort")
+    assert run(*text, "dist").out == run(*text, "distance").out
