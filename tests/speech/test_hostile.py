@@ -43,6 +43,32 @@ def test_settings_that_cannot_be_are_refused_in_a_sentence(tmp_path: Path, name:
     assert "\n" not in str(error.value)
 
 
+def changed(folder: Path, **settings: Any) -> str:
+    """The folder, with other settings of its features."""
+    path = folder / "preprocessor_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **settings}))
+    return str(folder)
+
+
+@pytest.mark.parametrize("name", ["moonshine", "speech_to_text", "wav2vec2"])
+def test_settings_that_an_extractor_has_not_move_no_frame(tmp_path: Path, name: str) -> None:
+    """Only Whisper's has a window and a step; the others keep what a file says in vain."""
+    folders = [named(name).make(tmp_path / each) for each in ("plain", "other")]
+    changed(folders[1], hop_length=4_000, chunk_length=600)
+    said = {"target": "a"} if named(name).writes else {}
+    runs = [attnviz.capture(model=str(at), audio=(syllables(), RATE), **said) for at in folders]
+    plain, other = ([key.time for key in run.key_tokens] for run in runs)
+    assert plain == other
+    assert plain[-1][1] < 1.6
+
+
+def test_frames_that_are_not_as_long_as_the_sound_are_refused(tmp_path: Path) -> None:
+    """Without torchaudio, Speech2Text's features are 160 samples apart at any rate."""
+    folder = changed(named("speech_to_text").make(tmp_path), sampling_rate=48_000)
+    with pytest.raises(AttnvizError, match="does not fit the model"):
+        attnviz.show(model=folder, audio=(syllables(), RATE), target="a")
+
+
 @pytest.mark.parametrize("heads", [[[99, 0]], [["a", "b"]], "x", [[1]], None, [[1, 1], [1, 1]]])
 def test_alignment_heads_that_are_none_are_not_taken(tmp_path: Path, heads: Any) -> None:
     folder = named("whisper").make(tmp_path)

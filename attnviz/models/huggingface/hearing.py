@@ -9,6 +9,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from inspect import signature
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import InputError, ModelError, UsageError
 from attnviz.models.folder.config import ModelSizes
+from attnviz.models.folder.files import IMAGES
 from attnviz.models.folder.sounds import read_extractor
 from attnviz.models.huggingface.attention import forward, recording
 from attnviz.models.huggingface.call import AttentionCall
@@ -51,14 +53,15 @@ def hear(model: "SpeechModel", raw: RawSound) -> HeardSpeech:
     assert model.tokenizer.folder is not None  # every engine of transformers has one
     extractor = _extractor(model.tokenizer.folder)
     rate = int(extractor.sampling_rate)
-    window = float(getattr(extractor, "chunk_length", 0) or 0)
+    window = float(_own(extractor, "chunk_length"))
     most = round((window or MOST_HEARD) * rate)
     enough = raw.samples[: ceil((most / rate + 0.1) * raw.rate)]
     samples = resampled(enough, raw.rate, rate)[:most]
     given = _features(model.model, extractor, samples)
     view = replace(model, heard=given)
     frames = _frames(view, given)
-    places = _places(model.model, extractor, frames, window)
+    read = round(window * rate) or len(samples)
+    places = _places(model.model, extractor, frames, window, read)
     end = raw.begin + len(samples) / rate
     heard = HeardSound(
         name=raw.name,
@@ -78,6 +81,12 @@ def hear(model: "SpeechModel", raw: RawSound) -> HeardSpeech:
 @lru_cache(2)
 def _extractor(folder: Path) -> Any:
     return read_extractor(folder)
+
+
+def _own(extractor: Any, name: str) -> int:
+    """A setting that this class of extractors has; 0 where its file has it in vain."""
+    known = signature(type(extractor)).parameters
+    return int(getattr(extractor, name, 0) or 0) if name in known else 0
 
 
 def _features(model: Any, extractor: Any, samples: Waveform) -> SpeechInputs:
@@ -129,9 +138,8 @@ class FramePlaces:
     first: float
 
 
-def _places(model: Any, extractor: Any, frames: int, window: float) -> FramePlaces:
-    rate = int(extractor.sampling_rate)
-    hop = int(getattr(extractor, "hop_length", 0) or 0)
+def _places(model: Any, extractor: Any, frames: int, window: float, samples: int) -> FramePlaces:
+    rate, hop = int(extractor.sampling_rate), _own(extractor, "hop_length")
     spectral = model.main_input_name == "input_features"
     step = hop or (rate // 100 if spectral else 1)  # Kaldi's filter banks have 10 ms
     reads, before = (step if spectral else 1), 0
@@ -140,6 +148,12 @@ def _places(model: Any, extractor: Any, frames: int, window: float) -> FramePlac
         reads += (kernel - 1) * step
         before += (padding[0] if isinstance(padding, tuple) else 0) * step
         step *= stride
+    if abs(frames * step - samples) > reads + step:
+        raise ModelError(
+            f"{frames:,} frames of {step / rate:.4g} s are not the {samples / rate:.4g} s of this "
+            f"sound: the {IMAGES} does not fit the model",
+            "use the file that belongs to the model",
+        )
     first = max(0.0, (reads - step) / 2 - before) / rate
     first = round(first, 3) if first > step / rate / 4 else 0.0
     return FramePlaces(window / frames if window else step / rate, first)
