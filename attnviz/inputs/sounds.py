@@ -6,6 +6,7 @@ WAV files are read here, a part at a time; other formats by the package soundfil
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -42,17 +43,42 @@ def sound_of(sound: Any, start: float = 0.0) -> RawSound:
         raise UsageError(f"{option('start', start)} is no second of a sound", "give 0 or more")
     if isinstance(sound, str | PathLike):
         return read_sound(Path(sound), start)
-    if isinstance(sound, tuple) and len(sound) == 2:
-        samples, rate = np.asarray(sound[0]), sound[1]
-        if samples.ndim in (1, 2) and samples.dtype.kind == "f" and isinstance(rate, int):
-            whole = samples[:, None] if samples.ndim == 1 else samples
-            _check_form("the sound", rate, whole.shape[1])
-            first, last = (min(round(s * rate), len(whole)) for s in (start, start + LONGEST))
-            return _checked("sound", iter([whole[first:last]]), rate, len(whole), start)
-    raise UsageError(
-        f"a value of type {type(sound).__name__} is no sound",
-        "give a file, or (samples, rate) with numbers from -1 to 1",
-    )
+    if not isinstance(sound, tuple) or len(sound) != 2:
+        raise UsageError(
+            f"a value of type {type(sound).__name__} is no sound", "give a file, or (samples, rate)"
+        )
+    samples = _in_memory(sound[0])
+    given: Any = sound[1] if isinstance(sound[1], Real) else 0
+    if not (LEAST_RATE <= given <= MOST_RATE and given % 1 == 0):
+        raise UsageError(
+            f"the rate of a sound is no whole number from {LEAST_RATE:,} to {MOST_RATE:,}",
+            "give (samples, rate)",
+        )
+    rate = int(given)
+    _check_form("the sound", rate, samples.shape[1])
+    first, last = (min(round(s * rate), len(samples)) for s in (start, start + LONGEST))
+    part = samples[first:last]
+    whole = part if part.dtype.kind == "f" else part / ONE[8 * part.itemsize]
+    return _checked("sound", iter([whole]), rate, len(samples), start)
+
+
+def _in_memory(given: Any) -> NDArray[Any]:
+    """Samples (n, channels) of an array or a list."""
+    try:
+        samples = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError):  # of several lengths, or on another device
+        samples = np.empty((), object)
+    integers = samples.dtype.kind == "i" and samples.itemsize in (2, 4)
+    if samples.ndim not in (1, 2) or not (samples.dtype.kind == "f" or integers):
+        raise UsageError(
+            f"the samples of a sound are {samples.dtype} of the shape {samples.shape}",
+            "give (n) or (n, channels), fractions from -1 to 1 or int16 or int32",
+        )
+    if samples.ndim == 2 and len(samples) <= MOST_CHANNELS < samples.shape[1]:
+        raise UsageError(
+            f"the samples of a sound are (channels, n) {samples.shape}", "give (n, channels)"
+        )
+    return samples[:, None] if samples.ndim == 1 else samples
 
 
 def read_sound(path: Path, start: float = 0.0) -> RawSound:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 from attnviz.errors import InputError, UsageError
@@ -179,12 +180,47 @@ def test_other_formats_are_read_by_the_package(
     assert raw.changes == ("2 channels mixed",)
 
 
-def test_samples_in_memory_are_a_sound() -> None:
-    raw = sound_of((TONE.astype(np.float32), 8_000), 0.5)
-    assert len(raw.samples) == 4_000
-    for wrong in (TONE, (TONE, 8_000.0), (TONE.astype(int), 8_000), None, (TONE[None, None], 1)):
-        with pytest.raises(UsageError, match="is no sound"):
-            sound_of(wrong)
+@pytest.mark.parametrize("rate", [8_000, 8_000.0, np.int64(8_000), np.float32(8_000)], ids=repr)
+def test_samples_in_memory_are_a_sound(rate: Any) -> None:
+    for given in (TONE, TONE.astype(np.float32), TONE.tolist(), torch.tensor(TONE)):
+        raw = sound_of((given, rate), 0.5)
+        assert np.abs(raw.samples - TONE[4_000:]).max() < 1e-6
+        assert type(raw.rate) is int
+
+
+@pytest.mark.parametrize("form", ["<i2", ">i2", "<i4"])
+def test_integers_in_memory_are_scaled_as_those_of_a_file(form: str) -> None:
+    whole = (TONE * 2 ** (8 * np.dtype(form).itemsize - 1)).astype(form)
+    both = np.stack([whole, whole], axis=1)
+    raw = sound_of((both, 8_000))
+    assert raw.changes == ("2 channels mixed",)
+    assert np.abs(raw.samples - TONE).max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (TONE, "a value of type ndarray is no sound"),
+        (None, "a value of type NoneType is no sound"),
+        ((TONE, 8_000, 1), "a value of type tuple is no sound"),
+        *(
+            ((TONE, rate), "the rate of a sound is no whole number from 1,000 to 384,000")
+            for rate in (8_000.5, "8000", None, True, np.nan, np.inf, 10**400, 8_000j, TONE)
+        ),
+        ((TONE.astype(np.int64), 8_000), r"are int64 of the shape \(8000,\)"),
+        ((TONE.astype(np.uint8), 8_000), "are uint8"),
+        ((TONE > 0, 8_000), "are bool"),
+        ((8_000, TONE), r"are int64 of the shape \(\)"),
+        (("a.wav", 8_000), "are <U5"),
+        (([[0.1], [0.1, 0.2]], 8_000), "are object"),
+        ((TONE[None, None], 8_000), r"of the shape \(1, 1, 8000\)"),
+        ((TONE[None], 8_000), r"are \(channels, n\) \(1, 8000\)"),
+        ((np.stack([TONE] * 2), 8_000), r"are \(channels, n\) \(2, 8000\)"),
+    ],
+)
+def test_what_is_wrong_with_samples_in_memory_is_said(given: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        sound_of(given)
 
 
 @pytest.mark.parametrize("rate", [8_000, 11_025, 22_050, 44_100, 48_000, 15_999])
