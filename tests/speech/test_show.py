@@ -109,6 +109,19 @@ def test_a_picture_has_seconds_across_and_the_waveform_above(place: Path) -> Non
     assert image.shape[:2] == (len(run.tokens), 75)  # without the padding
 
 
+def test_a_picture_of_frames_has_seconds_on_both_sides_and_no_padding(place: Path) -> None:
+    model = attnviz.load_model(place / "whisper", kind="encoder")
+    run = attnviz.capture(str(place / "a.wav"), model, heads="L1H1")
+    axes, wave = [each for each in run.figure().axes if each.get_xlim() == (0.0, 1.5)]
+    assert axes.get_ylim() == (1.5, 0.0)
+    assert wave.collections
+    assert axes.images[0].get_array().shape[:2] == (75, 75)
+    unheard = run.pattern(1, 1)[:75, 75:].sum(axis=1).mean()
+    assert axes.get_xlabel().startswith(f"seconds ({unheard:.0%} of the weight")
+    apart = run.figure(query=["0.5s", "1.2s"]).axes[0]  # rows that no axis of seconds has
+    assert [each.get_text() for each in apart.get_yticklabels()] == ["0.50s", "1.20s"]
+
+
 def test_a_page_holds_few_keys(place: Path) -> None:
     model = attnviz.load_model(place / "whisper")
     page = attnviz.show(str(place / "a.wav"), model, target=SAID)

@@ -51,11 +51,7 @@ def compare_texts(
     if len(texts) < 2:
         raise UsageError("a single text cannot be compared", "give two or more")
     model = side_of(model, texts[0], options)
-    if model.reads == "speech":
-        raise UsageError(
-            "sounds are not compared with each other",
-            f"compare two models on one sound with {option('against')}",
-        )
+    _check_no_sounds(model)
     _check_kind(model)
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     captures, vectors, queries = list[Capture](), list[FloatArray](), list[int]()
@@ -271,6 +267,14 @@ def _check_length(captured: Capture) -> None:
     if len(captured.key_tokens) < 2:
         raise InputError(
             "a single token attends to nothing but itself, in every head", "give longer texts"
+        )
+
+
+def _check_no_sounds(model: "LoadedModel") -> None:
+    if model.reads == "speech":
+        raise UsageError(
+            "sounds are not compared with each other",
+            f"compare two models on one sound with {option('against')}",
         )
 
 

@@ -1,4 +1,4 @@
-"""Attention of words to a sound: its waveform above, seconds across, a row for each word."""
+"""Attention to a sound: its waveform above, seconds across; rows of words, or seconds down."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from attnviz.draw.picture.frame import (
 from attnviz.draw.picture.paint import PictureOptions, PictureWords, scale_of
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit, HeadMap
-from attnviz.records.tokens import HeardSound, Span
+from attnviz.records.tokens import HeardSound, Span, Token
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,43 +34,44 @@ ROW_SIZE = 8.0
 
 
 def lies_in_time(exhibit: Exhibit, options: PictureOptions) -> bool:
-    """Whether a picture can have seconds across: whole rows of words to the frames of a sound."""
-    tokens = exhibit.capture.key_tokens
+    """Whether a picture can have seconds across: whole rows of words, or frames, to frames."""
+    tokens, queries = exhibit.capture.key_tokens, exhibit.capture.query_tokens
     timed = all(tokens[key].time is not None for key in exhibit.keys)
     whole = all(isinstance(each, HeadMap) for each in exhibit.maps)
-    heard = any(not tokens[key].silent for key in exhibit.keys)
-    cross = exhibit.capture.kind == "cross" and options.orient == "query-rows"
-    return timed and whole and heard and cross
+    keys = [key for key in exhibit.keys if not tokens[key].silent]
+    heard = bool(keys) and _seconds(tokens, keys) is not None
+    rows = any(queries[query].time and not queries[query].silent for query in exhibit.queries)
+    cross = exhibit.capture.kind == "cross" or rows
+    return timed and whole and heard and cross and options.orient == "query-rows"
 
 
 def draw_in_time(
     figure: "Figure", exhibit: Exhibit, options: PictureOptions, words: PictureWords
 ) -> None:
     """Draw the maps of an exhibit, one below the other; the padding is left out."""
-    tokens = exhibit.capture.key_tokens
+    tokens, asking = exhibit.capture.key_tokens, exhibit.capture.query_tokens
     keys = [key for key in exhibit.keys if not tokens[key].silent]
-    spans = [span for key in keys if (span := tokens[key].time) is not None]
-    begin, end = spans[0][0], spans[-1][1]
+    queries = [query for query in exhibit.queries if not asking[query].silent]
+    begin, end = _seconds(tokens, keys) or (0.0, 0.0)
     maps = [m for m in exhibit.maps if isinstance(m, HeadMap)]
     values = [
-        _strongest(m.weights[np.ix_(exhibit.queries, keys)], options.color_scale == "row")
-        for m in maps
+        _strongest(m.weights[np.ix_(queries, keys)], options.color_scale == "row") for m in maps
     ]
+    if down := _seconds(asking, queries):
+        values = [_strongest(each.T, False).T for each in values]
     scale = scale_of(exhibit, options, values)
-    height, top = ROW * len(exhibit.queries), 0.0
-    labels = tuple(words.queries[query] for query in exhibit.queries)
+    long = (down[1] - down[0]) / (end - begin) if down else 0.0
+    height, top = min(max(WIDTH * long, ROW), WIDTH) if down else ROW * len(queries), 0.0
+    rows = down or tuple(words.queries[query] for query in queries)
     for number, each in enumerate(values):
         axes = place(figure, 0, top - height, WIDTH, height)
-        _draw_rows(axes, scale.paint(each), labels, (begin, end))
+        _draw_rows(axes, scale.paint(each), rows, (begin, end))
         axes.set_xticks([] if number + 1 < len(values) else axes.get_xticks())
         axes.set_xlim(begin, end)
         if len(maps) > 1:
             write(axes, words.panes[number][0], (begin, 0), (0, 3), size=ROW_SIZE)
         top -= height + BETWEEN
-    rest = [key for key in exhibit.keys if tokens[key].silent]
-    unheard = float(np.mean([m.weights[list(exhibit.queries)][:, rest].sum(axis=1) for m in maps]))
-    said = f" ({unheard:.0%} of the weight is on the padding behind them)" if rest else ""
-    axes.set_xlabel(f"seconds{said}", fontsize=9, color=GREY)
+    axes.set_xlabel(f"seconds{_unheard(exhibit, maps, queries)}", fontsize=9, color=GREY)
     axes.tick_params(axis="x", length=3, labelsize=8, labelbottom=True)
     first = figure.axes[0]
     above = _draw_wave(figure, exhibit.capture.sound, (begin, end), len(maps) > 1)
@@ -78,16 +79,39 @@ def draw_in_time(
     add_key(figure, scale, WIDTH, 0, empty="")
 
 
+def _unheard(exhibit: Exhibit, maps: Sequence[HeadMap], queries: list[int]) -> str:
+    """The share of the weight that is on keys which are left out."""
+    tokens = exhibit.capture.key_tokens
+    rest = [key for key in exhibit.keys if tokens[key].silent]
+    if not rest:
+        return ""
+    unheard = float(np.mean([m.weights[np.ix_(queries, rest)].sum(axis=1) for m in maps]))
+    return f" ({unheard:.0%} of the weight is on the padding behind them)"
+
+
+def _seconds(tokens: Sequence[Token], some: Sequence[int]) -> Span | None:
+    """From the begin of some neighbouring frames to their end; None of other tokens."""
+    first, last = tokens[some[0]].time, tokens[some[-1]].time
+    neighbours = some[-1] - some[0] == len(some) - 1
+    return (first[0], last[1]) if first and last and neighbours else None
+
+
 def _draw_rows(
-    axes: "Axes", colors: NDArray[np.uint8], labels: tuple[str, ...], shown: Span
+    axes: "Axes", colors: NDArray[np.uint8], rows: Span | tuple[str, ...], shown: Span
 ) -> None:
-    """(rows, cells, 4) colours, over the seconds that are shown."""
+    """(rows, cells, 4) colours, over the seconds that are shown; `rows`: seconds, or labels."""
     begin, end = shown
     hatch_ground(axes)
-    extent = (begin, end, len(labels), 0)
+    labels = tuple(row for row in rows if isinstance(row, str))
+    top, bottom = (0, len(labels)) if labels else (float(rows[0]), float(rows[1]))
+    extent = (begin, end, bottom, top)
     axes.imshow(colors, extent=extent, aspect="auto", interpolation="nearest", zorder=1)
-    outline(axes, [(0, begin, len(labels), end - begin)])
-    write_rows(axes, Ticks(tuple(n + 0.5 for n in range(len(labels))), labels, ROW_SIZE))
+    outline(axes, [(top, begin, bottom - top, end - begin)])
+    if labels:
+        write_rows(axes, Ticks(tuple(n + 0.5 for n in range(len(labels))), labels, ROW_SIZE))
+    else:
+        axes.tick_params(axis="y", length=3, labelsize=8)
+        axes.set_ylabel("seconds of the query", fontsize=9, color=GREY)
 
 
 def _strongest(weights: FloatArray, by_row: bool) -> FloatArray:
