@@ -295,17 +295,26 @@ def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tupl
                 "leave it out",
             )
     of_speech, images = model.reads == "speech", bool(options.images)
-    if not text and (options.sound is not None) == of_speech and images != of_speech:
-        return "", options
     named = model.reads != "text" and Path(text).suffix.lower() in SUFFIXES[model.reads]
+    own = images != of_speech and (options.sound is not None) == of_speech
+    if own and not text:
+        return "", options
+    if named and own:
+        raise UsageError(
+            f"{model.identity.name} reads one {'sound' if of_speech else 'image'} at a time, and "
+            f"{text!r} is another one",
+            f"leave {option('audio' if of_speech else 'image')} out",
+        )
     if not named or images or options.sound is not None:
         what = "speech" if of_speech else "images"
         other = {"image": "image", "speech": "recording", None: "text"}[medium_of(text)]
         other = "recording" if options.sound and not of_speech else other
         other = "image" if images and of_speech else other
-        raise UsageError(
-            f"{model.identity.name} reads {what} alone, and no {other}", "give it a file alone"
-        )
+        hint = "give it a file alone"
+        if own and other == "text":
+            writes = model.kind in ("cross", "decoder") and options.target is None
+            hint = f"give what is said as {option('target')}" if writes else "leave the text out"
+        raise UsageError(f"{model.identity.name} reads {what} alone, and no {other}", hint)
     if of_speech:
         return "", replace(options, sound=read_sound(Path(text), options.start))
     return "", replace(options, images=(read_picture(Path(text)),))
