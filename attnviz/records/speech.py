@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.errors import UsageError, option
+from attnviz.errors import UsageError
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import Head, every_head
 from attnviz.records.positions import word_groups
@@ -60,9 +60,10 @@ def check_aligned(capture: Capture) -> None:
     if timed and capture.kind == "cross":
         return
     if timed:
+        writes = capture.kind != "self"
         raise UsageError(
             "words are aligned by the attention of a text to a sound",
-            f"leave {option('kind')} out, and use a model that writes",
+            "use this model's cross-attention" if writes else "use a model that writes a text",
         )
     raise UsageError("there is no sound to align a text with", "give one")
 
