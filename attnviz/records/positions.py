@@ -142,8 +142,8 @@ IMAGE = re.compile(r"image(?: ([0-9]{1,4}))?")
 def _named(tokens: Sequence[Token], name: str) -> list[tuple[int, ...]]:
     """Where a word stands, exactly so beside images; else the tokens of the image that it names."""
     found, asked = _occurrences(tokens, name), IMAGE.fullmatch(name)
-    if not found and name in OWN:
-        return [(t.index,) for t in tokens if t.special and t.label.startswith(OWN[name])]
+    if not found and (own := OWN.get(name.lower())):
+        return [(t.index,) for t in tokens if t.special and t.label.startswith(own)]
     numbers = sorted({token.image for token in tokens if token.image is not None})
     if not (asked and numbers):
         return found

@@ -163,7 +163,10 @@ def test_the_title_says_what_is_added_and_what_is_left(run: Run, folder: Path, i
     assert "--view text shows weights, and these are additions" in refused.err
     drawn = run("show", TEXT, "--image", image, "-m", str(folder), "--view", "image").out
     assert "patches add" in drawn
-    assert "below 0: blank" in drawn
+    assert "below 0: -" in drawn
+    shades = drawn.split("to the cosine\n")[1].split("\n\n")[0]
+    below = [value for key, value in additions(shown).items() if key != "[class]" and value < 0]
+    assert ("-" in shades) == bool(below)
 
 
 def test_a_picture_has_one_scale_for_both_signs(folder: Path, image: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import isnan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,8 @@ from attnviz.records.exhibit import Exhibit
 
 WIDEST, HIGHEST = 56, 28
 """Cells across, and lines down, of a picture."""
+BELOW, LEAST_BELOW = "-", 0.05
+"""The mark without colour of what is below 0, from this share of the largest on."""
 MOST_PIXELS = 1024
 """Pixels of a side, where a terminal shows them."""
 HEAT = np.array(between(INFERNO, 256))
@@ -72,7 +75,7 @@ def _legend(panels: list[Panel], most: float, what: str, display: Display) -> It
         shades = "".join(shade_of(n / 4, unicode=display.unicode) for n in range(5))
         signed = panels[0].signed
         least = f"{-most:.2g}" if signed and display.graphics else "0"
-        below = "; below 0: blank" if signed and not display.graphics else ""
+        below = f"; below 0: {BELOW}" if signed and not display.graphics else ""
         said = f"{what} from {least} to {most:.2g}{below}"
         said = said if display.graphics else f"{shades} {said}"
         yield from folded(Text(said, style="dim"), display.width)
@@ -150,9 +153,13 @@ def _shades(panel: Panel, most: float, display: Display) -> Iterator[Text]:
     """The same without colour, one letter for two pixels, one above the other."""
     width, height = _whole(*_size(panel, display))
     weights = density(panel.image, panel.grids, (width, height // 2))
-    for row in weights.tolist():
+    for row in (weights / most).tolist():
         letters = (
-            shade_of(min(1.0, value / most), unicode=display.unicode) if value >= 0 else " "
-            for value in row
+            " "
+            if isnan(share)
+            else BELOW
+            if share <= -LEAST_BELOW
+            else shade_of(min(1.0, share), unicode=display.unicode)
+            for share in row
         )
         yield Text("".join(letters).rstrip(), no_wrap=True, overflow="crop")

@@ -110,6 +110,7 @@ def test_a_picture_lays_the_row_of_the_class_over_the_image(
     ("name", "found"),
     [
         ("cls", ["[class]"]),
+        ("CLS", ["[class]"]),
         ("class", ["[class]"]),
         ("[class]", ["[class]"]),
         ("register", REGISTERS),
