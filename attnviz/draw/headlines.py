@@ -14,7 +14,7 @@ from attnviz.draw.matrix import key_shares
 from attnviz.draw.titles import amount, pane_titles
 from attnviz.errors import Speller, option, readable
 from attnviz.records.capture import Capture
-from attnviz.records.exhibit import Choice, ChoiceReason, Exhibit, Map
+from attnviz.records.exhibit import Choice, ChoiceReason, Exhibit, HeadMap, Map
 from attnviz.records.heads import Finding, FoundLink, Habit, NamedHead, Tendency, listed
 from attnviz.records.images import BESIDE
 from attnviz.records.positions import groups_of
@@ -32,6 +32,7 @@ HABITS: Mapping[Habit, str] = {
     "followers": "what followed their earlier occurrence",
     "self": "themselves",
 }
+EVEN = 3  # times the mean: a largest weight below it stands out in no row
 LONGEST = 24  # letters of a label
 SINK = 0.3  # of the weight: a column with as much rules the colours
 SHOWN_SINKS = 0.005  # of the weight on an image; less would be 0%
@@ -44,13 +45,31 @@ def about(exhibit: Exhibit, speller: Speller | None = None) -> str:
     """
     if exhibit.caption or exhibit.choice is None:
         return exhibit.caption
-    return headline(exhibit.choice, exhibit.finding, exhibit.capture, speller)
+    even = exhibit.capture.image_alone and _are_even(exhibit)
+    return headline(exhibit.choice, exhibit.finding, exhibit.capture, speller, even=even)
+
+
+def _are_even(exhibit: Exhibit) -> bool:
+    """Whether the first head's rows of the class, or else of all patches, are nearly even."""
+    head_map, rows = exhibit.maps[0], class_rows(exhibit.capture.query_tokens)
+    if not isinstance(head_map, HeadMap):  # too large to keep
+        return False
+    mean = head_map.weights[list(rows) if rows else slice(None)].mean(axis=0)
+    return bool(mean.max() < EVEN * mean.mean())
 
 
 def headline(
-    choice: Choice, finding: Finding | None, capture: Capture, speller: Speller | None = None
+    choice: Choice,
+    finding: Finding | None,
+    capture: Capture,
+    speller: Speller | None = None,
+    *,
+    even: bool = False,
 ) -> str:
-    """The first line of some heads: `L2H3: … · known for: … (chosen automatically …)`."""
+    """The first line of some heads: `L2H3: … · known for: … (chosen automatically …)`.
+
+    `even`: of an image alone, no weight stands out, so that no few places are claimed.
+    """
     if choice.why == "only" and choice.named is not None:
         return choice.named.title
     if len(choice.heads) != 1:
@@ -59,7 +78,8 @@ def headline(
     why = CHOSEN.get(choice.why, "") if choice.line is None else f"chosen on line {choice.line}"
     if why and choice.why == "sees" and capture.image_alone and choice.line is None:
         who = "class token attends" if class_rows(capture.query_tokens) else "patches attend"
-        why = f"chosen automatically: its {who} to few places, off sinks and registers"
+        why = "chosen automatically"
+        why += "" if even else f": its {who} to few places, off sinks and registers"
     if not why:
         return title
     others = f"; {speller('heads', 'all')} shows every head" if speller else ""

@@ -159,12 +159,16 @@ def medium_of(text: str) -> Media | None:
     return next((medium for medium in named if os.path.isfile(text)), None)
 
 
-def check_no_medium(text: str) -> None:
-    """Check that a text that is to be read as such names no image or sound."""
+def check_no_medium(text: str, *, beside: bool = False) -> None:
+    """Check that a text that is to be read as such names no image or sound.
+
+    `beside`: the model reads images beside a text.
+    """
     match medium_of(text):
         case "image":
             raise UsageError(
-                f"{text!r} is an image, and the model reads text",
+                f"{text!r} is an image, and the model reads "
+                + ("images only beside a text" if beside else "text"),
                 f"give it with {option('image')} beside a text, or to a model of images alone",
             )
         case "speech":

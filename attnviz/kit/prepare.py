@@ -257,6 +257,7 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
             f"{option('kind', model.kind)} of {model.identity.name} is its attention {what} images",
             f"give one with {option('image')}",
         )
+    check_no_medium(text, beside=model.reads_images)
     tokens, left_out = fit(
         encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate
     )

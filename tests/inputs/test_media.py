@@ -30,9 +30,11 @@ def test_a_file_is_told_by_its_suffix_and_has_to_be_there(picture: str, tmp_path
         assert medium_of(text) is None
 
 
-@pytest.mark.parametrize("model", ["builtin", "shapes"])
-def test_a_model_of_text_does_not_read_the_name_of_an_image(picture: str, model: str) -> None:
-    with pytest.raises(UsageError, match="is an image, and the model reads text"):
+@pytest.mark.parametrize(
+    ("model", "reads"), [("builtin", "text"), ("shapes", "images only beside a text")]
+)
+def test_a_text_that_names_an_image_is_refused(picture: str, model: str, reads: str) -> None:
+    with pytest.raises(UsageError, match=f"is an image, and the model reads {reads};"):
         attnviz.show(picture, model)
 
 

@@ -262,6 +262,15 @@ def chosen(*rows: dict[str, float]) -> str:
     return about(attnviz.show(capture).record)
 
 
+def test_few_places_are_claimed_only_of_a_row_in_which_one_stands_out() -> None:
+    even = {f"{n // 6},{n % 6}": 1 / 36 for n in range(36)}
+    assert chosen(even, even).startswith("L0H0 (chosen automatically)")
+    for times, claimed in ((2.5, False), (4.0, True)):  # the mean is over all 38 keys
+        rest = (1 - times / 38) / 35
+        row = dict.fromkeys(even, rest) | {"2,2": times / 38}
+        assert ("to few places" in chosen(row, row)) == claimed
+
+
 def test_the_head_with_most_weight_in_one_region_off_sinks_is_chosen() -> None:
     region = dict.fromkeys(("1,1", "1,2", "2,1", "2,2"), 0.2) | {"5,5": 0.2}
     apart = dict.fromkeys(("0,0", "0,5", "3,3", "5,0"), 0.25)
