@@ -69,13 +69,18 @@ def test_frames_that_are_not_as_long_as_the_sound_are_refused(tmp_path: Path) ->
         attnviz.show(model=folder, audio=(syllables(), RATE), target="a")
 
 
-@pytest.mark.parametrize("heads", [[[99, 0]], [["a", "b"]], "x", [[1]], None, [[1, 1], [1, 1]]])
+NONE = ([[99, 0]], [["a", "b"]], "x", [[1]], [[True, 0]], [[1.0, 0]], 7)
+
+
+@pytest.mark.parametrize("heads", [*NONE, None, [[1, 1], [1, 1]]])
 def test_alignment_heads_that_are_none_are_not_taken(tmp_path: Path, heads: Any) -> None:
     folder = named("whisper").make(tmp_path)
     path = folder / "generation_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "alignment_heads": heads}))
     shown = attnviz.show(model=str(folder), audio=(syllables(), RATE), target="a")
     assert shown.record.maps[0].layer in (1, 2)
+    note = "the alignment_heads of its settings are no heads of this model, and are left out"
+    assert shown.record.capture.model.differs == (note if heads in NONE else "")
 
 
 def test_a_sound_too_short_for_a_frame_is_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -182,16 +182,24 @@ def _tokens(heard: HeardSound, places: FramePlaces, frames: int) -> list[Token]:
 # The engines.
 
 
-def with_alignment(card: ModelCard, model: Any, sizes: ModelSizes) -> ModelCard:
-    """A card that names the heads which the model's settings have for words and time."""
+def with_alignment(card: ModelCard, model: Any, sizes: ModelSizes) -> tuple[ModelCard, str]:
+    """A card that names the heads which the model's settings have for words and time.
+
+    Beside it, a note where none of those is a head of this model.
+    """
     found = getattr(getattr(model, "generation_config", None), "alignment_heads", None)
-    if sizes.kind != "cross" or sizes.reads != "speech" or not isinstance(found, list | tuple):
-        return card
+    if sizes.kind != "cross" or sizes.reads != "speech" or not found:
+        return card, ""
     known = every_head(sizes.heads_per_layer)
-    pairs = [each for each in found if isinstance(each, list | tuple) and len(each) == 2]
-    heads = [Head(layer=layer, head=head) for layer, head in pairs if (layer, head) in known]
+    pairs = found if isinstance(found, list | tuple) else ()
+    pairs = [each for each in pairs if isinstance(each, list | tuple) and len(each) == 2]
+    whole = [(layer, head) for layer, head in pairs if type(layer) is int and type(head) is int]
+    heads = [Head(layer=layer, head=head) for layer, head in whole if (layer, head) in known]
     named = (NamedHead(ALIGNMENT, head, "aligns what is written with the sound") for head in heads)
-    return replace(card, heads=(*card.heads, *named))
+    return replace(card, heads=(*card.heads, *named)), "" if heads else NONE_ALIGNS
+
+
+NONE_ALIGNS = "the alignment_heads of its settings are no heads of this model, and are left out"
 
 
 @dataclass(frozen=True, kw_only=True)

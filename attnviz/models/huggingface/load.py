@@ -151,6 +151,7 @@ def _one_side(
     elif sizes.reads == "text" and "input_ids" not in inspect.signature(model.forward).parameters:
         raise reads_no_text(model.config.model_type)
     attention = _attention(model, sizes)
+    card, unaligned = with_alignment(card, model, sizes)
     identity = ModelIdentity(
         name=name,
         architecture=sizes.architecture,
@@ -160,7 +161,7 @@ def _one_side(
         dtype=str(model.dtype).removeprefix("torch."),
         revision=revision,
         fingerprint=fingerprint(*weights_in(model)),
-        differs=tokenizer.differs,
+        differs=tokenizer.differs or unaligned,
         implicit=sizes.implicit,
         reads_images=reads_images(model),
         reads=sizes.reads,
@@ -168,7 +169,7 @@ def _one_side(
     own = _engine_class(model, sizes, causal=attention.causal)
     return (ImplicitAttention if sizes.implicit else own)(
         identity=identity,
-        card=replace(card, heads=()) if sizes.implicit else with_alignment(card, model, sizes),
+        card=replace(card, heads=()) if sizes.implicit else card,
         tokenizer=tokenizer,
         causal=attention.causal,
         kind=sizes.kind,
