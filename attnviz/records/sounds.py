@@ -5,10 +5,10 @@ behind the end of a sound that is shorter than the model's window are padding.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import ceil, gcd
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -141,7 +141,7 @@ def heard_rows(capture: "Capture") -> tuple[list[int], list[int]]:
 # Words to times: dynamic time warping of attention, as the authors of Whisper align words.
 
 
-def monotone_paths(costs: NDArray[np.float64]) -> NDArray[np.int64]:
+def monotone_paths(costs: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
     """For matrices (heads, rows, frames) the cheapest monotone path through each.
 
     It goes from the first row and frame to the last ones by steps of one row, one frame or both.
@@ -184,32 +184,33 @@ MEDIAN = 7
 """Frames whose median takes the place of a weight."""
 
 
-def row_starts(weights: Waveform, median: int = MEDIAN) -> NDArray[np.int64]:
-    """The frame at which each row begins, by the weights (heads, rows, frames) of several heads.
+def row_starts(weights: Iterable[Waveform], median: int = MEDIAN) -> NDArray[np.int64]:
+    """The frame at which each row begins, by the weights (rows, frames) of each of several heads.
 
     Each column is standardised over its rows, each row filtered by a median, and the heads' mean
     aligned by dynamic time warping: Radford et al. 2022, "Robust Speech Recognition via
-    Large-Scale Weak Supervision", arXiv 2212.04356, as in the authors' `timing.py`.
+    Large-Scale Weak Supervision", arXiv 2212.04356, as in the authors' `timing.py`. Heads are
+    taken one after another.
     """
-    mean = standardised(weights, median).mean(axis=0, keepdims=True)
-    starts: NDArray[np.int64] = monotone_paths(-mean)[0, :, 0]
+    total, count = np.zeros((), np.float32), 0
+    for own in weights:
+        total, count = total + standardised(own, median), count + 1
+    starts: NDArray[np.int64] = monotone_paths(-(total / np.float32(count))[None])[0, :, 0]
     return starts
 
 
-def standardised(weights: Waveform, median: int) -> NDArray[np.float64]:
-    """(heads, rows, frames): deviations of each column, filtered along each row."""
+def standardised(weights: Waveform, median: int) -> Waveform:
+    """(rows, frames): deviations of each column, filtered along each row."""
     wide = weights.astype(np.float32)
-    spread = wide.std(axis=1, keepdims=True)
-    apart = wide - wide.mean(axis=1, keepdims=True)
-    scaled: NDArray[np.float32] = np.divide(
-        apart, spread, out=np.zeros_like(apart), where=spread > 0
-    )
+    spread = wide.std(axis=0)
+    apart = wide - wide.mean(axis=0)
+    scaled: Waveform = np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0)
     half = median // 2
-    if scaled.shape[2] <= half:
-        return scaled.astype(np.float64)
-    padded = np.pad(scaled, ((0, 0), (0, 0), (half, half)), mode="reflect")
-    filtered = np.median(sliding_window_view(padded, median, axis=2), axis=3)
-    return np.asarray(filtered, np.float64)
+    if scaled.shape[1] <= half:
+        return scaled
+    padded = np.pad(scaled, ((0, 0), (half, half)), mode="reflect")
+    filtered: Waveform = np.median(sliding_window_view(padded, median, axis=1), axis=2)
+    return filtered
 
 
 NEAR_PATH = 1

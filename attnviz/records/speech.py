@@ -1,6 +1,6 @@
 """Words of a text to seconds of a sound, by the attention of one to the other."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,12 +76,14 @@ def aligned(capture: Capture, heads: Sequence[Head]) -> Alignment:
     """
     rows, frames = heard_rows(capture)
     spans = [capture.key_tokens[frame].time or (0.0, 0.0) for frame in frames]
-    weights = heard_weights(capture, heads)
-    starts = [*row_starts(weights).tolist(), len(frames)]
+    starts = [*row_starts(heard_weights(capture, heads)).tolist(), len(frames)]
+    total = np.zeros((len(rows), len(frames)), np.float32)
+    for own in heard_weights(capture, heads):
+        total += own
     words = list[SpokenWord]()
     for first, after in _words([capture.query_tokens[row] for row in rows]):
         begin, end = starts[first], starts[after]
-        inside = weights[:, first:after, begin : max(end, begin + 1)].sum(axis=2)
+        inside = total[first:after, begin:end].sum(axis=1) / len(heads)
         text = "".join(capture.query_tokens[rows[n]].exact for n in range(first, after)).strip()
         last = spans[end][0] if end < len(spans) else spans[-1][1]
         place = rows[first], rows[after - 1] + 1
@@ -89,13 +91,13 @@ def aligned(capture: Capture, heads: Sequence[Head]) -> Alignment:
     return Alignment(capture.only(()), tuple(heads), tuple(words))
 
 
-def heard_weights(capture: Capture, heads: Sequence[Head]) -> FloatArray:
-    """(heads, rows, frames): weights on the sound, each row scaled as if there were no padding."""
+def heard_weights(capture: Capture, heads: Sequence[Head]) -> Iterator[FloatArray]:
+    """For each head (rows, frames): weights on the sound, scaled as if there were no padding."""
     rows, frames = heard_rows(capture)
-    weights = np.stack([capture.weights(head)[np.ix_(rows, frames)] for head in heads])
-    sums = weights.sum(axis=2, keepdims=True)
-    scaled: FloatArray = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
-    return scaled
+    for head in heads:
+        weights = capture.weights(head)[np.ix_(rows, frames)]
+        sums = weights.sum(axis=1, keepdims=True)
+        yield np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
 
 
 def _words(tokens: Sequence[Token]) -> list[tuple[int, int]]:
