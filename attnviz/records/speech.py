@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, option
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import Head, every_head
 from attnviz.records.positions import word_groups
@@ -51,13 +51,21 @@ class Alignment:
 
 
 def check_aligned(capture: Capture) -> None:
-    """Check that a text attends to a sound.
+    """Check that a text attends to a sound, which has a frame for each of its words.
 
     Raises:
-        UsageError: it does not.
+        UsageError: it does not, or has not.
     """
     timed = any(token.time for token in capture.key_tokens)
     if timed and capture.kind == "cross":
+        rows, frames = heard_rows(capture)
+        words = _words([capture.query_tokens[row] for row in rows])
+        if len(frames) < len(words):
+            raise UsageError(
+                f"{len(words):,} words are too many for a sound of {len(frames):,} frame"
+                + "s" * (len(frames) != 1),
+                f"give a longer one, an earlier {option('start')}, or fewer words",
+            )
         return
     if timed:
         writes = capture.kind != "self"

@@ -88,6 +88,17 @@ def test_heads_are_aligned_one_after_another() -> None:
     assert most < weights.nbytes / 2
 
 
+def test_more_words_than_frames_are_refused_and_a_word_of_no_frame_has_no_weight() -> None:
+    weights = np.full((1, 3, 2), 0.5, np.float32)
+    tokens = ["the", " cat", " sat"]
+    with pytest.raises(UsageError, match="3 words are too many for a sound of 2 frames"):
+        attnviz.align(attnviz.from_attention(weights, tokens, times=0.05))
+    shared = np.eye(3, dtype=np.float32)[[0, 1, 2, 2]][None]  # "sat" and the end, of one frame
+    run = attnviz.from_attention(shared, [*tokens, "</s>"], times=0.05)
+    last = attnviz.align(run).record.words[-1]
+    assert (last.begin, last.end, last.weight) == (0.1, 0.1, 0.0)
+
+
 def test_a_text_without_spaces_has_the_words_that_a_reader_sees() -> None:
     run = attnviz.from_attention(diagonal(3, 30)[None], ["猫", "坐", "</s>"], times=0.1)
     assert [word.text for word in attnviz.align(run).record.words] == ["猫", "坐"]
