@@ -115,11 +115,15 @@ def bin_starts(tokens: Sequence[Token]) -> list[int]:
 
 
 def in_time(first: Token, last: Token) -> Token:
-    """Frames of a sound as one token, named by its seconds; a token of a text as it is."""
+    """Frames of a sound as one token, named by its seconds; a token of a text as it is.
+
+    The name has as many decimals as its ends need, and at most two: `1.2–1.4s`.
+    """
     if first.time is None or last.time is None or first == last:
         return first
     time = first.time[0], last.time[1]
-    name = PADDING if first.silent else f"{time[0]:.2f}–{time[1]:.2f}s"
+    few = next((n for n in (0, 1) if all(abs(round(at, n) - at) < NEAR for at in time)), 2)
+    name = PADDING if first.silent else f"{time[0]:.{few}f}–{time[1]:.{few}f}s"
     return replace(first, name=name, time=time)
 
 

@@ -45,6 +45,19 @@ def test_tables_have_a_few_seconds_and_the_padding_as_one(run: Run, place: Path)
     assert "on 15 more" in ended.out
 
 
+def test_times_are_never_cut_in_a_table(run: Run, place: Path) -> None:
+    ended = run(*asked(place, "--head", "L1H1"), columns=60)
+    table = ended.out.split("\n\n", 1)[1]
+    assert "s 0." in table
+    assert "…" not in "".join(line.split("→", 1)[1] for line in table.splitlines() if "→" in line)
+
+
+def test_the_first_line_says_among_which_heads_was_chosen(place: Path) -> None:
+    model = attnviz.load_model(place / "whisper")
+    shown = attnviz.show(str(place / "a.wav"), model, target=SAID)
+    assert "the best of the model's alignment heads" in " ".join(str(shown).split())
+
+
 def test_rows_have_the_seconds_of_each_frame(run: Run, place: Path) -> None:
     ended = run(*asked(place, "--head", "L1H1", "--key", "0.5s:0.54s", "-f", "jsonl"))
     rows = [json.loads(line) for line in ended.out.splitlines()]
@@ -78,7 +91,7 @@ def test_merged_frames_have_the_sum_of_their_weights(place: Path) -> None:
     record = run.show("table", heads="L1H1").record
     whole, (merged,) = run.pattern(1, 1), record.maps
     tokens = record.capture.key_tokens
-    assert [token.label for token in tokens][-2:] == ["1.40–1.50s", "[padding]"]
+    assert [token.label for token in tokens][-2:] == ["1.4–1.5s", "[padding]"]
     assert len(run.to_columns()["key"]) == len(run.tokens) * 100  # rows have each frame
     for number, token in enumerate(tokens):
         own = [t.index for t in run.key_tokens if t.time[0] >= token.time[0] - 1e-6]
@@ -126,7 +139,7 @@ def test_a_page_holds_few_keys(place: Path) -> None:
     model = attnviz.load_model(place / "whisper")
     page = attnviz.show(str(place / "a.wav"), model, target=SAID)
     page.save(place / "a.html")
-    assert re.search(r"1\.40(–|\\u2013)1\.50s", (place / "a.html").read_text())
+    assert re.search(r"1\.4(–|\\u2013)1\.5s", (place / "a.html").read_text())
 
 
 def test_what_is_written_is_read_with_what_the_model_is_given(place: Path) -> None:

@@ -177,11 +177,13 @@ def _fit(
     # From the most comfortable: cells of a label, of the rest, of the shortest bar.
     ways = ((wide, LONG_REST, 8), (wide, SHORT_REST, 6), (narrow, SHORT_REST, SHORTEST_BAR))
     two = (LABEL_OF_TWO, SHORT_REST, SHORTEST_BAR)
+    times = zip(exhibit.capture.key_tokens, keys, strict=True)
+    whole = widest([key for token, key in times if token.time])  # a time that is cut tells nothing
     for n in numbers:
         few = [row.strongest(n, FAINT) for row in rows] if not exhibit.weakest_left_out else rows
         # A fourth key is worth less than bars that can be compared.
         for longest, rest, shortest in ways[:2] if n > 3 else ways if n > 2 else (*ways, two):
-            ranks = _ranks(few, keys, longest)
+            ranks = _ranks(few, keys, max(longest, whole))
             columns = arrange(ranks, n, room - rest - GAP, shortest=shortest)
             if columns:
                 return few, columns
