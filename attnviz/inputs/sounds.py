@@ -30,6 +30,8 @@ PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 TYPES = {(PCM, 16): "<i2", (PCM, 32): "<i4", (FLOAT, 32): "<f4", (FLOAT, 64): "<f8"}
 ONE = {8: 1 << 7, 16: 1 << 15, 24: 1 << 23, 32: 1 << 31}
 """What a sample of so many bits is divided by."""
+LOUDEST = 1 << 31
+"""The largest sample of floating point: that of integers which nobody has divided."""
 STREAMED = 0xFFFF_FFFF
 """The size of what a program wrote into a pipe, or of more than 4 GB."""
 
@@ -190,7 +192,7 @@ def _blocks(stream: BinaryIO, layout: _SampleForm, count: int) -> Iterator[NDArr
 
 def _numbers(data: bytes, layout: _SampleForm) -> NDArray[Any]:
     if layout.code == FLOAT:
-        return np.frombuffer(data, TYPES[layout.code, layout.bits]).astype(np.float32)
+        return np.frombuffer(data, TYPES[layout.code, layout.bits])
     if layout.bits == 8:
         whole = np.frombuffer(data, np.uint8).astype(np.int16) - 128
     elif layout.bits == 24:
@@ -241,7 +243,8 @@ def _checked(
     seconds, changes, mixed, channels = frames / rate, changes or [], list[Waveform](), 1
     for block in blocks:
         channels = block.shape[1]
-        mixed.append(block.mean(axis=1, dtype=np.float64).astype(np.float32))
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
+            mixed.append(block.mean(axis=1, dtype=np.float64).astype(np.float32))
     samples: Waveform = np.concatenate(mixed) if mixed else np.zeros(0, np.float32)
     if not frames:
         raise InputError(f"the sound {name!r} has no samples", "give another one")
@@ -252,6 +255,8 @@ def _checked(
         )
     if not np.isfinite(samples).all():
         raise InputError(f"the sound {name!r} holds samples that are no numbers", "save it again")
+    if (most := np.abs(samples).max()) > LOUDEST:
+        raise InputError(f"the sound {name!r} holds a sample of {most:.2g}", "scale it to -1 to 1")
     if np.ptp(samples) == 0:
         part = "" if len(samples) == frames else " in the part that is read"
         raise InputError(f"the sound {name!r} is silent{part}", "give another one")

@@ -127,6 +127,14 @@ BAD = {
         chunk(b"RIFF", b"WAVE" + form(3, 32) + chunk(b"data", struct.pack("<2f", np.nan, 0.0))),
         "no numbers",
     ),
+    "doubles beyond floats": (
+        chunk(b"RIFF", b"WAVE" + form(3, 64) + chunk(b"data", struct.pack("<2d", 1e300, 0.0))),
+        "no numbers",
+    ),
+    "a sample of 1e30": (
+        chunk(b"RIFF", b"WAVE" + form(3, 32) + chunk(b"data", struct.pack("<2f", 1e30, 0.0))),
+        r"holds a sample of 1e\+30",
+    ),
 }
 
 

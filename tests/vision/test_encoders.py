@@ -189,6 +189,16 @@ def test_older_settings_name_a_feature_extractor(tmp_path: Path) -> None:
     assert len(loaded_from(folder, noise(60, 50)).source) == 17
 
 
+@pytest.mark.parametrize("deviation", [0, 1e-300, float("nan")])
+def test_a_deviation_that_makes_no_numbers_is_refused(tmp_path: Path, deviation: float) -> None:
+    folder = encoder("vit").make(tmp_path / "model")
+    path = folder / "preprocessor_config.json"
+    wrong = {**json.loads(path.read_text()), "image_std": [deviation] * 3}
+    path.write_text(json.dumps(wrong))
+    with pytest.raises(ModelError, match=r"preprocessor_config.json.* has image_std"):
+        loaded_from(folder, noise(60, 50))
+
+
 def test_settings_of_the_images_have_to_be_there(tmp_path: Path) -> None:
     folder = encoder("vit").make(tmp_path / "model")
     (folder / "preprocessor_config.json").unlink()

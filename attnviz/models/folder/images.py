@@ -21,6 +21,8 @@ from attnviz.models.folder.tokenizer import tokenizer_settings, transformers_tok
 PROCESSOR = "processor_config.json"
 MOST_SIDE, MOST_AREA = 1 << 12, 1 << 25
 """The most pixels of a side, and of an image, that settings may ask for."""
+LEAST_STD = 1e-6
+"""The least deviation of a colour, which pixels are divided by."""
 SIDES = ("height", "width", "patch_size", "max_image_size")
 ELSEWHERE = ("auto_map", "name_or_path", "chat_template", "tokenizer", "video_processor")
 
@@ -168,10 +170,12 @@ def _settings(path: Path) -> dict[str, Any]:
     kept = {k: v for k, v in read_object(path).items() if k not in ELSEWHERE}
     for name, number in _numbers(kept):
         most = MOST_SIDE if name in SIDES else MOST_AREA
-        if abs(number) > most:
+        least = LEAST_STD if name == "image_std" else 0
+        if not least <= abs(number) <= most:
+            limit = f"{most:,} at most" if abs(number) > most else f"numbers from {least:g} on"
             raise ModelError(
                 f"the {path.name} in {str(path.parent)!r} has {name} {number:,}, and attnviz takes "
-                f"{most:,} at most",
+                f"{limit}",
                 "use the file that belongs to the model",
             )
     return kept
