@@ -37,7 +37,8 @@ def told_apart(labels: Sequence[str]) -> list[str]:
 def name_of(label: str) -> str:
     """The label beside a number: in quotes if it could be taken for a part of it (`7`, `.`)."""
     bare = re.sub(r"#\d+$", "", label)
-    if re.fullmatch(r"\d+\.\d\d+s|\d+(\.\d+)?[–-]\d+(\.\d+)?s", bare):  # a time of a sound
+    # a time of a sound, a token of a model's own
+    if re.fullmatch(r"\d+\.\d\d+s|\d+(\.\d+)?[–-]\d+(\.\d+)?s|\[[a-z]+ \d+\]", bare):
         return label
     marks = all(character in punctuation for character in bare)
     mark = "'" if '"' in label else '"'

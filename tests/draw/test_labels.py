@@ -41,6 +41,7 @@ def test_a_combining_mark_alone_gets_a_circle_to_stand_on() -> None:
         ("creature", 5, "crea…"),
         ("creature#2", 8, "creat…#2"),  # the number still tells it apart
         ("creature#12", 4, "cre…"),  # no room for it
+        ("[register 2]", 9, "[regi… 2]"),
         ("楚留香", 5, "楚留…"),
         ("楚留香", 4, "楚…"),  # a wide letter isn't halved
         ("ab", 1, "…"),
@@ -89,6 +90,7 @@ def test_ascii_only_is_ascii(text: str) -> None:
         ("x2", '"x2"'),
         ("楚 1/3", '"楚 1/3"'),
         ("New York", '"New York"'),
+        ("[register 2]", "[register 2]"),  # a model's own
     ],
 )
 def test_a_token_is_quoted_where_it_could_be_taken_for_a_number(

@@ -111,13 +111,13 @@ def signed_style(share: float, display: Display) -> Style:
 
 
 def cut(label: str, width: int, *, unicode: bool = True) -> str:
-    """The label, cut with `…` (ASCII: `~`) to `width` cells; a number `#2` at its end is kept."""
+    """The label, cut with `…` (ASCII: `~`) to `width` cells; `#2` or ` 2]` at its end is kept."""
     if cell_len(label) <= width:
         return label
     if width <= 0:
         return ""
     mark = "…" if unicode else "~"
-    number = re.search(r"#\d+$", label)
+    number = re.search(r"#\d+$| \d+\]$", label)
     tail = mark + number[0] if number and len(number[0]) + 2 <= width else mark
     room = max(0, width - cell_len(tail))
     # set_cell_size puts a space where half of a wide letter would be left over.
