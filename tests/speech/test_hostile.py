@@ -69,6 +69,25 @@ def test_frames_that_are_not_as_long_as_the_sound_are_refused(tmp_path: Path) ->
         attnviz.show(model=folder, audio=(syllables(), RATE), target="a")
 
 
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("whisper", {"chunk_length": 1}),
+        ("whisper", {"hop_length": 16_000}),
+        ("whisper", {"sampling_rate": 384_000}),
+        ("moonshine", {"sampling_rate": 1}),
+    ],
+)
+def test_features_that_do_not_fit_are_the_fault_of_their_settings(
+    tmp_path: Path, name: str, settings: dict[str, int]
+) -> None:
+    folder = changed(named(name).make(tmp_path), **settings)
+    with pytest.raises(AttnvizError) as error:
+        attnviz.show(model=folder, audio=(syllables(), RATE), target="a")
+    assert "preprocessor_config.json that belongs to the model" in error.value.hint
+    assert "text" not in str(error.value)
+
+
 NONE = ([[99, 0]], [["a", "b"]], "x", [[1]], [[True, 0]], [[1.0, 0]], 7)
 
 

@@ -35,17 +35,24 @@ def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: 
 
         reason = cut(str(error).strip().split("\n")[0] or type(error).__name__)
         sees = hasattr(model, "given_images")
-        others = filter(OTHER_INPUTS.match, () if sees else signature(model.forward).parameters)
-        other, instead = next(others, None), "use a model of text alone"
+        alone = next((what for name, what in ALONE.items() if name in inputs and not sees), "")
+        own = () if sees or alone else signature(model.forward).parameters
+        other, instead = next(filter(OTHER_INPUTS.match, own), None), "use a model of text alone"
+        hint = f"try a {'larger image' if sees else 'longer text'} or another model"
+        if alone:
+            hint = f"use the preprocessor_config.json that belongs to the model, or another {alone}"
+        elif other:
+            hint = f"it also takes {other}, which attnviz does not give it: {instead}"
         raise ModelError(
             f"transformers {transformers.__version__} itself cannot run this "
-            f"{model.config.model_type} on this {'image' if sees else 'text'} ({reason})",
-            f"it also takes {other}, which attnviz does not give it: {instead}"
-            if other
-            else f"try a {'larger image' if sees else 'longer text'} or another model",
+            f"{model.config.model_type} on this {alone or ('image' if sees else 'text')} "
+            f"({reason})",
+            hint,
         ) from None
 
 
+ALONE = {"pixel_values": "image", "input_features": "sound", "input_values": "sound"}
+"""Inputs of models that read no text, which the folder's settings make."""
 PASSING_ON = ("__torch_function__", "with_images")
 """Functions of ours that pass everything on."""
 OTHER_INPUTS = re.compile(r"(?:pixel|input)_(?:values|features)$|bbox$")

@@ -100,7 +100,7 @@ def _features(model: Any, extractor: Any, samples: Waveform) -> SpeechInputs:
         raise InputError(
             f"the feature extractor of {model.config.model_type} does not take this sound "
             f"({said[:120]})",
-            "give a longer one",
+            f"give a longer one, or the {IMAGES} that belongs to the model",
         ) from None
 
 
