@@ -80,6 +80,13 @@ def test_other_chunks_are_passed_over_also_odd_ones(tmp_path: Path) -> None:
     assert len(read_sound(path).samples) == 8_000
 
 
+def test_a_header_of_endless_chunks_is_not_read_to_its_end(tmp_path: Path) -> None:
+    many = chunk(b"LIST", b"") * 2_000
+    path = wav(tmp_path / "a.wav", form(1, 16), many, chunk(b"data", samples(16)))
+    with pytest.raises(InputError, match="has no samples"):
+        read_sound(path)
+
+
 def test_a_sound_begins_where_it_is_asked_to(tmp_path: Path) -> None:
     path = wav(tmp_path / "a.wav", form(1, 16), chunk(b"data", samples(16)))
     raw = read_sound(path, 0.25)

@@ -1,6 +1,7 @@
 """Words are aligned with time as transformers does it, and planted heads are found."""
 
 import tracemalloc
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 from transformers import AutoFeatureExtractor, WhisperForConditionalGeneration
 
 import attnviz
+from attnviz.commands.show.capture import AttentionCapture
 from attnviz.errors import UsageError
 from attnviz.records.heads import Head
 from attnviz.records.sounds import path_shares, row_starts
 from attnviz.records.speech import SpokenWord, aligned
+from attnviz.records.tokens import PADDING
 from tests.speech.zoo import RATE, WINDOW, as_wav, named, syllables
 
 SAID = "the cat sat"
@@ -110,6 +113,20 @@ def test_padding_is_heard_by_nobody(folder: Path, tmp_path: Path) -> None:
     assert [word.text for word in found.words] == SAID.split()
     assert found.words[-1].end <= 1.2 + 0.02
     assert found.heads == (Head(1, 1), Head(2, 0), Head(2, 3))
+
+
+def test_padding_takes_nothing_from_a_words_weight() -> None:
+    """Three quarters of each row lie on frames without sound; what is left is scaled to 1."""
+    weights = np.concatenate([diagonal(3, 30, 10) / 4, np.full((3, 10), 0.075)], axis=1)
+    run = attnviz.from_attention(weights[None], ["a", " cat", "</s>"], times=0.1).record
+    keys = [replace(t, name=PADDING) if t.index >= 30 else t for t in run.key_tokens]
+    found = attnviz.align(AttentionCapture(replace(run, key_tokens=tuple(keys)))).record
+    assert [word.weight for word in found.words] == pytest.approx([1, 1], abs=0.15)
+
+
+def test_the_upper_half_of_the_layers_aligns_where_no_head_is_named() -> None:
+    run = attnviz.from_attention(np.stack([[diagonal(2, 8)]] * 4), ["a", "</s>"], times=0.1)
+    assert attnviz.align(run).record.heads == (Head(2, 0), Head(3, 0))
 
 
 def test_a_diagonal_scores_one_and_what_has_no_path_little() -> None:
