@@ -203,10 +203,9 @@ class ModelIdentity:
     bytes, where they were verified. None where another program made the capture, or no model was
     run: then `dtype` is "none", too. `parameters` is 0 where nobody counted them. `own_code`: its
     folder names code of its own, which was not run. `differs`: why its tokens may be others than
-    in transformers, or which settings were left out. `hooks`: how many a user has registered on its
-    modules, which its name then tells. `implicit`: its heads are those of Mamba-2 layers.
-    `reads_images`: beside a text. `reads`: what it reads alone. A saved capture does not keep the
-    last six.
+    in transformers, or settings left out. `hooks`: how many a user has registered on its modules,
+    which its name then tells. `implicit`: its heads are those of Mamba-2 layers. `reads_images`:
+    beside a text. `reads`: what it reads alone. A saved capture does not keep the last six.
     """
 
     name: str
