@@ -241,13 +241,11 @@ def test_a_folder_in_the_format_of_its_authors_says_how_to_convert_it(
 def test_a_model_of_pictures_and_text_is_not_called_in_need_of_a_longer_text(
     run: Run, tmp_path: Path
 ) -> None:
-    text = {
+    sizes = {
         "vocab_size": 257, "hidden_size": 16, "intermediate_size": 8, "num_hidden_layers": 1,
-        "num_attention_heads": 2, "max_position_embeddings": 64,
+        "num_attention_heads": 2, "max_position_embeddings": 64, "image_size": 8, "patch_size": 4,
     }  # fmt: skip
-    picture = {**text, "image_size": 8, "patch_size": 4}
-    config = transformers.SiglipConfig(text_config=text, vision_config=picture)
-    save_over_bytes(tmp_path, transformers.SiglipModel(config))
+    save_over_bytes(tmp_path, transformers.ViltModel(transformers.ViltConfig(**sizes)))
     ended = run("show", TEXT, "--model", str(tmp_path))
     assert ended.status is ExitStatus.MODEL
     assert "it also takes pixel_values, which attnviz does not give it" in ended.err
