@@ -286,7 +286,7 @@ def heads(
     model = loaded(model)
     options = model._text_options(bos, special, truncate, target, image, audio, start)
     if alignment:
-        run = prepare(model._loaded, str(text or ""), options)
+        run = prepare(model._loaded, "" if text is None else str(text), options)
         return of_alignment(alignment_scores(run, which), top)
     check_text(text or "")
     if receiver:

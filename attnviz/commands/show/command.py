@@ -190,8 +190,8 @@ def command_line(
         bool,
         g.text_option(
             "--lines",
-            help="Treat each line of the input as a separate text, or as JSON with a text and an "
-            "image, and show each as soon as it is ready.",
+            help="Treat each line as a separate text, or as JSON with a text and an image, and "
+            "show each as soon as it is ready.",
         ),
     ] = False,
     model: g.WhichModel,

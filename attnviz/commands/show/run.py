@@ -204,8 +204,8 @@ def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
         return None
     tokens = prepared.empty.query_tokens
     rows = queries_of(tokens, show.filters, one_query=show.needs.one_query)
-    if not (show.needs.text or show.legible):  # the rows of text tell the sinks of images
-        return rows
+    if not (prepared.empty.images and (show.needs.text or show.legible)):
+        return rows  # with images all rows of text are needed, as they tell sinks
     return tuple(i for i, token in enumerate(tokens) if token.image is None or i in rows)
 
 

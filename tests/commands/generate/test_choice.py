@@ -25,10 +25,10 @@ def first_row(run: Run, name: str, *more: str) -> tuple[str, str]:
     return json.loads(ended.out.splitlines()[0])["heads"], on_one_line(ended.err)
 
 
-def test_without_a_profile_all_heads_are_joined_and_the_line_that_measures_is_printed(
+def test_no_profile_joins_all_heads_and_prints_the_line_that_measures(
     run: Run, tmp_path: Path, own_cache: Path
 ) -> None:
-    name = saved(tmp_path / "a model", planted())
+    name = saved(tmp_path / "a m", planted())
     heads, said = first_row(run, name)
     assert heads == "all"
     assert "all 2 heads are joined" in said
