@@ -34,7 +34,7 @@ from attnviz.records.capture import (
     Wanted,
 )
 from attnviz.records.heads import Head, by_layer, every_head
-from attnviz.records.images import RawImage
+from attnviz.records.images import RawImage, ReadAs
 from attnviz.records.predict import LogitRows, log_softmax
 from attnviz.records.rows import versions_now
 from attnviz.records.tokens import RawSound, Token, current_call, numbered
@@ -339,7 +339,7 @@ def _prepared_with_images(model: "LoadedModel", text: str, options: TextOptions)
     if model.reads == "text":
         check_not_blank(text, "the text")
     check_encodable(text)
-    seen = model.see(text, options.images, bos=options.bos, special=options.special)
+    seen = model.see(text, options.images, ReadAs(options.bos, options.special))
     written = seen.text if seen.model.kind == "cross" else ""  # its tokens are the queries
     prepared = _prepared(seen.model, seen.text, seen.tokens, written, (), options, seen.keys)
     transforms = (*prepared.empty.transforms, *seen.transforms)

@@ -21,7 +21,7 @@ from attnviz.records.capture import (
     Wanted,
 )
 from attnviz.records.heads import Head, ModelCard, Reads
-from attnviz.records.images import RawImage, SeenImage
+from attnviz.records.images import RawImage, ReadAs, SeenImage
 from attnviz.records.interventions import Interventions, RunConsumer, Site
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import LogitConsumer
@@ -230,19 +230,9 @@ class LoadedModel(ABC):
         """Whether `see` compares an image with a text (CLIP)."""
         return False
 
-    def see(
-        self,
-        text: str,
-        pictures: Sequence[RawImage],
-        *,
-        bos: bool | None,
-        special: bool,
-        whole: bool = False,
-    ) -> SeenText:
+    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
         """Read a text with images, each in the place of an `<image>` in it, or before it.
 
-        `bos`, `special`: as `TextTokenizer.encode` takes them; None: as the model was trained.
-        `whole`: the text is what a chat template made, with the model's own marks.
 
         Raises:
             UsageError: it reads no images.

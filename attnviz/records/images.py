@@ -66,6 +66,19 @@ class RawImage:
 
 
 @dataclass(frozen=True)
+class ReadAs:
+    """How a text with images is read.
+
+    `bos`, `special`: as `TextTokenizer.encode` takes them; None: as the model was trained. `whole`:
+    it is what a chat template made, with the model's own marks.
+    """
+
+    bos: bool | None = None
+    special: bool = False
+    whole: bool = False
+
+
+@dataclass(frozen=True)
 class ImageView:
     """A grid of image tokens, and the rectangle of the image that it covers.
 

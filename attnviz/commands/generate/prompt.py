@@ -26,7 +26,7 @@ from attnviz.kit.lines import text_alone
 from attnviz.kit.option import Call
 from attnviz.kit.prepare import TextOptions, check_uncut
 from attnviz.kit.session import Session
-from attnviz.records.images import MARK
+from attnviz.records.images import MARK, ReadAs
 from attnviz.records.tokens import RESTS, TEMPLATE, Chat, Segment, partition
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ def _beside_images(
 def seeing(model: "LoadedModel", prompt: Prompt, options: TextOptions) -> See:
     """What reads a prompt with images: those of the options, or others in their places."""
     check_uncut(options)
-    whole = prompt.template is not None
-    return partial(model.see, prompt.text, bos=options.bos, special=options.special, whole=whole)
+    how = ReadAs(options.bos, options.special, whole=prompt.template is not None)
+    return partial(model.see, prompt.text, how=how)
 
 
 def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequence[str]) -> Prompt:

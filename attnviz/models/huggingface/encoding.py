@@ -25,7 +25,7 @@ from attnviz.models.huggingface.places import Patches, TooCoarse, sheet_grid
 from attnviz.models.huggingface.vision import check_sides, processing, typed
 from attnviz.models.loaded import SeenText
 from attnviz.records.capture import FloatArray
-from attnviz.records.images import Patch, RawImage, SeenImage, label_of
+from attnviz.records.images import Patch, RawImage, ReadAs, SeenImage, label_of
 from attnviz.records.tokens import Token, numbered
 
 
@@ -45,15 +45,7 @@ class ImageEncoder(SelfAttending):
             for name, value in typed(self.given, self.model.dtype).items()
         }
 
-    def see(
-        self,
-        text: str,
-        pictures: Sequence[RawImage],
-        *,
-        bos: bool | None,
-        special: bool,
-        whole: bool = False,
-    ) -> SeenText:
+    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
         if len(pictures) != 1:
             raise InputError(
                 f"{self.identity.name} reads one image at a time, and {len(pictures)} are given",

@@ -28,7 +28,7 @@ from attnviz.models.huggingface.writing import Writings
 from attnviz.models.loaded import SeenText
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.records.capture import Consumer, PatternBlock, Wanted
-from attnviz.records.images import RawImage
+from attnviz.records.images import RawImage, ReadAs
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Additions
 
@@ -49,21 +49,12 @@ class ClipSight(ImageEncoder):
     def matches(self) -> bool:
         return True
 
-    def see(
-        self,
-        text: str,
-        pictures: Sequence[RawImage],
-        *,
-        bos: bool | None,
-        special: bool,
-        whole: bool = False,
-    ) -> SeenText:
-        seen = super().see("", pictures, bos=bos, special=special, whole=whole)
+    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
+        seen = super().see("", pictures, how)
         if not text:
             return seen
-        tokens = self.reader.encode(
-            text, bos=self.reader.bos if bos is None else bos, special=special
-        )
+        bos = self.reader.bos if how.bos is None else how.bos
+        tokens = self.reader.encode(text, bos=bos, special=how.special)
         if len(tokens) > self.reader.context:
             raise InputError(
                 f"the text has {len(tokens)} tokens, but the model takes at most "

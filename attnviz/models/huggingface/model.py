@@ -59,7 +59,7 @@ from attnviz.models.loaded import Ability, LoadedModel, RowReduction, SeenText
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.images import RawImage
+from attnviz.records.images import RawImage, ReadAs
 from attnviz.records.interventions import Interventions, RunConsumer, Site
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import LogitConsumer, LogitRows
@@ -136,18 +136,10 @@ class HuggingFaceModel(LoadedModel):
     def reads_images(self) -> bool:
         return reads_images(self.model)
 
-    def see(
-        self,
-        text: str,
-        pictures: Sequence[RawImage],
-        *,
-        bos: bool | None,
-        special: bool,
-        whole: bool = False,
-    ) -> SeenText:
+    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
         if not self.reads_images:
-            return super().see(text, pictures, bos=bos, special=special)
-        return see(self, text, pictures, bos=bos, special=special, whole=whole)
+            return super().see(text, pictures, how)
+        return see(self, text, pictures, how)
 
     def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
         """The arguments of its forward pass."""

@@ -19,7 +19,7 @@ from attnviz.models.huggingface.vision import (
     vision_tokens,
 )
 from attnviz.models.loaded import SeenText
-from attnviz.records.images import MARK, RawImage, label_of
+from attnviz.records.images import MARK, RawImage, ReadAs, label_of
 from attnviz.records.tokens import Chat, Token, numbered
 
 if TYPE_CHECKING:
@@ -30,29 +30,24 @@ AROUND = {"<|image_pad|>": ("<|vision_start|>", "<|vision_end|>")}
 
 
 def see(
-    model: "HuggingFaceModel",
-    text: str,
-    pictures: Sequence[RawImage],
-    *,
-    bos: bool | None,
-    special: bool,
-    whole: bool = False,
+    model: "HuggingFaceModel", text: str, pictures: Sequence[RawImage], how: ReadAs
 ) -> SeenText:
     """As `LoadedModel.see`; of a view of a model that sees other images, the model itself."""
     model = replace(model, model=getattr(model.model, "plain", model.model))
     tokenizer = model.tokenizer
     assert tokenizer.folder is not None  # every engine of transformers has one
     processor = _processor(tokenizer.folder)
-    if not special:
+    if not how.special:
         _check_plain(model, text)
-    folder, count = None if whole else tokenizer.folder, len(pictures)
+    folder, count = None if how.whole else tokenizer.folder, len(pictures)
     marked, told = _marked(processor, folder, text, count)
-    around = (tokenizer.bos if bos is None else bos) and not told
+    around = (tokenizer.bos if how.bos is None else how.bos) and not told
     read = read_images(
         processor, model.model, marked, pictures, around=around, context=tokenizer.context
     )
-    if bos is not None and not whole:
-        _check_bos(processor.tokenizer.bos_token, marked, read.text, bos=bos, templated=bool(told))
+    if how.bos is not None and not how.whole:
+        begins, templated = processor.tokenizer.bos_token, bool(told)
+        _check_bos(begins, marked, read.text, bos=how.bos, templated=templated)
     tokens = tokenizer.encode(read.expanded, bos=around, special=True)
     own = [token.id for token in tokens]
     if tuple(own) != read.ids and tuple(own[1:]) != read.ids:
