@@ -116,6 +116,15 @@ def test_models_that_attend_within_windows_are_refused_by_name(name: str, tmp_pa
         load_model(Source(str(tmp_path), quiet=True))
 
 
+def test_a_classifier_on_one_of_two_sides_is_told_to_save_that_side(tmp_path: Path) -> None:
+    kind = "SiglipForImageClassification"
+    (tmp_path / "config.json").write_text(
+        json.dumps({"model_type": "siglip", "architectures": [kind]})
+    )
+    with pytest.raises(ModelError, match=rf"does not read a {kind}.*vision_model.save_pretrained"):
+        load_model(Source(str(tmp_path), quiet=True))
+
+
 def test_they_take_one_image_and_no_text(tmp_path: Path) -> None:
     engine = loaded(encoder("vit"), tmp_path / "model").engine
     image = RawImage("a.png", noise(40, 40))

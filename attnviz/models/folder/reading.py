@@ -37,6 +37,12 @@ def reads_of(config: Any) -> Reads:
             "patches of an image at once",
             "use one that does, such as ViT or DINOv2",
         )
+    classifies = next((n for n in config.architectures or () if "ImageClassification" in n), None)
+    if config.model_type in TOWERS and classifies:
+        raise ModelError(
+            f"attnviz does not read a {classifies}, which is half of a model of two sides",
+            "save its image side by itself (model.vision_model.save_pretrained)",
+        )
     if config.model_type in SPOKEN:
         return "speech"
     words = isinstance(getattr(config.get_text_config(), "vocab_size", None), int)
