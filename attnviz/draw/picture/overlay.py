@@ -1,5 +1,6 @@
 """Attention laid over the image that it goes to: a panel for each head and query."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,9 +33,9 @@ from attnviz.records.exhibit import Exhibit, Look
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ALONE, TOGETHER, ACROSS = 6.0, 2.6, 5
+ALONE, TOGETHER, ACROSS, MOST_ACROSS = 6.0, 2.6, 5, 16
 """Inches of the longer side of a panel that is alone, at least, and of one among others; panels in
-a row."""
+a row, and the most of them where they are the heads of a layer."""
 LARGEST_IMAGE = 2048
 """Pixels of a side to which an image is reduced, with the weights on it."""
 BETWEEN, TITLE_SIZE = 0.34, 8.0
@@ -57,8 +58,17 @@ def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
         spelled, what = [fonts.spell(title) for title in titles], scale_name(exhibit, shown)
         most = max(p.peak for p in shown) or 1.0
         scale = Scale(cmap, "linear", -most if exhibit.capture.signed else 0.0, most, what)
-        _draw_panels(figure, shown, spelled, words.spelled(fonts), scale)
+        across = _across(exhibit, len(shown))
+        _draw_panels(figure, shown, spelled, words.spelled(fonts), scale, across)
     return Drawn(figure, (*fonts.notes, *notes))
+
+
+def _across(exhibit: Exhibit, panels: int) -> int:
+    """How many panels stand side by side: the heads of a layer, if each of several has a panel."""
+    layers = Counter(each.layer for each in exhibit.maps)
+    heads, several = max(layers.values()), len(layers) > 1
+    whole = panels == len(exhibit.maps) == heads * len(layers)
+    return heads if several and whole and heads <= MOST_ACROSS else min(ACROSS, panels)
 
 
 def _draw_panels(
@@ -67,10 +77,10 @@ def _draw_panels(
     titles: list[str],
     words: PictureWords,
     scale: Scale,
+    columns: int,
 ) -> None:
     longer = _alone(panels[0], figure.dpi) if len(panels) == 1 else TOGETHER
     sizes = [_inches(panel, longer) for panel in panels]
-    columns = min(ACROSS, len(panels))
     width = max(size[0] for size in sizes)
     height = max(size[1] for size in sizes)
     rows = -(-len(panels) // columns)

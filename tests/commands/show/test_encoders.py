@@ -106,6 +106,13 @@ def test_a_picture_lays_the_row_of_the_class_over_the_image(
         assert panel.query == 0
 
 
+@pytest.mark.parametrize(("heads", "across"), [("all", 4), ("L0H0,L1H0,L1H1", 3)])
+def test_heads_stand_side_by_side_and_layers_below_each_other(heads: str, across: int) -> None:
+    figure = attnviz.show("docs/images/patterned.png", "shapes-vit", heads=heads).figure()
+    lefts = {round(axes.get_position().x0, 3) for axes in figure.axes if axes.get_images()}
+    assert len(lefts) == across
+
+
 @pytest.mark.parametrize(
     ("name", "found"),
     [
