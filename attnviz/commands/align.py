@@ -72,6 +72,8 @@ def _render(found: Alignment, display: Display) -> Iterator[RenderableType]:
     yield from listing([*columns, Column("weight", right=True)], rows, display.width)
     yield Text()
     about = "weight: the share of the word's attention to the sound that is on these seconds"
+    if any(word.begin == word.end for word in found.words):
+        about += "; a word without length was not told apart from the next one"
     yield from folded(Text(about, "dim"), display.width)
 
 

@@ -98,8 +98,10 @@ def test_more_words_than_frames_are_refused_and_a_word_of_no_frame_has_no_weight
         attnviz.align(attnviz.from_attention(weights, tokens, times=0.05))
     shared = np.eye(3, dtype=np.float32)[[0, 1, 2, 2]][None]  # "sat" and the end, of one frame
     run = attnviz.from_attention(shared, [*tokens, "</s>"], times=0.05)
-    last = attnviz.align(run).record.words[-1]
+    found = attnviz.align(run)
+    last = found.record.words[-1]
     assert (last.begin, last.end, last.weight) == (0.1, 0.1, 0.0)
+    assert "not told apart" in " ".join(str(found).split())
 
 
 def test_a_text_without_spaces_has_the_words_that_a_reader_sees() -> None:
