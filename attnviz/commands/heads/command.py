@@ -285,12 +285,12 @@ def heads(
         return of_report(narrow(score_capture(captured, which, done), sort, role, top))
     model = loaded(model)
     options = model._text_options(bos, special, truncate, target, image, audio, start)
+    check_text("" if text is None else text)
+    said = "" if text is None else str(text)
     if alignment:
-        run = prepare(model._loaded, "" if text is None else str(text), options)
-        return of_alignment(alignment_scores(run, which), top)
-    check_text(text or "")
+        return of_alignment(alignment_scores(prepare(model._loaded, said, options), which), top)
     if receiver:
-        return of_receivers(receivers(model._loaded, str(text), options), top)
+        return of_receivers(receivers(model._loaded, said, options), top)
     if retrieval:
         scored = measure_retrieval(model._loaded, Needles(), options, retrieval_score)
         return of_retrieval(remembered(model._loaded, scored), top)
@@ -304,7 +304,7 @@ def heads(
     if text is None and not options.images and audio is None:
         drawn = Probe(length, samples, seed, whole=convention == "whole")
         return of_report(narrow(score_probe(model._loaded, drawn, options, which), sort, role, top))
-    report = score_text(model._loaded, str(text or ""), options, which, done)
+    report = score_text(model._loaded, said, options, which, done)
     return of_report(narrow(report, sort, role, top))
 
 
