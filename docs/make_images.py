@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/images.md and of the README with the bundled models of shapes.
+"""Draw the pictures of the README and of docs/images.md with the bundled models.
 
     python docs/make_images.py
 
@@ -9,7 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-IMAGES = Path(__file__).resolve().parent / "images"
+DOCS = Path(__file__).resolve().parent
+IMAGES = DOCS / "images"
+CREATURE = ("show", "a fluffy blue creature roamed the verdant forest")
 ASKED = "what is left of the red circle?"
 PICTURES = {
     "overlay.png": ("show", ASKED, "--head", "L1H0", "--query", "circle"),
@@ -19,14 +21,20 @@ PICTURES = {
 }
 
 
+def draw(path: Path, *arguments: str) -> None:
+    """Write what the command draws."""
+    command = [sys.executable, "-m", "attnviz", *arguments, "-q", "-o", str(path)]
+    subprocess.run(command, check=True)
+
+
 def main() -> None:
     """Draw each picture."""
+    draw(DOCS / "creature.png", *CREATURE)
     for name, arguments in PICTURES.items():
         alone = "shapes-vit" in arguments
         image = str(IMAGES / ("patterned.png" if alone else "shapes-1.png"))
         given = ("--image", image) if alone else ("-m", "shapes", "--image", image)
-        command = [sys.executable, "-m", "attnviz", *arguments, *given, "-q"]
-        subprocess.run([*command, "-o", str(IMAGES / name)], check=True)
+        draw(IMAGES / name, *arguments, *given)
 
 
 if __name__ == "__main__":

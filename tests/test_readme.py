@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from matplotlib.image import imread
 
 from attnviz.cli import main
 from attnviz.console import Environment
@@ -21,6 +22,7 @@ from tests.programs import needs, starts
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 
+from make_images import CREATURE  # noqa: E402
 from make_outputs import BLOCK, DOCUMENTS, commands_of, lines_of, run, run_apart  # noqa: E402
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -159,6 +161,16 @@ def test_the_index_of_the_documents_names_each() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     for document in (ROOT / "docs").glob("*.md"):
         assert document.name == "README.md" or f"({document.name})" in index
+
+
+def test_the_readmes_first_picture_is_what_its_command_draws(
+    printed: Printed, tmp_path: Path
+) -> None:
+    """But for the edges of letters: a mean difference of 1 of 255 is nothing that one sees."""
+    printed(f"attnviz {shlex.join(CREATURE)} -o {tmp_path / 'drawn.png'}")
+    drawn, shown = (imread(path) for path in (tmp_path / "drawn.png", ROOT / "docs/creature.png"))
+    assert drawn.shape == shown.shape
+    assert abs(drawn - shown).mean() < 1 / 255
 
 
 def test_the_readme_is_short() -> None:
