@@ -1,5 +1,7 @@
 """What pictures and terminals show of attention to images: panels, the heat in each, sentences."""
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -203,7 +205,7 @@ def shown_panels(exhibit: Exhibit, where: str) -> tuple[list[Panel], list[str]]:
 
 
 def panel_title(panel: Panel, exhibit: Exhibit) -> str:
-    """`circle: .41 on the image, 12% of it on sinks`."""
+    """`circle: .41 on the image, 12% of it on sinks`, or `.30 on registers` beside it."""
     several = len(exhibit.capture.images) > 1
     which = f"image {panel.number + 1}" if several else "the image"
     token = readable(exhibit.capture.query_tokens[panel.query].label)
@@ -213,7 +215,20 @@ def panel_title(panel: Panel, exhibit: Exhibit) -> str:
     if exhibit.capture.transformed_by(Relative):
         return f"{head}{token}: up to {panel.most:.1f} times the neutral prompt"
     sinks = f", {panel.sinks:.0%} of it on sinks" if panel.sinks >= 0.005 else ""
-    return f"{head}{token}: {panel.share:.2f} on {which}{sinks}"
+    own = _on_own_tokens(panel, exhibit.capture)
+    return f"{head}{token}: {panel.share:.2f} on {which}{sinks}{own}"
+
+
+def _on_own_tokens(panel: Panel, capture: Capture) -> str:
+    """`, 0.20 on registers, 0.10 on [class]`: the part of a row that is beside an image alone."""
+    shares = Counter[str]()
+    row = whole_map(panel.map).weights[panel.query].tolist() if capture.image_alone else []
+    for token, weight in zip(capture.key_tokens, row, strict=bool(row)):
+        if token.patch is None:
+            shares[re.sub(r"\[(\w+) \d+\]", r"\1s", readable(token.label))] += weight
+    return "".join(
+        f", {share:.2f} on {name}" for name, share in shares.most_common() if share >= 0.005
+    )
 
 
 def image_facts(capture: Capture) -> str:

@@ -1,7 +1,9 @@
 """Attention laid over the image that it goes to: a panel for each head and query."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +16,7 @@ from attnviz.draw.overlay import (
     mean_color,
     of_whole_image,
     panel_title,
+    panels_of,
     scale_name,
     shown_panels,
     veiled,
@@ -27,6 +30,7 @@ from attnviz.draw.picture.paint import (
     options_of,
     words_for,
 )
+from attnviz.errors import UsageError, option
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit, Look
 
@@ -38,28 +42,62 @@ ALONE, TOGETHER, ACROSS, MOST_ACROSS = 6.0, 2.6, 5, 16
 a row, and the most of them where they are the heads of a layer."""
 LARGEST_IMAGE = 2048
 """Pixels of a side to which an image is reduced, with the weights on it."""
-BETWEEN, TITLE_SIZE = 0.34, 8.0
+BETWEEN, TITLE_SIZE, LETTERS = 0.34, 8.0, 15
+"""Inches between panels; points of their titles, and how many letters an inch has."""
+LEAST_WIDTH = 1.3
+"""Inches that a title has at least."""
 OVERLAY_MAP = "inferno"
 
 
 def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
-    """The panels of an exhibit, on one scale of colours.
+    """The panels of an exhibit; those of several heads each on its own scale of colours.
 
     Raises:
-        UsageError: there is no image, or nothing to draw.
+        UsageError: there is no image, or nothing to draw; or a logarithmic scale is asked for.
     """
     exhibit = of_whole_image(exhibit)
-    (shown, notes), options = shown_panels(exhibit, "picture"), options_of(look, None)
+    shown, notes = shown_panels(exhibit, "picture")
+    options = options_of(look, None, by_row=len(exhibit.maps) > 1)
     words = words_for(exhibit, options)
     titles = [panel_title(panel, exhibit) for panel in shown]
+    return _drawn(exhibit, shown, titles, words, options, _across(exhibit, len(shown)), notes)
+
+
+def drawn_beside(
+    exhibits: Sequence[Exhibit], words: PictureWords, options: PictureOptions
+) -> Drawn:
+    """The same head in several images side by side, on one scale of colours."""
+    each = [of_whole_image(exhibit) for exhibit in exhibits]
+    shown = [(n, panel, of) for n, of in enumerate(each, start=1) for panel in panels_of(of)]
+    titles = [f"image {n}, {panel_title(panel, of)}" for n, panel, of in shown]
+    panels = [panel for _, panel, _ in shown]
+    return _drawn(each[0], panels, titles, words, options, min(ACROSS, len(panels)))
+
+
+def _drawn(
+    exhibit: Exhibit,
+    shown: list[Panel],
+    titles: list[str],
+    words: PictureWords,
+    options: PictureOptions,
+    across: int,
+    notes: Sequence[str] = (),
+) -> Drawn:
+    if options.color_scale == "log":
+        hint = f"leave out {option('color_scale', 'log')}"
+        raise UsageError("colours that lie on an image are linear", hint)
     usual = DIVERGING if exhibit.capture.signed else OVERLAY_MAP
     cmap = usual if options.cmap == PictureOptions.cmap else options.cmap
+    peaks, what = [panel.peak or 1.0 for panel in shown], scale_name(exhibit, shown)
+    most, times = max(peaks), [1.0] * len(shown)
+    if options.color_scale == "row" and len(shown) > 1:
+        titles = [f"{title}, max {peak:.2g}" for title, peak in zip(titles, peaks, strict=True)]
+        what, most, times = f"{what} ÷ the panel's largest", 1.0, peaks
+    key = Scale(cmap, "linear", -most if exhibit.capture.signed else 0.0, most, what)
+    scales = [replace(key, low=key.low * each, high=key.high * each) for each in times]
     with sheet([*words.all, *titles], dpi=options.dpi, cmap=cmap) as (figure, fonts):
-        spelled, what = [fonts.spell(title) for title in titles], scale_name(exhibit, shown)
-        most = max(p.peak for p in shown) or 1.0
-        scale = Scale(cmap, "linear", -most if exhibit.capture.signed else 0.0, most, what)
-        across = _across(exhibit, len(shown))
-        _draw_panels(figure, shown, spelled, words.spelled(fonts), scale, across)
+        spelled = [fonts.spell(title) for title in titles]
+        _draw_panels(figure, shown, spelled, words.spelled(fonts), scales, key, across)
     return Drawn(figure, (*fonts.notes, *notes))
 
 
@@ -76,21 +114,25 @@ def _draw_panels(
     panels: list[Panel],
     titles: list[str],
     words: PictureWords,
-    scale: Scale,
+    scales: Sequence[Scale],
+    key: Scale,
     columns: int,
 ) -> None:
+    """Draw panels in rows of `columns`; a title is as wide as its panel, `key` is the legend."""
     longer = _alone(panels[0], figure.dpi) if len(panels) == 1 else TOGETHER
     sizes = [_inches(panel, longer) for panel in panels]
-    width = max(size[0] for size in sizes)
+    width = max(LEAST_WIDTH, *(size[0] for size in sizes))
     height = max(size[1] for size in sizes)
-    rows = -(-len(panels) // columns)
-    whole_height = rows * (height + BETWEEN) - BETWEEN
+    titles = [fill(title, int((width + BETWEEN) * LETTERS)) for title in titles]
+    lines = max(title.count("\n") for title in titles)  # beyond the first
+    down = height + BETWEEN + lines * TITLE_SIZE * 1.2 / 72
+    whole_height = -(-len(panels) // columns) * down - (down - height)
     for number, (panel, (w, h)) in enumerate(zip(panels, sizes, strict=True)):
         row, column = divmod(number, columns)
-        left, top = column * (width + BETWEEN), whole_height - row * (height + BETWEEN)
+        left, top = column * (width + BETWEEN), whole_height - row * down
         axes = place(figure, left, top - h, w, h)
         hatch_ground(axes)
-        axes.imshow(_painted(panel, scale), extent=(0, 1, 1, 0), aspect="auto", zorder=1)
+        axes.imshow(_painted(panel, scales[number]), extent=(0, 1, 1, 0), aspect="auto", zorder=1)
         axes.set_xlim(0, 1)
         axes.set_ylim(1, 0)
         axes.set_xticks([])
@@ -99,10 +141,10 @@ def _draw_panels(
         write(axes, titles[number], (0, 0), (0, 3), size=TITLE_SIZE)
         if number == 0:
             whole_width = columns * (width + BETWEEN) - BETWEEN
-            write_titles(axes, words, whole_width, above=TITLE_SIZE + 7)
+            write_titles(axes, words, whole_width, above=TITLE_SIZE * (1 + 1.2 * lines) + 7)
     add_key(
         figure,
-        _as_painted(scale, panels),
+        _as_painted(key, panels),
         columns * (width + BETWEEN) - BETWEEN,
         whole_height,
         empty="not seen" if any(not p.image.shown().all() for p in panels) else "",

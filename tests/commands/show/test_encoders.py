@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,6 +112,28 @@ def test_heads_stand_side_by_side_and_layers_below_each_other(heads: str, across
     figure = attnviz.show("docs/images/patterned.png", "shapes-vit", heads=heads).figure()
     lefts = {round(axes.get_position().x0, 3) for axes in figure.axes if axes.get_images()}
     assert len(lefts) == across
+
+
+def test_heads_have_a_scale_each_whose_end_stands_above_the_panel(
+    folders: dict[str, str], picture: str
+) -> None:
+    def panels(**look: Any) -> list[tuple[str, Any]]:
+        figure = attnviz.show(picture, folders["dino"], heads="L0H0,L1H2", **look).figure()
+        drawn = [axes for axes in figure.axes if axes.get_images()]
+        title = [" ".join(t.get_text() for t in a.texts).replace("\n", " ") for a in drawn]
+        return list(zip(title, [axes.get_images()[0].get_array() for axes in drawn], strict=True))
+
+    capture = attnviz.capture(picture, folders["dino"])
+    for (layer, head), (title, _) in zip([(0, 0), (1, 2)], panels(), strict=True):
+        row = capture.pattern(layer, head)[0]
+        assert f"{row[5:].sum():.2f} on the image, {row[1:5].sum():.2f} on registers" in title
+        assert f"{row[0]:.2f} on [class], max {row[5:].max():.2g}" in title
+    one = panels(color_scale="linear")
+    changed = [(a != b).any() for (_, a), (_, b) in zip(one, panels(), strict=True)]
+    assert sorted(changed) == [False, True]  # the panel with the largest weight stays
+    assert "max" not in one[0][0]
+    with pytest.raises(UsageError, match="linear"):
+        panels(color_scale="log")
 
 
 @pytest.mark.parametrize(
