@@ -38,8 +38,11 @@ from attnviz.draw.picture.frame import (
     write_line,
     write_rows,
 )
+from attnviz.draw.picture.overlay import drawn_beside
 from attnviz.draw.picture.paint import (
     EMPTY,
+    PictureOptions,
+    PictureWords,
     Scale,
     draw_bar,
     draw_color_bar,
@@ -52,7 +55,7 @@ from attnviz.draw.terminal.grid import head_grid
 from attnviz.draw.titles import amount, caption, facts, transform_title
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
-from attnviz.records.exhibit import Exhibit, HeadMap
+from attnviz.records.exhibit import Exhibit, HeadMap, whole_map
 from attnviz.records.transforms import Difference
 
 if TYPE_CHECKING:
@@ -282,12 +285,15 @@ def _beside(
     head = sides[0].head
     for title, captured, weights, query in maps:
         yield Text()
-        queries, keys = (tuple(range(n)) for n in weights.shape)
-        queries = queries if query is None else (query,)
-        head_map = HeadMap(head.layer, head.head, weights=weights)
-        captured = replace(captured, named_heads=())
-        exhibit = Exhibit(captured, (head_map,), queries, keys, caption=title)
-        yield from terminal_heatmap.render(exhibit, display)
+        exhibit = _exhibit_of(captured, HeadMap(head.layer, head.head, weights=weights), query)
+        yield from terminal_heatmap.render(replace(exhibit, caption=title), display)
+
+
+def _exhibit_of(captured: Capture, head_map: HeadMap, query: int | None) -> Exhibit:
+    """One pattern; whole, or the row to mark."""
+    queries, keys = (tuple(range(n)) for n in whole_map(head_map).weights.shape)
+    queries = queries if query is None else (query,)
+    return Exhibit(replace(captured, named_heads=()), (head_map,), queries, keys)
 
 
 # As pictures.
@@ -298,8 +304,16 @@ LABELS = 32  # heads along a side that are named at most
 
 
 def draw_texts(comparison: TextComparison, **look: Any) -> Drawn:
-    """The patterns of the head that differs most."""
+    """The patterns of the head that differs most; of images, what it attends to in each."""
     sides = texts_beside(comparison)
+    if comparison.of_images and all(captured.images[0].views for captured in comparison.captures):
+        about = "; ".join(about_texts(comparison))
+        words = PictureWords(texts_title(comparison), about, (), (), ())
+        exhibits = [
+            _exhibit_of(s.capture, HeadMap(s.head.layer, s.head.head, weights=s.weights), s.query)
+            for s in sides
+        ]
+        return drawn_beside(exhibits, words, PictureOptions(**look))
     less, title = difference_of(sides, comparison.by), texts_title(comparison)
     return _draw_beside(sides, less, title, about_texts(comparison), **look)
 

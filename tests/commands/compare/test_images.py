@@ -76,6 +76,23 @@ def test_a_query_and_the_same_image_twice(run: Run, coarse: str, images: list[st
     assert "text" not in beside
 
 
+@pytest.mark.parametrize(("query", "row"), [(None, "[class]"), ("@.1,.1", "@r0c0")])
+def test_a_picture_has_both_images_side_by_side(
+    coarse: str, images: list[str], query: str | None, row: str
+) -> None:
+    compared = attnviz.compare(*images, model=coarse, query=query, heads="L1H2")
+    figure, head = compared.figure(), Head(1, 2)
+    panels = [axes for axes in figure.axes if axes.get_images()]
+    assert len({round(axes.get_position().y0, 3) for axes in panels}) == 1
+    patterns = [captured.weights(head) for captured in compared.captures]
+    at = 0 if query is None else 1
+    for n, (axes, pattern) in enumerate(zip(panels, patterns, strict=True), start=1):
+        said = " ".join(text.get_text().replace("\n", " ") for text in axes.texts)
+        assert f"image {n}, {row}: {pattern[at, 1:].sum():.2f} on the image" in said
+    most = max(pattern[at, 1:].max() for pattern in patterns)
+    assert any(axes.get_ylim() == pytest.approx((0, most)) for axes in figure.axes)
+
+
 def test_a_coarser_grid_is_spread_over_the_finer_one(coarse: str, fine: str) -> None:
     a, b = captured(coarse), captured(fine)
     ours, theirs = on_one_grid(a, b)
