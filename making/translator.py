@@ -2,31 +2,34 @@
 
 It translates everyday English into French. The training takes about an hour on one core of an
 ordinary computer; started again with the same folder, it goes on where it was. The folder then
-holds config.json, model.safetensors, tokenizer.json and the card with the figures measured on
-held-out pairs.
+holds config.json, model.safetensors (in half precision), tokenizer.json, words.txt and the card
+with the figures measured on held-out pairs.
 """
 
 import itertools
+import json
 import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import torch
 import typer
+from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
 from attnviz.commands.train.loop import adamw_of
 from attnviz.commands.train.plan import Recipe
 from attnviz.models.attention import Hook, attached
-from attnviz.models.folder.config import Seq2SeqConfig
-from attnviz.models.folder.files import TOKENIZER
+from attnviz.models.folder.config import CARD, SEQ2SEQ, Seq2SeqConfig
+from attnviz.models.folder.files import CONFIG as SETTINGS
+from attnviz.models.folder.files import TOKENIZER, WEIGHTS, WORDS
 from attnviz.models.scratch.seq2seq import Seq2Seq
-from attnviz.models.scratch.translator import save_translator
 from attnviz.records.heads import Figure, Head, ModelCard, NamedHead
 from attnviz.records.restore import MODEL_CARD
 from making.card import versions
@@ -98,9 +101,10 @@ def main(
     began = time.perf_counter()
     loss = train(model, encoder, recipe, output / CHECKPOINT)
     minutes = round((time.perf_counter() - began) / 60, 1)
+    model.half().float()  # the figures are those of the weights that are saved
     head, figures = measure(model, encoder, tests)
     card = _card(recipe, head, figures, {"minutes": minutes, "final_loss": round(loss, 4)})
-    save_translator(output, model, tokenizer, card, english_words())
+    save(output, model, tokenizer, card, english_words())
     for figure in figures:
         typer.echo(f"{figure.behaviour}: {figure.measure} {figure.value} (bar {figure.bar})")
 
@@ -235,6 +239,26 @@ def _card(
             "versions": versions(),
         },
     }
+
+
+def save(
+    folder: Path,
+    model: Seq2Seq,
+    tokenizer: Tokenizer,
+    card: Mapping[str, object],
+    words: Iterable[str],
+) -> None:
+    """Write the folder; the weights in half precision, which `main` rounded them to."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = {"model_type": SEQ2SEQ, **asdict(model.config)}
+    (folder / SETTINGS).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    tensors = {name: tensor.half().contiguous() for name, tensor in model.state_dict().items()}
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    (folder / WEIGHTS).chmod(0o644)  # safetensors writes for the owner alone
+    tokenizer.save(str(folder / TOKENIZER))
+    text = json.dumps(card, indent=2, ensure_ascii=False)
+    (folder / CARD).write_text(text + "\n", encoding="utf-8")
+    (folder / WORDS).write_text("".join(f"{word}\n" for word in sorted(words)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,21 +1,18 @@
 """The from-scratch encoder-decoder as an engine, and its folder."""
 
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
-from tokenizers import Tokenizer
 from torch import Tensor
 
 from attnviz.errors import ModelError
 from attnviz.models.attention import attached
 from attnviz.models.engine import Handover, RecordedHead, log_probability, numbers, write_tokens
-from attnviz.models.folder.config import CARD, SEQ2SEQ, folder_sizes, read_card, seq2seq_config
-from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS, WORDS, read_words
+from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, read_card, seq2seq_config
+from attnviz.models.folder.files import read_words
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.runs import seq2seq_record
 from attnviz.models.scratch.seq2seq import Seq2Seq
@@ -130,7 +127,7 @@ class NativeTranslator(LoadedModel):
 
 
 def load_translator(folder: Path, name: str, kind: Kind | ShownKind | None) -> NativeTranslator:
-    """Load a folder that `save_translator` wrote."""
+    """Load a folder that `making.translator` wrote."""
     sizes = folder_sizes(folder, kind)
     config = seq2seq_config(folder)
     check_parameters(config.parameters, folder)
@@ -162,22 +159,3 @@ def load_translator(folder: Path, name: str, kind: Kind | ShownKind | None) -> N
         end=end,
         words=read_words(folder),
     )
-
-
-def save_translator(
-    folder: Path,
-    model: Seq2Seq,
-    tokenizer: Tokenizer,
-    card: Mapping[str, object],
-    words: Iterable[str],
-) -> None:
-    """Write the folder: config.json, model.safetensors, tokenizer.json, card.json, words.txt."""
-    folder.mkdir(parents=True, exist_ok=True)
-    config = {"model_type": SEQ2SEQ, **asdict(model.config)}
-    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-    tokenizer.save(str(folder / TOKENIZER))
-    text = json.dumps(card, indent=2, ensure_ascii=False)
-    (folder / CARD).write_text(text + "\n", encoding="utf-8")
-    (folder / WORDS).write_text("".join(f"{word}\n" for word in sorted(words)), encoding="utf-8")
