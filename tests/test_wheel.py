@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.inputs.samples import samples
+
 ROOT = Path(__file__).parents[1]
 MEGABYTE = 1_000_000
 
@@ -43,14 +45,22 @@ def test_the_wheel_holds_nothing_of_how_the_models_were_made_but_the_licences(wh
         assert not any(archive.read(name) in lists for name in names)
 
 
+def test_the_wheel_holds_every_sample_of_the_checkout(wheel: Path) -> None:
+    folder = "attnviz/samples/"
+    with zipfile.ZipFile(wheel) as archive:
+        held = {n.removeprefix(folder): archive.read(n) for n in archive.namelist() if folder in n}
+    del held["README.md"]
+    assert held == {path.name: path.read_bytes() for path in samples().values()}
+
+
 def test_the_wheel_runs_from_another_folder(wheel: Path, tmp_path: Path) -> None:
-    """Unpacked alone, and away from the checkout, it shows the attention of a text."""
+    """Unpacked alone, and away from the checkout, it shows the attention of a sample."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     program = (
         "import attnviz, attnviz.cli, sys; "
         f"assert attnviz.__file__.startswith({str(tmp_path)!r}), attnviz.__file__; "
-        "sys.argv = ['attnviz', 'show', 'a fluffy blue creature']; attnviz.cli.run()"
+        "sys.argv = ['attnviz', 'show', '--file', 'sample:creature']; attnviz.cli.run()"
     )
     ended = subprocess.run(
         [sys.executable, "-P", "-c", program],

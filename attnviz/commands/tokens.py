@@ -154,8 +154,8 @@ def tokens(
 
 EXAMPLES = """
 attnviz tokens "a fluffy blue creature"
-attnviz tokens --file sample_texts/chuliuxiang.txt -f jsonl | jq -r .label
-attnviz tokens "what is left of the circle?" --image docs/images/shapes-1.png -m shapes
+attnviz tokens --file sample:chuliuxiang -f jsonl | jq -r .label
+attnviz tokens "what is left of the circle?" --image sample:shapes-1 -m shapes
 """
 SHORT_HELP = "file model format output quiet"
 

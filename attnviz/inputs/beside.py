@@ -15,6 +15,7 @@ from typing import Any
 
 from attnviz.errors import InputError
 from attnviz.inputs.images import picture_of
+from attnviz.inputs.samples import found
 from attnviz.inputs.text import STDIN
 from attnviz.records.images import Box, RawImage
 
@@ -47,7 +48,7 @@ def folder_of(file: Path | None) -> Path:
 
 def is_jsonl(file: Path | None) -> bool:
     """Whether each line of a file is JSON."""
-    return file is not None and file.suffix.lower() == ".jsonl"
+    return file is not None and found(file).suffix.lower() == ".jsonl"
 
 
 def is_object_with(keys: Collection[str], line: str) -> bool:

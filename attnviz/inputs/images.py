@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnviz.errors import InputError, UsageError
+from attnviz.inputs.samples import found
 from attnviz.records.images import RawImage
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
@@ -57,6 +58,7 @@ def read_picture(path: Path) -> RawImage:
     from PIL import Image, UnidentifiedImageError
 
     origin = repr(str(path))
+    path = found(path)
     try:
         if not path.is_file():
             why = "is a folder" if path.is_dir() else "is not there"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
 from attnviz.errors import AttnvizError, InputError, UsageError, command_to_install, option
+from attnviz.inputs.samples import SAMPLE, found
 from attnviz.inputs.text import as_input_error
 
 ContentKind: TypeAlias = Literal["text", "json", "table"]
@@ -69,10 +70,10 @@ def _promised(path: str) -> tuple[ContentKind | None, Compression | None]:
 
 
 def as_local(path: str) -> str:
-    """A `file://` URL as a path of this computer; any other path as it is."""
+    """A `file://` URL, or a sample, as a path of this computer; any other path as it is."""
     for scheme in ("file://", "local://"):
         path = path.removeprefix(scheme)
-    return path
+    return str(found(Path(path))) if path.startswith(SAMPLE) else path
 
 
 def is_url(path: str) -> bool:

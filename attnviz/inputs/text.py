@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
 from attnviz.errors import InputError, UsageError, option
+from attnviz.inputs.samples import SAMPLE, found, samples
 
 CAPTURE_SUFFIX = ".npz"
 _ADDRESS = re.compile(r"(https?|ftp|file)://\S+", re.IGNORECASE)
@@ -135,7 +136,9 @@ def _doubt(argument: str, *, alone: bool) -> str | None:
         fetched = f"curl -sL {name}"
         meant = f"{fetched} | attnviz show -" if alone else f'"$({fetched})"'
         return f"{argument!r} is taken as the text, and nothing is fetched; to read a page: {meant}"
-    if not os.path.isfile(argument) or medium_of(argument):  # which some models read
+    sample = argument.removeprefix(SAMPLE)
+    is_file = os.path.isfile(argument) or (sample != argument and sample in samples())
+    if not is_file or medium_of(argument):  # which some models read
         return None
     meant = option("file", name) if alone else f'"$(cat {name})"'
     return f"{argument!r} is taken as the text, and is a file too: did you mean {meant}?"
@@ -186,9 +189,9 @@ LARGEST = 1 << 26
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file to read bytes from, closed at the end."""
+    """A file to read bytes from, perhaps a sample, closed at the end."""
     with as_input_error(path):
-        stream = path.open("rb")
+        stream = found(path).open("rb")
     with stream:
         yield stream
 

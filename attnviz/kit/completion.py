@@ -19,6 +19,8 @@ from typer._completion_shared import _get_shell_name, get_completion_script, ins
 
 from attnviz.draw.glossary import definitions
 from attnviz.errors import AttnvizError, OutputError, UsageError
+from attnviz.inputs.samples import SAMPLE
+from attnviz.inputs.samples import samples as all_samples
 from attnviz.kit.write import VIEWS
 from attnviz.models.catalog import cached_names, describe
 from attnviz.models.folder.files import CONFIG
@@ -101,6 +103,15 @@ def captures(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, s
             yield path, "a saved capture"
 
 
+@_quiet
+def samples(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
+    """The samples, where no file begins so: files are left to the shell."""
+    files = any(name.startswith(incomplete) for name in os.listdir())
+    if incomplete.startswith(SAMPLE) or (SAMPLE.startswith(incomplete) and not files):
+        for name, path in all_samples().items():
+            yield f"{SAMPLE}{name}", path.name
+
+
 def commands(ctx: typer.Context, incomplete: str) -> Offered:
     root = ctx.find_root()
     listed = root.command
@@ -155,13 +166,19 @@ class _Values:
     """Offers values behind `--name=`, where zsh and fish replace the whole word."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        if args[-1:] == ["="] and args[-2:][0].startswith("--"):  # bash: `--view`, `=`, `ta`
+        before = ""  # bash breaks words: `--view`, `=`, `ta`; `--file`, `sample`, `:`, `my`
+        if [*args, incomplete][-2:] == ["sample", ":"] or args[-2:] == ["sample", ":"]:
+            at = args.index("sample", -2)
+            args, incomplete, before = args[:at], SAMPLE + incomplete.lstrip(":"), SAMPLE
+        if args[-1:] == ["="] and args[-2:][0].startswith("--"):
             args = args[:-1]
         items: list[CompletionItem] = super().get_completions(args, incomplete)  # type: ignore[misc]
         name, equals, _ = incomplete.partition("=")
         if equals and name.startswith("--"):
             for item in items:
                 item.value = f"{name}={item.value}"
+        for item in items:
+            item.value = item.value.removeprefix(before)
         return items
 
 

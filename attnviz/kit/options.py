@@ -446,7 +446,10 @@ class TextIn:
         ),
     ] = None
     file: Annotated[
-        Path | None, text_option("--file", metavar="FILE", help="Read the text from a file.")
+        Path | None,
+        text_option(
+            "--file", metavar="FILE", help="Read a file, or a sample such as sample:mystery."
+        ),
     ] = None
 
 

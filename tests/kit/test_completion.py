@@ -10,6 +10,7 @@ import pytest
 
 from attnviz.cli import main
 from attnviz.errors import ExitStatus
+from attnviz.inputs.samples import samples
 from attnviz.kit.completion import script_for
 from attnviz.kit.session import process_session
 from attnviz.models.folder.files import CONFIG
@@ -84,6 +85,12 @@ CASES = [
     ("attnviz show w", ""),  # a name that wants quotes is left to the shell
     ("attnviz show ", "bark.npz"),
     ("attnviz show --file b", ""),
+    ("attnviz show --file sam", " ".join(f"sample:{name}" for name in samples())),
+    ("attnviz show --file sample : my", "mystery"),  # a colon breaks words, too
+    ("attnviz show --file sample :", " ".join(samples())),
+    ("attnviz show --file = sample : cr", "creature creatures"),
+    ("attnviz show --image=sample:shapes-1", "--image=sample:shapes-1"),
+    ("attnviz show -o sample : my", ""),
     ("attnviz config sho", "show"),
     ("attnviz help sco", "score"),
     ("attnviz help he", "heads help head"),

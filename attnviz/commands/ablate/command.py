@@ -295,7 +295,7 @@ attnviz ablate "a fluffy blue creature roamed . the creature was" --answer blue 
 attnviz ablate "Bark is very cute and he is a" --head L3H2,L4H0 --together
 attnviz ablate "a blue creature slept . the creature was" --cut creature#2:blue --answer blue
 attnviz ablate "Bark is very cute and he is a dog" --mlp all --head all -o ablation.png
-attnviz ablate --pairs sample_texts/colors.jsonl --layer 2 -f jsonl | jq 'select(.line == null)'
+attnviz ablate --pairs sample:colors --layer 2 -f jsonl | jq 'select(.line == null)'
 """
 SHORT_HELP = "pairs answer versus model heads mlps cut together top format output"
 

@@ -190,9 +190,9 @@ def _result(
 
 
 EXAMPLES = r"""
-attnviz circuit --pairs sample_texts/colors.jsonl --head L4H0,L4H1,L4H3,L3H1,L3H2
-attnviz circuit --pairs sample_texts/colors.jsonl --head L4H0,L3H2 --mlp 2-4 -o circuit.png
-attnviz circuit --pairs sample_texts/colors.jsonl --find 5
+attnviz circuit --pairs sample:colors --head L4H0,L4H1,L4H3,L3H1,L3H2
+attnviz circuit --pairs sample:colors --head L4H0,L3H2 --mlp 2-4 -o circuit.png
+attnviz circuit --pairs sample:colors --find 5
 attnviz circuit "a blue bird slept . the bird was" --from "a red bird slept . the bird was" -H L4H0
 attnviz circuit "a blue bird slept . the bird was" --head L4H0,L2H0 --with mean --answer blue
 """

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 EXAMPLES = """
 attnviz explore
 attnviz explore "a fluffy blue creature roamed the verdant forest"
-attnviz explore --model gpt2 --file sample_texts/mystery.txt
-attnviz explore "what is left of the circle?" --image docs/images/shapes-1.png -m shapes
+attnviz explore --model gpt2 --file sample:mystery
+attnviz explore "what is left of the circle?" --image sample:shapes-1 -m shapes
 attnviz explore capture.npz
 """
 SHORT_HELP = "file image model target kind"

@@ -229,8 +229,8 @@ def generate(
 
 
 EXAMPLES = """
-attnviz generate --file sample_texts/mystery.txt
-attnviz generate "therefore the murderer was" --doc sample_texts/letter.txt --check
+attnviz generate --file sample:mystery
+attnviz generate "therefore the murderer was" --doc sample:letter --check
 attnviz generate "a fluffy blue creature roamed . the creature was" -f jsonl | jq -r .segment
 """
 SHORT_HELP = (

@@ -20,6 +20,7 @@ from attnviz.inputs.prompts import (
     cut_prompt,
     with_documents,
 )
+from attnviz.inputs.samples import found
 from attnviz.inputs.text import STDIN, read_file
 from attnviz.kit import options as g
 from attnviz.kit.lines import text_alone
@@ -252,6 +253,6 @@ def documents_given(session: Session, text: g.TextIn, paths: Sequence[Path]) -> 
             f"standard input is one text, and {option('docs', STDIN)} is not all that reads it",
             "give the question in quotes, and other documents as files",
         )
-    names = ["standard input" if str(path) == STDIN else path.stem for path in paths]
+    names = ["standard input" if str(path) == STDIN else found(path).stem for path in paths]
     texts = [read_file(path, session.stdin) for path in paths]
     return [Document(*each) for each in zip(names, texts, strict=True)]

@@ -288,7 +288,7 @@ attnviz patch "a blue bird slept" --from "a red bird slept" --answer "." --part 
 attnviz patch "a blue bird slept" --from "a red bird slept" --head L3H1,L4H0 --mlp 4 --together
 attnviz patch "a blue bird slept" --from "a red bird slept" --to L4H0.q --to logits
 attnviz patch "a blue bird slept" --from "a red bird slept" --fast --check
-attnviz patch --pairs sample_texts/colors.jsonl -o heads.png
+attnviz patch --pairs sample:colors -o heads.png
 """
 SHORT_HELP = "source pairs answer versus part to model format output"
 

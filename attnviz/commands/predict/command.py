@@ -116,8 +116,8 @@ EXAMPLES = """
 attnviz predict "a fluffy blue creature roamed the verdant forest . the creature was"
 attnviz predict "a blue bird slept . the bird was" --answer blue --versus red
 attnviz predict "Bark is very cute and he is a" --lens
-attnviz predict --lines --file sample_texts/moles.txt --each --top 1
-attnviz predict --pairs sample_texts/colors.jsonl --attribute --roles position
+attnviz predict --lines --file sample:moles --each --top 1
+attnviz predict --pairs sample:colors --attribute --roles position
 attnviz predict "Harry Potter went to" --model gpt2 --top 3 -f jsonl | jq -r .token
 """
 SHORT_HELP = "file lines pairs answer versus each lens attribute top model format output quiet"

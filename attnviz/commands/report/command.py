@@ -109,6 +109,7 @@ def _check_settings(found: ResultsReport) -> None:
 
 
 EXAMPLES = """
+attnviz generate --lines --file sample:questions --check -o results.jsonl --resume
 attnviz report results.jsonl
 attnviz report results.jsonl -o report.html
 attnviz report results.jsonl --against old.jsonl --fail-drop 0.05

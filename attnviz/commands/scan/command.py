@@ -220,8 +220,8 @@ def estimate_scan(*corpus: FilePath, output: FilePath, **options: Any) -> Estima
 
 
 EXAMPLES = """
-attnviz scan texts/ -o scanned
-attnviz scan texts/ -o scanned --dry-run
+attnviz scan sample:creatures -o scanned
+attnviz scan sample:creatures -o scanned --dry-run
 attnviz scan reviews.jsonl.gz --field body --model gpt2 --workers 2 -o scanned
 attnviz atlas scanned
 """

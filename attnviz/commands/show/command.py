@@ -169,7 +169,7 @@ EXAMPLES = """
 attnviz show "a fluffy blue creature roamed the verdant forest"
 attnviz show "Bark is very cute and he is a dog" --view text --query he
 attnviz show --model translator "a fluffy blue creature"
-attnviz show --file sample_texts/mystery.txt --head all -o heads.png
+attnviz show --file sample:mystery --head all -o heads.png
 echo "a fluffy blue creature" | attnviz show - -f jsonl | jq -c 'select(.weight > 0.3)'
 """
 SHORT_HELP = "file lines model heads query view top drop_sink words format output quiet"

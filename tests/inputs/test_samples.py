@@ -1,0 +1,64 @@
+"""Sample texts by name: they come with attnviz, and the examples of every help run with them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from attnviz.cli import COMMANDS, command
+from attnviz.errors import ExitStatus
+from attnviz.inputs.beside import is_jsonl
+from attnviz.inputs.images import read_picture
+from attnviz.inputs.samples import found, samples
+from tests.conftest import Run
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_example_of_a_help_reads_no_file_of_a_checkout(name: str) -> None:
+    examples = command(name).epilog
+    assert not re.search("sample_texts|docs/", examples)
+    for sample in re.findall(r"sample:\S+", examples):
+        assert found(Path(sample)).is_file()
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ("tokens --file sample:bark", "Bark"),
+        ("predict --lines --file sample:moles.txt", "line 3"),
+        ("generate therefore --doc sample:letter --max-new-tokens 1", "  letter  "),
+    ],
+)
+def test_a_sample_is_read_where_a_file_is(run: Run, typed: str, shown: str) -> None:
+    ended = run(*typed.split())
+    assert shown in ended.out + ended.err
+
+
+def test_a_sample_may_have_its_suffix_and_a_file_of_the_same_name_comes_first() -> None:
+    named = Path("sample:questions")
+    assert found(named) == found(Path("sample:questions.jsonl")) == samples()["questions"]
+    assert is_jsonl(named)
+    assert found(Path("questions")) == Path("questions")
+    named.touch()
+    assert found(named) == named
+
+
+@pytest.mark.parametrize("name", ["", "nope", "bark.jsonl", "../README.md", "README"])
+def test_the_samples_are_listed_where_there_is_none_of_a_name(run: Run, name: str) -> None:
+    ended = run("tokens", "--file", f"sample:{name}")
+    assert ended.status is ExitStatus.INPUT
+    assert ended.err.startswith(f"attnviz: there is no sample {name!r}; give sample: and one of ")
+    assert ", mystery, " in ended.err
+
+
+def test_an_image_may_be_a_sample() -> None:
+    assert read_picture(Path("sample:shapes-1")).pixels.shape == (512, 512, 3)
+
+
+def test_a_text_that_names_a_sample_is_told_how_it_is_read(run: Run) -> None:
+    assert "did you mean --file sample:bark?" in run("tokens", "sample:bark").err
