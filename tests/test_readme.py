@@ -56,31 +56,50 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 MANY, FEW = "sample_texts/colors.jsonl", 24
 """A file of which some lines do: only the numbers differ, and all 200 would take minutes."""
 Printed = Callable[[str], tuple[tuple[str, ...], tuple[str, ...]]]
+PIPED = re.compile(
+    r"((?P<before>head .*?) \| )?(?P<own>attnviz .*?)( \| (?P<behind>(head|tail|jq) .*))?"
+)
+"""A command of attnviz, what it reads from, and what reads it."""
 NOTED = ("note: ", "attnviz: ")
 """How the lines of standard error begin, in the documents too."""
 
 
+def with_shell(command: str) -> str:
+    """The command, where there is a shell for it."""
+    if not starts("bash"):
+        pytest.skip("needs bash")
+    return command
+
+
+def in_shell(command: str, given: bytes = b"") -> bytes:
+    """What a command of the shell makes of what it is given."""
+    bash = ["bash", "-c", with_shell(command)]
+    return subprocess.run(bash, input=given, stdout=subprocess.PIPE, check=True).stdout
+
+
 @pytest.fixture
 def printed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Printed:
-    """Runs a command of the documents: in this process, or in a shell where it needs one."""
+    """Runs a command of the documents: in this process, and what stands beside it in a shell."""
     monkeypatch.chdir(folder)
 
     def printed(command: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if "./whisper" in command and not Path("whisper").is_dir():
             run("python docs/speech_model.py whisper", folder)
-        program, *arguments = shlex.split(command.removesuffix(" | head -1"))
-        if program == "python" or {"|", ">"} & set(arguments):
-            if not starts("bash"):
-                pytest.skip("needs bash")
-            return run_apart(command, folder)
-        assert program == "attnviz"
+        piped = PIPED.fullmatch(command)
+        if not piped or ">" in shlex.split(piped["own"]):
+            return run_apart(with_shell(command), folder)
+        given = in_shell(piped["before"]) if piped["before"] else b""
         written = io.BytesIO(), io.BytesIO()
         out, err = (io.TextIOWrapper(each, "utf-8", write_through=True) for each in written)
         environment = Environment(out, err, {"COLUMNS": "80", "NO_COLOR": "1"})
-        status = main(arguments, Session(environment, Stdin(io.BytesIO(), is_terminal=False)))
-        lines, told = (lines_of(each.getvalue().decode()) for each in written)
+        session = Session(environment, Stdin(io.BytesIO(given), is_terminal=False))
+        status = main(shlex.split(piped["own"])[1:], session)
+        told = lines_of(written[1].getvalue().decode())
         assert status is not ExitStatus.BUG, told
-        return lines, told
+        shown = written[0].getvalue()
+        if piped["behind"]:
+            shown = in_shell(piped["behind"], shown)
+        return lines_of(shown.decode()), told
 
     return printed
 
