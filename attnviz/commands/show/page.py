@@ -41,7 +41,7 @@ from attnviz.records.exhibit import Choice, Exhibit, Filters, HeadMap, whole_map
 from attnviz.records.heads import Finding, Head
 from attnviz.records.metrics import HeadMetrics
 from attnviz.records.positions import groups_of
-from attnviz.records.tokens import Token
+from attnviz.records.tokens import Token, class_rows
 from attnviz.records.transforms import PLAIN, KeysDropped, SpecialDropped, Transforms, Unit
 
 FOLDER = "commands/show/page"
@@ -77,14 +77,25 @@ class Start:
 class Lead:
     """What another command puts on the page before the heads: markup, style, script and facts.
 
-    `heading`: what stands over the heads then, as markup.
+    `heading`: what stands over the heads then, as markup; `pointed`: what may be pointed at.
     """
 
     markup: str = ""
     heading: str = "<h1>Which words attend to which</h1>"
+    pointed: str = "a word"
     style: str = ""
     script: str = ""
     facts: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        return {"lead": self.markup, "heading": self.heading, "what": self.pointed}
+
+
+OF_IMAGE = Lead(
+    heading="<h1>Which parts of an image attend to which</h1>",
+    pointed="a token, or a place in the image,",
+)
 
 
 def _chunks(
@@ -100,7 +111,6 @@ def _chunks(
     size = document.bytes_of(exhibit, maps)
     error = max((document.error(exhibit, m, top, size) for m in maps), default=0.0)
     style, script = source(*STYLES) + lead.style, source(*_scripts(seen)) + lead.script
-    body = source(HEAD, f"{FOLDER}/page.html")
     shown = [i for i, m in enumerate(maps) if start.head and (m.layer, m.head) == start.head]
     facts_of_page = {
         **_facts(exhibit, maps, top, error),
@@ -110,14 +120,14 @@ def _chunks(
         "heads": [_head(exhibit, m, metrics, start) for m in maps],
         "initial": {"heads": shown[:1] or [0], **_opened(start)},
     }
-    before, after = body.split("{{weights}}")
-    title = f"{beginning(exhibit.capture.text)}: {readable(exhibit.capture.model.name)}"
+    before, after = source(HEAD, f"{FOLDER}/page.html").split("{{weights}}")
     values = {
-        "title": escape(title),
+        "title": escape(
+            f"{beginning(exhibit.capture.text)}: {readable(exhibit.capture.model.name)}"
+        ),
         "policies": policies(policy(style, script)),
-        "lead": lead.markup,
         "images": section(exhibit.capture) if seen else "",
-        "heading": lead.heading,
+        **lead.values,
         "style": style,
         "data": safe_json(facts_of_page),
         "thumbnails": document.packed(document.thumbnails(maps, top)),
@@ -167,6 +177,7 @@ def _facts(
             "keys": _parts(texts[1], segments),
             "queries": _parts(texts[0], _sentences(capture)),
         },
+        "what": "image" if capture.image_alone else "text",
         "changed": bool(capture.transforms),
         "dropped": capture.transformed_by(KeysDropped) or capture.transformed_by(SpecialDropped),
     }
@@ -218,8 +229,16 @@ def _side(capture: Capture, side: int) -> Mapping[str, object]:
     begin, end, units = 0, len(text), _units(text)
     if capture.kind == "answer":
         begin, end = (begin, tokens[-1].end) if side else (tokens[0].start, end)
+    together = {}
+    if capture.image_alone:  # its text is the name of a file
+        end, groups = 0, groups_of(capture, "images")[side]
+        named = [
+            (g.start, g.stop, "image" if len(g) > 1 else tokens[g.start].label) for g in groups
+        ]
+        together = {"together": named}
     words, pieces = groups_of(capture, "words")[side], groups_of(capture, "chars")[side]
     return {
+        **together,
         "labels": [fenced(label) for label in distinct_labels(tokens)],
         "text": text,
         "shown": [units[begin], units[end]],
@@ -300,12 +319,13 @@ def page_of(
             f"use {option('view', 'heatmap')}, or capture the text again",
         )
     check_page(captured, len(exhibit.maps))
+    lead = lead or (OF_IMAGE if captured.image_alone else Lead())
     plain, metrics = exhibit.origin or captured, dict[Head, HeadMetrics]()
     if not plain.transforms:  # a capture that was saved changed has no metrics of its own
         with suppress(AttnvizError):  # too short a text to tell anything
             heads = score_capture(plain, HeadOptions(everything=True)).heads
             metrics = {each.head: each for each in heads}
-    return _chunks(exhibit, start or start_of(exhibit), metrics, lead or Lead(), seen)
+    return _chunks(exhibit, start or start_of(exhibit), metrics, lead, seen)
 
 
 def page_as(exhibit: Exhibit, request: OutputRequest) -> Iterator[str]:
@@ -331,8 +351,9 @@ def start_of(
     Raises:
         UsageError: several queries.
     """
-    start = _telling_start(exhibit)
-    query, merged_to = start.query, switched.merge
+    start, own = _telling_start(exhibit), class_rows(exhibit.capture.query_tokens)
+    query = own[0] if exhibit.capture.image_alone and own else start.query
+    merged_to = switched.merge
     if switched.chars is None and any(token.part for token in exhibit.capture.query_tokens):
         merged_to = merged_to or "chars"  # as for all that people read
     if filters.queries:

@@ -9,10 +9,13 @@ let place = null; // what is pointed at: { number, patches, x, y }
 
 for (const { stage, number } of stages) stage.querySelector("img").src = seen.images[number].uri;
 
+const alone = seen.keys.length > 0; // no text beside it: its patches are the tokens of the page
+
 // the queries before `after`, from `index` on, as tokens: they may be merged
 const tokensOf = (index, after) => [groupsOf("queries")[index][0], groupsOf("queries")[after - 1][1]];
 
-function onPatches(index, after) {
+function onPatches(index, after, back = false) {
+  if (alone) return seen.keys.map((key) => back ? weightOf([key, key + 1], [index, after]) : weightOf([index, after], [key, key + 1]));
   const [first, last] = tokensOf(index, after), many = seen.patches.length;
   return seen.patches.map((_, patch) => {
     let sum = 0;
@@ -59,19 +62,33 @@ const patchesAt = (number, x, y) => seen.patches.flatMap(([of, x0, y0, x1, y1], 
 
 async function showImages() {
   const head = state.heads[0];
-  if (!heats.has(head)) heats.set(head, unpacked("heat-" + head));
+  if (!alone && !heats.has(head)) heats.set(head, unpacked("heat-" + head));
   const found = await heats.get(head);
   if (head !== state.heads[0]) return;
   heat = found;
-  const token = !place && spot && spot.token.side === "q" ? spot.token : null, values = token && onPatches(token.index, endOf(token));
+  const token = (alone || !place) && spot && (alone || spot.token.side === "q") ? spot.token : null, back = alone && token && token.side === "k";
+  const values = token && onPatches(token.index, endOf(token), back);
   for (const { stage, number } of stages) {
     if (!stage.closest("#images")) continue;
     light(stage.querySelector("canvas"), number, values);
-    const share = token && weightOf([token.index, endOf(token)], [keyOf(number), keyOf(number) + 1]);
+    if (alone && token && endOf(token) === token.index + 1) frame(stage.querySelector("canvas"), seen.patches[seen.keys.indexOf(token.index)]);
+    const share = token && weightOf([token.index, endOf(token)], alone ? [seen.keys[0], seen.keys.at(-1) + 1] : [keyOf(number), keyOf(number) + 1]);
     const said = Number.isNaN(share) ? "is before this image" : `→ ${share && share.toFixed(2)} on this image`;
-    stage.querySelector("figcaption").textContent = token ? `${quoted(nameOf(token))} ${said}${seen.images[number].hatched}` : seen.images[number].about;
+    const told = back ? inWords(token) : token && `${quoted(nameOf(token))} ${said}`;
+    stage.querySelector("figcaption").textContent = token ? told + seen.images[number].hatched : seen.images[number].about;
   }
-  if (place) showPlace();
+  if (place && !alone) showPlace();
+}
+
+// the patch whose attention is shown
+function frame(canvas, patch) {
+  const pen = canvas.getContext("2d"), at = (edge, i) => edge * (i % 2 ? canvas.width : canvas.height);
+  if (!patch) return;
+  const [x0, y0, x1, y1] = patch.slice(1).map((edge, i) => at(edge, i + 1));
+  for (const [color, width] of [["#000", 5], ["#fff", 2.5]]) {
+    [pen.strokeStyle, pen.lineWidth] = [color, width];
+    pen.strokeRect(x0, y0, x1 - x0, y1 - y0);
+  }
 }
 
 // the words that attended to the place that is pointed at
@@ -95,8 +112,9 @@ function showPlace() {
 // a place in shares of an image; all views show the column of the image
 function pointAt(number, x, y) {
   const patches = patchesAt(number, x, y);
-  place = patches.length ? { number, patches, x, y } : null;
-  aim(place && { token: { side: "k", index: keyOf(number) }, other: null });
+  const token = alone ? { side: state.from ? "k" : "q", index: seen.keys[patches[0]] } : { side: "k", index: keyOf(number) };
+  place = patches.length ? { number, patches, x, y, token } : null;
+  aim(place && { token, other: null });
 }
 
 function listenToImages() {
@@ -105,7 +123,10 @@ function listenToImages() {
     if (!stage.closest("#images")) continue;
     box.addEventListener("pointermove", ({ offsetX, offsetY }) => pointAt(number, offsetX / box.clientWidth, offsetY / box.clientHeight));
     for (const gone of ["pointerleave", "blur"]) box.addEventListener(gone, () => { place = null; aim(null); });
+    const keep = () => { if (alone && place) pin(place.token); };
+    box.addEventListener("click", keep);
     box.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") keep();
       const step = STEPS[event.key], { x, y } = place || { x: 0.5, y: 0.5 }, within = (share) => Math.min(0.99, Math.max(0.01, share));
       if (!step) return;
       pointAt(number, within(x + step[1] / 16), within(y + step[0] / 16));

@@ -28,6 +28,7 @@ class PageImages:
     """The exhibit as it was, with a column for each image token, behind one with whole images.
 
     `patches`: the places of keys that stand for a part of an image; `top`: their largest weight.
+    The patches of an image alone are tokens of the page, and its queries, too.
     """
 
     exhibit: Exhibit
@@ -43,7 +44,7 @@ class PageImages:
             assert patch is not None
             boxes.append([patch.image, *(round(edge, 4) for edge in patch.box)])
         groups = groups_of(capture, "images")[1]
-        keys = [capture.key_tokens[group.start].image for group in groups]
+        numbers = [capture.key_tokens[group.start].image for group in groups]
         images = [
             {
                 "uri": data_uri(image.raw.pixels),
@@ -51,14 +52,17 @@ class PageImages:
                 "hatched": hatched(capture, number),
                 "width": image.raw.size[0],
                 "height": image.raw.size[1],
-                "key": keys.index(number),
+                "key": numbers.index(number),
             }
             for number, image in enumerate(capture.images)
         ]
-        return {"images": images, "patches": boxes, "top": self.top}
+        keys = self.patches if capture.image_alone else ()
+        return {"images": images, "patches": boxes, "top": self.top, "keys": keys}
 
     def heats(self) -> Iterator[str]:
         """Of each head, the weights of its queries on all patches, which a page unpacks."""
+        if self.exhibit.capture.image_alone:
+            return
         queries = groups_of(self.exhibit.capture, "images")[0]
         keys = [range(i, i + 1) for i in range(len(self.patches))]
         for head_map in self.exhibit.maps:
@@ -73,14 +77,15 @@ def heat_levels(weights: FloatArray, top: float) -> NDArray[np.uint8]:
 
 
 def whole_images(exhibit: Exhibit) -> tuple[Exhibit, PageImages | None]:
-    """An exhibit of whole patterns in which each image is one token, and what lies over images."""
+    """An exhibit with each image beside a text as one token, and what lies over images."""
     capture = exhibit.capture
     patches = tuple(i for i, token in enumerate(capture.key_tokens) if token.patch is not None)
     if not patches:
         return exhibit, None
     maps = [whole_map(head_map) for head_map in exhibit.maps]
     top = max(float(each.weights[:, list(patches)].max(initial=0)) for each in maps) or 1.0
-    return with_whole_images(exhibit), PageImages(exhibit, patches, top)
+    shown = exhibit if capture.image_alone else with_whole_images(exhibit)
+    return shown, PageImages(exhibit, patches, top)
 
 
 def about(capture: Capture, number: int) -> str:

@@ -15,6 +15,7 @@ from PIL import Image
 import attnviz
 from tests.browsing import Open, until
 from tests.conftest import Run
+from tests.vision.encoders import encoder
 from tests.vision.zoo import species
 
 TEXT, ANSWER = "what is red?", "a dog. it ran."
@@ -194,3 +195,34 @@ def test_a_page_without_images_has_none_of_it(run: Run, tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text("utf-8")
     assert 'id="images"' not in page
     assert "showImages" not in page
+
+
+def test_a_patch_of_an_image_alone_is_a_query_and_a_key(
+    opened: Open, image: Path, tmp_path: Path
+) -> None:
+    capture = attnviz.capture(str(image), str(encoder("vit").make(tmp_path / "vit")), heads="L1H2")
+    weights, page = capture.pattern(1, 2), opened(capture.page())
+    pinned = "location.hash.match(/pin=(\\w+)/)?.[1]"
+    until(page, f"{CAPTION} === '[class] → {weights[0, 1:].sum():.2f} on this image'")
+    canvas = page.locator("#images canvas")
+    size = canvas.bounding_box()
+    assert size
+    canvas.click(position={"x": 0.4 * size["width"], "y": 0.6 * size["height"]})
+    page.mouse.move(0, 0)
+    until(page, f"{pinned} === 'q10'")  # row 2 and column 1 of 4 × 4, behind [class]
+    assert page.evaluate(CAPTION) == f"@r2c1 → {weights[10, 1:].sum():.2f} on this image"
+    assert page.evaluate(BRIGHT) == int(weights[10, 1:].argmax())
+    page.locator("input[value=from]").check()
+    until(page, f"{pinned} === 'k10' && {CAPTION}.startsWith('@r2c1 ← ')")
+    assert page.evaluate(BRIGHT) == int(weights[1:, 10].argmax())
+
+
+BRIGHT = """(() => {
+    const [copy, shown] = [new OffscreenCanvas(4, 4), document.querySelector('#images canvas')];
+    const pen = copy.getContext('2d');
+    pen.imageSmoothingEnabled = false; // each pixel is that in the middle of a patch
+    pen.drawImage(shown, 0, 0, 4, 4);
+    const red = pen.getImageData(0, 0, 4, 4).data.filter((_, i) => i % 4 === 0);
+    return red.indexOf(Math.max(...red));
+})()"""
+"""The number of the brightest of 4 × 4 patches."""

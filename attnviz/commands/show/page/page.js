@@ -52,7 +52,7 @@ function drawTitle() {
   byId("head-title").textContent = state.heads.map(titleOf).join("; ");
   const first = data.heads[state.heads[0]], known = [first.role, first.scores].filter(Boolean).join("; ");
   const before = isPlain() && !data.changed ? "" : ", as the model computed it, with nothing merged or removed";
-  byId("scores").textContent = known && `${first.label} on this text${before}: ${known}`;
+  byId("scores").textContent = known && `${first.label} on this ${data.what}${before}: ${known}`;
   byId("removed").textContent = state.sink ? removedText() : "";
 }
 

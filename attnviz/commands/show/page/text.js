@@ -9,9 +9,9 @@ function drawText() {
     box.hidden = side === "queries" && !data.cross;
     box.replaceChildren();
     if (box.hidden) continue;
-    const { text, spans, special, units, labels, shown: [begin, last] } = data[side], merged = state.unit !== "tokens";
+    const { text, spans, special, units, labels, together, shown: [begin, last] } = data[side], merged = state.unit !== "tokens";
     let end = begin, into = box, within = null; // the part that words go into
-    units[merged ? state.unit : "chars"].groups.forEach(([first, after], index) => {
+    (together || units[merged ? state.unit : "chars"].groups).forEach(([first, after, name], index) => {
       const [start, stop] = [Math.max(spans[first][0], end), spans[after - 1][1]];
       const part = special[first] ? within : partAt(side, start + text.slice(start, stop).search(/\S|$/));
       const begins = part !== within;
@@ -21,7 +21,7 @@ function drawText() {
         if (!text.slice(end, start).trim()) end = start; // blanks between parts
       }
       if (!special[first] && start > end) into.append(readable(text.slice(end, start)));
-      let said = special[first] ? labels[first] : readable(text.slice(start, stop));
+      let said = name || special[first] ? name || labels[first] : readable(text.slice(start, stop));
       if (!said) return; // a mark that a word begins
       if (begins && part !== null) said = said.trimStart() || "⏎ "; // no blank line at the top of a part
       const word = document.createElement("span");
@@ -29,6 +29,7 @@ function drawText() {
       word.dataset.index = merged ? index : first;
       word.dataset.after = merged ? index + 1 : after; // pieces of one letter stand together
       word.textContent = said;
+      if (name) word.dataset.name = name;
       if (special[first]) word.dir = "ltr"; // no letters of the text, whose direction they do not set
       word.tabIndex = box.querySelector("span") ? -1 : 0; // one stop, from which arrows go on
       into.append(word, special[first] ? " " : "");
@@ -94,9 +95,10 @@ function inWords(token) {
 // beside a number, what is no word is quoted
 const quoted = (label) => /\p{L}/u.test(label) ? label : `“${label}”`;
 
-// of a part its own, of pieces of a letter the first one's
+// of a part, and of an image, its own; of pieces of a letter the first one's
 function nameOf(token) {
-  const part = [...document.querySelectorAll("#text small")].find((small) => same(tokenOf(small), token));
+  const named = [...document.querySelectorAll("#text small, #text [data-name]")];
+  const part = named.find((each) => same(data.cross ? tokenOf(each) : { ...tokenOf(each), side: token.side }, token));
   return part ? part.textContent : labelsOf(SIDES[token.side])[token.index];
 }
 
