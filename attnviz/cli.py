@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Annotated, Any, NoReturn
 
@@ -27,7 +28,8 @@ from attnviz.errors import (
     spelled,
 )
 from attnviz.kit.completion import InstallCompletion, ShowCompletion, set_up, with_shell
-from attnviz.kit.help import HelpedCommand, HelpedGroup
+from attnviz.kit.described import described, options_of, without_json
+from attnviz.kit.help import AS_JSON, HelpedCommand, HelpedGroup, print_json
 from attnviz.kit.session import Session, as_flag, process_session, read_configuration
 from attnviz.kit.write import as_stdout_error
 
@@ -68,13 +70,25 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 """Each command, a function in a module of its name, and the first line of its help."""
 
 
+HELP = {"--help", "--help-all", "-h"}
+
+
+def _asks_for_help(args: Sequence[str]) -> bool:
+    """Whether `help` is typed as a command, alone or before another one."""
+    return args[:1] == ["help"] and COMMANDS.keys() >= {*args[1:2]}
+
+
 class Commands(HelpedGroup):
     """Imports a command when it is called; to list them needs none of them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; `help show` is `show --help`, and `version` is `--version`."""
         typed = not ctx.resilient_parsing  # completion asks what could stand behind `help`
-        if typed and args[:1] == ["help"] and COMMANDS.keys() >= {*args[1:2]}:
+        words = [*takewhile("--".__ne__, args)]
+        plain = without_json(words)
+        if typed and plain != words and (_asks_for_help(plain) or not HELP.isdisjoint(plain)):
+            ctx.meta[AS_JSON], args = True, [*plain, *args[len(words) :]]
+        if typed and _asks_for_help(args):
             if args[1:] and find_term(args[1]) and isinstance(ctx.obj, Session):
                 ctx.obj.note(f"attnviz help --term {args[1]} says what the word means.")
             args = [*args[1:2], "--help"]
@@ -82,6 +96,20 @@ class Commands(HelpedGroup):
             args = ["--version", *args[1:]]
         rest: list[str] = super().parse_args(ctx, with_shell(args))
         return rest
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help; as JSON, that of every command."""
+        if not ctx.meta.get(AS_JSON):
+            super().format_help(ctx, formatter)
+            return
+        contexts = [typer.Context(command(name), ctx, name) for name in COMMANDS]
+        whole = {
+            "help": self.help,
+            "options": options_of(self, ctx),
+            "exit_codes": [{"code": int(each), "meaning": each.meaning} for each in ExitStatus],
+            "commands": [described(each.command, each) for each in contexts],
+        }
+        print_json(ctx, whole)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in COMMANDS:
@@ -120,6 +148,7 @@ def command(name: str) -> Any:
     )
     made: Any = typer.main.get_command(alone)
     made.common = module.SHORT_HELP.split()
+    made.exclusions = [*made.callback.exclusions, *getattr(module, "EXCLUSIONS", ())]
     return made
 
 
@@ -129,7 +158,8 @@ app = typer.Typer(
     name="attnviz",
     cls=Commands,
     add_completion=False,
-    help="See which tokens attend to which.",
+    help="See which tokens attend to which.\n\n"
+    "attnviz --help -f json describes every command for a program.",
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -12,16 +12,23 @@ from typing import TypeAlias
 
 
 class ExitStatus(IntEnum):
-    """Exit codes of the process, documented in the README."""
+    """Exit codes of the process, each with its meaning."""
 
-    OK = 0
-    BUG = 1
-    USAGE = 2
-    INPUT = 3
-    MODEL = 4
-    OUTPUT = 5
-    BELOW = 6
-    INTERRUPTED = 130
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str = "") -> "ExitStatus":
+        status = int.__new__(cls, code)
+        status._value_, status.meaning = code, meaning
+        return status
+
+    OK = 0, "success; also when the reader of a pipe closes it"
+    BUG = 1, "a bug (--debug shows the traceback), or a capture that --verify finds inexact"
+    USAGE = 2, "wrong usage: no such option, head or token, or a wrong configuration file"
+    INPUT = 3, "unusable input: no text, not UTF-8, too long, no such file, a line that failed"
+    MODEL = 4, "the model cannot be had or loaded, or its run would not fit into memory"
+    OUTPUT = 5, "the output cannot be written"
+    BELOW = 6, "report with --fail-under, --fail-drop or --max-failed: the answers are worse"
+    INTERRUPTED = 130, "interrupted"
 
 
 Speller: TypeAlias = Callable[[str, str | None], str]

@@ -22,7 +22,14 @@ def capture_file(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["--version"], ["show", "--help"], ["tokens", "--help"], ["models"]],
+    [
+        ["--help"],
+        ["--help", "-f", "json"],
+        ["--version"],
+        ["show", "--help"],
+        ["tokens", "--help"],
+        ["models"],
+    ],
     ids=" ".join,
 )
 def test_what_needs_no_model_loads_nothing_heavy(arguments: list[str]) -> None:

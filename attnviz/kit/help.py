@@ -13,12 +13,16 @@ from rich.text import Text
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from attnviz.errors import UsageError, option
+from attnviz.kit.described import Exclusion, as_json, described
 from attnviz.kit.session import Session, process_session
+from attnviz.kit.write import write_stream
 
 WIDEST_NAME = 24
 """Cells for how an option is typed; a longer one has a line of its own."""
 MOST_CHOICES = 40
 """Cells for choices beside an option; more choices stand in its description."""
+AS_JSON = "attnviz.help"
+"""What a context knows where the help is asked for as JSON."""
 ONCE = {
     **dict.fromkeys(("heads", "layers", "mlps", "whole_layers"), "give a list, such as 0,2"),
     **dict.fromkeys(("answer", "versus", "mean_from", "resample_from"), "give one"),
@@ -31,6 +35,7 @@ class HelpedCommand(TyperCommand):
 
     common: Sequence[str] = ()
     """The parameters that its short help lists, in this order."""
+    exclusions: Sequence[Exclusion] = ()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments, and see that none is given twice of which one would be lost."""
@@ -63,6 +68,8 @@ class HelpedCommand(TyperCommand):
 class HelpedGroup(TyperGroup):
     """The list of commands, whose help is written here."""
 
+    common: Sequence[str] = ()
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help; typer prints an empty line after it."""
         options = [p for p in self.get_params(ctx) if isinstance(p, TyperOption)]
@@ -78,10 +85,22 @@ def show_whole(context: typer.Context, value: bool) -> None:
 
 
 def _print(command: Any, ctx: Any, panels: dict[str, list[TyperOption]], note: str = "") -> None:
-    session = ctx.find_root().obj
-    console = (session if isinstance(session, Session) else process_session()).consoles.out
+    if ctx.meta.get(AS_JSON):
+        print_json(ctx, described(command, ctx))
+        return
+    console = _session(ctx).consoles.out
     for line in _lines(console, command, ctx, panels, note):
         console.print(line, soft_wrap=True)
+
+
+def print_json(ctx: Any, content: dict[str, Any]) -> None:
+    """Print a help for a program; typer ends its last line."""
+    write_stream(_session(ctx).environment.stdout.buffer, [as_json(content)])
+
+
+def _session(ctx: Any) -> Session:
+    session = ctx.find_root().obj
+    return session if isinstance(session, Session) else process_session()
 
 
 def _lines(

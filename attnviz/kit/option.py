@@ -35,6 +35,7 @@ from typer.models import OptionInfo
 
 from attnviz.errors import IdleOption, UsageError, argument, option
 from attnviz.kit.completion import samples
+from attnviz.kit.described import Exclusion
 from attnviz.kit.help import show_whole
 from attnviz.kit.session import FLAGS, Session, nearest, session_of
 from attnviz.records.tokens import recording_call
@@ -86,16 +87,23 @@ Rule: TypeAlias = Callable[[Arguments], None]
 """Raises an `IdleOption` where an option means nothing beside the others."""
 
 
-def only(
-    names: str, when: Callable[[Arguments], object], wrong: str, hint: str = "leave it out"
-) -> Rule:
-    """These options have a meaning only where `when` holds; elsewhere they are refused."""
+@dataclass(frozen=True)
+class only:
+    """A rule: these options have a meaning only where `when` holds; elsewhere they are refused."""
 
-    def check(arguments: Arguments) -> None:
-        if not when(arguments):
-            arguments.refuse(names, wrong, hint)
+    names: str
+    when: Callable[[Arguments], object]
+    wrong: str
+    hint: str = "leave it out"
 
-    return check
+    def __call__(self, arguments: Arguments) -> None:
+        if not self.when(arguments):
+            arguments.refuse(self.names, self.wrong, self.hint)
+
+    @property
+    def exclusion(self) -> Exclusion:
+        """The rule, as a help tells it."""
+        return Exclusion([*map(option, self.names.split())], self.wrong, self.hint)
 
 
 def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -426,7 +434,11 @@ def command_of(
             picked = {name: value for name, value in chosen.items() if name in options}
             return run(session, Call(function, picked), **packed)
 
-        return _typer_command(run, _for_typer(listed), begun)
+        typed = _typer_command(run, _for_typer(listed), begun)
+        rules = function._rules if function else ()  # type: ignore[attr-defined]
+        told = [each.exclusion for each in rules if isinstance(each, only)]
+        typed.exclusions = told  # type: ignore[attr-defined]
+        return typed
 
     return made
 

@@ -1,12 +1,18 @@
 """Help: the usual options first, every option on request, and nothing broken apart."""
 
+import io
+import json
 import re
 from typing import Any
 
 import pytest
 from typer.core import TyperOption
 
-from attnviz.cli import COMMANDS, command
+from attnviz.cli import COMMANDS, command, main
+from attnviz.console import Environment
+from attnviz.errors import ExitStatus
+from attnviz.inputs.text import Stdin
+from attnviz.kit.session import Session
 from tests.conftest import Run
 
 
@@ -82,6 +88,63 @@ def test_help_and_version_may_be_typed_as_commands(
     typed, meant = ((run(*line.split()).out, capsys.readouterr().out) for line in (words, options))
     assert typed == meant
     assert any(meant)
+
+
+def _as_json(typed: str) -> dict[str, Any]:
+    out = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    main(typed.split(), Session(Environment(out, out, {}), Stdin(None, is_terminal=False)))
+    return json.loads(out.buffer.getvalue(), parse_constant=pytest.fail)  # type: ignore
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, Any]:
+    return _as_json("--help -f json")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_help_as_json_has_every_declaration(told: dict[str, Any], name: str) -> None:
+    (found,) = (each for each in told["commands"] if each["name"] == name)
+    parameters = {each["name"]: each for each in found["options"] + found["arguments"]}
+    made = command(name)
+    for each in made.params:
+        one = parameters[each.name]
+        assert one["help"] == each.help
+        assert one.get("choices", []) == [*(each.type_descriptor.choices or ())]
+        assert one.get("default", False) == (False if each.default is None else each.default)
+        assert (one.get("minimum"), one.get("maximum")) == (each.min, each.max)
+    flags = {flag for each in found["options"] for flag in each["flags"]}
+    for each in found["exclusions"]:
+        assert {option.split()[0] for option in each["options"]} <= flags
+    assert len(found["examples"]) == made.epilog.count("\n\n")
+
+
+@pytest.mark.parametrize(
+    "typed", ["show --help -f json", "help show --format json", "show -fjson -h"]
+)
+def test_the_help_of_one_command_is_its_part_of_the_whole(told: dict[str, Any], typed: str) -> None:
+    assert _as_json(typed) == {"schema": told["schema"], **told["commands"][0]}
+
+
+def test_a_help_as_json_has_types_exclusions_and_exit_codes(told: dict[str, Any]) -> None:
+    assert [each["code"] for each in told["exit_codes"]] == [*map(int, ExitStatus)]
+    assert all(each["meaning"] for each in told["exit_codes"])
+    show = told["commands"][0]
+    kinds = {each["name"]: each["type"] for each in show["options"]}
+    assert [kinds[name] for name in "top least image words query".split()] == (
+        "integer number path boolean string".split()
+    )
+    assert "npz" in show["formats"]
+    bos, image = (next(o for o in show["options"] if o["name"] == n) for n in ("bos", "image"))
+    assert bos["off"] == ["--no-bos"]
+    assert image["several"]
+    assert any("--top" in e["options"] and e["formats"] == ["html"] for e in show["exclusions"])
+    predict = next(each for each in told["commands"] if each["name"] == "predict")
+    assert predict["exclusions"][0]["instead"] == "add --attribute"
+
+
+def test_a_text_that_is_spelled_like_a_help_is_no_help(run: Run) -> None:
+    assert "unexpected extra argument" in run("show", "--", "--help", "-f", "json").err
+    assert run("help", "query", "-f", "json").status is ExitStatus.USAGE
 
 
 @pytest.mark.parametrize("name", COMMANDS)

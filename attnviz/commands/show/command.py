@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypedDict, Unpack
 
 from attnviz.commands.show.outputs import (
+    OUTPUTS,
     Needs,
     OutputRequest,
     Show,
@@ -21,6 +22,7 @@ from attnviz.inputs.beside import LineText, line_text
 from attnviz.inputs.text import medium_of, read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
+from attnviz.kit.described import Exclusion
 from attnviz.kit.lines import each_line, note_strange, say, text_or_capture
 from attnviz.kit.option import Call, check_number, check_text, check_value, command_of, feature
 from attnviz.kit.prepare import HeadOptions, TextOptions, verify
@@ -172,6 +174,12 @@ attnviz show --model translator "a fluffy blue creature"
 attnviz show --file sample:mystery --head all -o heads.png
 echo "a fluffy blue creature" | attnviz show - -f jsonl | jq -c 'select(.weight > 0.3)'
 """
+EXCLUSIONS = [
+    Exclusion([option(n) for n in refused], "does nothing here", why, row.formats, row.view)
+    for row in OUTPUTS
+    for why in dict.fromkeys(row.refuses.values())
+    for refused in [[name for name, said in row.refuses.items() if said == why]]
+]
 SHORT_HELP = "file lines model heads query view top drop_sink words format output quiet"
 
 
