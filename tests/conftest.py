@@ -1,12 +1,13 @@
-"""What every test may use: tiny seeded models, and the command line inside this process."""
+"""What every test may use: tiny seeded models, the command line inside this process, a browser."""
 
 import io
 import multiprocessing
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # No test may reach a hub; the hub's library reads this once, when it is imported.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -30,6 +31,10 @@ from attnviz.models.folder.config import GPTConfig
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import save_checkpoint
 from attnviz.models.tokenizer import END
+from tests.browsing import Open
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 # A test measures no time: a machine that pauses is no failure.
 settings.register_profile("untimed", deadline=None)
@@ -150,3 +155,51 @@ def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch._dynamo", "attnviz.commands.train.loop"])
     monkeypatch.setattr(loop, "get_context", lambda _: context)
+
+
+CHROMIUM = Path("/usr/bin/chromium")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    if not CHROMIUM.exists():
+        pytest.skip("needs Debian's chromium: apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=str(CHROMIUM),
+            args=["--no-sandbox", "--disable-background-networking", "--disable-sync"],
+        )
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def opened(browser: "Browser", tmp_path: Path) -> Iterator[Open]:
+    """Opens a page from disk with the network cut off; no request and no error may come of it."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
+    wrong: list[str] = []
+    requests: list[str] = []
+
+    def open_page(
+        written: str | Path, fragment: str = "", ready: str = "body[data-ready]"
+    ) -> "Page":
+        file = tmp_path / "page.html"
+        if isinstance(written, Path):
+            file = written
+        else:
+            file.write_text(written, encoding="utf-8")
+        opened = context.new_page()
+        opened.on("pageerror", lambda error: wrong.append(str(error)))
+        opened.on("console", lambda said: wrong.append(said.text))
+        opened.on("dialog", lambda dialog: wrong.append(dialog.message))
+        opened.on("request", lambda asked: requests.append(asked.url))
+        opened.goto(f"file://{file}{fragment}")
+        opened.wait_for_selector(ready)
+        return opened
+
+    yield open_page
+    context.close()
+    assert wrong == []
+    assert all(url.startswith(("file:", "blob:")) for url in requests)

@@ -1,0 +1,44 @@
+"""The pages of the gallery and their index open from a disk without an error."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.browsing import Open
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
+
+import make_gallery
+
+CHEAP = [each for each in make_gallery.ENTRIES if each.file in ("words.html", "patch.html")]
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The gallery of the entries that take no second, with pictures that commands draw."""
+    folder = tmp_path_factory.mktemp("gallery")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(make_gallery, "CHROMIUM", folder / "no chromium")
+        make_gallery.make(folder, CHEAP)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["index.html", *(each.file for each in CHEAP)])
+def test_a_page_of_the_gallery_opens_without_an_error(
+    gallery: Path, opened: Open, name: str
+) -> None:
+    page = opened(gallery / name, ready=make_gallery.READY)
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    links = page.locator(".gallery a, .gallery img")
+    for link in links.all():
+        target = link.get_attribute("href") or link.get_attribute("src")
+        assert (gallery / str(target)).exists()
+    assert links.count() == (2 * len(CHEAP) if name == "index.html" else 0)
+
+
+def test_a_page_that_its_command_does_not_write_is_told(tmp_path: Path) -> None:
+    entry = make_gallery.Entry("", "", "attnviz show a --head L9H9 -o page.html")
+    with pytest.raises(RuntimeError, match=r"L9H9 -o page\.html\nattnviz: .*9"):
+        make_gallery.make(tmp_path, [entry])
