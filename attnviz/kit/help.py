@@ -114,7 +114,7 @@ def _lines(
     arguments = [p for p in command.params if isinstance(p, TyperArgument)]
     titled: dict[str, Sequence[TyperArgument | TyperOption]] = {"Arguments": arguments, **panels}
     for title, parameters in titled.items():
-        rows = [(_typed(p), _told(p, ctx)) for p in parameters]
+        rows = [(signature_of(p), description_of(p, ctx)) for p in parameters]
         yield from _panel(console, title, rows)
     if isinstance(command, TyperGroup):
         listed = ((name, command.commands[name]) for name in command.list_commands(ctx))
@@ -146,7 +146,8 @@ def _panel(console: Console, title: str, rows: list[tuple[Text, Text]]) -> Itera
         yield from (Text(" " * (left + 4)) + each for each in lines)
 
 
-def _typed(parameter: TyperArgument | TyperOption) -> Text:
+def signature_of(parameter: TyperArgument | TyperOption) -> Text:
+    """How a parameter is typed."""
     if isinstance(parameter, TyperArgument):
         return Text(parameter.metavar or parameter.name, "bold cyan")
     names = sorted(parameter.opts, key=lambda name: name.startswith("--"))
@@ -162,7 +163,7 @@ def _choices(parameter: TyperOption) -> list[str]:
     return list(map(str, parameter.type_descriptor.choices or ()))
 
 
-def _told(parameter: TyperArgument | TyperOption, ctx: Any) -> Text:
+def description_of(parameter: TyperArgument | TyperOption, ctx: Any) -> Text:
     """The description of a parameter, with its bounds, its variable and its default."""
     description = Text(parameter.help or "")
     least, most = parameter.min, parameter.max
