@@ -10,7 +10,8 @@ import sys
 import tempfile
 import tomllib
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 NAMES = (".".join(file.relative_to(ROOT).with_suffix("").parts) for file in FILES)
 MODULES = {name.removesuffix(".__init__"): file for name, file in zip(NAMES, FILES, strict=True)}
 TREES = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in MODULES.items()}
+NODES = {name: [*ast.walk(tree)] for name, tree in TREES.items()}
 
 
 def lines_of(*files: Path) -> int:
@@ -32,6 +34,8 @@ def lines_of(*files: Path) -> int:
 def statements(node: ast.AST, *, inside: bool) -> Iterator[ast.AST]:
     """Everything but what is for type checkers; without `inside`, no functions either."""
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            continue
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             continue
         if inside or not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -49,6 +53,7 @@ def imported(module: str, *, inside: bool) -> Iterator[str]:
             yield from (name if name in MODULES else node.module for name in names)
 
 
+@cache
 def import_graph(*, inside: bool) -> Graph:
     return {name: {*imported(name, inside=inside)} - {name} for name in MODULES}
 
@@ -99,7 +104,7 @@ def upward(arrows: Graph, floors: list[list[str]]) -> list[str]:
 
 def between_commands(arrows: Graph) -> list[str]:
     """Arrows between commands, whose names are in COMMANDS."""
-    names, inner = strings(bound("COMMANDS")), rooms(arrows, "attnviz.commands.")
+    names, inner = strings(ast.walk(bound("COMMANDS"))), rooms(arrows, "attnviz.commands.")
     return sorted(f"{one} > {other}" for one in names for other in {*inner.get(one, ())} & names)
 
 
@@ -110,15 +115,15 @@ def bound(*names: str) -> Any:
     return next(node.value for node in typed if ast.unparse(node.target) in names)
 
 
-def strings(tree: ast.AST) -> set[str]:
-    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+def strings(nodes: Iterable[ast.AST]) -> set[str]:
+    constants = (node.value for node in nodes if isinstance(node, ast.Constant))
     return {value for value in constants if isinstance(value, str)}
 
 
 def long_functions(most: int) -> Iterator[str]:
     """Functions of more lines than this, without their docstring."""
-    for module, tree in TREES.items():
-        for node in ast.walk(tree):
+    for module, nodes in NODES.items():
+        for node in nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 docstring = (ast.get_docstring(node, clean=False) or "").splitlines()
                 if (node.end_lineno or 0) - node.lineno + 1 - len(docstring) > most:
@@ -128,8 +133,8 @@ def long_functions(most: int) -> Iterator[str]:
 def double_names() -> list[str]:
     """Names of classes and of aliases of types that are defined in several files."""
     homes = defaultdict[str, set[str]](set)
-    for module, tree in TREES.items():
-        for node in ast.walk(tree):
+    for module, nodes in NODES.items():
+        for node in nodes:
             if isinstance(node, ast.ClassDef):
                 homes[node.name].add(module)
             elif isinstance(node, ast.AnnAssign) and "TypeAlias" in ast.unparse(node.annotation):
@@ -142,7 +147,7 @@ def splats() -> int:
 
     Others take what they are given one by one: `zip(*rows)`, `Group(*lines)`.
     """
-    nodes = [node for tree in TREES.values() for node in ast.walk(tree)]
+    nodes = [node for each in NODES.values() for node in each]
     own = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
     own |= {n.name for n in nodes if isinstance(n, ast.FunctionDef) and not n.args.vararg}
     calls = (node for node in nodes if isinstance(node, ast.Call))
@@ -171,7 +176,7 @@ def measures(limits: dict[str, Any]) -> dict[str, int | list[str]]:
     arrows, commands = import_graph(inside=True), between_commands(import_graph(inside=True))
     metrics = {row.args[0].value for row in bound("METRICS").args}
     scripts = (file for file in PACKAGE.rglob("*.*") if file.suffix in (".js", ".css", ".html"))
-    spelled = {name: sorted(strings(tree) & metrics) for name, tree in TREES.items()}
+    spelled = {name: sorted(strings(nodes) & metrics) for name, nodes in NODES.items()}
     most = [f"{n}: {' '.join(s)}" for n, s in spelled.items() if 2 * len(s) > len(metrics)]
     schemas = [file for file in PACKAGE.rglob("*.json") if '"$schema"' in file.read_text("utf-8")]
     return {
