@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
+from functools import cache
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Annotated, Any, NoReturn
@@ -113,10 +114,10 @@ class Commands(HelpedGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in COMMANDS:
-            self.commands[args[0]] = made = command(args[0])
-            session = ctx.find_root().obj
-            if isinstance(session, Session):
-                made.context_settings["default_map"] = _configured(session, made)
+            made, session = command(args[0]), ctx.find_root().obj
+            known = isinstance(session, Session)
+            made.context_settings["default_map"] = _configured(session, made) if known else {}
+            return args[0], made, args[1:]
         return super().resolve_command(ctx, args)
 
 
@@ -136,8 +137,9 @@ def _configured(session: Session, made: Any) -> dict[str, Any]:
         return {}
 
 
+@cache
 def command(name: str) -> Any:
-    """A command of the list, whole."""
+    """A command of the list, whole; it is made once, as that takes longer than to refuse a call."""
     module = importlib.import_module(f"attnviz.commands.{name}")
     if hasattr(module, "__path__"):  # a folder
         module = importlib.import_module(f"attnviz.commands.{name}.command")
@@ -196,13 +198,16 @@ def _main(
     """See which tokens attend to which, from the command line."""
 
 
+_program = cache(lambda: typer.main.get_command(app))
+
+
 def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     """Run the command line; every error ends here, as one sentence on stderr."""
     session.typed = shlex.join(["attnviz", *arguments])
     try:
         with as_stdout_error():  # of what typer itself prints: help and version
             returned = copy_context().run(  # what a command sets for itself ends with it
-                typer.main.get_command(app).main,
+                _program().main,
                 list(arguments) or ["--help"],
                 prog_name="attnviz",
                 standalone_mode=False,
