@@ -1,8 +1,10 @@
-"""The wheel holds everything that the program needs, and runs from anywhere."""
+"""The wheel and the source archive hold all that the program needs, and the wheel runs anywhere."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -14,25 +16,46 @@ ROOT = Path(__file__).parents[1]
 MEGABYTE = 1_000_000
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (found,) = folder.glob("*.whl")
+def built(kind: str, source: Path, folder: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
+    subprocess.run(command, cwd=source, check=True, capture_output=True)
+    (found,) = folder.iterdir()
     return found
 
 
-def test_the_wheel_holds_the_model_and_its_weights_are_at_most_20_mb(wheel: Path) -> None:
+@pytest.fixture(scope="module")
+def source_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
+
+
+@pytest.fixture(scope="module")
+def wheel(source_archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from the source archive alone."""
+    unpacked = tmp_path_factory.mktemp("unpacked")
+    shutil.unpack_archive(source_archive, unpacked, filter="data")
+    (source,) = unpacked.iterdir()
+    return built("wheel", source, tmp_path_factory.mktemp("wheel"))
+
+
+def test_the_wheel_holds_the_package_of_the_checkout_in_at_most_20_mb(wheel: Path) -> None:
+    assert wheel.stat().st_size <= 20 * MEGABYTE
     with zipfile.ZipFile(wheel) as archive:
-        sizes = {info.filename: info.file_size for info in archive.infolist()}
-    folder = "attnviz/builtin/gpt/"
-    for name in ("config.json", "model.safetensors", "tokenizer.json", "card.json"):
-        assert sizes[folder + name] > 0
-    assert sizes[folder + "model.safetensors"] <= 20 * MEGABYTE
-    assert "attnviz/py.typed" in sizes
-    roots = {name.split("/")[0] for name in sizes}
-    assert {root for root in roots if not root.endswith(".dist-info")} == {"attnviz"}
+        held = {name: archive.read(name) for name in archive.namelist()}
+    inside = {name for name in held if not name.split("/")[0].endswith(".dist-info")}
+    files = (path for path in (ROOT / "attnviz").rglob("*") if path.is_file())
+    package = {p.relative_to(ROOT).as_posix(): p for p in files if p.suffix != ".pyc"}
+    assert {name for name in inside if not name.startswith("attnviz/samples/")} == set(package)
+    assert all(held[name] == path.read_bytes() for name, path in package.items())
+
+
+def test_the_source_archive_holds_what_the_wheel_is_built_of_in_at_most_30_mb(
+    source_archive: Path,
+) -> None:
+    assert source_archive.stat().st_size <= 30 * MEGABYTE
+    with tarfile.open(source_archive) as archive:
+        names = [name.split("/", 1)[1] for name in archive.getnames()]
+    outside = {".ci", "benchmarks", "making", "tests"}
+    assert [name for name in names if name.split("/")[0] in outside] == ["making/words/NOTICE"]
 
 
 def test_the_wheel_holds_nothing_of_how_the_models_were_made_but_the_licences(wheel: Path) -> None:
