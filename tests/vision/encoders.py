@@ -143,6 +143,7 @@ ENCODERS = (
         own=REGISTERS,
     ),
     Encoder("clip_vision_model", "CLIPVisionModel", "CLIPImageProcessor", CROPPED),
+    Encoder("metaclip_2_vision_model", "MetaClip2VisionModel", "CLIPImageProcessor", CROPPED),
     Encoder("siglip_vision_model", "SiglipVisionModel", "SiglipImageProcessor", own=()),
     Encoder(  # an image of any sides, with padding behind its patches
         name="siglip2_vision_model",
@@ -175,7 +176,7 @@ def encoder(name: str) -> Encoder:
     return next(each for each in ENCODERS if each.name == name)
 
 
-TOWERS = {"clip": "CLIP", "siglip": "Siglip", "siglip2": "Siglip2"}
+TOWERS = {"clip": "CLIP", "metaclip_2": "MetaClip2", "siglip": "Siglip", "siglip2": "Siglip2"}
 """Models that read a text and an image apart from each other, by the names of their classes."""
 
 
