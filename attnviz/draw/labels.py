@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from attnviz.errors import in_quotes, readable
+from attnviz.records.images import LABEL as PATCH
 from attnviz.records.tokens import SPECIAL_LABEL, Token
 
 
@@ -34,11 +35,16 @@ def told_apart(labels: Sequence[str]) -> list[str]:
     return named
 
 
+TIME = re.compile(r"(\d+\.\d\d+)s|(\d+(?:\.\d+)?)(?:[–-]|\\u2013)\d+(?:\.\d+)?s")
+"""The label of a frame, or of frames that were merged, with the second at which it begins."""
+OWN = re.compile(rf"{TIME.pattern}|{PATCH.pattern}|\[[a-z]+ \d+\]")
+"""A time of a sound, a place in an image, a token of a model's own: no text of a user's."""
+
+
 def name_of(label: str) -> str:
     """The label beside a number: in quotes if it could be taken for a part of it (`7`, `.`)."""
     bare = re.sub(r"#\d+$", "", label)
-    # a time of a sound, a token of a model's own
-    if re.fullmatch(r"\d+\.\d\d+s|\d+(\.\d+)?[–-]\d+(\.\d+)?s|\[[a-z]+ \d+\]", bare):
+    if OWN.fullmatch(bare):
         return label
     marks = all(character in punctuation for character in bare)
     mark = "'" if '"' in label else '"'

@@ -91,6 +91,7 @@ def test_ascii_only_is_ascii(text: str) -> None:
         ("楚 1/3", '"楚 1/3"'),
         ("New York", '"New York"'),
         ("[register 2]", "[register 2]"),  # a model's own
+        ("@t1r0c12", "@t1r0c12"),  # a place in an image
     ],
 )
 def test_a_token_is_quoted_where_it_could_be_taken_for_a_number(

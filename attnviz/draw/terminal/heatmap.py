@@ -17,7 +17,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.draw.labels import distinct_labels, fenced
+from attnviz.draw.labels import TIME, distinct_labels, fenced
 from attnviz.draw.matrix import SideLabels, cells_of, farthest, sides_of, strongest, unit_of
 from attnviz.draw.terminal.around import heading, legend, map_heading
 from attnviz.draw.terminal.cells import cell_style, cut, folded, pad, shade_of, signed_style, widest
@@ -101,7 +101,13 @@ def column_labels(
     display: Display,
     tallest: int = TALLEST_LABEL,
 ) -> list[str]:
-    """The lines of column labels: one where all of them fit a cell, else downwards."""
+    """The lines of column labels: one where all of them fit a cell, else downwards.
+
+    Times of a sound are written as on a ruler: where every n-th column begins.
+    """
+    times = [TIME.fullmatch(label) for label in labels]
+    if 2 * sum(map(bool, times)) > len(labels) and widest(labels) >= cell:
+        return [_ruler([f"{t[1] or t[2]}s" if t else "" for t in times], labels, cell, display)]
     if widest(labels) < cell or cell >= LEVEL:
         cuts = (fenced(cut(label, cell - 1, unicode=display.unicode)) for label in labels)
         return ["".join(pad(label, cell - 1, right=True) + " " for label in cuts)]
@@ -120,6 +126,20 @@ def column_labels(
         "".join(pad(pad(fenced(s[level]), middle, right=True), cell) for s in full)
         for level in range(height)
     ]
+
+
+def _ruler(starts: Sequence[str], labels: Sequence[str], cell: int, display: Display) -> str:
+    """One line with the time at which every n-th column begins; what is no time stands in full."""
+    step, line, many = -(-(widest(starts) + 1) // cell), "", len(labels)
+    for column, (start, label) in enumerate(zip(starts, labels, strict=True)):
+        after = next((n for n in range(column, many) if not starts[n]), many)
+        room = (after - column) * cell - (after < many)
+        if start and column % step == 0 and len(start) <= room:
+            line = pad(line, column * cell) + start
+        elif not start:
+            room = min(step, many - column) * cell - (column + step < many)
+            line = pad(line, column * cell) + cut(label, room, unicode=display.unicode)
+    return line
 
 
 def _letters(label: str) -> list[tuple[str, int]]:

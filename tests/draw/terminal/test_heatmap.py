@@ -7,12 +7,28 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 
-from attnviz.draw.terminal.heatmap import render
+from attnviz.console import Display
+from attnviz.draw.terminal.heatmap import column_labels, render
 from attnviz.records.exhibit import Exhibit, Orient
 from attnviz.records.heads import Head
 from tests.factories import make_capture, make_exhibit, view_lines
 
 PATTERN = np.array([[1, 0, 0], [0, 1, 0], [0.3, 0.1, 0.6]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("labels", "cell", "line"),
+    [
+        (["0.0–0.2s", "0.2–0.4s", "0.4–0.6s", "[padding]"], 6, "0.0s  0.2s  0.4s  [padd…"),
+        (["0.0–0.2s", "0.2–0.4s", "0.4–0.6s", "[padding]"], 4, "0.0s        [pa…"),
+        ([f"{n / 50:.2f}s" for n in range(15)], 1, "0.00s 0.12s"),  # no room for 0.24s
+        (["[padding]", "1.0–1.5s", "1.5–2.0s"], 6, "[pad… 1.0s  1.5s"),
+    ],
+)
+def test_times_stand_as_on_a_ruler_where_every_nth_column_begins(
+    labels: list[str], cell: int, line: str
+) -> None:
+    assert column_labels(labels, range(len(labels)), cell, Display()) == [line]
 
 
 def three(**options: object) -> Exhibit:
