@@ -74,7 +74,7 @@ def _names() -> Mapping[str, Entry]:
 
 def _singulars(name: str) -> Iterator[str]:
     yield name
-    for plural, singular in (("ces", "x"), ("ies", "y"), ("s", "")):
+    for plural, singular in (("ces", "x"), ("ies", "y"), ("ches", "ch"), ("s", "")):
         if name.endswith(plural):
             yield name.removesuffix(plural) + singular
 

@@ -54,6 +54,7 @@ def test_no_name_stands_for_two_terms() -> None:
         ("induction", "induction head"),
         ("attention heads", "head"),
         ("hops", "hop"),
+        ("patches", "patch"),
         ("needed", "smallest set"),
         ("grounded", "groundedness"),
     ],
