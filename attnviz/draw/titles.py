@@ -32,8 +32,9 @@ from attnviz.records.transforms import (
 
 ROLLOUT = (
     "attention rollout: the product of all layers, each half mean attention and half the token "
-    "itself; in a causal model it drifts to the first token"
+    "itself"
 )
+DRIFTS = "; in a causal model it drifts to the first token"
 
 
 MERGED = {
@@ -49,8 +50,8 @@ IMPLICIT = (
 )
 
 
-def transform_title(transform: Transform) -> str:
-    """A sentence about the effect of a transform on the patterns."""
+def transform_title(transform: Transform, *, causal: bool = False) -> str:
+    """A sentence about the effect of a transform on the patterns, perhaps of a causal model."""
     match transform:
         case Scores():
             return "scores before mask and softmax: scaled dot products of queries and keys"
@@ -75,7 +76,7 @@ def transform_title(transform: Transform) -> str:
         case Merged():
             return "pieces of words merged"
         case RolledOut():
-            return ROLLOUT
+            return f"{ROLLOUT}{DRIFTS if causal else ''}"
         case KeysDropped(keys, share, empty):
             dropped = f"{share:.0%} of the weight was on {' and '.join(keys)}, which is left out"
             named = f"{len(empty)} queries" if len(empty) > 4 else " and ".join(empty)
@@ -174,7 +175,10 @@ def facts(capture: Capture) -> str:
         rest = "may sum to less than 1: any rest goes to a sink that is not a token"
         array = capture.model.engine == "array"
         parts.append(f"rows {'sum to less than 1' if array else rest}")
-    parts += [readable(transform_title(transform)) for transform in capture.transforms]
+    parts += [
+        readable(transform_title(transform, causal=capture.causal))
+        for transform in capture.transforms
+    ]
     return ", ".join(parts)
 
 

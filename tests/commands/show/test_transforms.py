@@ -64,6 +64,9 @@ def test_the_rollout_has_one_map_the_last_layers_or_those_asked_for(run: Run) ->
     assert {link["layer"] for link in both} == {0, 2}
     shown = run("show", TEXT, "--rollout").out.replace("\n", " ")
     assert "it drifts to the first" in shown
+    both_ways = run("show", "the cat", "-m", "translator", "--kind", "encoder", "--rollout").out
+    assert "rollout" in both_ways
+    assert "drifts" not in both_ways
 
 
 def test_links_to_itself_and_to_the_token_before_are_left_out(run: Run) -> None:
