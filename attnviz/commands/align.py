@@ -29,6 +29,7 @@ from attnviz.records.speech import (
     aligned,
     alignment_heads,
     check_aligned,
+    lost_letters,
 )
 
 if TYPE_CHECKING:
@@ -163,4 +164,7 @@ def command_line(
     else:
         result = call(given, model_of(session, model, run))
     note_texts(session, result.captures)
+    if lost := lost_letters(result.record.capture):
+        short = readable(lost[:20])
+        session.note(f"the model's tokenizer has no token for “{short}”, which is left out")
     deliver_result(session, to, result)

@@ -99,6 +99,13 @@ def aligned(capture: Capture, heads: Sequence[Head]) -> Alignment:
     return Alignment(capture.only(()), tuple(heads), tuple(words))
 
 
+def lost_letters(capture: Capture) -> str:
+    """The letters of the target text of which the tokenizer makes no token."""
+    spans = [range(token.start, token.end) for token in capture.query_tokens]
+    places = set(range(len(capture.target))).difference(*spans)
+    return "".join(capture.target[i] for i in sorted(places)).strip()
+
+
 def heard_weights(capture: Capture, heads: Sequence[Head]) -> Iterator[FloatArray]:
     """For each head (rows, frames): weights on the sound, scaled as if there were no padding."""
     rows, frames = heard_rows(capture)

@@ -17,8 +17,9 @@ from attnviz.commands.show.capture import AttentionCapture
 from attnviz.errors import UsageError
 from attnviz.records.heads import Head
 from attnviz.records.sounds import path_shares, row_starts
-from attnviz.records.speech import SpokenWord, aligned
+from attnviz.records.speech import SpokenWord, aligned, lost_letters
 from attnviz.records.tokens import PADDING
+from tests.conftest import Run
 from tests.speech.zoo import RATE, WINDOW, as_wav, named, syllables
 
 SAID = "the cat sat"
@@ -196,6 +197,16 @@ def test_only_a_text_that_attends_to_a_sound_is_aligned(folder: Path, tmp_path: 
             refused(path, str(alone))
     with pytest.raises(UsageError, match="there is no sound"):
         attnviz.heads("a cat", alignment=True)
+
+
+def test_letters_that_a_tokenizer_loses_are_told(run: Run, folder: Path, tmp_path: Path) -> None:
+    capture = attnviz.capture(
+        str(as_wav(tmp_path / "a.wav", syllables())), str(folder), target="a cat"
+    )
+    assert lost_letters(capture.record) == ""
+    lossy = replace(capture.record, target="a catЖ")
+    AttentionCapture(lossy).save(tmp_path / "lossy.npz")
+    assert "no token for “Ж”, which is left out" in run("align", str(tmp_path / "lossy.npz")).err
 
 
 def test_a_saved_capture_is_aligned_as_the_run_is(folder: Path, tmp_path: Path) -> None:
