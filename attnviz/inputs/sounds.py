@@ -70,6 +70,11 @@ def _in_memory(given: Any) -> NDArray[Any]:
         samples = np.asarray(given)
     except (TypeError, ValueError, RuntimeError):  # of several lengths, or on another device
         samples = np.empty((), object)
+    if samples.dtype == np.uint8:
+        raise UsageError(
+            "the samples of a sound are uint8, of which 128 is silence",
+            "give (samples - 128.0) / 128",
+        )
     integers = samples.dtype.kind == "i" and samples.itemsize in (2, 4)
     if samples.ndim not in (1, 2) or not (samples.dtype.kind == "f" or integers):
         raise UsageError(
@@ -259,7 +264,8 @@ def _checked(
         raise InputError(f"the sound {name!r} holds a sample of {most:.2g}", "scale it to -1 to 1")
     if np.ptp(samples) == 0:
         part = "" if len(samples) == frames else " in the part that is read"
-        raise InputError(f"the sound {name!r} is silent{part}", "give another one")
+        what = "is silent" if len(samples) > 1 else "has a single sample"
+        raise InputError(f"the sound {name!r} {what}{part}", "give another one")
     if channels > 1:
         changes.append(f"{channels} channels mixed")
     return RawSound(name, samples, rate, seconds, start, tuple(changes))

@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     from attnviz.models.frozen.run import FrozenRun
     from attnviz.models.tokenizer import TextTokenizer
 
+ALONE: Mapping[Reads, tuple[str, str]] = {
+    "image": ("images", "show, heads, compare or predict"),
+    "speech": ("sounds", "show, heads, compare or align"),
+}
+"""What a model that reads no text reads, and the commands that take it."""
+
 
 @dataclass(frozen=True)
 class HeadRows:
@@ -427,6 +433,10 @@ class LoadedModel(ABC):
     def _refusal(self, ability: Ability | Literal["contributions"]) -> UsageError:
         name = self.identity.name
         match ability:
+            case "predict" | "fill" | "generate" | "vectors" | "freeze" if self.reads != "text":
+                reads, takes = ALONE[self.reads]
+                wrong = f"{name} reads {reads} alone, and this is asked about a text"
+                hint = f"use {takes} for what it attends to, or a model that reads a text, too"
             case "predict" | "fill":
                 wrong = f"{name} does not predict the token that follows a text"
                 hint = "use a model that does, such as builtin or gpt2"

@@ -126,6 +126,17 @@ OWN: Mapping[str, str | tuple[str, ...]] = {
 }
 """How the labels of a model's own tokens beside an image begin, by the names that stand for all."""
 
+
+def no_own_token(name: str, parameter: str) -> UsageError:
+    """The error where a model has no token of its own by a name of `OWN`."""
+    kind = "class" if name == "cls" else name
+    return UsageError(
+        f"{option(parameter, name)}: this model has no {kind} token beside its patches",
+        f"name a patch ({option(parameter, '@r3c5')}, or {option(parameter, '@.5,.5')} for the "
+        "middle), or nothing for the mean over all",
+    )
+
+
 BESIDE = "the model reads its images in layers of cross-attention, beside the tokens of the text"
 
 

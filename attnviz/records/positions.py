@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import Capture
-from attnviz.records.images import OWN, is_place, patches_at
+from attnviz.records.images import OWN, is_place, no_own_token, patches_at
 from attnviz.records.sounds import bin_starts, frames_at, is_time
 from attnviz.records.tokens import Token, parts_of_images
 from attnviz.records.transforms import Unit
@@ -89,8 +89,7 @@ def find_matches(
     if is_expression(name):
         return _matching(tokens, name, parameter, text)
     if is_place(name):
-        found = patches_at([token.patch for token in tokens], name, parameter)
-        return [(tokens[i].index,) for i in found]
+        return [(tokens[i].index,) for i in patches_at([t.patch for t in tokens], name, parameter)]
     if is_time(name) and any(token.time for token in tokens):
         return [*frames_at(tokens, name, parameter)]
     if not name.strip():
@@ -232,6 +231,8 @@ def _spelled(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
 def _not_there(tokens: Sequence[Token], name: str, parameter: str, text: str) -> UsageError:
     if grid := _grid_of(tokens, name):
         return UsageError(f"{option(parameter, name)} is not in the image", f"the grid is {grid}")
+    if name.lower() in OWN and all(token.special for token in tokens):
+        return no_own_token(name.lower(), parameter)
     labels = list(dict.fromkeys(t.label for t in tokens if t.image is None))
     near = get_close_matches(name, [*labels, *(images := parts_of_images(tokens))], 1, 0.5)
     meant = f" (did you mean {near[0]}?)" if near else ""
@@ -247,9 +248,7 @@ def _grid_of(tokens: Sequence[Token], name: str) -> str:
     cell = re.fullmatch(r"(@.*r)[0-9]+c[0-9]+", name)
     own = re.compile(re.escape(cell[1]) + "[0-9]") if cell else None
     grid = [token.patch for token in tokens if own and token.patch and own.match(token.label)]
-    if not grid:
-        return ""
-    return f"{max(p.row for p in grid) + 1} × {max(p.column for p in grid) + 1}"
+    return f"{max(p.row for p in grid) + 1} × {max(p.column for p in grid) + 1}" if grid else ""
 
 
 # Which tokens are pieces of one character or one word, as a person reads them.

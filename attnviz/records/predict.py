@@ -252,6 +252,11 @@ class PredictionMean:
     attribution: AttributionMean | None = None
     classes: bool = False
 
+    @property
+    def noun(self) -> str:
+        """What it is the mean over."""
+        return "image" if self.classes else "text"
+
 
 # Next tokens from logits: the likeliest candidates, and the rank of the true one.
 

@@ -130,6 +130,10 @@ BAD = {
         chunk(b"RIFF", b"WAVE" + form(1, 16) + chunk(b"data", bytes(800))),
         "is silent",
     ),
+    "one sample": (
+        chunk(b"RIFF", b"WAVE" + form(1, 16) + chunk(b"data", b"ab")),
+        "has a single sample",
+    ),
     "no number": (
         chunk(b"RIFF", b"WAVE" + form(3, 32) + chunk(b"data", struct.pack("<2f", np.nan, 0.0))),
         "no numbers",
@@ -223,7 +227,7 @@ def test_integers_in_memory_are_scaled_as_those_of_a_file(form: str) -> None:
             for rate in (8_000.5, "8000", None, True, np.nan, np.inf, 10**400, 8_000j, TONE)
         ),
         ((TONE.astype(np.int64), 8_000), r"are int64 of the shape \(8000,\)"),
-        ((TONE.astype(np.uint8), 8_000), "are uint8"),
+        ((TONE.astype(np.uint8), 8_000), "128 is silence"),
         ((TONE > 0, 8_000), "are bool"),
         ((8_000, TONE), r"are int64 of the shape \(\)"),
         (("a.wav", 8_000), "are <U5"),

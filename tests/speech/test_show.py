@@ -197,6 +197,10 @@ def test_commands_of_texts_say_which_take_a_sound(run: Run, place: Path) -> None
         ended = run(command, sound, "-m", model)
         assert ended.status == 2
         assert "a text is read here; use show, heads or align" in ended.err
+    for command in ("predict", "why", "ablate"):
+        ended = run(command, sound, "-m", model)
+        assert ended.status == 2
+        assert "reads sounds alone, and this is asked about a text" in ended.err
 
 
 @pytest.mark.parametrize("kind", ["cross", "encoder"])

@@ -490,6 +490,8 @@ def _as_read(
     """The tokens of a prompt; of one with images, as a view of the model sees them."""
     if not options.images:
         return model, prompt, encode(model.tokenizer, prompt.text, options), None, None
+    if model.reads == "image":
+        model.require("generate")
     see = seeing(model, prompt, options)
     seen = see(options.images)
     prompt = seen_prompt(prompt, seen.text, seen.spans)

@@ -262,7 +262,7 @@ MEAN = Form[PredictionMean](
     "predict",
     CANDIDATE,
     mean_candidates,
-    lambda mean: f"{mean.model}, mean of {amount(mean.texts, 'text')}",
+    lambda mean: f"{mean.model}, mean of {amount(mean.texts, mean.noun)}",
     terminal="attnviz.commands.predict.terminal:render_mean",
 )
 CANDIDATES = Form[Prediction](

@@ -218,7 +218,7 @@ def test_a_page_of_an_image_is_written(
         (["--target", "a"], "--target is the output of an encoder-decoder"),
         (["--kind", "encoder"], "--kind encoder is for encoder-decoders"),
         (["--query", "@2,2"], "lies outside of the image"),
-        (["--query", "distillation"], "is not in the text"),
+        (["--query", "distillation"], "this model has no distillation token"),
     ],
 )
 def test_options_about_a_text_are_refused(
@@ -235,6 +235,23 @@ def test_a_text_is_refused(run: Run, folders: dict[str, str], picture: str) -> N
         ended = run("show", *arguments, "-m", folders["dino"])
         assert ended.status is ExitStatus.USAGE
         assert "reads images alone, and no text" in ended.err
+
+
+@pytest.mark.parametrize("command", ["why", "ablate", "generate"])
+def test_commands_that_ask_about_a_text_say_which_take_an_image(
+    run: Run, folders: dict[str, str], picture: str, command: str
+) -> None:
+    given = ("hello", "--image", picture) if command == "generate" else (picture,)
+    ended = run(command, *given, "-m", folders["dino"])
+    assert ended.status is ExitStatus.USAGE
+    assert "reads images alone, and this is asked about a text" in ended.err
+
+
+def test_predict_counts_images(run: Run, tmp_path: Path) -> None:
+    lines = tmp_path / "images.txt"
+    lines.write_text(f"{Path('docs/images/patterned.png').resolve()}\n" * 2)
+    ended = run("predict", "--lines", "--file", str(lines), "-m", "shapes-vit", "--top", "1")
+    assert "mean of 2 images" in ended.out
 
 
 def test_it_is_verified(folders: dict[str, str], picture: str) -> None:
