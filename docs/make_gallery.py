@@ -88,7 +88,7 @@ ENTRIES = (
     ),
     Entry(
         "Many answers, and how well they are grounded",
-        "Each question opens, and the least grounded answer stands first.",
+        "Each question opens; what failed and what is least grounded stands first.",
         "attnviz generate --lines --file sample:questions --check -o results.jsonl --resume\n"
         "attnviz report results.jsonl -o report.html",
     ),
