@@ -117,7 +117,8 @@ def main(folder: Path) -> int:
     shutil.rmtree(GALLERY, ignore_errors=True)
     make_gallery.make(GALLERY)
     config = str(ROOT / "docs/site/mkdocs.yml")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-f", config]
+    # not with -q, which counts no warnings: --strict would find nothing
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", config]
     ended = subprocess.run(
         [*command, "-d", str(folder)], env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     )
