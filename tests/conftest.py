@@ -1,5 +1,6 @@
 """What every test may use: tiny seeded models, the command line inside this process, a browser."""
 
+import functools
 import io
 import multiprocessing
 import os
@@ -26,8 +27,10 @@ from attnviz.cli import main
 from attnviz.console import Environment
 from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
+from attnviz.kit import prepare
 from attnviz.kit.session import Session
 from attnviz.models.folder.config import GPTConfig
+from attnviz.models.placement import BUNDLED
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import save_checkpoint
 from attnviz.models.tokenizer import END
@@ -54,6 +57,16 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     monkeypatch.setenv("ATTNVIZ_CONFIG", "")
     for name in ("ATTNVIZ_MODEL", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _bundled_models_are_loaded_once() -> Iterator[None]:
+    """For the command line, which leaves them as they were; to load one takes longer than to run it
+    on a short text. Python's `load_model` is another name of the same function."""
+    read, kept = prepare.load_model, functools.cache(prepare.load_model)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prepare, "load_model", lambda at: (kept if at.name in BUNDLED else read)(at))
+        yield
 
 
 def bytes_tokenizer() -> Tokenizer:
