@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MAKERS = "make_cli", "make_metrics", "make_glossary", "make_schemas", "make_python"
+MAKERS = "make_cli", "make_man", "make_metrics", "make_glossary", "make_schemas", "make_python"
 
 
 def main(arguments: list[str]) -> int:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.cli import COMMANDS
 from attnviz.inputs.samples import samples
+from tests.programs import needs
 
 ROOT = Path(__file__).parents[1]
 MEGABYTE = 1_000_000
@@ -41,7 +43,7 @@ def test_the_wheel_holds_the_package_of_the_checkout_in_at_most_20_mb(wheel: Pat
     assert wheel.stat().st_size <= 20 * MEGABYTE
     with zipfile.ZipFile(wheel) as archive:
         held = {name: archive.read(name) for name in archive.namelist()}
-    inside = {name for name in held if not name.split("/")[0].endswith(".dist-info")}
+    inside = {name for name in held if not name.split("/")[0].endswith((".dist-info", ".data"))}
     files = (path for path in (ROOT / "attnviz").rglob("*") if path.is_file())
     package = {p.relative_to(ROOT).as_posix(): p for p in files if p.suffix != ".pyc"}
     assert {name for name in inside if not name.startswith("attnviz/samples/")} == set(package)
@@ -74,6 +76,23 @@ def test_the_wheel_holds_every_sample_of_the_checkout(wheel: Path) -> None:
         held = {n.removeprefix(folder): archive.read(n) for n in archive.namelist() if folder in n}
     del held["README.md"]
     assert held == {path.name: path.read_bytes() for path in samples().values()}
+
+
+def test_the_wheel_has_the_manual_page_where_man_looks_for_it(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (each for each in archive.namelist() if ".data/" in each)
+        assert archive.read(name) == (ROOT / "docs" / "attnviz.1").read_bytes()
+    assert name.endswith(".data/data/share/man/man1/attnviz.1")
+
+
+@needs("groff")
+def test_the_manual_page_is_set_without_a_warning_and_has_every_command() -> None:
+    asked = ["groff", "-ww", "-man", "-Tutf8", "-P-cbou", "-rLL=200n", ROOT / "docs" / "attnviz.1"]
+    ended = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert ended.stderr == ""
+    for name in COMMANDS:
+        assert f"attnviz {name} [OPTIONS]" in ended.stdout
+    assert "attnviz show - -f jsonl | jq -c 'select(.weight > 0.3)'" in ended.stdout
 
 
 def test_the_wheel_runs_from_another_folder(wheel: Path, tmp_path: Path) -> None:
