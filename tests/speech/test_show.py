@@ -142,6 +142,16 @@ def test_a_page_holds_few_keys(place: Path) -> None:
     assert re.search(r"1\.4(–|\\u2013)1\.5s", (place / "a.html").read_text())
 
 
+def test_a_page_of_frames_has_a_few_seconds_however_many_weights_there_are(
+    run: Run, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attnviz.kit.prepare.SMALL", 0)
+    given = (str(place / "a.wav"), "-m", str(place / "whisper"), "--kind", "encoder")
+    page = run("show", *given, "-f", "html").out
+    assert re.search(r"1\.4(–|\\u2013)1\.5s", page)
+    assert "Which seconds attend to which" in page
+
+
 def test_what_is_written_is_read_with_what_the_model_is_given(place: Path) -> None:
     model = attnviz.load_model(place / "whisper")
     run = attnviz.capture(str(place / "a.wav"), model, target=SAID, heads="L1H1")

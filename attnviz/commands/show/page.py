@@ -92,6 +92,7 @@ class Lead:
         return {"lead": self.markup, "heading": self.heading, "what": self.pointed}
 
 
+OF_SOUND = Lead(heading="<h1>Which seconds attend to which</h1>", pointed="a time")
 OF_IMAGE = Lead(
     heading="<h1>Which parts of an image attend to which</h1>",
     pointed="a token, or a place in the image,",
@@ -140,6 +141,12 @@ def _chunks(
     yield after.replace("{{script}}", script)
 
 
+def _what(captured: Capture) -> str:
+    """What the queries of a page are of."""
+    sound = captured.sound is not None and all(token.time for token in captured.query_tokens)
+    return "image" if captured.image_alone else "sound" if sound else "text"
+
+
 def _opened(start: Start) -> Mapping[str, object]:
     """The state in which a page opens, but for its head."""
     return {
@@ -177,7 +184,7 @@ def _facts(
             "keys": _parts(texts[1], segments),
             "queries": _parts(texts[0], _sentences(capture)),
         },
-        "what": "image" if capture.image_alone else "text",
+        "what": _what(capture),
         "changed": bool(capture.transforms),
         "dropped": capture.transformed_by(KeysDropped) or capture.transformed_by(SpecialDropped),
     }
@@ -319,7 +326,7 @@ def page_of(
             f"use {option('view', 'heatmap')}, or capture the text again",
         )
     check_page(captured, len(exhibit.maps))
-    lead = lead or (OF_IMAGE if captured.image_alone else Lead())
+    lead = lead or {"image": OF_IMAGE, "sound": OF_SOUND, "text": Lead()}[_what(captured)]
     plain, metrics = exhibit.origin or captured, dict[Head, HeadMetrics]()
     if not plain.transforms:  # a capture that was saved changed has no metrics of its own
         with suppress(AttnvizError):  # too short a text to tell anything

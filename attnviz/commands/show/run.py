@@ -68,7 +68,8 @@ def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show)
         return _exhibit(prepared.record(plan.recorded), Choice(plan.recorded), show)
     plan = plan_heads(model.identity, model.card.heads, show.heads)
     plan = _pick_before(prepared, plan)
-    if prepared.budget.holds_whole(plan.choice.heads if plan.choice else plan.recorded):
+    whole = prepared.budget.holds_whole(plan.choice.heads if plan.choice else plan.recorded)
+    if whole or show.needs.page:  # which keeps everything
         show = _legible(show, prepared.empty)
     if plan.choice is not None:
         return _show_heads(prepared, plan.choice, show)
