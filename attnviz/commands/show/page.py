@@ -28,7 +28,7 @@ from attnviz.draw.page import (
     safe_json,
     source,
 )
-from attnviz.draw.page.images import PageImages, section, whole_images
+from attnviz.draw.page.images import PageImages, opening_rows, section, what_of, whole_images
 from attnviz.draw.titles import amount, beginning, facts, text_notes
 from attnviz.errors import AttnvizError, InputError, UsageError, option, readable, spelled
 from attnviz.inputs.prompts import cut
@@ -41,7 +41,7 @@ from attnviz.records.exhibit import Choice, Exhibit, Filters, HeadMap, whole_map
 from attnviz.records.heads import Finding, Head
 from attnviz.records.metrics import HeadMetrics
 from attnviz.records.positions import groups_of
-from attnviz.records.tokens import Token, class_rows
+from attnviz.records.tokens import Token
 from attnviz.records.transforms import PLAIN, KeysDropped, SpecialDropped, Transforms, Unit
 
 FOLDER = "commands/show/page"
@@ -60,14 +60,15 @@ class Start:
     """The state in which a page opens: a head (None: the first of the exhibit), and its view.
 
     `sink`: without the first token. `unit`: what tokens are merged to (None: nothing); `query`: the
-    position that is pinned among these. Links under `least` are hidden. `choice`: why the head is
-    shown, where a rule picked it; `finding`: what it does on the text.
+    position that is pinned among these, of several up to `after`. Links under `least` are hidden.
+    `choice`: why the head is shown, where a rule picked it; `finding`: what it does on the text.
     """
 
     head: Head | None = None
     sink: bool = False
     unit: Unit | None = None
     query: int | None = None
+    after: int | None = None
     least: float = 0.0
     choice: Choice | None = None
     finding: Finding | None = None
@@ -141,19 +142,16 @@ def _chunks(
     yield after.replace("{{script}}", script)
 
 
-def _what(captured: Capture) -> str:
-    """What the queries of a page are of."""
-    sound = captured.sound is not None and all(token.time for token in captured.query_tokens)
-    return "image" if captured.image_alone else "sound" if sound else "text"
-
-
 def _opened(start: Start) -> Mapping[str, object]:
     """The state in which a page opens, but for its head."""
+    pin = None if start.query is None else {"side": "q", "index": start.query}
+    if pin and start.after:
+        pin["after"] = start.after
     return {
         "sink": start.sink,
         "unit": start.unit or "tokens",
         "threshold": min(max(start.least, 0.0), 1.0),
-        "pin": None if start.query is None else {"side": "q", "index": start.query},
+        "pin": pin,
     }
 
 
@@ -184,7 +182,7 @@ def _facts(
             "keys": _parts(texts[1], segments),
             "queries": _parts(texts[0], _sentences(capture)),
         },
-        "what": _what(capture),
+        "what": what_of(capture),
         "changed": bool(capture.transforms),
         "dropped": capture.transformed_by(KeysDropped) or capture.transformed_by(SpecialDropped),
     }
@@ -326,7 +324,7 @@ def page_of(
             f"use {option('view', 'heatmap')}, or capture the text again",
         )
     check_page(captured, len(exhibit.maps))
-    lead = lead or {"image": OF_IMAGE, "sound": OF_SOUND, "text": Lead()}[_what(captured)]
+    lead = lead or {"image": OF_IMAGE, "sound": OF_SOUND, "text": Lead()}[what_of(captured)]
     plain, metrics = exhibit.origin or captured, dict[Head, HeadMetrics]()
     if not plain.transforms:  # a capture that was saved changed has no metrics of its own
         with suppress(AttnvizError):  # too short a text to tell anything
@@ -358,9 +356,11 @@ def start_of(
     Raises:
         UsageError: several queries.
     """
-    start, own = _telling_start(exhibit), class_rows(exhibit.capture.query_tokens)
-    query = own[0] if exhibit.capture.image_alone and own else start.query
-    merged_to = switched.merge
+    start = _telling_start(exhibit)
+    if exhibit.capture.image_alone:
+        query, after = opening_rows(exhibit.capture.query_tokens, start.query)
+        start = replace(start, query=query, after=after)
+    query, merged_to = start.query, switched.merge
     if switched.chars is None and any(token.part for token in exhibit.capture.query_tokens):
         merged_to = merged_to or "chars"  # as for all that people read
     if filters.queries:
@@ -368,7 +368,7 @@ def start_of(
         tokens = (merged(captured, merged_to) if merged_to else captured).query_tokens
         if len(filters.queries) > 1:
             raise UsageError("a page pins one query", f"give {option('queries')} once")
-        query = queries_of(tokens, filters)[0]
+        start, query = replace(start, after=None), queries_of(tokens, filters)[0]
     elif query is not None and merged_to:
         groups, _ = groups_of(exhibit.capture, merged_to)
         query = next(n for n, group in enumerate(groups) if query in group)

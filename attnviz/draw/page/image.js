@@ -7,7 +7,11 @@ const stages = [...document.querySelectorAll("[data-image]")].map((stage) => ({ 
 let heat = null; // of the first head that is shown
 let place = null; // what is pointed at: { number, patches, x, y }
 
-for (const { stage, number } of stages) stage.querySelector("img").src = seen.images[number].uri;
+for (const { stage, number } of stages) {
+  const { uri, width, height } = seen.images[number];
+  stage.querySelector("img").src = uri;
+  stage.style.flexBasis = `clamp(9rem, calc(var(--tall) * ${width / height}), 26rem)`; // no portrait beyond a screen
+}
 
 const alone = seen.keys.length > 0; // no text beside it: its patches are the tokens of the page
 

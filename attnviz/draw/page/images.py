@@ -17,6 +17,7 @@ from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, whole_map
 from attnviz.records.images import Pixels
 from attnviz.records.positions import groups_of
+from attnviz.records.tokens import Token, class_rows
 
 LARGEST = 1024
 """Pixels of a side to which an image is reduced."""
@@ -86,6 +87,20 @@ def whole_images(exhibit: Exhibit) -> tuple[Exhibit, PageImages | None]:
     top = max(float(each.weights[:, list(patches)].max(initial=0)) for each in maps) or 1.0
     shown = exhibit if capture.image_alone else with_whole_images(exhibit)
     return shown, PageImages(exhibit, patches, top)
+
+
+def what_of(captured: Capture) -> str:
+    """What the queries of a page are of."""
+    sound = captured.sound is not None and all(token.time for token in captured.query_tokens)
+    return "image" if captured.image_alone else "sound" if sound else "text"
+
+
+def opening_rows(tokens: Sequence[Token], query: int | None) -> tuple[int | None, int | None]:
+    """The first query of an image's page: the class token, or all patches, up to the second."""
+    own, patches = class_rows(tokens), [token.index for token in tokens if token.patch]
+    if own or not patches:
+        return own[0] if own else query, None
+    return patches[0], patches[-1] + 1
 
 
 def about(capture: Capture, number: int) -> str:

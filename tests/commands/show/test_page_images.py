@@ -217,6 +217,14 @@ def test_a_patch_of_an_image_alone_is_a_query_and_a_key(
     assert page.evaluate(BRIGHT) == int(weights[1:, 10].argmax())
 
 
+def test_without_a_class_token_a_page_opens_with_the_mean_over_the_patches(
+    image: Path, tmp_path: Path
+) -> None:
+    model = str(encoder("siglip_vision_model").make(tmp_path / "siglip"))
+    pinned = data_of(attnviz.capture(str(image), model).page())["initial"]["pin"]
+    assert pinned == {"side": "q", "index": 0, "after": 16}
+
+
 BRIGHT = """(() => {
     const [copy, shown] = [new OffscreenCanvas(4, 4), document.querySelector('#images canvas')];
     const pen = copy.getContext('2d');
