@@ -1,6 +1,7 @@
 """Sample texts by name: they come with attnviz, and the examples of every help run with them."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,22 @@ def test_an_example_of_a_help_reads_no_file_of_a_checkout(name: str) -> None:
     assert not re.search("sample_texts|docs/", examples)
     for sample in re.findall(r"sample:\S+", examples):
         assert found(Path(sample)).is_file()
+
+
+NEEDS_MORE = re.compile("[|]|gpt2|my-model|--image|--pairs| -o |lines .* --check")
+"""Another program, a model or a result of the user's own; or it takes seconds."""
+RUN = "show explain why predict ablate patch circuit compare tokens heads generate models params"
+
+
+@pytest.mark.parametrize("name", RUN.split())
+def test_the_examples_of_a_help_run_in_an_empty_folder(run: Run, name: str) -> None:
+    examples = [line for line in command(name).epilog.split("\n\n") if line.startswith("attnviz ")]
+    can_run = [line for line in examples if not NEEDS_MORE.search(line)]
+    assert can_run
+    for line in can_run:
+        ended = run(*shlex.split(line)[1:])
+        assert ended.status is ExitStatus.OK, (line, ended.err)
+        assert ended.out
 
 
 @pytest.mark.parametrize(

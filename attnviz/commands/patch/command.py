@@ -284,12 +284,12 @@ def _results(
 
 EXAMPLES = r"""
 attnviz patch "a blue bird slept . the bird was" --from "a red bird slept . the bird was"
-attnviz patch "a blue bird slept" --from "a red bird slept" --answer "." --part residual
-attnviz patch "a blue bird slept" --from "a red bird slept" --head L3H1,L4H0 --mlp 4 --together
-attnviz patch "a blue bird slept" --from "a red bird slept" --to L4H0.q --to logits
-attnviz patch "a blue bird slept" --from "a red bird slept" --fast --check
+attnviz patch "a blue bird slept . the bird was" --from "a red bird slept . the bird was" --part residual
+attnviz patch "a blue bird slept . the bird was" --from "a red bird slept . the bird was" --head L3H1,L4H0 --mlp 4 --together
+attnviz patch "a blue bird slept . the bird was" --from "a red bird slept . the bird was" --to L4H0.q --to logits
+attnviz patch "a blue bird slept . the bird was" --from "a red bird slept . the bird was" --fast --check
 attnviz patch --pairs sample:colors -o heads.png
-"""
+"""  # noqa: E501 an example is one line
 SHORT_HELP = "source pairs answer versus part to model format output"
 
 
