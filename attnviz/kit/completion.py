@@ -19,8 +19,7 @@ from typer._completion_shared import _get_shell_name, get_completion_script, ins
 
 from attnviz.draw.glossary import definitions
 from attnviz.errors import AttnvizError, OutputError, UsageError
-from attnviz.inputs.samples import SAMPLE
-from attnviz.inputs.samples import samples as all_samples
+from attnviz.inputs.samples import SAMPLE, samples
 from attnviz.kit.write import VIEWS
 from attnviz.models.catalog import cached_names, describe
 from attnviz.models.folder.files import CONFIG
@@ -104,11 +103,11 @@ def captures(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, s
 
 
 @_quiet
-def samples(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
+def files(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
     """The samples, where no file begins so: files are left to the shell."""
-    files = any(name.startswith(incomplete) for name in os.listdir())
-    if incomplete.startswith(SAMPLE) or (SAMPLE.startswith(incomplete) and not files):
-        for name, path in all_samples().items():
+    begun = any(name.startswith(incomplete) for name in os.listdir())
+    if incomplete.startswith(SAMPLE) or (SAMPLE.startswith(incomplete) and not begun):
+        for name, path in samples().items():
             yield f"{SAMPLE}{name}", path.name
 
 

@@ -91,6 +91,8 @@ CASES = [
     ("attnviz show --file = sample : cr", "creature creatures"),
     ("attnviz show --image=sample:shapes-1", "--image=sample:shapes-1"),
     ("attnviz show -o sample : my", ""),
+    ("attnviz scan sample : cr", "creature creatures"),
+    ("attnviz train book.txt sample : my", "mystery"),
     ("attnviz config sho", "show"),
     ("attnviz help sco", "score"),
     ("attnviz help he", "heads help head"),

@@ -24,9 +24,10 @@ from attnviz.commands.scan.shards import check_field, corpus_files, spool
 from attnviz.commands.scan.shown import Watching, estimate_lines
 from attnviz.draw.titles import amount, model_notes
 from attnviz.errors import UsageError, option, readable
+from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.lines import say
-from attnviz.kit.option import Call, Cli, command_of, feature, finished_by, panel_option
+from attnviz.kit.option import Call, Cli, command_of, feature, finished_by, panel_option, positional
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
     AnyModel,
@@ -229,10 +230,10 @@ SHORT_HELP = "output split length max_docs model layers heads workers quiet"
 
 CorpusPlaces: TypeAlias = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="CORPUS",
-        help="Text, JSON lines or Parquet: files, folders, patterns, URLs; - for stdin.",
-        show_default=False,
+    positional(
+        "CORPUS",
+        "Text, JSON lines or Parquet: files, folders, patterns, URLs; - for stdin.",
+        autocompletion=completion.files,
     ),
 ]
 OutputFolder: TypeAlias = Annotated[

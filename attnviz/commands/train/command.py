@@ -24,7 +24,8 @@ from attnviz.commands.train.plan import (
 from attnviz.draw.titles import amount, duration
 from attnviz.errors import readable
 from attnviz.inputs.text import read_file
-from attnviz.kit.option import command
+from attnviz.kit import completion
+from attnviz.kit.option import command, positional
 from attnviz.kit.session import Session
 from attnviz.kit.write import write_bytes
 from attnviz.records.metrics import METRICS, ROLES
@@ -49,7 +50,7 @@ def train(
     *,
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE", help="Text files to train on.", show_default=False),
+        positional("FILE", "Text files to train on.", autocompletion=completion.files),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="The model's folder.")
