@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 # No test may reach a hub; the hub's library reads this once, when it is imported.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -160,14 +160,26 @@ def run() -> Run:
     return run
 
 
+def forkserver() -> Any:
+    """The context of processes that are forked from one that has imported what workers need."""
+    context = multiprocessing.get_context("forkserver")
+    workers = "train.loop", "scan.executors", "scan.worker"
+    context.set_forkserver_preload(
+        [
+            "torch._dynamo",
+            "attnviz.models.scratch.native",
+            *(f"attnviz.commands.{w}" for w in workers),
+        ]
+    )
+    return context
+
+
 @pytest.fixture
 def quick_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are forked from a process that has imported torch, instead of importing it each."""
     from attnviz.commands.train import loop
 
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch._dynamo", "attnviz.commands.train.loop"])
-    monkeypatch.setattr(loop, "get_context", lambda _: context)
+    monkeypatch.setattr(loop, "get_context", lambda _: forkserver())
 
 
 CHROMIUM = Path("/usr/bin/chromium")

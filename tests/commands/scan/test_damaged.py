@@ -261,6 +261,7 @@ def test_a_folder_on_a_disk_that_is_read_only_is_told(
 # ---- workers ----
 
 
+@pytest.mark.usefixtures("spawned_workers")
 def test_ctrl_c_reaches_no_worker_from_its_first_moment(out: Path, corpus: Path) -> None:
     with workers_of(planned(out, corpus).job, HowRun(2)) as workers:
         assert isinstance(workers, LocalWorkers)
