@@ -2,23 +2,25 @@
 
     python docs/make_gallery.py [FOLDER]     into build/gallery, or this folder
 
-An entry is run as it stands here, and its index is `index.html`. With Playwright and Debian's
-chromium the pictures of the index are those of the pages; without them, pictures that the same
-commands draw.
+An entry is run as it stands here, and its index is `index.html`. With Playwright (extra `dev`) and
+Debian's chromium the pictures of the index are those of the pages; without them, pictures that the
+same commands draw.
 """
 
 import contextlib
 import html
 import io
+import os
 import re
 import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from unittest.mock import patch
 
 from attnviz.cli import main as attnviz
 from attnviz.console import Environment
@@ -33,12 +35,13 @@ READY = "body[data-ready], html:not(:has(script)) body"
 OPTION, UNBROKEN = re.compile(r"(?<= )--?\w[\w-]* \S+"), r"<span>\g<0></span>"
 SCREEN = {"width": 1200, "height": 780}
 LEAD = "Each page is one file, works offline, and was made by the command that stands under it."
+TITLE = "<title>attnviz: gallery</title>"
 PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="light dark">
-<title>attnviz: gallery</title>
+{title}
 <style>
 body {{ font: 1rem/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 76rem; padding: 1rem; }}
 {style}</style>
@@ -58,6 +61,8 @@ class Entry:
     title: str
     claim: str
     commands: str
+    code: int = 0
+    """The highest exit code of the commands."""
 
     @property
     def file(self) -> str:
@@ -91,6 +96,7 @@ ENTRIES = (
         "Each question opens; what failed and what is least grounded stands first.",
         "attnviz generate --lines --file sample:questions --check -o results.jsonl --resume\n"
         "attnviz report results.jsonl -o report.html",
+        code=3,  # one of the questions cannot be answered
     ),
     Entry(
         "A word in an image",
@@ -112,30 +118,54 @@ ENTRIES = (
 )
 
 
+@contextlib.contextmanager
+def replaced(folder: Path, index: str = "index.html") -> Iterator[Path]:
+    """A new folder, which takes the place of this one once all is made in it.
+
+    `index`: where it has the index of the gallery. A folder that has none, but files, is refused.
+    """
+    earlier = (folder / index).is_file() and TITLE in (folder / index).read_text(encoding="utf-8")
+    if folder.exists() and not earlier and any(folder.iterdir()):
+        raise SystemExit(f"{folder} has files that were not made by this; name another folder")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        made = Path(temporary) / "made"
+        made.mkdir()
+        yield made
+        if folder.exists():
+            folder.rename(Path(temporary) / "earlier")
+        made.rename(folder)
+
+
 def make(folder: Path, entries: Sequence[Entry] = ENTRIES) -> None:
     """Make the pages of the entries, their pictures and their index."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as temporary, contextlib.chdir(temporary):
-        for entry in entries:
-            said = [run(command) for command in entry.commands.splitlines()]
-            if not Path(entry.file).exists():
-                raise RuntimeError("\n".join([entry.commands, *said]))
-            shutil.copy(entry.file, folder)
-        if CHROMIUM.exists() and find_spec("playwright"):
-            photograph(folder, entries)
-        else:
-            draw(folder, entries)
-    index = PAGE.format(style=STYLE, lead=LEAD, cards=cards(folder, entries))
-    (folder / "index.html").write_text(index, encoding="utf-8")
+    with replaced(folder) as made, tempfile.TemporaryDirectory() as temporary:
+        with contextlib.chdir(temporary), patch.dict(os.environ):
+            os.environ.pop("ATTNVIZ_MODEL", None)
+            for entry in entries:
+                carry_out(entry)
+                shutil.copy(entry.file, made)
+            if CHROMIUM.exists() and find_spec("playwright"):
+                photograph(made, entries)
+            else:
+                draw(made, entries)
+        index = PAGE.format(title=TITLE, style=STYLE, lead=LEAD, cards=cards(made, entries))
+        (made / "index.html").write_text(index, encoding="utf-8")
 
 
-def run(command: str) -> str:
-    """Run a command in this process; what it says on standard error."""
+def carry_out(entry: Entry) -> None:
+    """Run the commands of an entry; if they end in another way than it says, so does this."""
+    codes, said = zip(*map(run, entry.commands.splitlines()), strict=True)
+    if max(codes) != entry.code or not Path(entry.file).exists():
+        raise RuntimeError("\n".join([entry.commands, *said]))
+
+
+def run(command: str) -> tuple[int, str]:
+    """Run a command in this process; its exit code, and what it says on standard error."""
     out, err = io.StringIO(), io.StringIO()
     stdin = Stdin(io.BytesIO(), is_terminal=True)
     session = Session(Environment(out, err, {"ATTNVIZ_CONFIG": ""}), stdin)
-    attnviz(shlex.split(command)[1:], session)
-    return err.getvalue()
+    return attnviz(shlex.split(command)[1:], session), err.getvalue()
 
 
 def photograph(folder: Path, entries: Sequence[Entry]) -> None:

@@ -2,13 +2,13 @@
 
     python docs/make_site.py [FOLDER]     into build/site, or this folder; needs the extra docs
 
+A folder that has anything but an earlier site is refused, and keeps its place until all is made.
 MkDocs calls what begins with `on_` (`docs/site/mkdocs.yml`). Links that lead out of docs/ lead to
 pages of the site: README.md and CHANGELOG.md have one, and every other file is shown as it is.
 """
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -112,20 +112,18 @@ def source(file: Path) -> str:
     return f"{head}\n\n`````{language}\n{text}\n`````\n"
 
 
-def main(folder: Path) -> int:
-    """Make the gallery and the site; the exit code."""
-    shutil.rmtree(GALLERY, ignore_errors=True)
-    make_gallery.make(GALLERY)
+def main(folder: Path) -> None:
+    """Make the gallery and the site."""
     config = str(ROOT / "docs/site/mkdocs.yml")
     # not with -q, which counts no warnings: --strict would find nothing
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", config]
-    ended = subprocess.run(
-        [*command, "-d", str(folder)], env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    )
-    if ended.returncode == 0:
-        print(f"the site: {folder / 'index.html'}")
-    return ended.returncode
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    with make_gallery.replaced(folder, "gallery/index.html") as made:
+        make_gallery.make(GALLERY)
+        if code := subprocess.run([*command, "-d", str(made)], env=environment).returncode:
+            sys.exit(code)
+    print(f"the site: {folder / 'index.html'}")
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/site").absolute()))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/site").absolute())

@@ -20,6 +20,7 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("gallery")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(make_gallery, "CHROMIUM", folder / "no chromium")
+        patched.setenv("ATTNVIZ_MODEL", "no model")
         make_gallery.make(folder, CHEAP)
     return folder
 
@@ -38,7 +39,33 @@ def test_a_page_of_the_gallery_opens_without_an_error(
     assert links.count() == (2 * len(CHEAP) if name == "index.html" else 0)
 
 
-def test_a_page_that_its_command_does_not_write_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("earlier", ["", "<title>attnviz: gallery</title>"])
+def test_an_entry_that_fails_is_told_and_leaves_the_folder_as_it_was(
+    tmp_path: Path, earlier: str
+) -> None:
+    if earlier:
+        (tmp_path / "index.html").write_text(earlier)
     entry = make_gallery.Entry("", "", "attnviz show a --head L9H9 -o page.html")
     with pytest.raises(RuntimeError, match=r"L9H9 -o page\.html\nattnviz: .*9"):
-        make_gallery.make(tmp_path, [entry])
+        make_gallery.make(tmp_path, [CHEAP[0], entry])
+    assert [each.read_text() for each in tmp_path.iterdir()] == [earlier] * bool(earlier)
+
+
+def test_a_command_that_ends_with_another_code_than_its_entry_says_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = make_gallery.Entry("", "", "attnviz params -o page.json", code=3)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RuntimeError, match="attnviz params"):
+        make_gallery.carry_out(entry)
+
+
+def test_what_an_earlier_gallery_had_gives_way_and_other_files_are_refused(tmp_path: Path) -> None:
+    with make_gallery.replaced(tmp_path) as made:
+        (made / "index.html").write_text(make_gallery.TITLE)
+    with make_gallery.replaced(tmp_path) as made:
+        (made / "other.html").touch()
+    assert [each.name for each in tmp_path.iterdir()] == ["other.html"]
+    with pytest.raises(SystemExit, match="name another folder"), make_gallery.replaced(tmp_path):
+        raise AssertionError
+    assert [each.name for each in tmp_path.iterdir()] == ["other.html"]
