@@ -40,7 +40,9 @@ MOVED = {
 }
 WIDE = f"---\nhide: [navigation, toc]\n---\n\n# Gallery\n\n{make_gallery.LEAD}\n\n"
 LINK = re.compile(
-    r"^```.*?^```$|\[(?P<text>[^\[\]]*)\]\((?P<path>[^):#\s]+)(?P<anchor>#[^)\s]*)?\)", re.M | re.S
+    r"^```.*?^```$|\[(?P<text>[^\[\]]*)\]\((?P<path>[^):#\s]+)(?P<anchor>#[^)\s]*)?\)"
+    r'|<img src="(?P<image>[^":]+)"',
+    re.M | re.S,
 )
 
 
@@ -74,10 +76,12 @@ def linked(document: Path, uri: str) -> str:
     """The text of a document for its page: links lead to pages, and none to a folder."""
 
     def link(found: re.Match[str]) -> str:
-        if not found["path"]:
+        if not (target := found["path"] or found["image"]):
             return found[0]
-        page = page_of(document.parent / found["path"])
+        page = page_of(document.parent / target)
         path = os.path.relpath(page, Path(uri).parent) if page else ""
+        if found["image"]:
+            return f'<img src="{path}"'
         return f"[{found['text']}]({path}{found['anchor'] or ''})" if path else found["text"]
 
     return LINK.sub(link, document.read_text(encoding="utf-8"))
