@@ -34,8 +34,6 @@ from attnviz.kit.help import AS_JSON, HelpedCommand, HelpedGroup, print_json
 from attnviz.kit.session import Session, as_flag, process_session, read_configuration
 from attnviz.kit.write import as_stdout_error
 
-ISSUES = "https://github.com/attnviz/attnviz/issues"
-
 NO_MEMORY = (
     "there is not enough memory for this; close other programs, raise the limit (ulimit -v), or "
     "use a smaller model or a shorter text."
@@ -228,11 +226,23 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
         if isinstance(error, MemoryError) or _REFUSED.search(str(error)):
             return _ended(session, NO_MEMORY, ExitStatus.MODEL)
         what = f"{type(error).__name__}: {error}".rstrip(".")
-        hint = f"please report it at {ISSUES} with the output of the same command and --debug"
+        hint = f"please report it{_at_issues()} with the output of the same command and --debug"
         return _ended(session, f"this is a bug ({what}); {hint}.", ExitStatus.BUG)
     if returned == ExitStatus.INTERRUPTED:  # typer returns what it raised Exit with
         return _ended(session, "interrupted", ExitStatus.INTERRUPTED)
     return ExitStatus(returned) if isinstance(returned, int) else session.status
+
+
+def _at_issues() -> str:
+    """Where bugs are reported, if the package that is installed says so (`[project.urls]`)."""
+    from importlib import metadata
+
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        for link in metadata.metadata("attnviz").get_all("Project-URL", []):
+            name, _, address = link.partition(", ")
+            if name == "Issues":
+                return f" at {address}"
+    return ""
 
 
 def _closed(session: Session) -> ExitStatus:

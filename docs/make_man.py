@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,11 @@ from typer.testing import CliRunner
 from attnviz.cli import app
 
 TARGET = Path(__file__).with_name("attnviz.1")
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 ESCAPES = {"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"}
+
+WITHOUT_UNICODE = {"·": ".", "ᵀ": "^T", "√": "sqrt ", "−": "-"}
+"""Letters for a terminal that has ASCII alone."""
 
 
 def roff(text: str) -> str:
@@ -31,12 +36,14 @@ def parameter(each: dict[str, Any]) -> str:
     """An argument or an option: how it is typed, what it does, its default."""
     names = sorted(each.get("flags", []), key=lambda flag: flag.startswith("--"))
     typed = ", ".join(rf"\fB{roff(flag)}\fR" for flag in names + each.get("off", []))
-    shown = each.get("metavar", each["name"].upper())
+    choices = each.get("choices", [])
+    typed_choices = "|".join(choices) if len("|".join(choices)) <= 40 else ""
+    shown = each.get("metavar") or typed_choices or each["name"].upper()
     if each["type"] != "boolean":
         typed = f"{typed} \\fI{roff(shown)}\\fR".strip()
     default = each.get("default_meaning", each.get("default"))
     facts = {
-        "one of": ", ".join(each.get("choices", [])),
+        "one of": "" if shown == typed_choices else ", ".join(choices),
         "at least": each.get("minimum"),
         "at most": each.get("maximum"),
         "environment": each.get("environment"),
@@ -60,9 +67,11 @@ def main() -> int:
     """Write or compare; the exit code."""
     asked = CliRunner().invoke(app, ["--help", "-f", "json"], prog_name="attnviz")
     told = json.loads(asked.stdout)
+    version = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["version"]
     lines = [
         r".\" Made by python docs/make_man.py from the declarations of options.",
-        '.TH ATTNVIZ 1 "" attnviz "User Commands"',
+        f'.TH ATTNVIZ 1 "" "attnviz {version}" "User Commands"',
+        *(f".fchar \\[u{ord(letter):04X}] {ascii}" for letter, ascii in WITHOUT_UNICODE.items()),
         f".SH NAME\nattnviz \\- {roff('see which tokens attend to which')}",
         ".SH SYNOPSIS\n\\fBattnviz\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]",
         ".SH DESCRIPTION",
