@@ -11,7 +11,7 @@ from attnviz.errors import ExitStatus
 from attnviz.models.folder.config import read_card, seq2seq_config
 from attnviz.models.folder.files import bundled_folder
 from attnviz.models.scratch.native import load_checkpoint
-from making import builtin, causal, translator
+from making import builtin, causal, readouts, translator
 from making import tokenizer as tokenizers
 from making.probe import WorldProbe
 from making.recipe import BuiltinRecipe
@@ -31,6 +31,8 @@ def test_a_short_run_makes_a_model_with_a_card_that_show_takes(
     narrow = replace(builtin.CONFIG, n_layer=4, n_embd=8, n_inner=8)
     monkeypatch.setattr(builtin, "CONFIG", narrow)
     monkeypatch.setattr(tokenizers, "build", lambda: world_tokenizer)
+    for name, few in {"LEARNED": 400, "CHOSEN": 40, "MEASURED": 40}.items():
+        monkeypatch.setattr(readouts, name, few)
     made, sentences = tmp_path / "made", some_sentences(tmp_path / "sentences")
     builtin.main(made, seed=3, steps=3, sentences=sentences, texts=24, wordnet=folder)
     names = {path.name for path in made.iterdir()}
