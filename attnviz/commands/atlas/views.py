@@ -141,7 +141,8 @@ def scatter_of(atlas: Atlas, x: str, y: str) -> Scatter:
         )
         for row, distance in zip(rows, away, strict=True)
     ]
-    points.sort(key=lambda point: (-point.distance_from_median, point.head))
+    # two heads may lie as far on either side of the median: rounding must not decide
+    points.sort(key=lambda point: (-round(point.distance_from_median, 6), point.head))
     return Scatter(atlas.model, x, y, over, points, len(atlas.rows) - len(rows))
 
 
