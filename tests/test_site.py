@@ -63,6 +63,16 @@ def test_the_search_finds_an_option_in_the_page_of_its_command(site: Path, opene
     page.locator(".md-search-result__link[href*='reference/show.html?h=drop+sink#']").wait_for()
 
 
+@pytest.mark.slow
+def test_the_lesson_in_its_frame_is_dark_when_the_site_is(site: Path, opened: Open) -> None:
+    page = opened(site / "index.html", ready="article")
+    lesson = page.frame_locator("iframe.lesson")
+    lesson.locator("html[data-theme=light] body[data-ready]").wait_for()
+    for _ in range(2):  # from the system's to light, and to dark
+        page.locator(".md-header__option label:visible").click()
+    lesson.locator("html[data-theme=dark] body[data-ready]").wait_for()
+
+
 CASES = {
     # document, its page, what it has, what its page has
     "beside": ("docs/tour.md", "tour.md", "[a](why.md#b)", "[a](why.md#b)"),
