@@ -336,6 +336,7 @@ def _prepared_with_images(model: "LoadedModel", text: str, options: TextOptions)
             "is none",
             "leave it out",
         )
+    model.check_sees()
     if model.reads == "text":
         check_not_blank(text, "the text")
     check_encodable(text)

@@ -236,17 +236,21 @@ class LoadedModel(ABC):
         """Whether `see` compares an image with a text (CLIP)."""
         return False
 
-    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
-        """Read a text with images, each in the place of an `<image>` in it, or before it.
-
+    def check_sees(self) -> None:
+        """Refuse images where it reads none.
 
         Raises:
-            UsageError: it reads no images.
+            UsageError: it reads none.
         """
-        raise UsageError(
-            f"{self.identity.name} reads no images",
-            f"leave {option('image')} out, or use a model that does",
-        )
+        if not self.reads_images:
+            raise UsageError(
+                f"{self.identity.name} reads no images",
+                f"leave {option('image')} out, or use a model that does",
+            )
+
+    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
+        """Read a text with images, each in the place of an `<image>` in it, or before it."""
+        raise NotImplementedError
 
     def hear(self, sound: RawSound) -> HeardSpeech:
         """Read a sound.

@@ -43,6 +43,11 @@ def test_an_image_alone_is_no_text_for_a_model_that_reads_both(picture: str) -> 
         attnviz.show(image=picture, model="shapes")
 
 
+def test_an_image_alone_is_none_for_a_model_of_text(picture: str) -> None:
+    with pytest.raises(UsageError, match="builtin reads no images; leave image"):
+        attnviz.show(image=picture)
+
+
 def test_with_an_image_there_may_be_no_text() -> None:
     for stdin in (Stdin(None, False), Stdin(io.BytesIO(b"a"), True), Stdin(io.BytesIO(), False)):
         assert read_text(None, None, stdin, medium=True) == TextInput("")

@@ -137,8 +137,6 @@ class HuggingFaceModel(LoadedModel):
         return reads_images(self.model)
 
     def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
-        if not self.reads_images:
-            return super().see(text, pictures, how)
         return see(self, text, pictures, how)
 
     def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
