@@ -21,7 +21,7 @@ from attnviz.inputs.prompts import (
     with_documents,
 )
 from attnviz.inputs.samples import found
-from attnviz.inputs.text import STDIN, read_file
+from attnviz.inputs.text import STDIN, check_not_blank, read_file
 from attnviz.kit import options as g
 from attnviz.kit.lines import text_alone
 from attnviz.kit.option import Call
@@ -62,6 +62,9 @@ def prompt_for(
                 f"{option('raw')} is for documents, and a chat needs its template", "leave it out"
             )
         return _chat_prompt(model, asked, by, wanted)
+    if images:
+        check_answers_images(model)
+        check_not_blank(asked if isinstance(asked, str) else asked.text, "the text")
     if isinstance(asked, Question):
         if documents:
             raise UsageError("a question has its own documents", f"leave {option('docs')} out")
@@ -84,6 +87,13 @@ def prompt_for(
             f"{option('raw')} is for documents, and a text is read as it is", "leave it out"
         )
     return cut_prompt(asked, by, wanted)
+
+
+def check_answers_images(model: "LoadedModel") -> None:
+    """Refuse images where the model reads none, or writes nothing about them."""
+    if model.reads == "image":
+        model.require("generate")
+    model.check_sees()
 
 
 def _beside_images(

@@ -344,3 +344,20 @@ def test_it_is_said_that_cross_attention_to_images_is_not_counted(
         "text; counted here is the attention to the text and to their one token\n"
     )
     assert run("generate", QUESTION, *asked).err.count(note) == said
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "status"),
+    [
+        ("builtin", "builtin reads no images; leave --image out", ExitStatus.USAGE),
+        ("shapes", "the text is empty; give at least one word.", ExitStatus.INPUT),
+        ("shapes-vit", "shapes-vit reads images alone, and this", ExitStatus.USAGE),
+    ],
+)
+def test_an_image_without_a_question_is_refused(
+    run: Run, model: str, said: str, status: ExitStatus
+) -> None:
+    for documents in ((), ("--doc", "sample:letter")):
+        ended = run("generate", "--image", "sample:shapes-1", "-m", model, *documents)
+        assert ended.status is status
+        assert ended.err.startswith(f"attnviz: {said}")
