@@ -58,9 +58,8 @@ def prompt_for(
         if documents:
             raise UsageError("a chat is the whole prompt", f"leave {option('docs')} out")
         if raw:
-            raise IdleOption(
-                f"{option('raw')} is for documents, and a chat needs its template", "leave it out"
-            )
+            wrong = f"{option('raw')} is for documents, and a chat needs its template"
+            raise IdleOption(wrong, "leave it out")
         return _chat_prompt(model, asked, by, wanted)
     if images:
         check_answers_images(model)
@@ -69,10 +68,8 @@ def prompt_for(
         if documents:
             raise UsageError("a question has its own documents", f"leave {option('docs')} out")
         if by or wanted:
-            raise IdleOption(
-                "documents and question are segments already",
-                f"leave {option('by')} and {option('segments')} out",
-            )
+            hint = f"leave {option('by')} and {option('segments')} out"
+            raise IdleOption("documents and question are segments already", hint)
         if images and not asked.documents:
             read = _beside_images(model, asked.text, images, None, (), raw=raw)
         else:
@@ -83,9 +80,8 @@ def prompt_for(
     if images:
         return _beside_images(model, asked, images, by, wanted, raw=raw)
     if raw:
-        raise IdleOption(
-            f"{option('raw')} is for documents, and a text is read as it is", "leave it out"
-        )
+        wrong = f"{option('raw')} is for documents, and a text is read as it is"
+        raise IdleOption(wrong, "leave it out")
     return cut_prompt(asked, by, wanted)
 
 
