@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from functools import cache
-from itertools import takewhile
 from types import MappingProxyType
 from typing import Annotated, Any, NoReturn
 
@@ -29,8 +28,15 @@ from attnviz.errors import (
     spelled,
 )
 from attnviz.kit.completion import InstallCompletion, ShowCompletion, set_up, with_shell
-from attnviz.kit.described import described, options_of, without_json
-from attnviz.kit.help import AS_JSON, HelpedCommand, HelpedGroup, print_json
+from attnviz.kit.described import described, options_of
+from attnviz.kit.help import (
+    AS_JSON,
+    HelpedCommand,
+    HelpedGroup,
+    help_alone,
+    print_json,
+    split_format,
+)
 from attnviz.kit.session import Session, as_flag, process_session, read_configuration
 from attnviz.kit.write import as_stdout_error
 
@@ -69,9 +75,6 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 """Each command, a function in a module of its name, and the first line of its help."""
 
 
-HELP = {"--help", "--help-all", "-h"}
-
-
 def _asks_for_help(args: Sequence[str]) -> bool:
     """Whether `help` is typed as a command, alone or before another one."""
     return args[:1] == ["help"] and COMMANDS.keys() >= {*args[1:2]}
@@ -83,17 +86,14 @@ class Commands(HelpedGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; `help show` is `show --help`, and `version` is `--version`."""
         typed = not ctx.resilient_parsing  # completion asks what could stand behind `help`
-        words = [*takewhile("--".__ne__, args)]
-        plain = without_json(words)
-        if typed and plain != words and (_asks_for_help(plain) or not HELP.isdisjoint(plain)):
-            ctx.meta[AS_JSON], args = True, [*plain, *args[len(words) :]]
-        if typed and _asks_for_help(args):
-            if args[1:] and find_term(args[1]) and isinstance(ctx.obj, Session):
-                ctx.obj.note(f"attnviz help --term {args[1]} says what the word means.")
-            args = [*args[1:2], "--help"]
+        plain, form = split_format(args)
+        if typed and _asks_for_help(plain):
+            if plain[1:] and find_term(plain[1]) and isinstance(ctx.obj, Session):
+                ctx.obj.note(f"attnviz help --term {plain[1]} says what the word means.")
+            args = [*plain[1:2], "--help", *form]
         elif args[:1] == ["version"]:
             args = ["--version", *args[1:]]
-        rest: list[str] = super().parse_args(ctx, with_shell(args))
+        rest: list[str] = super().parse_args(ctx, with_shell(help_alone(self, ctx, args)))
         return rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

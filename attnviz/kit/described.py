@@ -32,16 +32,6 @@ class Exclusion:
     view: str | None = None
 
 
-def without_json(args: Sequence[str]) -> list[str]:
-    """The arguments without `-f json`, which is to be the format of a help."""
-    for at, each in enumerate(args):
-        if each in ("-f", "--format") and args[at + 1 : at + 2] == ["json"]:
-            return [*args[:at], *args[at + 2 :]]
-        if each in ("-fjson", "--format=json"):
-            return [*args[:at], *args[at + 1 :]]
-    return [*args]
-
-
 def as_json(content: dict[str, Any]) -> str:
     """A description as JSON; typer ends its last line."""
     return json.dumps({"schema": SCHEMA, **content}, indent=1, ensure_ascii=False)

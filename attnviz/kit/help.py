@@ -39,6 +39,7 @@ class HelpedCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments, and see that none is given twice of which one would be lost."""
+        args = help_alone(self, ctx, args)
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for param in {each.name: each for each in order}.values():
             twice = sum(each is param for each in order) > 1
@@ -74,6 +75,41 @@ class HelpedGroup(TyperGroup):
         """Print the help; typer prints an empty line after it."""
         options = [p for p in self.get_params(ctx) if isinstance(p, TyperOption)]
         _print(self, ctx, {"Options": options})
+
+
+def help_alone(command: TyperCommand | TyperGroup, ctx: Any, args: list[str]) -> list[str]:
+    """The arguments; where they ask for a help, what asks alone, and its format is kept.
+
+    Raises:
+        UsageError: no help is written in that format.
+    """
+    parser = command.make_parser(ctx)
+    params = command.get_params(ctx)
+    options = {each.name: each for each in params if isinstance(each, TyperOption)}
+    if "format" not in options:
+        parser.add_option(options["help"], ["-f", "--format"], "format")
+    try:
+        given, rest, _ = parser.parse_args(args=list(args))
+    except typer.TyperException:  # it is raised again where they are read
+        return args
+    asking = [name for name in ("help", "help_all") if given.get(name)]
+    if ctx.resilient_parsing or not asking:
+        return args
+    typed = split_format(rest)[1] if isinstance(command, TyperGroup) else []
+    form = given.get("format") or "".join(typed[-1:]).removeprefix("--format=").removeprefix("-f")
+    if form not in ("", "txt", "json"):
+        raise UsageError("a help is text or json", f"give {option('format', 'json')}, or none")
+    ctx.meta[AS_JSON] = form == "json"
+    return [options[asking[0]].opts[-1]]
+
+
+def split_format(args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The arguments without a format, and that format as it is typed."""
+    for at, each in enumerate(args):
+        n = 2 if each in ("-f", "--format") else int(each.startswith(("-f", "--format=")))
+        if n:
+            return [*args[:at], *args[at + n :]], [*args[at : at + n]]
+    return [*args], []
 
 
 def show_whole(context: typer.Context, value: bool) -> None:

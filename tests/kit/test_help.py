@@ -119,7 +119,8 @@ def test_a_help_as_json_has_every_declaration(told: dict[str, Any], name: str) -
 
 
 @pytest.mark.parametrize(
-    "typed", ["show --help -f json", "help show --format json", "show -fjson -h"]
+    "typed",
+    ["show --help -f json", "help show --format json", "show -qh -fjson", "help -f json show"],
 )
 def test_the_help_of_one_command_is_its_part_of_the_whole(told: dict[str, Any], typed: str) -> None:
     assert _as_json(typed) == {"schema": told["schema"], **told["commands"][0]}
@@ -145,6 +146,15 @@ def test_a_help_as_json_has_types_exclusions_and_exit_codes(told: dict[str, Any]
 def test_a_text_that_is_spelled_like_a_help_is_no_help(run: Run) -> None:
     assert "unexpected extra argument" in run("show", "--", "--help", "-f", "json").err
     assert run("help", "query", "-f", "json").status is ExitStatus.USAGE
+    ended = run(*"predict a --answer -h -f json".split())
+    assert json.loads(ended.out)["command"] == "predict"
+
+
+@pytest.mark.parametrize("typed", ["show -h -f jsonl", "--help -fcsv", "explore -h --format=html"])
+def test_a_help_has_no_other_format(run: Run, typed: str) -> None:
+    ended = run(*typed.split())
+    assert ended.status is ExitStatus.USAGE
+    assert ended.err == "attnviz: a help is text or json; give -f json, or none.\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
