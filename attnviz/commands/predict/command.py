@@ -117,7 +117,7 @@ attnviz predict "a fluffy blue creature roamed the verdant forest . the creature
 attnviz predict "a blue bird slept . the bird was" --answer blue --versus red
 attnviz predict "Bark is very cute and he is a" --lens
 attnviz predict --lines --file sample:moles --each --top 1
-attnviz predict --pairs sample:colors --attribute --roles position
+attnviz predict --pairs sample:colors --attribute --roles word
 attnviz predict "Harry Potter went to" --model gpt2 --top 3 -f jsonl | jq -r .token
 """
 SHORT_HELP = "file lines pairs answer versus each lens attribute top model format output quiet"
