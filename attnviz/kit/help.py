@@ -24,8 +24,9 @@ MOST_CHOICES = 40
 AS_JSON = "attnviz.help"
 """What a context knows where the help is asked for as JSON."""
 ONCE = {
-    **dict.fromkeys(("heads", "layers", "mlps", "whole_layers"), "give a list, such as 0,2"),
-    **dict.fromkeys(("answer", "versus", "mean_from", "resample_from"), "give one"),
+    "heads": "give a list, such as L3H2,L4H0",
+    **dict.fromkeys(("layers", "mlps", "whole_layers"), "give a list, such as 0,2"),
+    **dict.fromkeys(("answer", "versus", "mean_from", "resample_from", "output"), "give one"),
 }
 """Parameters of which a user who gives two means both; of other options the last one holds."""
 

@@ -228,9 +228,11 @@ def foreign(folder: Path | None) -> Iterator[None]:
     with _silent():
         try:
             yield
-        except (AttnvizError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        except AttnvizError:
             raise
         except BaseException as error:  # a panic of a compiled library is no Exception
+            if not isinstance(error, Exception) and "panic" not in type(error).__name__.lower():
+                raise  # a signal that ends the program says nothing about the model
             raise damaged(folder, error) from None
 
 

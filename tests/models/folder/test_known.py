@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,11 @@ import transformers
 from tokenizers import Regex, decoders
 
 import attnviz
+from attnviz.__main__ import Ended
 from attnviz.errors import ExitStatus, ModelError
 from attnviz.models.catalog import Source, load
 from attnviz.models.catalog import tokenizer_of as tokenizer_of_model
+from attnviz.models.folder.files import foreign
 from attnviz.models.folder.tokenizer import CONVERT
 from attnviz.models.tokenizer import AS_SAVED
 from tests.architectures import save_over_bytes
@@ -206,6 +209,11 @@ def test_a_decoder_that_panics_is_told_in_one_sentence(
         assert ended.status is ExitStatus.MODEL
         assert "index" not in ended.err
     assert "panicked" not in capfd.readouterr().err
+
+
+def test_a_signal_while_a_model_is_read_is_not_taken_for_a_damaged_model(tmp_path: Path) -> None:
+    with pytest.raises(Ended), foreign(tmp_path):
+        raise Ended(signal.SIGTERM)
 
 
 BASE = "someone/llama-7b"
