@@ -96,7 +96,7 @@ ENTRIES = (
         "Each question opens; what failed and what is least grounded stands first.",
         "attnviz generate --lines --file sample:questions --check -o results.jsonl --resume\n"
         "attnviz report results.jsonl -o report.html",
-        code=3,  # one of the questions cannot be answered
+        code=3,  # one of the questions has no documents
     ),
     Entry(
         "A word in an image",
