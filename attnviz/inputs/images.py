@@ -1,6 +1,7 @@
 """Image files, read and checked: what comes out is red, green and blue in eight bits each."""
 
 import warnings
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -58,19 +59,19 @@ def read_picture(path: Path) -> RawImage:
     from PIL import Image, UnidentifiedImageError
 
     origin = repr(str(path))
-    path = found(path)
+    file = found(path)
     try:
-        if not path.is_file():
-            why = "is a folder" if path.is_dir() else "is not there"
+        if not file.is_file():
+            why = "is a folder" if file.is_dir() else "is not there"
             raise InputError(f"the image {origin} {why}", "give the path of an image file")
-        if path.stat().st_size > LARGEST_FILE:
+        if file.stat().st_size > LARGEST_FILE:
             raise InputError(f"the image {origin} is larger than 256 MiB", "save it smaller")
         with warnings.catch_warnings():  # its size is checked here
             warnings.simplefilter("ignore")
-            with path.open("rb") as stream, Image.open(stream, formats=FORMATS) as image:
-                return _picture(path, image)
+            with file.open("rb") as stream, Image.open(stream, formats=FORMATS) as image:
+                return replace(_picture(path, image), name=file.name)
     except UnidentifiedImageError:
-        raise _no_image(path) from None
+        raise _no_image(origin, file) from None
     except Image.DecompressionBombError:  # pillow has a limit of its own, above this one
         raise _too_large(path) from None
     except (OSError, ValueError, SyntaxError, EOFError) as error:
@@ -89,13 +90,13 @@ def _too_large(path: Path) -> InputError:
     )
 
 
-def _no_image(path: Path) -> InputError:
-    with path.open("rb") as stream:
+def _no_image(origin: str, file: Path) -> InputError:
+    with file.open("rb") as stream:
         start = stream.read(1024)
     if b"<svg" in start.lower():
-        return InputError(f"{str(path)!r} is an SVG drawing, which has no pixels", "save it as PNG")
+        return InputError(f"{origin} is an SVG drawing, which has no pixels", "save it as PNG")
     return InputError(
-        f"{str(path)!r} is no image that attnviz reads", f"give one of {', '.join(FORMATS)}"
+        f"{origin} is no image that attnviz reads", f"give one of {', '.join(FORMATS)}"
     )
 
 
