@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.samples import SAMPLE, found, samples
+from attnviz.inputs.samples import found
 
 CAPTURE_SUFFIX = ".npz"
 _ADDRESS = re.compile(r"(https?|ftp|file)://\S+", re.IGNORECASE)
@@ -136,11 +136,14 @@ def _doubt(argument: str, *, alone: bool) -> str | None:
         fetched = f"curl -sL {name}"
         meant = f"{fetched} | attnviz show -" if alone else f'"$({fetched})"'
         return f"{argument!r} is taken as the text, and nothing is fetched; to read a page: {meant}"
-    sample = argument.removeprefix(SAMPLE)
-    is_file = os.path.isfile(argument) or (sample != argument and sample in samples())
-    if not is_file or medium_of(argument):  # which some models read
+    try:
+        path = str(found(Path(argument)))
+    except InputError:  # no sample has this name
         return None
-    meant = option("file", name) if alone else f'"$(cat {name})"'
+    if not os.path.isfile(path) or medium_of(argument):  # which some models read
+        return None
+    meant = option("file", name) if alone else f'"$(cat {shlex.quote(path)})"'
+    meant = option("image", name) if medium_of(path) == "image" else meant
     return f"{argument!r} is taken as the text, and is a file too: did you mean {meant}?"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.cli import COMMANDS, command
-from attnviz.errors import ExitStatus
+from attnviz.errors import ExitStatus, InputError
 from attnviz.inputs.beside import is_jsonl
 from attnviz.inputs.images import read_picture
 from attnviz.inputs.samples import found, samples
@@ -74,8 +74,20 @@ def test_the_samples_are_listed_where_there_is_none_of_a_name(run: Run, name: st
 
 
 def test_an_image_may_be_a_sample() -> None:
-    assert read_picture(Path("sample:shapes-1")).pixels.shape == (512, 512, 3)
+    picture = read_picture(Path("sample:shapes-1"))
+    assert picture.pixels.shape == (512, 512, 3)
+    assert picture.name == "shapes-1.png"
 
 
 def test_a_text_that_names_a_sample_is_told_how_it_is_read(run: Run) -> None:
     assert "did you mean --file sample:bark?" in run("tokens", "sample:bark").err
+    assert "did you mean --file sample:bark.txt?" in run("tokens", "sample:bark.txt").err
+    assert "did you mean --image sample:shapes-1?" in run("tokens", "sample:shapes-1").err
+    assert "is a file" not in run("tokens", "sample:nope").err
+    told = run("compare", "sample:bark", "bark").err
+    assert f'did you mean "$(cat {shlex.quote(str(samples()["bark"]))})"?' in told
+
+
+def test_a_sample_that_is_no_image_is_named_as_it_was_typed() -> None:
+    with pytest.raises(InputError, match=r"^'sample:mystery' is no image"):
+        read_picture(Path("sample:mystery"))
