@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.samples import found
+from attnviz.inputs.samples import SAMPLE, found
 
 CAPTURE_SUFFIX = ".npz"
 _ADDRESS = re.compile(r"(https?|ftp|file)://\S+", re.IGNORECASE)
@@ -136,10 +136,10 @@ def _doubt(argument: str, *, alone: bool) -> str | None:
         fetched = f"curl -sL {name}"
         meant = f"{fetched} | attnviz show -" if alone else f'"$({fetched})"'
         return f"{argument!r} is taken as the text, and nothing is fetched; to read a page: {meant}"
-    try:
-        path = str(found(Path(argument)))
-    except InputError:  # no sample has this name
-        return None
+    path = argument
+    if argument.startswith(SAMPLE):
+        with contextlib.suppress(InputError):  # no sample has this name
+            path = str(found(Path(argument)))
     if not os.path.isfile(path) or medium_of(argument):  # which some models read
         return None
     meant = option("file", name) if alone else f'"$(cat {shlex.quote(path)})"'
@@ -178,10 +178,8 @@ def check_no_medium(text: str, *, beside: bool = False) -> None:
                 f"give it with {option('image')} beside a text, or to a model of images alone",
             )
         case "speech":
-            raise UsageError(
-                f"{text!r} is a recording, and a text is read here",
-                "use show, heads or align, with a model of speech",
-            )
+            wrong = f"{text!r} is a recording, and a text is read here"
+            raise UsageError(wrong, "use show, heads or align, with a model of speech")
 
 
 # Opening a file that a user named, and the errors if it cannot be read.
@@ -238,9 +236,8 @@ def _sentence(path: Path | None, error: OSError | ValueError) -> InputError:
         case errno.EISDIR:
             return InputError(f"{shown} is a folder", "give a file in it")
         case errno.EACCES | errno.EPERM:
-            return InputError(
-                f"there is no permission to read {shown}", "ask its owner for it, or give another"
-            )
+            wrong = f"there is no permission to read {shown}"
+            return InputError(wrong, "ask its owner for it, or give another")
         case errno.ENAMETOOLONG:
             return InputError(f"{shown} is too long for a name", "give the path of a file")
         case code:

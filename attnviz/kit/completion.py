@@ -102,13 +102,23 @@ def captures(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, s
             yield path, "a saved capture"
 
 
-@_quiet
-def files(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
-    """The samples, where no file begins so: files are left to the shell."""
-    begun = any(name.startswith(incomplete) for name in os.listdir())
-    if incomplete.startswith(SAMPLE) or (SAMPLE.startswith(incomplete) and not begun):
-        for name, path in samples().items():
-            yield f"{SAMPLE}{name}", path.name
+def files(*suffixes: str) -> Offer:
+    """The samples that end so, where no file begins so: files are left to the shell."""
+
+    @_quiet
+    def offered(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
+        begun = any(name.startswith(incomplete) for name in os.listdir())
+        if incomplete.startswith(SAMPLE) or (SAMPLE.startswith(incomplete) and not begun):
+            for name, path in samples().items():
+                if path.suffix in suffixes:
+                    yield f"{SAMPLE}{name}", path.name
+
+    return offered
+
+
+TEXTS = files(".txt", ".jsonl")
+FILES = {"--image": files(".png"), "--audio": files(), "--pairs": files(".jsonl")}
+"""What an option that reads a file is offered, where that is not TEXTS."""
 
 
 def commands(ctx: typer.Context, incomplete: str) -> Offered:

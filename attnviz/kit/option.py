@@ -34,7 +34,7 @@ import typer
 from typer.models import OptionInfo
 
 from attnviz.errors import IdleOption, UsageError, argument, option
-from attnviz.kit.completion import files
+from attnviz.kit.completion import FILES, TEXTS
 from attnviz.kit.described import Exclusion
 from attnviz.kit.help import show_whole
 from attnviz.kit.session import FLAGS, Session, nearest, session_of
@@ -335,7 +335,7 @@ def positional(metavar: str, help: str, **more: Any) -> Any:
 def panel_option(panel: str, *flags: str, help: str, **more: Any) -> Any:
     """An option in a panel of the help, for the `Annotated` of a parameter or a field."""
     if more.get("metavar") == "FILE" and panel != OUTPUT:
-        more["autocompletion"] = files
+        more["autocompletion"] = FILES.get(flags[0], TEXTS)
     return typer.Option(*flags, help=help, rich_help_panel=panel, **more)
 
 

@@ -17,6 +17,8 @@ from attnviz.models.folder.files import CONFIG
 from tests.conftest import Run
 from tests.programs import needs
 
+TEXTS = [name for name, path in samples().items() if path.suffix != ".png"]
+
 
 class Shell:
     """A shell in a working folder with models, captures, and a cache of the hub."""
@@ -85,9 +87,13 @@ CASES = [
     ("attnviz show w", ""),  # a name that wants quotes is left to the shell
     ("attnviz show ", "bark.npz"),
     ("attnviz show --file b", ""),
-    ("attnviz show --file sam", " ".join(f"sample:{name}" for name in samples())),
+    ("attnviz show --file sam", " ".join(f"sample:{name}" for name in TEXTS)),
+    ("attnviz show --image sample:", "sample:shapes-1 sample:shapes-2 sample:shapes-3"),
+    ("attnviz show --audio sample:", ""),
+    ("attnviz predict --pairs sample:co", "sample:colors"),
+    ("attnviz predict --pairs sample:my", ""),
     ("attnviz show --file sample : my", "mystery"),  # a colon breaks words, too
-    ("attnviz show --file sample :", " ".join(samples())),
+    ("attnviz show --file sample :", " ".join(TEXTS)),
     ("attnviz show --file = sample : cr", "creature creatures"),
     ("attnviz show --image=sample:shapes-1", "--image=sample:shapes-1"),
     ("attnviz show -o sample : my", ""),

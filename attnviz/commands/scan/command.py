@@ -233,7 +233,7 @@ CorpusPlaces: TypeAlias = Annotated[
     positional(
         "CORPUS",
         "Text, JSON lines or Parquet: files, folders, patterns, URLs; - for stdin.",
-        autocompletion=completion.files,
+        autocompletion=completion.TEXTS,
     ),
 ]
 OutputFolder: TypeAlias = Annotated[

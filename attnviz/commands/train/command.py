@@ -50,7 +50,7 @@ def train(
     *,
     files: Annotated[
         list[Path],
-        positional("FILE", "Text files to train on.", autocompletion=completion.files),
+        positional("FILE", "Text files to train on.", autocompletion=completion.TEXTS),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="The model's folder.")
