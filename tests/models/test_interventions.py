@@ -349,7 +349,7 @@ def test_links_of_a_long_text_are_removed_in_blocks_of_rows(
             np.testing.assert_allclose(runs[index].followed, followed(logits, ids), atol=NEAR)
         # of the second, nothing but what the last position predicts
         moved = logits[-1] - plain[-1], followed(logits, ids) - followed(plain, ids)
-        assert max(change.abs().max() for change in moved) > 5 * NEAR, each
+        assert max(change.abs().max() for change in moved) > 4 * NEAR, each
 
 
 @pytest.mark.parametrize("renormalise", [False, True])

@@ -334,7 +334,7 @@ def test_patches_stay_apart_where_an_image_is_all_that_is_attended_to(
     for more in ((), ("--query", row)):
         ended = run("show", TEXT, *asked, *more)
         assert ended.status == 0, ended.err
-        assert '"@' in ended.out
+        assert "→ @" in ended.out
         assert "→ image" not in ended.out
 
 
