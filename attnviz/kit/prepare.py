@@ -336,8 +336,8 @@ def _prepared_with_images(model: "LoadedModel", text: str, options: TextOptions)
             "is none",
             "leave it out",
         )
-    model.check_sees()
     if model.reads == "text":
+        model.check_sees()
         check_not_blank(text, "the text")
     check_encodable(text)
     seen = model.see(text, options.images, ReadAs(options.bos, options.special))
