@@ -34,6 +34,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+OF_EACH_KIND = "index.html", "overview.html", "tutorials/learn.html", "reference/show.html"
+"""The other pages are of the same templates; all 76 take half a minute."""
+
+
 @pytest.mark.slow
 def test_the_gallery_has_every_page_and_picture_and_no_more_than_its_bytes(site: Path) -> None:
     files = {file.name: file.stat().st_size for file in (site / "gallery").iterdir()}
@@ -44,15 +48,14 @@ def test_the_gallery_has_every_page_and_picture_and_no_more_than_its_bytes(site:
 
 
 @pytest.mark.slow
-def test_every_page_of_the_site_and_the_gallery_opens_without_an_error(
+def test_the_gallery_and_a_page_of_each_kind_open_without_an_error(
     site: Path, opened: Open
 ) -> None:
     page = opened(site / "index.html", ready="article")
-    for file in site.rglob("*.html"):
-        if file.name != "404.html":  # its links begin at the root of a server
-            page.goto(file.as_uri())
-            in_gallery = file.parent.name == "gallery"
-            page.wait_for_selector(make_gallery.READY if in_gallery else "article")
+    for file in [*site.glob("gallery/*.html"), *(site / name for name in OF_EACH_KIND)]:
+        page.goto(file.as_uri())
+        in_gallery = file.parent.name == "gallery"
+        page.wait_for_selector(make_gallery.READY if in_gallery else "article")
 
 
 @pytest.mark.slow
