@@ -1,6 +1,7 @@
 """Sample texts by name: `sample:mystery` stands for a file that comes with attnviz."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from attnviz.errors import InputError
@@ -17,6 +18,13 @@ def samples() -> dict[str, Path]:
     for pattern in () if paths else _CHECKOUT:
         paths += _PACKAGE.parent.glob(pattern)
     return {path.stem: path for path in sorted(paths, key=os.path.basename)}
+
+
+def place_of(text: str) -> str:
+    """The path of the sample that a text names; any other text as it is."""
+    with suppress(InputError):  # no sample has this name
+        return str(found(Path(text))) if text.startswith(SAMPLE) else text
+    return text
 
 
 def found(path: Path) -> Path:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.samples import SAMPLE, found
+from attnviz.inputs.samples import found, place_of
 
 CAPTURE_SUFFIX = ".npz"
 _ADDRESS = re.compile(r"(https?|ftp|file)://\S+", re.IGNORECASE)
@@ -136,14 +136,10 @@ def _doubt(argument: str, *, alone: bool) -> str | None:
         fetched = f"curl -sL {name}"
         meant = f"{fetched} | attnviz show -" if alone else f'"$({fetched})"'
         return f"{argument!r} is taken as the text, and nothing is fetched; to read a page: {meant}"
-    path = argument
-    if argument.startswith(SAMPLE):
-        with contextlib.suppress(InputError):  # no sample has this name
-            path = str(found(Path(argument)))
+    path = place_of(argument)
     if not os.path.isfile(path) or medium_of(argument):  # which some models read
         return None
     meant = option("file", name) if alone else f'"$(cat {shlex.quote(path)})"'
-    meant = option("image", name) if medium_of(path) == "image" else meant
     return f"{argument!r} is taken as the text, and is a file too: did you mean {meant}?"
 
 
@@ -160,9 +156,10 @@ GIVEN_AS: Mapping[Media, str] = {"image": "image", "speech": "audio"}
 
 def medium_of(text: str) -> Media | None:
     """What the file holds that a text names; None where it names none, or one of another kind."""
-    suffix = os.path.splitext(text)[1].lower()
+    path = place_of(text)
+    suffix = os.path.splitext(path)[1].lower()
     named = (medium for medium, suffixes in SUFFIXES.items() if suffix in suffixes)
-    return next((medium for medium in named if os.path.isfile(text)), None)
+    return next((medium for medium in named if os.path.isfile(path)), None)
 
 
 def check_no_medium(text: str, *, beside: bool = False) -> None:

@@ -82,10 +82,19 @@ def test_an_image_may_be_a_sample() -> None:
 def test_a_text_that_names_a_sample_is_told_how_it_is_read(run: Run) -> None:
     assert "did you mean --file sample:bark?" in run("tokens", "sample:bark").err
     assert "did you mean --file sample:bark.txt?" in run("tokens", "sample:bark.txt").err
-    assert "did you mean --image sample:shapes-1?" in run("tokens", "sample:shapes-1").err
     assert "is a file" not in run("tokens", "sample:nope").err
     told = run("compare", "sample:bark", "bark").err
     assert f'did you mean "$(cat {shlex.quote(str(samples()["bark"]))})"?' in told
+
+
+def test_a_picture_stands_in_the_place_of_a_text_as_its_file_does(run: Run) -> None:
+    alone = run("show", "sample:shapes-1", "-m", "shapes-vit", "-f", "csv")
+    assert alone.status is ExitStatus.OK, alone.err
+    beside = run("show", "--image", "sample:shapes-1", "-m", "shapes-vit", "-f", "csv")
+    assert alone.out == beside.out
+    refused = run("tokens", "sample:shapes-1")
+    assert refused.status is ExitStatus.USAGE
+    assert "'sample:shapes-1' is an image, and the model reads text" in refused.err
 
 
 def test_a_sample_that_is_no_image_is_named_as_it_was_typed() -> None:
