@@ -25,10 +25,7 @@ class ExitStatus(IntEnum):
     BUG = 1, "a bug (--debug shows the traceback), or a capture that --verify finds inexact"
     USAGE = 2, "wrong usage: no such option, head or token, or a wrong configuration file"
     INPUT = 3, "unusable input: no text, not UTF-8, too long, no such file, a line that failed"
-    MODEL = (
-        4,
-        "the model cannot be found or loaded, or its run would not fit into memory",
-    )
+    MODEL = 4, "the model cannot be found or loaded, or its run would not fit into memory"
     OUTPUT = 5, "the output cannot be written"
     BELOW = 6, "report with --fail-under, --fail-drop or --max-failed: the answers are worse"
     INTERRUPTED = 130, "interrupted"

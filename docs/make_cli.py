@@ -1,6 +1,10 @@
-"""Write docs/cli.md from the commands' own help, or (`--check`) say that it has drifted."""
+"""Write docs/cli.md from the commands' own help, and the exit codes into docs/shell.md.
+
+`--check` says whether they have drifted.
+"""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -14,8 +18,10 @@ from drift import write_or_compare  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from attnviz.cli import COMMANDS, app  # noqa: E402
+from attnviz.errors import ExitStatus  # noqa: E402
 
-TARGET = Path(__file__).with_name("cli.md")
+TARGET, SHELL = (Path(__file__).with_name(name) for name in ("cli.md", "shell.md"))
+CODES = re.compile(r"(?<=<!-- codes -->\n).*?(?=<!-- end of codes -->)", re.DOTALL)
 HEADER = """# The command line
 
 Made by `python docs/make_cli.py` from the commands' own help.
@@ -32,7 +38,10 @@ def main() -> int:
         name = f"attnviz {command}".strip()
         parts.append("\n".join([f"## `{name}`", "", "```text", *lines, "```", ""]))
     text = "\n".join(parts)
-    return write_or_compare(TARGET, text)
+    rows = (f"| {int(each)} | {each.meaning} |\n" for each in ExitStatus)
+    table = f"| code | meaning |\n| --- | --- |\n{''.join(rows)}"
+    shell = CODES.sub(lambda _: table, SHELL.read_text(encoding="utf-8"))
+    return max(write_or_compare(TARGET, text), write_or_compare(SHELL, shell))
 
 
 if __name__ == "__main__":
