@@ -250,6 +250,7 @@ class LoadedModel(ABC):
 
     def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
         """Read a text with images, each in the place of an `<image>` in it, or before it."""
+        self.check_sees()
         raise NotImplementedError
 
     def hear(self, sound: RawSound) -> HeardSpeech:

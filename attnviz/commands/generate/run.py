@@ -27,7 +27,7 @@ from attnviz.commands.generate.chain import chain_of, check_hops
 from attnviz.commands.generate.check import AnswerRuns, checked
 from attnviz.commands.generate.choice import choice_of, note_on
 from attnviz.commands.generate.occluded import See
-from attnviz.commands.generate.prompt import check_answers_images, seeing
+from attnviz.commands.generate.prompt import seeing
 from attnviz.commands.generate.square import Square, with_suppression
 from attnviz.draw.titles import named_words
 from attnviz.errors import IdleOption, InputError, ModelError, UsageError, option
@@ -490,7 +490,6 @@ def _as_read(
     """The tokens of a prompt; of one with images, as a view of the model sees them."""
     if not options.images:
         return model, prompt, encode(model.tokenizer, prompt.text, options), None, None
-    check_answers_images(model)
     see = seeing(model, prompt, options)
     seen = see(options.images)
     prompt = seen_prompt(prompt, seen.text, seen.spans)

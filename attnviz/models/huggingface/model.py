@@ -137,6 +137,7 @@ class HuggingFaceModel(LoadedModel):
         return reads_images(self.model)
 
     def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
+        self.check_sees()
         return see(self, text, pictures, how)
 
     def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
