@@ -3,7 +3,6 @@
 docs/formats.md describes the object.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,11 +29,6 @@ class Exclusion:
     instead: str
     formats: Sequence[str] = ()
     view: str | None = None
-
-
-def as_json(content: dict[str, Any]) -> str:
-    """A description as JSON; typer ends its last line."""
-    return json.dumps({"schema": SCHEMA, **content}, indent=1, ensure_ascii=False)
 
 
 def described(command: Any, context: Any) -> dict[str, Any]:

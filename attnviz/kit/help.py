@@ -4,6 +4,7 @@ Typer's own help lays each option out in six columns, which breaks names apart a
 option has two: how it is typed, and what it does.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from rich.text import Text
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from attnviz.errors import UsageError, option
-from attnviz.kit.described import Exclusion, as_json, described
+from attnviz.kit.described import SCHEMA, Exclusion, described
 from attnviz.kit.session import Session, process_session
 from attnviz.kit.write import write_stream
 
@@ -132,7 +133,8 @@ def _print(command: Any, ctx: Any, panels: dict[str, list[TyperOption]], note: s
 
 def print_json(ctx: Any, content: dict[str, Any]) -> None:
     """Print a help for a program; typer ends its last line."""
-    write_stream(_session(ctx).environment.stdout.buffer, [as_json(content)])
+    text = json.dumps({"schema": SCHEMA, **content}, indent=1, ensure_ascii=False)
+    write_stream(_session(ctx).environment.stdout.buffer, [text])
 
 
 def _session(ctx: Any) -> Session:
