@@ -18,6 +18,7 @@ from attnviz.inputs.samples import found, place_of
 
 CAPTURE_SUFFIX = ".npz"
 _ADDRESS = re.compile(r"(https?|ftp|file)://\S+", re.IGNORECASE)
+_NAME = re.compile(r"sample:\S+|\S+\.(txt|md|csv|jsonl?|html?|png|jpe?g|wav)", re.IGNORECASE)
 STDIN = "-"
 HOW = (
     f"give it in quotes, with {option('file', 'FILE')}, or through a pipe: "
@@ -130,14 +131,17 @@ def without_newline(text: str) -> str:
 
 
 def _doubt(argument: str, *, alone: bool) -> str | None:
-    """A note for an argument that is also an address, or the name of a file."""
+    """A note for an argument that is also an address, or looks like the name of a file."""
     name = shlex.quote(argument)
     if _ADDRESS.fullmatch(argument):
         fetched = f"curl -sL {name}"
         meant = f"{fetched} | attnviz show -" if alone else f'"$({fetched})"'
         return f"{argument!r} is taken as the text, and nothing is fetched; to read a page: {meant}"
     path = place_of(argument)
-    if not os.path.isfile(path) or medium_of(argument):  # which some models read
+    if not os.path.isfile(path):
+        missing = f"{argument!r} is taken as the text: no file has this name"
+        return missing if _NAME.fullmatch(argument) else None
+    if medium_of(argument):  # which some models read
         return None
     meant = option("file", name) if alone else f'"$(cat {shlex.quote(path)})"'
     return f"{argument!r} is taken as the text, and is a file too: did you mean {meant}?"

@@ -86,6 +86,17 @@ def test_an_argument_that_is_also_a_file_is_text_with_a_note(
     assert read_text("folder", None, UNREAD) == TextInput("folder")
 
 
+@pytest.mark.parametrize("name", ["nosuch.txt", "notes/nosuch.md", "sample:nosuch", "nosuch.PNG"])
+def test_a_name_that_no_file_has_is_text_with_a_note(name: str) -> None:
+    note = f"{name!r} is taken as the text: no file has this name"
+    assert read_text(name, None, UNREAD) == TextInput(name, note)
+
+
+def test_a_text_that_mentions_a_file_has_no_note() -> None:
+    assert read_text("see nosuch.txt", None, UNREAD) == TextInput("see nosuch.txt")
+    assert read_text("The end.", None, UNREAD) == TextInput("The end.")
+
+
 @pytest.mark.parametrize("address", ["https://example.org/a?b=c", "HTTP://x", "file:///etc/hosts"])
 def test_an_address_is_text_with_a_note_that_tells_how_to_fetch_the_page(address: str) -> None:
     quoted = shlex.quote(address)
