@@ -81,18 +81,23 @@ def test_words_that_the_translator_was_not_trained_on_are_those_of_python(lesson
     page = lesson("translator", "the cat sees a small bird .", kind="cross")
     model = attnviz.load_model("translator")._loaded
     texts = [
-        *TEXTS,
+        *TEXTS[12:24],
         "Cat THE 37 Zorblat's pl, the Oiseau ǅ ⅷ",
         "ªm Élan 楚留香 don't the samovar?!",
     ]
     seen = 0
-    for text in (text for text in texts if len(text) < 300):
-        found = page.evaluate("text => engine.run(text).catch(() => null)", text)
+    for text in texts:
+        found = page.evaluate(
+            f"async (text) => {{ {OPEN}"
+            "return tested.run(text).then((run) => [run.target, run.unknown], () => null); }",
+            text,
+        )
         if found:
-            expected = model.unknown_words(text, found["target"])
-            assert tuple(found["unknown"]) == expected, text
+            target, unknown = found
+            expected = model.unknown_words(text, target)
+            assert tuple(unknown) == expected, text
             seen += bool(expected)
-    assert seen > 10
+    assert seen > 5
 
 
 def test_every_step_of_every_head_is_that_of_explain(lesson: Lesson) -> None:

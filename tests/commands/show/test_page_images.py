@@ -116,14 +116,10 @@ def test_a_page_shows_raw_weights_and_hatches_what_was_not_seen(
     page = opened(written)
     page.locator("#read span").last.hover()
     until(page, f"{CAPTION}.includes('on this image (hatched: not seen by the model)')")
-    width, height, *levels = page.evaluate(
-        """(() => {
-            const canvas = document.querySelector('#images canvas'), { width, height } = canvas;
-            const pen = canvas.getContext('2d');
-            return [width, height, ...pen.getImageData(0, 0, width, height).data];
-        })()"""
-    )
-    pixels = np.array(levels, np.uint8).reshape(height, width, 4)
+    drawn = page.evaluate("document.querySelector('#images canvas').toDataURL()")
+    drawn = base64.b64decode(drawn.removeprefix("data:image/png;base64,"))
+    pixels = np.asarray(Image.open(io.BytesIO(drawn)))
+    width = pixels.shape[1]
     side, middle = pixels[:, : width // 8 - 6], pixels[:, width // 8 + 6 : -width // 8 - 6]
     assert len(np.unique(side.reshape(-1, 4), axis=0)) == 2
     assert (side[..., 0] == side[..., 2]).all()
