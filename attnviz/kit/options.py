@@ -137,7 +137,6 @@ VERSUS = text_option(
 )
 VersusWords: TypeAlias = Annotated[str | Sequence[str] | None, Cli(str | None), VERSUS]
 SOURCE = text_option("--from", metavar="SOURCE", help="The text that vectors are taken from.")
-SourceText: TypeAlias = Annotated[str | Sequence[str], Cli(str | None, default=None), SOURCE]
 MaybeSource: TypeAlias = Annotated[str | Sequence[str] | None, Cli(str | None), SOURCE]
 AlignedWords: TypeAlias = Annotated[
     str | Sequence[str],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from attnviz.errors import IdleOption, InputError, UsageError, option
-from attnviz.inputs.samples import place_of
+from attnviz.inputs.samples import found
 from attnviz.inputs.text import (
     SUFFIXES,
     check_encodable,
@@ -297,7 +297,7 @@ def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tupl
                 "leave it out",
             )
     of_speech, images = model.reads == "speech", bool(options.images)
-    named = model.reads != "text" and Path(place_of(text)).suffix.lower() in SUFFIXES[model.reads]
+    named = model.reads != "text" and found(Path(text)).suffix.lower() in SUFFIXES[model.reads]
     own = images != of_speech and (options.sound is not None) == of_speech
     if own and not text:
         return "", options

@@ -97,6 +97,12 @@ def test_a_picture_stands_in_the_place_of_a_text_as_its_file_does(run: Run) -> N
     assert "'sample:shapes-1' is an image, and the model reads text" in refused.err
 
 
+def test_no_sample_of_a_name_is_said_where_images_are_read_too(run: Run) -> None:
+    refused = run("show", "sample:nope", "-m", "shapes-vit")
+    assert refused.status is ExitStatus.INPUT
+    assert "there is no sample 'nope'; give sample: and one of " in refused.err
+
+
 def test_a_sample_that_is_no_image_is_named_as_it_was_typed() -> None:
     with pytest.raises(InputError, match=r"^'sample:mystery' is no image"):
         read_picture(Path("sample:mystery"))

@@ -49,7 +49,8 @@ def compare_texts(
 ) -> TextComparison:
     """Compare heads over several texts, at one word or, where the tokens align, everywhere."""
     if len(texts) < 2:
-        raise UsageError("a single text cannot be compared", "give two or more")
+        hint = "give images as texts" if options.images else "give two or more"
+        raise UsageError("a single text cannot be compared", hint)
     model = side_of(model, texts[0], options)
     _check_no_sounds(model)
     _check_kind(model)

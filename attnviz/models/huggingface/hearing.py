@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from inspect import signature
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -35,6 +34,7 @@ MOST_WRITTEN = 224
 """The most tokens of a text that a model writes by itself: those of 30 s of speech."""
 NO_TOKEN = -1
 """The id of a frame, which is no token of a vocabulary."""
+_extractor = lru_cache(2)(read_extractor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +76,6 @@ def hear(model: "SpeechModel", raw: RawSound) -> HeardSpeech:
         envelope=envelope_of(samples),
     )
     return HeardSpeech(view, numbered(_tokens(heard, places, frames)), heard)
-
-
-@lru_cache(2)
-def _extractor(folder: Path) -> Any:
-    return read_extractor(folder)
 
 
 def _own(extractor: Any, name: str) -> int:

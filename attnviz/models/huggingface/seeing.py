@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 AROUND = {"<|image_pad|>": ("<|vision_start|>", "<|vision_end|>")}
 """What a template writes around the mark of an image, where the processor does not."""
+_processor = lru_cache(2)(read_processor)
 
 
 def see(
@@ -120,11 +121,6 @@ def _check_bos(begins: str | None, before: str, after: str, *, bos: bool, templa
         raise IdleOption(
             f"the model's image processor writes {begins} itself", f"leave {option('bos')} out"
         )
-
-
-@lru_cache(2)
-def _processor(folder: Path) -> Any:
-    return read_processor(folder)
 
 
 def _check_plain(model: "HuggingFaceModel", text: str) -> None:
