@@ -353,8 +353,7 @@ def read_lines(
 
     A line is yielded as soon as it arrives. Lines end in LF or CR LF, the last one optionally.
     For a line that is blank or not UTF-8 the error is yielded, and the next lines follow.
-
-    `hint`: what to do where there is none.
+    `hint`: what to do where there is no line.
 
     Raises:
         UsageError: there are two places to read from, or none, or a saved capture.
