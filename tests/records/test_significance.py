@@ -49,10 +49,10 @@ def test_many_samples_are_all_but_normal() -> None:
 def test_chance_finds_something_in_five_of_a_hundred_experiments() -> None:
     """20 texts, 144 heads without an effect: a normal approximation finds some in 24 of 100."""
     random, found = np.random.default_rng(0), 0
-    for _ in range(400):
+    for _ in range(100):
         samples = random.normal(size=(144, 20)).tolist()
         found += min(p for p in holm([Estimate.of(s) for s in samples], 20) if p is not None) < 0.05
-    assert found / 400 < 0.08
+    assert found < 12
 
 
 def with_p(p: float, samples: int) -> Estimate:
