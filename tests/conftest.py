@@ -1,6 +1,7 @@
 """What every test may use: tiny seeded models, the command line inside this process, a browser."""
 
 import functools
+import gc
 import io
 import multiprocessing
 import os
@@ -38,6 +39,11 @@ from tests.browsing import Open
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
+
+# Objects of torch and transformers live as long as the process; to look through a million of them
+# again and again takes a quarter of the time in which the tests are collected.
+gc.freeze()
+gc.set_threshold(20_000)
 
 # A test measures no time: a machine that pauses is no failure.
 settings.register_profile("untimed", deadline=None)
