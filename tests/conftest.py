@@ -50,6 +50,10 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
+slow = functools.partial(pytest.param, marks=pytest.mark.slow)
+"""A case of a parametrized test that stands behind `-m slow`."""
+
+
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The cache folder of all tests."""

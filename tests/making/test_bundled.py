@@ -79,6 +79,7 @@ def card_of(folder: Path) -> dict:
 BUNDLED = bundled_folder("translator")
 
 
+@pytest.mark.slow
 def test_a_short_run_makes_a_translator_with_a_card_that_show_takes(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ from tests.vision.encoders import (
     make_towers,
     outputs,
 )
-from tests.vision.test_places import SHAPES, Places, check, noise
+from tests.vision.test_places import CASES, SHAPES, Places, check, noise
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def test_tokens_that_are_no_patches_are_told_apart(made: Made) -> None:
     assert [token.patch is None for token in tokens] == [not t.startswith("@") for t in labels]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", CASES)
 def test_patches_react_to_the_pixels_of_their_boxes_and_to_no_others(
     made: Made, shape: str
 ) -> None:

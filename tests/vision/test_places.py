@@ -21,10 +21,12 @@ from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.capture import Kind
 from attnviz.records.images import Box, ImageView, Patch, RawImage
+from tests.conftest import slow
 from tests.vision.local import image_token_id, image_tokens, make_local
 from tests.vision.zoo import ZOO, Sighted, processed, processor, species
 
 SHAPES = {"wide": (260, 90), "tall": (70, 150), "square": (131, 128), "tiny": (30, 36)}
+CASES = ["wide", "tiny", slow("tall"), slow("square")]
 BLOCKS = 4
 
 CELLS = {  # pixels of a sheet along one side of what becomes an image token; of others 14
@@ -134,7 +136,7 @@ def blocks(width: int, height: int) -> Iterator[Block]:
         yield left, top, left + w, top + h
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", CASES)
 def test_tokens_react_to_the_pixels_of_their_boxes_and_to_no_others(
     local: Local, shape: str
 ) -> None:

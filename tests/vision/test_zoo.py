@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 from transformers import AutoModelForImageTextToText
 
+from tests.conftest import slow
 from tests.vision.local import image_tokens, make_local
 from tests.vision.zoo import ZOO, Sighted, older, processed, processor, species
 
@@ -62,7 +63,7 @@ def noise(shape: str, changed: bool = False) -> Image.Image:
     return Image.fromarray(pixels)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", ["wide", slow("tall"), slow("tiny")])
 def test_a_block_of_pixels_reaches_few_image_tokens_of_a_local_model(
     loaded: Loaded, shape: str
 ) -> None:

@@ -13,6 +13,7 @@ from attnviz.draw.labels import distinct_labels
 from attnviz.records.trace import HeadTrace
 from tests.architectures import folders_of
 from tests.browsing import Open, until
+from tests.conftest import slow
 from tests.reading import on_one_line
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def test_a_head_that_is_switched_off_moves_the_bars_as_ablate_tells(
     assert page.locator("#likeliest.compared").count() == 0
 
 
-@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("width", [390, slow(1400)])
 def test_a_switch_stays_where_it_is_and_its_effect_is_beside_it(
     opened: Open, lesson: Path, width: int
 ) -> None:

@@ -22,7 +22,7 @@ from attnviz.models.catalog import Source, load
 from attnviz.records.heads import Head
 from tests.browsing import Open, until
 from tests.builtin import HEADS
-from tests.conftest import Run
+from tests.conftest import Run, slow
 from tests.reading import head_of, on_one_line, rows_in, rows_of
 
 PROMPT = "Tom was stabbed by Leo . Anna cleaned the floor . the murderer was"
@@ -287,7 +287,7 @@ SOURCE = """() => {
 }"""
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, slow(1280)])
 @pytest.mark.parametrize("start", [0, 9999])
 def test_a_word_of_the_answer_scrolls_its_source_into_view(
     run: Run, opened: Open, tmp_path: Path, width: int, start: int

@@ -28,6 +28,7 @@ from attnviz.commands.scan.shards import (
 )
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError
 from attnviz.inputs.text import Stdin
+from tests.conftest import slow
 
 SPLITS: tuple[Split, ...] = ("file", "paragraph", "line")
 Read = list[CorpusText | Skipped]
@@ -319,7 +320,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held) >> 10)
 
 
 @pytest.mark.parametrize("split", SPLITS)
-@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("suffix", [slow(""), ".gz"])
 def test_a_file_of_one_endless_line_takes_little_memory(
     tmp_path: Path, split: Split, suffix: str
 ) -> None:

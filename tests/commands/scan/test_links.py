@@ -37,6 +37,7 @@ from attnviz.models.products import fast_products
 from attnviz.records.heads import Head, every_head
 from tests.architectures import ARCHITECTURES
 from tests.commands.scan.test_count import tokenizer
+from tests.conftest import slow
 
 TABLES = ("heads", "histograms", "tokens", "examples")
 
@@ -127,7 +128,7 @@ def flat(column: Any) -> Any:
     return (whole.flatten() if hasattr(whole, "flatten") else whole).to_numpy()
 
 
-@pytest.mark.parametrize("damage", ["lost", "cut", "of another scan"])
+@pytest.mark.parametrize("damage", ["lost", slow("cut"), slow("of another scan")])
 def test_links_that_are_lost_are_counted_anew_to_the_same_bytes(
     damage: str,
     corpus: Path,

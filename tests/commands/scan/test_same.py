@@ -123,6 +123,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(f.relative_to(folder)): f.read_bytes() for f in files}
 
 
+@pytest.mark.slow  # the other tests run two workers, which end in the files of one
 def test_the_number_of_workers_changes_no_byte(
     start: Started, whole: dict[str, bytes], tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from attnviz.kit.choose import default_head
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture, FloatArray, LayerPattern
 from attnviz.records.heads import Head
-from tests.conftest import Run
+from tests.conftest import Run, slow
 from tests.vision.encoders import encoder
 from tests.vision.test_places import noise
 
@@ -179,7 +179,7 @@ def test_a_saved_capture_shows_the_same(
 
 
 @pytest.mark.parametrize("options", [["--weighted"], ["--rollout"], ["--reduce", "mean"], []])
-@pytest.mark.parametrize("name", ["dino", "siglip"])
+@pytest.mark.parametrize("name", ["dino", slow("siglip")])
 def test_every_form_can_be_drawn(
     run: Run,
     folders: dict[str, str],

@@ -14,7 +14,7 @@ from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
 from tests.browsing import Open, until
-from tests.conftest import Run
+from tests.conftest import Run, slow
 from tests.factories import make_capture
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def test_where_no_rule_finds_a_link_the_strongest_to_another_word_is_pinned(
     assert told(opened(page(capture)))["heatmap"] == ["q", 4, 2]
 
 
-@pytest.mark.parametrize("words", [[], ["--words"]], ids=["tokens", "words"])
+@pytest.mark.parametrize("words", [slow([], id="tokens"), pytest.param(["--words"], id="words")])
 @pytest.mark.parametrize("sink", [[], ["--drop-sink"]], ids=["whole", "sink"])
 @pytest.mark.parametrize("side", ["q", "k"])
 def test_heads_are_ranked_as_the_terminal_would(
