@@ -16,7 +16,7 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.heads import Head
 from tests.builtin import HEADS
-from tests.conftest import Run
+from tests.conftest import Run, slow
 
 TEXT = " ".join(
     "the fluffy blue creature roamed the verdant forest and Bark was very cute".split() * 9
@@ -65,7 +65,7 @@ def _rounded(text: str) -> str:
     return re.sub(r"\d\.\d{5,}(e-\d+)?", lambda found: f"{float(found[0]):.5f}", text)
 
 
-@pytest.mark.parametrize("heads", ["all", "L1H0", "L2H1,L1H2"])
+@pytest.mark.parametrize("heads", ["all", slow("L1H0"), slow("L2H1,L1H2")])
 @pytest.mark.parametrize("orient", ["query-rows", "key-rows"])
 def test_pictures_are_the_same(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, heads: str, orient: str

@@ -10,6 +10,7 @@ import pytest
 
 from attnviz.cli import COMMANDS, command
 from attnviz.errors import ExitStatus
+from tests.conftest import slow
 
 PROGRAM = [sys.executable, "-m", "attnviz"]
 
@@ -96,7 +97,7 @@ def test_a_stream_in_ascii_gets_escapes_and_no_crash(environment: dict[str, str]
     ended.stdout.decode("ascii")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["show", "--help"], ["show", "a word"]])
+@pytest.mark.parametrize("arguments", [["--help"], slow(["show", "--help"]), ["show", "a word"]])
 def test_a_reader_that_leaves_at_once_is_no_error(
     environment: dict[str, str], arguments: list[str]
 ) -> None:
@@ -145,7 +146,7 @@ def test_the_module_and_the_program_are_the_same() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
-@pytest.mark.parametrize("form", ["txt", "csv", "npz"])
+@pytest.mark.parametrize("form", ["txt", slow("csv"), slow("npz")])
 def test_a_full_disk_behind_stdout_is_told_in_one_line(
     environment: dict[str, str], form: str
 ) -> None:

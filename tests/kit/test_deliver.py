@@ -53,6 +53,7 @@ def test_a_person_is_told_which_file_was_written(tmp_path: Path) -> None:
     assert _told("show", "a red fox", "-o", os.devnull, "-f", "json") == ""  # nothing is kept
 
 
+@pytest.mark.slow
 def test_a_person_is_told_of_a_tree_a_page_and_a_folder(tmp_path: Path) -> None:
     (tmp_path / "corpus.txt").write_text("a red fox saw a blue dog .\n" * 200)
     corpus, scanned = str(tmp_path / "corpus.txt"), str(tmp_path / "scanned")

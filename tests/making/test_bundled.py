@@ -15,7 +15,7 @@ from making import builtin, causal, readouts, translator
 from making import tokenizer as tokenizers
 from making.probe import WorldProbe
 from making.recipe import BuiltinRecipe
-from tests.conftest import Run
+from tests.conftest import Run, slow
 
 SENTENCES = Path(__file__).parents[1] / "sentences"
 
@@ -116,7 +116,7 @@ NEEDED = ("mystery", *causal.REPEATED)
     [
         # the fewest texts that tell the named head from all others but one or two
         (NEEDED[:1], 20, 2),
-        (NEEDED[1:], 6, 3),
+        slow(NEEDED[1:], 6, 3),
         pytest.param(NEEDED, 300, 3, marks=pytest.mark.slow),
     ],
 )

@@ -30,6 +30,7 @@ from making.muon import Muon, muon_and_adamw, orthogonal
 from making.objective import Objective
 from making.recipe import BuiltinRecipe
 from making.sampled import cross_entropy
+from tests.conftest import slow
 
 TINY = GPTConfig(tokenizers.VOCABULARY, n_positions=256, n_embd=8, n_layer=LAYER + 1, n_head=4)
 RECIPE = BuiltinRecipe(steps=4, shard=2)
@@ -68,7 +69,7 @@ def run(
     return model
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [slow(1), 2])
 def test_an_interrupted_run_resumes_to_the_same_weights(
     source: WorldBatches, tmp_path: Path, quick_workers: None, workers: int
 ) -> None:

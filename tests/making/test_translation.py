@@ -25,6 +25,7 @@ from making.translation.noun_phrases import built
 from making.translation.parts import Part, Word, cut, english, finished, french, part, smooth
 from making.translation.verb_phrases import BE, Complement, clause
 from making.world.lexicon import World, reserved
+from tests.conftest import slow
 
 COUNT = 600
 ENGLISH = {a.english: a for a in adjectives()}
@@ -358,7 +359,7 @@ def encoder() -> WordEncoder:
     return WordEncoder(BUNDLED)
 
 
-@pytest.mark.parametrize("built", [False, True], ids=["bundled", "built"])
+@pytest.mark.parametrize("built", [pytest.param(False, id="bundled"), slow(True, id="built")])
 def test_the_lessons_sentences_are_one_token_a_word(
     encoder: WordEncoder, monkeypatch: pytest.MonkeyPatch, built: bool
 ) -> None:

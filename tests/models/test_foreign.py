@@ -158,6 +158,7 @@ def test_a_hybrid_says_which_layers_have_no_attention(run: Run, tmp_path: Path) 
     assert against.err == note + note.replace(folder, other)
 
 
+@pytest.mark.slow
 def test_a_scan_of_a_hybrid_says_so_too(run: Run, tmp_path: Path) -> None:
     folder = hybrid(tmp_path / "model")
     (tmp_path / "corpus.txt").write_text(TEXT)

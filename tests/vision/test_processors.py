@@ -16,6 +16,7 @@ from attnviz.kit.prepare import Prepared, TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
 from attnviz.records.heads import Head
 from attnviz.records.images import RawImage
+from tests.conftest import slow
 from tests.vision.zoo import species
 
 
@@ -126,7 +127,7 @@ def test_images_of_extreme_sizes_are_refused(llava: Path, size: tuple[int, int])
 
 
 @pytest.mark.parametrize("name", ["llava", "llava_next", "llava_onevision", "idefics3", "ovis2"])
-@pytest.mark.parametrize("size", [(4, 4), (5, 60), (9, 300)])
+@pytest.mark.parametrize("size", [(4, 4), slow((5, 60)), slow((9, 300))])
 def test_small_and_narrow_images_are_read(name: str, size: tuple[int, int], tmp_path: Path) -> None:
     prepared = read(species(name).make(tmp_path / "model"), size)
     prepared.record([Head(1, 0)], queries=(len(prepared.ids) - 1,))

@@ -115,6 +115,7 @@ def test_rows_of_two_images_in_one_text_are_those_of_transformers(both: Both) ->
     check_rows(both, f"Is {place} as {place}?", noise(150, 70), noise(60, 60, seed=1))
 
 
+@pytest.mark.slow
 def test_a_folder_as_it_was_before_transformers_5_reads_the_same(
     both: Both, tmp_path: Path
 ) -> None:

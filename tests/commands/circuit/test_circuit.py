@@ -14,7 +14,7 @@ from torch import Tensor, nn
 import attnviz
 from attnviz.commands.circuit.record import runs_of_search, subsets_of
 from attnviz.records.parts import Part
-from tests.conftest import Run
+from tests.conftest import Run, slow
 from tests.interventions import (
     ARCHITECTURES,
     HEADS,
@@ -39,7 +39,7 @@ def less(ones: Replaced, others: Replaced) -> Replaced:
     return {at: heads - others.get(at, set()) for at, heads in ones.items()}
 
 
-@pytest.mark.parametrize("by", ["source", "mean", "zero"])
+@pytest.mark.parametrize("by", ["source", slow("mean"), slow("zero")])
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_f_of_circuits_and_of_subsets_is_that_of_plain_hooks(name: str, by: Any) -> None:
     architecture = ARCHITECTURES[name]

@@ -81,7 +81,7 @@ def told(page: "Page") -> str:
     return page.inner_text("#told")
 
 
-@pytest.mark.parametrize(("text", "head", "query"), [(TEXT, "L3H2", 4), (TYPED, "L0H1", 6)])
+@pytest.mark.parametrize(("text", "head", "query"), [slow(TEXT, "L3H2", 4), (TYPED, "L0H1", 6)])
 def test_the_steps_have_the_headings_and_the_numbers_of_explain(
     opened: Open, lesson: Path, text: str, head: str, query: int
 ) -> None:
@@ -222,6 +222,7 @@ def test_a_switch_stays_where_it_is_and_its_effect_is_beside_it(
     assert f"{best['probability']:.3f}" in first
 
 
+@pytest.mark.slow
 def test_temperature_evens_the_odds_and_a_bar_writes_its_token(opened: Open, lesson: Path) -> None:
     page = opened(lesson)
     write(page, COLOUR)
@@ -270,6 +271,7 @@ def test_a_text_that_cannot_be_run_is_told_in_one_sentence(opened: Open, lesson:
     assert page.evaluate("document.body.classList.contains('stale')") is False
 
 
+@pytest.mark.slow
 def test_nothing_is_written_behind_a_text_that_is_not_shown(opened: Open, lesson: Path) -> None:
     page = opened(lesson)
     for text in ("word " * 400, ""):
@@ -323,7 +325,8 @@ def test_hostile_addresses_open_the_page_all_the_same(opened: Open, lesson: Path
 
 
 @pytest.mark.parametrize(
-    ("text", "word"), [("the furry red dog slept", "dog"), ("Anna met Tom , and he smiled", "he")]
+    ("text", "word"),
+    [slow("the furry red dog slept", "dog"), ("Anna met Tom , and he smiled", "he")],
 )
 def test_what_is_read_out_of_a_typed_text_is_what_explain_reads(
     opened: Open, lesson: Path, text: str, word: str
@@ -353,6 +356,7 @@ def test_what_is_read_out_of_a_typed_text_is_what_explain_reads(
     assert "None was trained for what L0H0 adds" in page.inner_text("#step-5")
 
 
+@pytest.mark.slow
 def test_the_read_outs_say_where_they_do_not_apply_or_were_right_before(
     opened: Open, lesson: Path
 ) -> None:
@@ -371,6 +375,7 @@ def test_the_read_outs_say_where_they_do_not_apply_or_were_right_before(
     )
 
 
+@pytest.mark.slow
 def test_an_addition_that_is_not_taken_up_is_told_as_explain_tells_it(
     opened: Open, lesson: Path
 ) -> None:
@@ -383,6 +388,7 @@ def test_an_addition_that_is_not_taken_up_is_told_as_explain_tells_it(
     assert f"colour: w{told.format('“blue”')}" in page.inner_text("#step-5")
 
 
+@pytest.mark.slow
 def test_what_a_head_is_known_for_is_told_with_whether_the_row_shows_it(
     opened: Open, lesson: Path
 ) -> None:
@@ -404,6 +410,7 @@ def test_a_word_that_falls_into_pieces_is_told_with_them(opened: Open, lesson: P
     assert page.inner_text("#count") == f"{len(tokens)} tokens. {told}"
 
 
+@pytest.mark.slow
 def test_all_numbers_are_shown_to_the_digits_that_are_asked_for(opened: Open, lesson: Path) -> None:
     page, trace = opened(lesson), trace_of(TEXT, "L3H2", "creature")
     assert page.locator("#step-2 code").count() == 0
@@ -425,6 +432,7 @@ def test_nothing_is_wider_than_the_window_and_dark_is_dark(opened: Open, lesson:
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
 
 
+@pytest.mark.slow
 def test_of_a_translator_one_text_asks_and_another_answers(opened: Open, tmp_path: Path) -> None:
     file = tmp_path / "translator.html"
     found = attnviz.explain("a blue creature roamed the forest", "translator", query="créature")

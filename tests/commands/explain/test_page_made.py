@@ -10,6 +10,7 @@ import pytest
 import attnviz
 from attnviz.errors import InputError
 from tests.architectures import BART_OVER_BYTES, OVER_BYTES, T5_SIZES, Tiny, folders_of
+from tests.conftest import slow
 from tests.lessons import Differences, compared, runs_in_page
 
 if TYPE_CHECKING:
@@ -48,10 +49,10 @@ def opened_in(browser: "Browser", file: Path) -> "Page":
     ("name", "kind", "said"),
     [
         ("qwen3", None, "2 heads share their keys and values"),
-        ("bert", None, "A norm stands over the sum"),
-        ("t5", "cross", "only Python runs this model"),
+        slow("bert", None, "A norm stands over the sum"),
+        slow("t5", "cross", "only Python runs this model"),
         ("t5", "decoder", ""),
-        ("marian", "cross", ""),
+        slow("marian", "cross", ""),
     ],
 )
 def test_every_head_of_another_model_is_on_its_page(
@@ -93,6 +94,7 @@ def test_every_head_of_another_model_is_on_its_page(
     page.close()
 
 
+@pytest.mark.slow
 def test_numbers_of_a_long_run_have_two_bytes_and_the_page_says_what_that_changes(
     browser: "Browser", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from attnviz.errors import ExitStatus, UsageError
 from attnviz.models.scratch.native import save_checkpoint
 from tests.browsing import Open, until
 from tests.commands.explain.texts import TEXTS
-from tests.conftest import Run, tiny_model
+from tests.conftest import Run, slow, tiny_model
 from tests.fuzzing import random_text
 from tests.lessons import OPEN, Differences, compared, runs_in_page
 
@@ -51,7 +51,7 @@ def agree(found: Differences) -> None:
 
 def test_tokens_weights_and_predictions_of_any_text_are_those_of_python(lesson: Lesson) -> None:
     rng = random.Random(3)
-    texts = [*TEXTS, *(random_text(rng) for _ in range(20))]
+    texts = [*TEXTS, *(random_text(rng) for _ in range(8))]
     found = compared(attnviz.load_model()._loaded, lesson(), texts)
     agree(found)
     assert 8 < found.refused < len(texts) / 2  # the test itself compares enough
@@ -67,7 +67,7 @@ def test_a_model_that_train_made_runs_in_the_page(lesson: Lesson, tmp_path: Path
     assert found.refused < len(texts) / 2
 
 
-@pytest.mark.parametrize("kind", ["cross", "decoder", "encoder"])
+@pytest.mark.parametrize("kind", ["cross", slow("decoder"), slow("encoder")])
 def test_the_translator_writes_and_attends_in_the_page_as_in_python(
     lesson: Lesson, kind: str
 ) -> None:
@@ -181,7 +181,7 @@ def test_of_many_runs_that_are_wanted_at_once_the_last_is_given(lesson: Lesson) 
     assert "wrong" not in right
 
 
-@pytest.mark.parametrize("change", ["cut", "flipped", "emptied"])
+@pytest.mark.parametrize("change", ["cut", slow("flipped"), slow("emptied")])
 def test_a_damaged_page_says_so_in_one_sentence(
     browser: "Browser", tmp_path: Path, change: str
 ) -> None:
@@ -209,6 +209,7 @@ def test_a_damaged_page_says_so_in_one_sentence(
     page.close()
 
 
+@pytest.mark.slow
 def test_weights_of_a_page_that_would_be_too_large_have_two_bytes(
     browser: "Browser", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +241,7 @@ def test_the_page_asks_for_nothing_and_lets_only_a_worker_of_its_own_be(
     opened(file)  # no request, no error
 
 
+@pytest.mark.slow
 def test_in_a_notebook_the_page_runs_the_model_in_its_frame(
     browser: "Browser", tmp_path: Path
 ) -> None:

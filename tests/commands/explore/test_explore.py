@@ -33,6 +33,7 @@ from attnviz.records.heads import Head
 from attnviz.records.images import RawImage
 from tests.builtin import HEADS, NAMED
 from tests.commands.explore.app import TEXT, Visit, explore, gave_way, until
+from tests.conftest import slow
 from tests.factories import make_capture
 
 PANES = ["heads", "links", "pattern", "words"]
@@ -695,7 +696,7 @@ def test_a_very_long_text_scrolls_to_where_the_user_goes() -> None:
     explore(saved([f"w{n}" if n == 0 else f" w{n}" for n in range(600)]), does)
 
 
-@pytest.mark.parametrize("size", [(160, 50), (40, 12), (20, 6), (3, 2), (80, 24)])
+@pytest.mark.parametrize("size", [(160, 50), slow((40, 12)), slow((20, 6)), (3, 2), slow((80, 24))])
 def test_it_can_be_resized_to_anything(size: tuple[int, int]) -> None:
     async def does(there: Visit) -> None:
         await there.press("h", "k")

@@ -14,6 +14,7 @@ from attnviz.records.heads import Head
 from attnviz.records.transforms import PLAIN
 from tests.commands.explore.app import TEXT, Visit, explore, until
 from tests.commands.explore.test_running import reach
+from tests.conftest import slow
 from tests.factories import make_capture
 
 COLOR, SHADES = Display(80, color=True), Display(80, color=False)
@@ -121,6 +122,7 @@ def test_without_room_it_says_how_much_it_needs(width: int, room: bool) -> None:
     explore(opened(heads=12), does, size=(width, 30))
 
 
+@pytest.mark.slow
 def test_a_pane_of_just_the_width_that_it_asks_for_is_wide_enough() -> None:
     seen: dict[int, bool] = {}
     for width in range(108, 112):
@@ -148,7 +150,7 @@ def test_the_pane_is_widened_only_for_heads_that_need_it() -> None:
     assert widths[0] == 0 < widths[1]
 
 
-@pytest.mark.parametrize("size", [(20, 6), (3, 2), (40, 12), (200, 60)])
+@pytest.mark.parametrize("size", [slow((20, 6)), (3, 2), slow((40, 12)), (200, 60)])
 def test_miniatures_stand_any_size(size: tuple[int, int]) -> None:
     async def does(there: Visit) -> None:
         await there.press("g", "up")

@@ -16,7 +16,7 @@ from attnviz.console import Display
 from attnviz.errors import ExitStatus
 from attnviz.records.grounding import Check, Groundedness, Statement
 from tests.browsing import Open, until
-from tests.conftest import Run
+from tests.conftest import Run, slow
 from tests.reading import on_one_line, rows_in
 
 ASKS = "therefore the murderer was"
@@ -189,7 +189,7 @@ READ = """() => {
 }"""
 
 
-@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("width", [390, slow(1400)])
 def test_a_page_opens_at_the_strongest_source_and_is_read_by_keyboard(
     opened: Open, width: int
 ) -> None:

@@ -319,7 +319,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held) >> 10)
 """
 
 
-@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("split", [slow("file"), "line", slow("paragraph")])
 @pytest.mark.parametrize("suffix", [slow(""), ".gz"])
 def test_a_file_of_one_endless_line_takes_little_memory(
     tmp_path: Path, split: Split, suffix: str
@@ -740,6 +740,7 @@ def test_a_corpus_can_lie_in_any_file_system_of_fsspec() -> None:
         system.rm("/corpus", recursive=True)
 
 
+@pytest.mark.slow
 def test_a_corpus_can_lie_in_a_bucket(
     s3: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -173,6 +173,7 @@ def test_a_dry_run_says_what_a_scan_takes_and_writes_nothing(
     assert ended.err == ""
 
 
+@pytest.mark.slow
 def test_a_dry_run_into_a_scan_that_was_begun_tells_what_is_left(
     mixed: Path, run: Run, tmp_path: Path
 ) -> None:
@@ -242,6 +243,7 @@ def test_windows_become_rarer_among_the_examples_the_more_there_are() -> None:
     assert estimate.share_kept(40, 0) == 0
 
 
+@pytest.mark.slow
 def test_the_disk_holds_the_links_that_are_kept_beside_the_result(
     mixed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,6 +80,7 @@ def kept(corpus: Path, model: LoadedModel, tmp_path_factory: pytest.TempPathFact
     return out
 
 
+@pytest.mark.slow
 def test_a_small_corpus_runs_no_window_twice(
     corpus: Path, model: LoadedModel, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +157,7 @@ def test_links_that_are_lost_are_counted_anew_to_the_same_bytes(
     assert scanned(corpus, tmp_path / "out", model) == tables(kept)
 
 
+@pytest.mark.slow
 def test_a_table_that_is_lost_later_is_made_again_to_the_same_bytes(
     corpus: Path, model: LoadedModel, kept: Path, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[3]
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 
 
+@pytest.mark.slow
 def test_the_notebook_shows_in_a_real_kernel_what_it_shows_in_the_documents() -> None:
     made = subprocess.run(
         [sys.executable, "docs/make_notebook.py", "--check"],

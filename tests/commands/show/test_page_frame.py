@@ -9,6 +9,7 @@ from attnviz.commands.show.page import framed
 from attnviz.draw.page import FRAME
 from attnviz.records.capture import Capture
 from attnviz.records.transforms import Scores
+from tests.conftest import slow
 from tests.factories import make_capture
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def test_a_frame_works_without_an_address_of_its_own(outside: "Page") -> None:
     frame.locator('body[data-ready="L1H0"]').wait_for()
 
 
-@pytest.mark.parametrize("text", [LONG[:5], LONG], ids=["short", "long"])
+@pytest.mark.parametrize("text", [slow(LONG[:5], id="short"), pytest.param(LONG, id="long")])
 def test_a_frame_is_as_tall_as_its_page_at_every_width(outside: "Page", text: list[str]) -> None:
     opened(outside, f"<p>before</p>{framed(make_capture(text))}<p>after</p>")
     for width in (1000, 500, 1400):
@@ -79,7 +80,7 @@ def test_two_frames_have_each_its_own_height(outside: "Page") -> None:
     assert contents[0] < contents[1]
 
 
-@pytest.mark.parametrize("height", [-5, "x", "1e9", None])
+@pytest.mark.parametrize("height", [slow(-5), slow("x"), "1e9", slow(None)])
 def test_a_frame_takes_no_height_but_a_sensible_one_of_its_own_page(
     outside: "Page", height: object
 ) -> None:

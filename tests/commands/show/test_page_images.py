@@ -14,7 +14,7 @@ from PIL import Image
 
 import attnviz
 from tests.browsing import Open, until
-from tests.conftest import Run
+from tests.conftest import Run, slow
 from tests.vision.encoders import encoder
 from tests.vision.zoo import species
 
@@ -84,7 +84,7 @@ def test_an_image_is_reduced_and_stands_in_the_page(written: str) -> None:
     assert written.count("base64,") == 1
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [slow(1200, "light"), (390, "dark")])
 def test_a_word_lights_the_image_and_a_place_marks_words(
     opened: Open, written: str, width: int, scheme: Any
 ) -> None:

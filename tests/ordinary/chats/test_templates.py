@@ -21,6 +21,7 @@ from attnviz.models import rendering
 from attnviz.models.folder.config import ModelSizes
 from attnviz.models.tokenizer import load_tokenizer
 from attnviz.records.tokens import TEMPLATE, partition
+from tests.conftest import slow
 
 TEMPLATES = sorted(path.stem for path in Path(__file__).parent.glob("*.jinja"))
 WEATHER = {
@@ -355,9 +356,9 @@ def test_every_rendering_of_a_chat_is_at_the_same_moment(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        ("{{ 'x' * 200000000 }}", "needs too much memory|takes too long"),
+        slow("{{ 'x' * 200000000 }}", "needs too much memory|takes too long"),
         ("{{ 'x' * 9000000 }}", "makes 9,000,000 characters"),
-        ("{{ raise_exception('x' * 9000000) }}", "refuses this chat: x{500}$"),
+        slow("{{ raise_exception('x' * 9000000) }}", "refuses this chat: x{500}$"),
         ("{{ 9 ** (9 ** 9) }}", "takes too long"),
     ],
 )
