@@ -57,7 +57,7 @@ View = Callable[[Exhibit, Display], Iterable[RenderableType]]
 
 @views
 @given(words=awkward_pieces, display=displays, top=st.none() | st.integers(1, 15))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_no_line_is_wider_than_the_display(
     view: View, words: list[str], display: Display, top: int | None
 ) -> None:
@@ -69,7 +69,7 @@ def test_no_line_is_wider_than_the_display(
 
 @views
 @given(words=awkward_pieces, display=displays)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_nothing_that_a_terminal_obeys_comes_through(
     view: View, words: list[str], display: Display
 ) -> None:
@@ -82,7 +82,7 @@ def test_nothing_that_a_terminal_obeys_comes_through(
 
 @views
 @given(words=awkward_pieces, display=displays, top=st.none() | st.integers(1, 15))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_no_line_ends_in_spaces(
     view: View, words: list[str], display: Display, top: int | None
 ) -> None:

@@ -20,6 +20,7 @@ from tests.conftest import Run, slow
 SENTENCES = Path(__file__).parents[1] / "sentences"
 
 
+@pytest.mark.slow
 def test_a_short_run_makes_a_model_with_a_card_that_show_takes(
     run: Run,
     tmp_path: Path,

@@ -21,6 +21,7 @@ from attnviz.records.interventions import Edit, Interventions, Site, SiteKind, S
 from attnviz.records.paths import LOGITS, MlpsOnPaths, Paths, Receiver, SlopeOf, receivers_of
 from tests.architectures import engine_of
 from tests.builtin import FOLDER
+from tests.conftest import slow
 from tests.interventions import (
     ARCHITECTURES,
     HEADS,
@@ -169,7 +170,7 @@ def paths_to(receivers: Sequence[Receiver], mlps: MlpsOnPaths) -> Paths:
     return Paths([Edit(site, "source") for site in SENDERS], receivers, SOURCE, mlps)
 
 
-@pytest.mark.parametrize("mlps", MLPS)
+@pytest.mark.parametrize("mlps", [MLPS[0], *map(slow, MLPS[1:])])
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_every_path_is_what_plain_hooks_make_of_it(
     name: str, mlps: MlpsOnPaths, monkeypatch: pytest.MonkeyPatch
@@ -230,7 +231,7 @@ def vectors_of(architecture: Architecture, model: Any, run: SourceRun) -> dict[S
     return found
 
 
-@pytest.mark.parametrize("direct", CUTS)
+@pytest.mark.parametrize("direct", [*map(slow, CUTS[:-1]), CUTS[-1]])
 @pytest.mark.parametrize("name", [name for name in ARCHITECTURES if "experts" not in name])
 def test_the_first_order_of_every_patch_is_its_difference_quotient(
     name: str, direct: MlpsOnPaths | None

@@ -19,6 +19,7 @@ from attnviz.models.verifying import in_float64
 from attnviz.records.capture import KeepEverything, Kind, Wanted
 from attnviz.records.heads import every_head
 from attnviz.records.images import RawImage
+from tests.conftest import slow
 from tests.vision.zoo import ZOO, Sighted, older, processed, processor, species
 
 LARGE = {"glm4v", "gemma4"}
@@ -105,7 +106,7 @@ def test_rows_of_cross_attention_to_images_are_those_of_transformers(
         prepare(both.engine, "What?", TextOptions())
 
 
-@pytest.mark.parametrize("size", [(150, 70), (40, 90)], ids=["wide", "tall"])
+@pytest.mark.parametrize("size", [pytest.param((150, 70), id="wide"), slow((40, 90), id="tall")])
 def test_rows_are_those_of_transformers(both: Both, size: tuple[int, int]) -> None:
     check_rows(both, f"Look: {both.sighted.place} What?", noise(*size))
 

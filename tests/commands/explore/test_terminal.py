@@ -23,7 +23,7 @@ from attnviz.console import Environment
 from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
 from attnviz.kit.session import Session
-from tests.conftest import Run, Terminal
+from tests.conftest import Run, Terminal, slow
 from tests.factories import make_capture
 
 HOLD, LEAVE_SCREEN, SHOW_CURSOR = 20.0, b"\x1b[?1049l", b"\x1b[?25h"
@@ -177,8 +177,8 @@ def test_ctrl_c_leaves_from_wherever_one_is(tmp_path: Path, capture_file: str) -
     ("variables", "there", "not_there"),
     [
         ({"COLORTERM": "truecolor"}, rb"[34]8;2;", None),
-        ({}, rb"[34]8;5;", rb"[34]8;2;"),  # 256 colours
-        ({"TERM": "xterm"}, rb"\x1b\[[0-9;]*4[0-7]", rb"[34]8;[25];"),  # sixteen
+        slow({}, rb"[34]8;5;", rb"[34]8;2;"),  # 256 colours
+        slow({"TERM": "xterm"}, rb"\x1b\[[0-9;]*4[0-7]", rb"[34]8;[25];"),  # sixteen
         ({"NO_COLOR": "1"}, rb"\x1b\[", rb"\x1b\[(?:[0-9]+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]"),
     ],
     ids=["truecolor", "256", "16", "none"],

@@ -14,7 +14,7 @@ from transformers import AutoModelForImageTextToText
 
 import attnviz
 from attnviz.errors import AttnvizError, ExitStatus
-from tests.conftest import Run
+from tests.conftest import Run, slow
 from tests.reading import rows_in
 from tests.vision.zoo import processed, processor, species
 
@@ -41,7 +41,7 @@ class Folder:
         return model.eval(), processed(process, text, image)
 
 
-@pytest.fixture(scope="module", params=["llava", "qwen2_5_vl"])
+@pytest.fixture(scope="module", params=["llava", slow("qwen2_5_vl")])
 def folder(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Folder:
     sighted = species(request.param)
     made = tmp_path_factory.mktemp("images")
