@@ -6,7 +6,7 @@ import io
 import multiprocessing
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,11 @@ settings.load_profile("untimed")
 
 slow = functools.partial(pytest.param, marks=pytest.mark.slow)
 """A case of a parametrized test that stands behind `-m slow`."""
+
+
+def some(cases: Sequence[Any]) -> list[Any]:
+    """Every third of many like cases; the others stand behind `-m slow`."""
+    return [slow(case) if number % 3 else case for number, case in enumerate(cases)]
 
 
 @pytest.fixture(scope="session")

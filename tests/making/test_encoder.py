@@ -17,6 +17,7 @@ from tests.reading import without_version
 BUNDLED = bundled_folder("shapes-vit")
 
 
+@pytest.mark.slow
 def test_a_short_run_makes_the_files_of_the_bundled_encoder_and_goes_on(tmp_path: Path) -> None:
     encoder.main(tmp_path, seed=3, steps=1, tests=1)
     encoder.main(tmp_path, seed=3, steps=2, tests=1)

@@ -82,6 +82,7 @@ def test_an_interrupted_run_resumes_to_the_same_weights(
         assert torch.equal(parameter, dict(resumed.named_parameters())[name]), name
 
 
+@pytest.mark.slow
 def test_two_workers_take_one_step_along_the_mean_of_their_gradients(
     source: WorldBatches, tmp_path: Path
 ) -> None:

@@ -122,6 +122,7 @@ def test_the_pictures_of_the_documents_are_those_that_are_drawn(tmp_path: Path) 
     assert len(list(tmp_path.iterdir())) == 8
 
 
+@pytest.mark.slow
 def test_a_short_run_makes_the_files_of_the_bundled_model_and_goes_on(tmp_path: Path) -> None:
     making.main(tmp_path, seed=3, steps=1, tests=1)
     making.main(tmp_path, seed=3, steps=2, tests=1)

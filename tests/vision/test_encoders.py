@@ -20,6 +20,7 @@ from attnviz.kit.prepare import Prepared, TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
 from attnviz.records.heads import Head, every_head
 from attnviz.records.images import RawImage
+from tests.conftest import some
 from tests.vision.encoders import (
     ENCODERS,
     TOWERS,
@@ -68,7 +69,7 @@ class Made:
         return Places(empty.images[0].views, [token.patch for token in empty.key_tokens])
 
 
-@pytest.fixture(scope="module", params=ENCODERS, ids=lambda made: made.name)
+@pytest.fixture(scope="module", params=some(ENCODERS), ids=lambda made: made.name)
 def made(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Made:
     return loaded(request.param, tmp_path_factory.mktemp("encoder") / "model")
 

@@ -21,7 +21,7 @@ from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.capture import Kind
 from attnviz.records.images import Box, ImageView, Patch, RawImage
-from tests.conftest import slow
+from tests.conftest import slow, some
 from tests.vision.local import image_token_id, image_tokens, make_local
 from tests.vision.zoo import ZOO, Sighted, processed, processor, species
 
@@ -114,7 +114,7 @@ class Places:
         return replace(self, views=[right(view) for view in self.views])
 
 
-@pytest.fixture(scope="module", params=ZOO, ids=lambda sighted: sighted.name)
+@pytest.fixture(scope="module", params=some(ZOO), ids=lambda sighted: sighted.name)
 def local(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Local:
     return made_local(request.param, tmp_path_factory.mktemp("places") / "model")
 

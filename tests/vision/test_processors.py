@@ -146,6 +146,7 @@ def test_an_image_that_transformers_cannot_run_is_told_so(tmp_path: Path) -> Non
         prepared.record([Head(0, 0)])
 
 
+@pytest.mark.slow
 def test_nothing_that_transformers_warns_of_is_printed(
     llava: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

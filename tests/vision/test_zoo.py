@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from transformers import AutoModelForImageTextToText
 
-from tests.conftest import slow
+from tests.conftest import slow, some
 from tests.vision.local import image_tokens, make_local
 from tests.vision.zoo import ZOO, Sighted, older, processed, processor, species
 
@@ -45,7 +45,7 @@ class Loaded:
         return f"Look: {self.sighted.place} What?"
 
 
-@pytest.fixture(scope="module", params=ZOO, ids=lambda sighted: sighted.name)
+@pytest.fixture(scope="module", params=some(ZOO), ids=lambda sighted: sighted.name)
 def loaded(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
     """An architecture, loaded from a folder of its own."""
     folder = request.param.make(tmp_path_factory.mktemp("zoo") / "model")

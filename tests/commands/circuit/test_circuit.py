@@ -223,6 +223,7 @@ def test_a_search_chooses_on_one_half_and_measures_on_the_other() -> None:
     assert found.steps[0].chosen.mean == pytest.approx(best, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_step_that_adds_less_than_two_errors_of_its_gain_is_marked() -> None:
     animals = "bird", "fox", "cat", "dog", "bear", "horse"
     texts, sources = (

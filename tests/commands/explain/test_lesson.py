@@ -304,6 +304,7 @@ def test_the_address_keeps_the_text_the_place_and_what_is_removed(
     assert "L0H3" in again.inner_text("#off")
 
 
+@pytest.mark.slow
 def test_another_text_asks_with_the_word_that_attends_most_to_another(
     opened: Open, lesson: Path
 ) -> None:
@@ -401,6 +402,7 @@ def test_what_a_head_is_known_for_is_told_with_whether_the_row_shows_it(
     assert page.inner_text("#claim").endswith("known for: pronouns attend to what they stand for")
 
 
+@pytest.mark.slow
 def test_a_word_that_falls_into_pieces_is_told_with_them(opened: Open, lesson: Path) -> None:
     page, text = opened(lesson), "the flurblewug can't sleep"
     write(page, text)

@@ -374,6 +374,7 @@ def test_a_document_that_turns_bad_late_is_not_counted_at_all(
         np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
 
 
+@pytest.mark.slow
 def test_distances_are_told_in_tokens_where_the_context_is_smaller_than_the_length(
     run: Run, tmp_path: Path
 ) -> None:

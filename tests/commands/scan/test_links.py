@@ -99,6 +99,7 @@ def test_a_small_corpus_runs_no_window_twice(
     assert not (tmp_path / "out" / "links").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", [0, 3], ids=["none are kept", "the sample is not"])
 def test_links_that_are_run_again_are_those_that_were_kept(
     shards: int,

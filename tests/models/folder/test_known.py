@@ -153,6 +153,7 @@ def test_a_sentencepiece_file_alone_is_told_the_whole_command_that_converts_it(
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_the_command_that_converts_a_folder_writes_its_tokenizer(tmp_path: Path) -> None:
     kind, special = VOCABULARIES["qwen2"]
     write_texts(tokenizer_of(kind, special, ""), tmp_path)
