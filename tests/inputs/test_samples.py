@@ -33,30 +33,29 @@ LONG = re.compile("--image|--pairs| -o |lines .* --check")
 RUN = "show explain why predict ablate patch circuit compare tokens heads generate models params"
 
 
-def check_examples(run: Run, name: str, *, long: bool) -> None:
+def check_examples(run: Run, lines: list[str]) -> None:
+    assert lines
+    for line in lines:
+        ended = run(*shlex.split(line)[1:])
+        failed = line.endswith("--resume")  # one question of the sample has no documents
+        assert ended.status is (ExitStatus.INPUT if failed else ExitStatus.OK), (line, ended.err)
+        assert ended.out or " -o " in line
+
+
+def examples_of(name: str) -> list[str]:
     lines = [line for line in command(name).epilog.split("\n\n") if line.startswith("attnviz ")]
-    can_run = [line for line in lines if not NEEDS_MORE.search(line)]
-    for line in can_run:
-        if bool(LONG.search(line)) is long or name == "report":
-            ended = run(*shlex.split(line)[1:])
-            failed = line.endswith("--resume")  # one question of the sample has no documents
-            assert ended.status is (ExitStatus.INPUT if failed else ExitStatus.OK), (
-                line,
-                ended.err,
-            )
-            assert ended.out or " -o " in line
-    assert can_run
+    return [line for line in lines if not NEEDS_MORE.search(line)]
 
 
 @pytest.mark.parametrize("name", RUN.split())
 def test_the_examples_of_a_help_run_in_an_empty_folder(run: Run, name: str) -> None:
-    check_examples(run, name, long=False)
+    check_examples(run, [line for line in examples_of(name) if not LONG.search(line)])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*RUN.split(), "report"])
-def test_the_long_examples_of_a_help_do_so_too(run: Run, name: str) -> None:
-    check_examples(run, name, long=True)
+def test_all_examples_of_a_help_do_so(run: Run, name: str) -> None:
+    check_examples(run, examples_of(name))
 
 
 @pytest.mark.parametrize(
