@@ -70,6 +70,22 @@ def test_the_parts_add_up_to_the_score(architecture: Architecture, dtype: torch.
     assert worst_sum(frozen(architecture, dtype)) <= exact
 
 
+def test_a_layer_that_asks_otherwise_when_it_is_run_again_is_refused() -> None:
+    """A query projection that counts its calls: its second run is no run of the first."""
+    model = model_of(named("llama"))
+    query, calls = model.layers[1].self_attn.q_proj, iter(range(1, 100))
+    query.forward = lambda x: torch.nn.functional.linear(x, query.weight) * next(calls)
+    ids = named("llama").inputs()["input_ids"]
+    with pytest.raises(ModelError, match="attends in a way that is not known"):
+        freeze_transformers(model, ids, heads_of(model))
+
+
+def test_a_run_in_half_precision_is_not_held_fixed() -> None:
+    for dtype in (torch.float16, torch.bfloat16):
+        with pytest.raises(ModelError, match="do not add up"):
+            frozen(named("llama"), dtype)
+
+
 @pytest.mark.parametrize("architecture", READ, ids=lambda a: a.name)
 def test_the_contrast_is_what_the_weights_say(architecture: Architecture) -> None:
     """Position biases, soft caps and learned sinks are part of it, though no part wrote them."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
-from operator import add
 from typing import Any
 
 import torch
@@ -156,9 +155,8 @@ class HuggingFaceLayer(FrozenLayer):
         self._off = [module for module in turn.off if module in turn.outputs]  # others were not run
         self._factor: float | None = None
         self._factor = self._check()
-        self._rounded: Sequence[Tensor | float] = (0.0, 0.0, 0.0)
         if self.attention is not None:
-            self._rounded = self._rounding(self.attention)
+            self._check_asks(self.attention)
 
     def passes(self, x: Tensor, attended: Tensor) -> Tensor:
         if self._factor is not None:
@@ -177,8 +175,7 @@ class HuggingFaceLayer(FrozenLayer):
             try:
                 self._turn.on(x)
             except ReachedAttention as reached:
-                q, k, v = map(add, reached.args, self._rounded)
-                return q, k, v
+                return reached.args
         raise self._unknown_attention()
 
     def _unknown_attention(self) -> ModelError:
@@ -217,17 +214,12 @@ class HuggingFaceLayer(FrozenLayer):
 
         return nothing
 
-    def _rounding(self, attention: FrozenAttention) -> tuple[Tensor, ...]:
-        """The difference of queries, keys and values from those that `asks` gives for this run.
-
-        Some models turn queries and keys in float32, whatever the type of the run is.
-        """
+    def _check_asks(self, attention: FrozenAttention) -> None:
+        """See that `asks` gives the queries, keys and values that this run had."""
         was = attention.q, attention.k, attention.v
-        pairs = [*zip(self.asks(self._turn.x), was, strict=True)]
-        if not all(near(each[0], then) for each, then in pairs):
+        asked = self.asks(self._turn.x)
+        if not all(near(each[0], then) for each, then in zip(asked, was, strict=True)):
             raise self._unknown_attention()
-        differences = (then - each[0] for each, then in pairs)
-        return tuple(each if each.any() else torch.zeros(()) for each in differences)
 
     def _check(self) -> float | None:
         """See that it is affine: what it makes of a sum is the sum of what it makes.
