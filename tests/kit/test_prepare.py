@@ -1,7 +1,8 @@
 """From any text to tokens, patterns and an exhibit."""
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -13,12 +14,14 @@ from attnviz.commands.show.outputs import Show
 from attnviz.commands.show.run import show_capture
 from attnviz.errors import InputError, UsageError
 from attnviz.kit.choose import plan_capture
-from attnviz.kit.prepare import HeadOptions, TextOptions, encode, load_model, prepare
+from attnviz.kit.prepare import Budget, HeadOptions, TextOptions, encode, load_model, prepare
 from attnviz.models.catalog import Source
+from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.native import NativeModel
+from attnviz.records.capture import ModelIdentity
 from attnviz.records.exhibit import Filters
-from attnviz.records.heads import every_head
-from tests.factories import recorded_heads
+from attnviz.records.heads import Head, every_head
+from tests.factories import make_capture, recorded_heads
 
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(
     str.strip
@@ -141,3 +144,29 @@ def test_an_exhibit_filters_by_token_and_keeps_the_order_of_the_text(builtin: Na
     shown = show_capture(record, Show(HeadOptions(heads="L0H0"), filters=filters))
     assert shown.queries == (1, 4, 5)
     assert shown.keys == (0,)
+
+
+@dataclass
+class Claimed:
+    """A model of a size that it only claims, whose runs take 1,000 bytes."""
+
+    identity: ModelIdentity
+
+    def working_bytes(self, n_queries: int, n_keys: int) -> int:
+        return 1000
+
+
+def test_patterns_are_kept_in_full_only_where_they_fit_beside_a_model_of_any_size() -> None:
+    for dtype, bytes_each in (("float32", 4), ("bfloat16", 2)):
+        identity = replace(make_capture("a").model, parameters=7 * 10**9, dtype=dtype)
+        needed = 7 * 10**9 * bytes_each + 1000 + 2 * 30 * 50 * 4  # weights, run, patterns
+        for room, holds in ((needed, True), (needed - 1, False)):
+            budget = Budget(cast("LoadedModel", Claimed(identity)), (30, 50), room)
+            assert budget.holds_whole([Head(0, 0), Head(1, 3)]) is holds
+
+
+def test_patterns_beyond_64_mib_are_never_kept_in_full() -> None:
+    identity = make_capture("a").model
+    for n_keys, holds in ((4096, True), (4097, False)):
+        budget = Budget(cast("LoadedModel", Claimed(identity)), (4096, n_keys), 1 << 40)
+        assert budget.holds_whole([Head(0, 0)]) is holds

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.models.tokenizer import TextTokenizer
-from attnviz.records.apply import merged
+from attnviz.records.apply import merged, pooled
 from attnviz.records.capture import Capture, LayerPattern
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Merged, Unit
@@ -81,6 +81,28 @@ def test_rows_of_any_text_still_sum_to_one_and_see_no_future(
         assert token.special or token.text == text[token.start : token.end]
     shown = "".join(token.text for token in found.key_tokens)
     assert re.sub(r"\s", "", shown) == re.sub(r"\s", "", text)
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=6), st.data())
+def test_rows_of_any_groups_sum_to_one_whatever_the_groups_of_the_keys(
+    sizes: list[int], data: st.DataObject
+) -> None:
+    """As in cross-attention, where queries and keys are two texts; one entry at a time."""
+    of_keys = data.draw(st.lists(st.integers(1, 4), min_size=len(sizes), max_size=len(sizes) + 2))
+    queries, keys = partition(sizes), partition(of_keys)
+    weights = np.random.default_rng(0).dirichlet(np.ones(sum(of_keys)), (2, sum(sizes)))
+    found = pooled(weights.astype(np.float32), queries, keys)
+    np.testing.assert_allclose(found.sum(axis=2), 1, atol=1e-5)
+    expected = [
+        [[head[np.ix_(q, k)].sum() / len(q) for k in keys] for q in queries] for head in weights
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def partition(sizes: list[int]) -> list[range]:
+    """Ranges of these sizes, one after the other."""
+    ends = np.cumsum(sizes).tolist()
+    return [range(end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
 def test_merging_is_said_among_the_transforms() -> None:

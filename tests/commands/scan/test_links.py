@@ -25,6 +25,7 @@ from attnviz.commands.scan.links import (
     WantedLinks,
     links_of_bytes,
     links_to_bytes,
+    side_by_side,
 )
 from attnviz.commands.scan.plan import ScanPlan, make_plan
 from attnviz.commands.scan.run import Watcher, run_scan
@@ -35,6 +36,7 @@ from attnviz.models.linking import LEAST_LINK, MOST_LINKS, picked, strongest
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.products import fast_products
 from attnviz.records.heads import Head, every_head
+from attnviz.records.metrics import HeadLinks
 from tests.architectures import ARCHITECTURES
 from tests.commands.scan.test_count import tokenizer
 from tests.conftest import slow
@@ -257,6 +259,21 @@ def test_what_may_be_kept_is_bounded_by_the_corpus_and_by_memory() -> None:
     assert Keeping.of(shards=17, heads=144, length=512) == Keeping(examples=True, sample=False)
     assert Keeping.of(shards=1025, heads=144, length=512) == Keeping()
     assert Keeping.of(shards=1, heads=1024, length=2048) == Keeping()
+
+
+@pytest.mark.parametrize("length", [5, 1 << 16, (1 << 16) + 1])
+def test_the_links_of_a_head_whose_every_row_is_full_take_what_was_allowed_for(length: int) -> None:
+    """Exactly that where places fit into two bytes; beyond, four bytes each are allowed for."""
+    rows = np.repeat(np.arange(length), MOST_LINKS)
+    full = HeadLinks(0, 0, 0, rows, rows, np.zeros(len(rows), np.float32), 0.0)
+    found = sum(array.nbytes for array in side_by_side([full]).values())
+    examples, sample = Keeping(examples=True), Keeping(examples=True, sample=True)
+    shown, counted = 8 + 20 * 2, 64  # windows: the best, two drawn from each of 20 bins, a sample
+    for keeping, windows in ((examples, shown), (sample, shown + counted)):
+        allowed = keeping.most_bytes(3, length)
+        assert found * windows * 3 <= allowed <= found * windows * 3 * 4 / 3
+        if length <= 1 << 16:
+            assert allowed == found * windows * 3
 
 
 @given(st.integers(1, 40), st.integers(1, 60), st.sampled_from([2, 30, 10**6]))
