@@ -90,6 +90,17 @@ def test_many_heads_agree_with_pytorchs_module(cross: bool) -> None:
     torch.testing.assert_close(patterns[0], weights, atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_queries_in_blocks_attend_as_all_at_once_whatever_the_mask(rows: int) -> None:
+    ours = _seeded(H * D_K)
+    x, source = torch.randn(B, N_Q, H * D_K), torch.randn(B, N_K, H * D_K)
+    each_row = torch.rand(B, 1, N_Q, N_K) > 0.4
+    each_row[..., 0] = True
+    for mask in (each_row, each_row[..., :1, :]):  # of each query, and one for all of them
+        whole, blocks = ours(x, mask, source=source), ours(x, mask, source=source, rows=rows)
+        torch.testing.assert_close(blocks, whole, atol=1e-5, rtol=1e-5)
+
+
 def test_every_hook_point_can_be_read_per_head_with_its_shape() -> None:
     ours, seen = _seeded(H * D_K), {}
 

@@ -1,6 +1,7 @@
 """Which engine runs a folder, where, in what type of number and memory, and what it can do."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from transformers import GPT2LMHeadModel
 
@@ -17,7 +19,7 @@ from attnviz.kit.session import as_flag
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import check_computable, gpt2_config
 from attnviz.models.loaded import Ability
-from attnviz.models.placement import Placement, size_of, written
+from attnviz.models.placement import Placement, check_weights, size_of, written
 from attnviz.records.capture import KeepEverything, PatternBlock, Wanted
 from tests.architectures import edit_config, named, save_over_bytes
 from tests.conftest import Run, bytes_tokenizer
@@ -195,6 +197,17 @@ def test_a_model_that_does_not_fit_is_not_loaded(gpt2_folder: Path, engine: Any)
     source = Source(str(gpt2_folder), engine=engine, placement=Placement(max_memory=1000))
     with pytest.raises(ModelError, match="this model needs about"):
         load(source)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("auto", 4), ("bfloat16", 2)])
+def test_a_model_is_loaded_where_the_numbers_of_its_weights_just_fit(
+    gpt2_folder: Path, dtype: Any, size: int
+) -> None:
+    with safe_open(gpt2_folder / "model.safetensors", "np") as weights:
+        numbers = sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())
+    check_weights(gpt2_folder, Placement(dtype=dtype, max_memory=numbers * size))
+    with pytest.raises(ModelError, match="this model needs about"):
+        check_weights(gpt2_folder, Placement(dtype=dtype, max_memory=numbers * size - 1))
 
 
 @pytest.mark.parametrize(
