@@ -89,8 +89,11 @@ def test_texts_of_one_length_have_a_mean_at_each_position(run: Run, tmp_path: Pa
 def test_texts_of_several_lengths_are_counted_from_their_ends(run: Run, tmp_path: Path) -> None:
     texts = ["the cat was red", TEXT]
     found = attnviz.ablate(texts, rows="token", heads="L4H0")
-    each = [attnviz.ablate(text, rows="token", heads="L4H0").record.changes[0] for text in texts]
+    alone = [attnviz.ablate(text, rows="token", heads="L4H0").record for text in texts]
+    each = [record.changes[0] for record in alone]
     wanted = [(own + other) / 2 for own, other in zip(each[0], each[1][-4:], strict=True)]
+    with_all_heads = (alone[0].before + alone[1].before[-4:]) / 2
+    np.testing.assert_allclose(found.record.before, with_all_heads, atol=1e-5)
     means = [row for row in found.rows if row["line"] is None]
     np.testing.assert_allclose([row["change"] for row in means], wanted, atol=1e-4)
     assert [row["position"] for row in means] == [-4, -3, -2, -1]
