@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 import attnviz
-from attnviz.commands.circuit.record import runs_of_search, subsets_of
+from attnviz.commands.circuit.record import Found, runs_of_search, subsets_of
+from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
 from tests.conftest import Run, slow
 from tests.interventions import (
@@ -254,6 +255,17 @@ def test_a_step_that_adds_less_than_two_errors_of_its_gain_is_marked() -> None:
     assert any(marked)
     assert not all(marked)
     assert "*: adds less than two standard errors" in str(found)
+
+
+def test_a_part_adds_little_below_two_standard_errors_of_its_gain() -> None:
+    some = Estimate(0.5, 0.1)
+    for gain, little in (
+        (Estimate(1.9, 1.0), True),
+        (Estimate(2.0, 1.0), False),
+        (Estimate(-3.0, 1.0), True),
+        (Estimate(0.0, None), False),  # of one text, nothing is known
+    ):
+        assert Found(Part("head", 0, 0), some, some, some, gain).little is little
 
 
 def test_a_search_goes_on_from_the_parts_that_are_named_and_counts_its_runs(
