@@ -21,6 +21,7 @@ from attnviz.inputs.beside import (
 from attnviz.inputs.prompts import Document, Prompt, told_apart
 from attnviz.inputs.text import STDIN, Stdin, check_encodable, read_file
 from attnviz.records.images import RawImage
+from attnviz.records.restore import LARGEST
 from attnviz.records.tokens import RESTS, TAKEN, Chat, ChatPart, Slice
 
 CHAT_HINT = 'give [{"role": "user", "content": "…"}, …], or an object with these as "messages"'
@@ -84,8 +85,11 @@ def chat_of(content: object, origin: str, folder: Path = Path()) -> Chat:
 def _of_line(entry: Mapping[str, Any], origin: str, read: Collection[str]) -> dict[str, Any]:
     """The user's own name of a prompt, the answer that is given, and the keys that are not read."""
     id_, target = entry.get("id"), entry.get("target")
-    if isinstance(id_, bool) or not isinstance(id_, str | int | None):
-        raise InputError(f"the id in {origin} is no text and no whole number", "give one of them")
+    large = isinstance(id_, int) and abs(id_) > LARGEST
+    if isinstance(id_, bool) or not isinstance(id_, str | int | None) or large:
+        raise InputError(
+            f"the id in {origin} is no text and no whole number of up to 30 digits", "give one"
+        )
     if not isinstance(target, str | None):
         raise InputError(f"the target in {origin} is not a text", "give the answer as a text")
     check_encodable(str(id_))

@@ -7,8 +7,9 @@ answer before it, as nothing says whether that one is whole.
 import gc
 import json
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -25,6 +26,7 @@ from attnviz.inputs.text import LARGEST
 from attnviz.kit.session import Session, as_flag
 from attnviz.kit.write import as_output_error, fill
 from attnviz.records.capture import ModelIdentity
+from attnviz.records.restore import JsonObject, row_from
 from attnviz.records.rows import ABSENT, LINE, Field, Fields, Row, to_json
 from attnviz.records.tokens import current_call
 
@@ -67,6 +69,18 @@ FAILED = Fields[Any](
         *_OF_RUN,
     ),
 )
+_ID = Field[Any]("id", str | int | None, optional=True)
+_READ = Fields[Any](
+    "",
+    "",
+    (
+        *(LINE, _ID),
+        *(Field(name, str) for name in ("input", "model", "settings")),
+        *(Field(name, str | None, optional=True) for name in ("error", "page")),
+    ),
+)
+_BEGINNINGS = b'{"line": 1, "row": ', b'{"line": 1, "id": '
+"""How a row begins that is of line 1."""
 
 
 @dataclass(frozen=True)
@@ -115,29 +129,18 @@ class Results:
 
     def __post_init__(self) -> None:
         """Take over what the file has, but for the last line, whose rows may not all be there."""
-        shown, start = repr(str(self.path)), 0
+        start = 0
         buffered = BufferedReader(self.file)  # without it each byte is read by itself
         for number, content in enumerate(iter(lambda: buffered.readline(LARGEST), b""), start=1):
-            if not content.endswith(b"\n"):
+            row = _row_of(content)
+            if not content.endswith(b"\n") and (row or _is_begun(content)) and not buffered.peek(1):
                 break  # a run was killed here
-            try:
-                row = json.loads(content)
-                line, made = int(row["line"]), {key: row[key] for key in self.made}
-                there = _Line(row.get("id"), row["input"], "error" in row, start)
-            except (ValueError, TypeError, KeyError, RecursionError):
-                wrong = f"line {number} of {shown} is no row of a results file"
-                raise InputError(wrong, "give another file") from None
-            for key, value in self.made.items():
-                if made[key] != value:
-                    raise UsageError(
-                        f"{shown} has the {key} {made[key]!r}, and this run {value!r}",
-                        "give the same, or another file",
-                    )
-            if not there.failed and ("page" in row) != (self.pages is not None):
-                how = "with" if "page" in row else "without"
-                wrong = f"{shown} was made {how} {option('pages')}"
-                raise UsageError(wrong, "do the same, or give another file")
-            self.lines.setdefault(line, there)
+            if row is None:
+                wrong = f"line {number} of {str(self.path)!r} is no row of a results file"
+                raise InputError(wrong, "give another file")
+            self._check_one_run(row)
+            there = _Line(row.get("id"), row["input"], "error" in row, start)
+            self.lines.setdefault(row["line"], there)
             start += len(content)
         buffered.detach()  # else it closes the file with it
         if self.lines:
@@ -146,6 +149,20 @@ class Results:
             raise UsageError(
                 f"{str(self.pages)!r} has the pages of another run", "name another folder"
             )
+
+    def _check_one_run(self, row: JsonObject) -> None:
+        """See that a row is of this model with these settings."""
+        shown = repr(str(self.path))
+        for key, value in self.made.items():
+            if row[key] != value:
+                raise UsageError(
+                    f"{shown} has the {key} {row[key]!r}, and this run {value!r}",
+                    "give the same, or another file",
+                )
+        if "error" not in row and ("page" in row) != (self.pages is not None):
+            how = "with" if "page" in row else "without"
+            wrong = f"{shown} was made {how} {option('pages')}"
+            raise UsageError(wrong, "do the same, or give another file")
 
     @property
     def failed(self) -> list[int]:
@@ -198,12 +215,17 @@ class Results:
             yield {**row, **of_row, **more, "input": self.digest, **self.made}
 
     def append(self, data: bytes, *, failed: bool = False) -> None:
-        """Write the rows of the line, all at once."""
+        """Write the rows of the line: all, or where the disk is full, none."""
         number, text = self.now
         with as_output_error(self.path):
             self.file.seek(self.end)
             self.file.truncate()
-        fill(self.path, self.file, [data])
+        try:
+            fill(self.path, self.file, [data])
+        except BaseException:
+            with suppress(OSError):
+                self.file.truncate(self.end)
+            raise
         self.lines[number] = _Line(_id_of(text), self.digest, failed)
         self.end += len(data)
 
@@ -214,14 +236,27 @@ class Results:
         self.append(f"{to_json({**about, **self.made})}\n".encode(), failed=True)
 
 
+def _row_of(content: bytes) -> JsonObject | None:
+    """The fields of a row that are read of it, where it is one."""
+    try:
+        return row_from(_READ, json.loads(content))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_begun(content: bytes) -> bool:
+    """Whether this is the beginning of a row."""
+    begun = re.sub(rb"\d+", b"1", content[:64], count=1)
+    return any(each.startswith(begun) or begun.startswith(each) for each in _BEGINNINGS)
+
+
 def _id_of(text: str | None) -> Id:
     """The id of a line, as far as it can be read."""
     try:
-        id_ = json.loads(text or "").get("id")
-        str(id_).encode()  # half a character is a ValueError
-    except (ValueError, AttributeError, RecursionError):
+        id_: Id = row_from(Fields("", "", (_ID,)), json.loads(text or "")).get("id")
+    except (ValueError, RecursionError):
         return None
-    return id_ if isinstance(id_, str | int) and not isinstance(id_, bool) else None
+    return id_
 
 
 @contextmanager
