@@ -157,6 +157,7 @@ class OutputError(AttnvizError):
 # Text from elsewhere, made harmless: escape codes and direction marks are written out.
 
 LAYOUT = "\n\u200e"
+_ODD = re.compile("[^ -~]")
 _LONG = re.compile(r"(?<=')[^'\n]{81,}(?=')|(?<!\S)/\S{300,}|(?<!\S)[^/\s]\S{80,}")
 COMMAND = " with: pip install "
 """The beginning of a command to type; it ends a message and is never shortened."""
@@ -179,16 +180,16 @@ def in_quotes(text: str) -> str:
     return '"' + inner.replace('"', '\\"') + '"'
 
 
-def harmless(text: str) -> str:
+def harmless(text: str, layout: str = LAYOUT) -> str:
     """A laid-out text with every character escaped that is no part of a layout.
 
     Line breaks stay, and left-to-right marks, which renderers put around words that are written
-    from right to left. This is the last gate before a terminal or a picture; what comes from
-    outside is made `readable` before it is laid out.
+    from right to left. This is the last gate before a terminal, a picture or a page; what comes
+    from outside is made `readable` before it is laid out.
     """
     if text.isprintable():
         return text
-    return "".join(c if c in LAYOUT else _escaped(c) for c in text)
+    return _ODD.sub(lambda odd: odd[0] if odd[0] in layout else _escaped(odd[0]), text)
 
 
 def shortened(message: str) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.draw.matrix import block_maximum
+from attnviz.errors import LAYOUT, harmless
 from attnviz.records.capture import FloatArray, IntArray
 from attnviz.records.exhibit import Exhibit, HeadMap
 
@@ -30,8 +31,15 @@ def source(*names: str) -> str:
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """The template with each `{{name}}` replaced, in one go, so that no value is taken for one."""
-    return re.sub(r"{{(\w+)}}", lambda place: values[place[1]], template)
+    """The template with each `{{name}}` replaced, in one go, so that no value is taken for one.
+
+    No control character of a value gets there.
+    """
+
+    def value(place: re.Match[str]) -> str:
+        return harmless(values[place[1]].replace("\r\n", "\n"), f"{LAYOUT}\t")
+
+    return re.sub(r"{{(\w+)}}", value, template)
 
 
 def policies(*each: str) -> str:
