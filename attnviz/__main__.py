@@ -1,9 +1,11 @@
 """The program: `attnviz`, and `python -m attnviz`."""
 
+import atexit
 import gc
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 ENDING = ("SIGTERM", "SIGHUP")
@@ -23,17 +25,30 @@ def _end(number: int, _frame: object) -> NoReturn:
     raise Ended(number)
 
 
+_STATUS = [1]
+"""The exit code; that of a bug until it is known."""
+
+
+def _leave() -> NoReturn:
+    """End the process at once: threads of libraries abort one that ends by itself."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(_STATUS[0])
+
+
 def main() -> NoReturn:
     """Run the command line; Ctrl-C is told in one line from the first moment on.
 
     A process that a signal ends cleans up, and ends by that signal.
     """
+    atexit.register(_leave)  # the first to be registered is the last to be called
     for name in ENDING:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores one
             signal.signal(number, _end)
     # Imports make half a million objects that stay, over which Python's collector goes again
-    # and again, and once more at the exit: together a fifth of a short command's time.
+    # and again: a fifth of a short command's time.
     gc.set_threshold(100_000, 50, 100)
     try:
         from attnviz.cli import run  # takes a moment, in which a key may be pressed
@@ -41,13 +56,14 @@ def main() -> NoReturn:
         run()
     except KeyboardInterrupt:
         sys.stderr.write("attnviz: interrupted\n")
-        sys.exit(130)
+        _STATUS[0] = 130
+    except SystemExit as end:
+        _STATUS[0] = end.code if isinstance(end.code, int) else 0
     except Ended as ended:
         signal.signal(ended.number, signal.SIG_DFL)
         os.kill(os.getpid(), ended.number)
         raise
-    finally:
-        gc.freeze()
+    sys.exit(_STATUS[0])
 
 
 if __name__ == "__main__":
