@@ -6,6 +6,7 @@ Their files are looked for in the folder of the file that names them.
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from hashlib import sha256
@@ -16,7 +17,7 @@ from typing import Any
 from attnviz.errors import InputError
 from attnviz.inputs.images import picture_of
 from attnviz.inputs.samples import found
-from attnviz.inputs.text import STDIN
+from attnviz.inputs.text import LARGEST, STDIN
 from attnviz.records.images import Box, RawImage
 
 HINT = 'give {"text": "…", "image": "FILE"} on the line'
@@ -119,6 +120,18 @@ def digest_of_images(line: str, folder: Path) -> str:
     except InputError:
         return ""
     return "".join(map(digest_of, (folder / file for file in files)))
+
+
+def images_named(file: Path) -> Iterator[str]:
+    """The images that a file of JSON names, or each line of one; nothing comes of a stream."""
+    if not file.is_file() or str(file).startswith("/dev/"):
+        return
+    with file.open("rb") as stream:
+        data = stream.read(LARGEST)
+    texts = [data, *data.splitlines()] if b'"image' in data else []
+    for text in texts:
+        with suppress(InputError, ValueError):
+            yield from _named(json_of(text.decode(), HINT))
 
 
 def digest_of(file: Path) -> str:

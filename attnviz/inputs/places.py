@@ -162,9 +162,10 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 
 def is_result(path: str) -> UsageError:
-    """The error of a corpus that is the folder of its own result."""
+    """The error of a corpus that is the folder of its own result, or a file of it."""
+    what = "the folder" if os.path.isdir(path) or is_url(path) else "a file"
     return UsageError(
-        f"{shown(path)!r} is the folder of the result",
+        f"{shown(path)!r} is {what} of the result",
         f"give another folder with {option('output')}",
     )
 

@@ -1,7 +1,11 @@
 """The one deliverer: what a command made goes to the terminal, a stream, or a file."""
 
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from glob import escape, glob
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +15,10 @@ from rich.console import RenderableType
 from attnviz.console import Display, plain_text
 from attnviz.draw.picture.paper import Page, draw_for, page_notes
 from attnviz.errors import UsageError, option
-from attnviz.kit.options import Canvas, OutputOptions
+from attnviz.inputs.beside import images_named
+from attnviz.inputs.samples import place_of
+from attnviz.kit.option import OUTPUT
+from attnviz.kit.options import MODEL, Canvas, OutputOptions
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session, as_flag
 from attnviz.kit.write import (
@@ -28,6 +35,10 @@ from attnviz.kit.write import (
 from attnviz.records.rows import to_json, versions_now
 
 STDOUT = "-"
+NEVER_READ = (".html", ".png", ".svg", ".pdf", ".csv", ".tsv")
+"""The files of a folder that no model and no scan has: a call may write them again."""
+OWN = b'{\n"schema": "attnviz'
+"""So does a JSON object begin that attnviz wrote."""
 LINE = "{line}"
 """Stands for the number of the line in the name of a file that each line gets."""
 
@@ -68,6 +79,7 @@ def destination_of(session: Session, options: OutputOptions) -> Destination:
     if (width := session.value("paper")) is not None:
         _draw_for_paper(session, width, form)
     if output is not None:
+        check_no_input(session, output)
         check_target(Path(str(output).replace(LINE, "1")))
         if form.binary and is_terminal(output):
             raise UsageError(
@@ -80,6 +92,68 @@ def destination_of(session: Session, options: OutputOptions) -> Destination:
         instead = "name one file" if session.value("lines") is None else f"add {option('lines')}"
         raise UsageError(f"{LINE} in {option('output')} stands for a line number", instead)
     return to
+
+
+def check_no_input(session: Session, output: Path) -> None:
+    """See that no file that is there, and would be written, is one that the same call reads.
+
+    Raises:
+        UsageError: it is one: by its name, or by another name of the same file.
+    """
+    name = re.escape(str(output)).replace(re.escape(LINE), r"\d+")
+    there = (Path(each) for each in glob(escape(str(output)).replace(LINE, "*")))
+    files = {_inode(p): p for p in there if p.is_file() and re.fullmatch(name, str(p))}
+    for place in _inputs(session) if files else ():
+        with suppress(OSError):  # no permission, or a text that is too long for a name
+            read = _in_folder(place, files.values()) if place.is_dir() else _of_file(place)
+            if taken := next((each for each in read if _inode(each) in files), None):
+                raise UsageError(
+                    f"{option('output', output)} would overwrite {str(taken)!r}, an input of the "
+                    "same call",
+                    "name another file",
+                )
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    """What the names of a file have in common; None where there is no file."""
+    with suppress(OSError, ValueError):
+        state = path.stat()
+        return state.st_dev, state.st_ino
+    return None
+
+
+def _inputs(session: Session) -> Iterator[Path]:
+    """What a call reads, by the declarations of its options."""
+    assert session.context is not None
+    for each in session.context.command.params:
+        panel, metavar = getattr(each, "rich_help_panel", None), each.metavar or ""
+        value = session.value(each.name or "")
+        names = [*map(str, value)] if isinstance(value, list | tuple) else [str(value)]
+        if metavar == "TEXT":  # which may be that of a capture or an image
+            yield from (Path(name) for name in names if os.path.isfile(name))
+        elif value is not None and (
+            (metavar.startswith(("FILE", "FOLDER")) and panel != OUTPUT)
+            or (metavar == "NAME" and panel in (MODEL, None))
+        ):
+            yield from (Path(place_of(name)) for name in names)
+    yield from filter(None, [session.configuration.path, Path("/dev/stdin")])
+
+
+def _of_file(path: Path) -> Iterator[Path]:
+    """A file, and those of the images that its lines name."""
+    yield path
+    yield from (path.parent / image for image in images_named(path))
+
+
+def _in_folder(folder: Path, written: Iterable[Path]) -> Iterator[Path]:
+    """What may be read of a folder and what is in it, among its files and those to be written."""
+    whole = folder.resolve()
+    within = (each for each in written if whole in each.resolve().parents)
+    for file in filter(Path.is_file, (*within, *folder.iterdir())):
+        if file.suffix.lower() not in NEVER_READ:
+            with file.open("rb") as stream:
+                if stream.read(len(OWN)) != OWN:
+                    yield file
 
 
 def _draw_for_paper(session: Session, width: float, form: Format) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 from attnviz.commands.generate.answer import AnswerView, RowUnit
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
-from attnviz.kit.deliver import Destination
+from attnviz.kit.deliver import LINE, Destination, check_no_input
 from attnviz.kit.option import panel_option
 from attnviz.kit.session import Session
 from attnviz.kit.write import check_folder, make_folder
@@ -113,6 +113,7 @@ def check_resume(session: Session, to: Destination, *, lines: bool) -> None:
     if session.value("rows") not in (None, "sentence"):
         raise UsageError("a row of a results file is a sentence", f"leave {option('rows')} out")
     if pages := session.value("pages"):
+        check_no_input(session, pages / f"{LINE}.html")
         check_folder(pages)
         make_folder(pages)
 

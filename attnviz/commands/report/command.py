@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from math import isnan
-from os.path import samefile
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -12,7 +11,7 @@ from attnviz.commands.report.results import read_results
 from attnviz.commands.report.rows import OF_RESULTS, Evaluation
 from attnviz.commands.report.shown import damage_said, notes_on
 from attnviz.draw.titles import amount
-from attnviz.errors import ExitStatus, InputError, UsageError, option
+from attnviz.errors import ExitStatus, InputError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import say
@@ -142,15 +141,6 @@ def command_line(
         session.refuse("top", wrong=f"does nothing for {to.format.name}")
     if call["against"] is None:
         session.refuse("fail_drop", wrong="needs an earlier file", hint=f"give {option('against')}")
-    for each in (file, call["against"]):
-        if (
-            to.output
-            and each
-            and to.output.exists()
-            and each.exists()
-            and samefile(each, to.output)
-        ):
-            raise UsageError(f"{option('output', each)} is a results file", "name another file")
     found = call(file)
     for why in damage_said(found.record):
         session.complain(why)

@@ -16,6 +16,7 @@ from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from attnviz.commands.atlas.folder import FILES, MANIFEST
 from attnviz.commands.atlas.record import CorpusFile, FilePart, Shard, Split
 from attnviz.commands.scan.corpus import cuts_of
 from attnviz.errors import InputError, UsageError, option
@@ -149,12 +150,13 @@ def _local(path: str, avoid: str | None) -> Iterator[tuple[object, CorpusFile]]:
     with reading(path):
         state = os.stat(path)
     check_regular(path, state)
-    if stat.S_ISREG(state.st_mode):
-        yield _file(path, state)
-        return
-    closed = _keys_of(avoid)
+    is_file = stat.S_ISREG(state.st_mode)
+    closed = _written_in(avoid) if is_file else _keys_of(avoid)
     if _key(state) in closed:
         raise is_result(path)
+    if is_file:
+        yield _file(path, state)
+        return
     for each, its_state in _walk(path, closed):
         if form_of(each):
             yield _file(each, its_state)
@@ -227,6 +229,12 @@ def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 def _keys_of(avoid: str | None) -> set[object]:
     return {_key(os.stat(avoid))} if avoid is not None and os.path.isdir(avoid) else set()
+
+
+def _written_in(folder: str | None) -> set[object]:
+    """The files that the result of a scan in a folder would overwrite."""
+    there = (Path(folder, name) for name in (MANIFEST, *FILES)) if folder else ()
+    return {_key(path.stat()) for path in there if path.is_file()}
 
 
 def _key(state: os.stat_result) -> tuple[int, int]:

@@ -542,7 +542,12 @@ def test_the_folder_of_the_result_is_no_part_of_the_corpus(
         assert os.path.basename(found.path) == "a.txt"
     with pytest.raises(InputError, match="no file matches"):
         corpus_files(["*/*.jsonl"], out)
-    assert [file.path for file in corpus_files(["out/skipped.jsonl"], out)] == ["out/skipped.jsonl"]
+    Path(out, "mine.jsonl").write_text("{}")
+    assert [file.path for file in corpus_files(["out/mine.jsonl"], out)] == ["out/mine.jsonl"]
+    Path("hard.jsonl").hardlink_to(Path(out, "skipped.jsonl"))  # which the scan writes
+    for own in ("out/skipped.jsonl", "hard.jsonl"):
+        with pytest.raises(UsageError, match=f"'{own}' is a file of the result"):
+            corpus_files([own], out)
     with pytest.raises(UsageError, match="'out' is the folder of the result"):
         corpus_files(["out"], f"file://{tmp_path}/out")
 
