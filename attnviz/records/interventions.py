@@ -48,8 +48,8 @@ class Edit:
 class CutLink:
     """A link of a head removed: the query no longer takes the key's value.
 
-    `renormalise`: the other weights of the row are what softmax makes of the other scores, and sum
-    to 1 again; else they stay as they are.
+    `renormalise`: the other weights of the row are what softmax makes of the other scores, that of
+    a learned sink among them; else they stay as they are.
     """
 
     head: Head

@@ -117,7 +117,7 @@ Cut: TypeAlias = Annotated[
 Renormalise: TypeAlias = Annotated[
     bool,
     g.heads_option(
-        "--renormalise", help="With --cut, rescale the other weights of the row to sum to 1."
+        "--renormalise", help="With --cut, take the softmax again over the rest of the row."
     ),
 ]
 Together: TypeAlias = Annotated[

@@ -45,8 +45,8 @@ class LinkNames:
     """Links to cut, by the names of their queries and keys.
 
     `names`: of each query and its key: of tokens, `*` for every token, `@system` for a segment, and
-    `@` for the same one on both sides. `renormalise`: rescale the other weights of a row to sum to
-    1. `segments`: parts of the text, as a user names them. `number`: how many links of each head
+    `@` for the same one on both sides. `renormalise`: take the softmax again over the rest of a
+    row. `segments`: parts of the text, as a user names them. `number`: how many links of each head
     these are in a text; 0 before a run.
     """
 

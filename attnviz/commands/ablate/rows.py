@@ -93,7 +93,7 @@ REPLACED: tuple[Field[Any], ...] = (
     Field(
         "renormalised",
         bool,
-        "Whether the weights left sum to 1 again.",
+        "Whether the softmax was taken again over the rest of the row.",
         lambda row: row.report.cut is not None and row.report.cut.renormalise,
     ),
 )

@@ -63,7 +63,7 @@ def _replaced(report: AblationReport) -> str:
     if cut is not None:
         where = " and ".join(_cut(names, segments=bool(cut.segments)) for names in cut.names)
         links = "link" if cut.number < 2 else f"{cut.number} links"
-        rescaled = ", the other weights of its row rescaled to sum to 1" if cut.renormalise else ""
+        rescaled = ", the softmax taken again over the rest of its row" if cut.renormalise else ""
         if rescaled and any(query == EVERY or is_segment(query) for query, _ in cut.names):
             rescaled += " (a row that would have no other keeps its links)"
         return f"a head's {links} {where} removed{rescaled}"
