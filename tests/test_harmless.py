@@ -106,3 +106,18 @@ def test_a_layout_keeps_its_lines_and_a_foreign_text_does_not() -> None:
     assert harmless("a\nb\x1b[0m\u200e") == "a\nb\\x1b[0m\u200e"
     assert readable("a\nb\x1b[0m\u200e") == "a\\nb\\x1b[0m\\u200e"
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", harmless("".join(map(chr, range(256)))))
+
+
+def test_no_document_brings_a_control_character_into_the_page_of_an_answer(
+    run: Run, tmp_path: Path
+) -> None:
+    document, page = tmp_path / "a\x1b[2Jdocument.txt", tmp_path / "page.html"
+    document.write_bytes(f"Leo has {''.join(EVIL)}\ta knife .\r\nAnna slept .\r\n".encode())
+    asked = f"the {EVIL[0]}{EVIL[3]} murderer was"
+    given = ("--doc", str(document), "--target", f" Leo {EVIL[4]} .")
+    ended = run("generate", asked, *given, "--check", "-o", str(page))
+    assert ended.status is ExitStatus.OK, ended.err
+    text = page.read_bytes().decode()
+    check_harmless(text.replace("\t", ""))
+    assert "Leo has \\x1b[31mred\\x07" in text
+    assert "\ta knife .\nAnna slept ." in text

@@ -230,3 +230,55 @@ def test_too_little_memory_for_torch_is_no_bug() -> None:
     ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
     assert ended.returncode == ExitStatus.MODEL
     assert ended.stderr.startswith("attnviz: there is not enough memory")
+
+
+ABORTS_AT_ITS_EXIT = """
+import atexit, ctypes, os, signal, sys
+import attnviz.__main__, attnviz.cli
+
+def run():
+    library = ctypes.CDLL(None)  # as the threads of a library do that still run then
+    library.__cxa_atexit(library.abort, None, None)
+    atexit.register(print, "its handlers ran", flush=True)
+    plain()
+
+plain, attnviz.cli.run = attnviz.cli.run, run
+sys.argv[0] = "attnviz"
+attnviz.__main__.main()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="calls the C library of Linux")
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(("tokens", "a b", "-f", "jsonl"), 0), (("tokens", "a b", "--top", "1"), 2)],
+)
+def test_a_library_that_aborts_at_the_exit_changes_no_exit_code(
+    arguments: tuple[str, ...], status: int
+) -> None:
+    program = [sys.executable, "-c", ABORTS_AT_ITS_EXIT, *arguments]
+    ended = subprocess.run(program, capture_output=True, text=True)
+    assert ended.returncode == status, ended.stderr
+    *rows, last = ended.stdout.splitlines()
+    assert last == "its handlers ran"
+    assert len(rows) == (0 if status else 3)
+    assert ended.stderr.count("\n") == (1 if status else 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="calls the C library of Linux")
+def test_a_library_that_aborts_at_the_exit_changes_no_interruption() -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", ABORTS_AT_ITS_EXIT, "show", "--lines", "-", "-f", "jsonl"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=_listen_to_interruptions,
+    )
+    assert program.stdin is not None
+    assert program.stdout is not None
+    program.stdin.write(b"one\n")
+    program.stdin.flush()
+    program.stdout.readline()
+    program.send_signal(signal.SIGINT)
+    _, errors = program.communicate()
+    assert (program.returncode, errors) == (130, b"attnviz: interrupted\n")

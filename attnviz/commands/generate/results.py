@@ -245,7 +245,10 @@ def _row_of(content: bytes) -> JsonObject | None:
 
 
 def _is_begun(content: bytes) -> bool:
-    """Whether this is the beginning of a row."""
+    """Whether this is the beginning of a row, and no whole value."""
+    with suppress(ValueError, RecursionError):
+        json.loads(content)
+        return False
     begun = re.sub(rb"\d+", b"1", content[:64], count=1)
     return any(each.startswith(begun) or begun.startswith(each) for each in _BEGINNINGS)
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import resource
 from collections.abc import Sequence
 from io import FileIO
 from pathlib import Path
@@ -219,6 +220,89 @@ def test_no_other_file_is_taken_for_one(run: Run, questions: Path, content: str)
     assert "is no row of a results file" in ended.err
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps([{"line": n, "row": 1} for n in range(500)]),
+        '{"my": "notes"}',
+        "[]",
+        "\0" * 3000,
+        '{"line": 1, "id": "a", "note": "mine"}',  # whole, and no row of ours
+        '{"line": 1, "note": "mi',
+        '{"line": "1", "row": 1',
+        '{"line": 1, "row": 1, "text": "a long one, and more behind it"}\n{"line": 1, "row": 1',
+    ],
+    ids=str.__len__,
+)
+def test_no_other_file_without_a_newline_at_its_end_is_cut(
+    run: Run, questions: Path, content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "LARGEST", 40 if "long one" in content else 1 << 26)
+    out = questions.with_name("results.jsonl")
+    out.write_text(content)
+    ended = answer(run, questions)
+    assert (ended.status, out.read_text()) == (ExitStatus.INPUT, content)
+    assert "line 1 of" in ended.err
+    assert "is no row of a results file; give another file." in ended.err
+
+
+def test_a_tail_that_begins_as_a_row_is_dropped(run: Run, questions: Path) -> None:
+    out = questions.with_name("results.jsonl")
+    answer(run, questions)
+    whole = out.read_text()
+    for tail in ("{", '{"line": 1', '{"line": 123, "id": "b", "ro'):
+        out.write_text(tail)
+        answer(run, questions)
+        assert out.read_text() == whole
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("line", "Infinity"),
+        ("line", "NaN"),
+        ("line", "9" * 400),
+        ("line", "true"),
+        ("id", "{}"),
+        ("id", "[1]"),
+        ("id", "9" * 400),
+        ("input", "null"),
+        ("model", "{}"),
+        ("settings", "1e999"),
+        ("error", "[]"),
+    ],
+)
+def test_a_row_with_a_field_of_another_kind_is_none_of_a_results_file(
+    run: Run, tmp_path: Path, field: str, value: str
+) -> None:
+    out, asked = tmp_path / "results.jsonl", tmp_path / "questions.jsonl"
+    asked.write_text(json.dumps(question("a")) + "\n")
+    row = {"line": 1, "id": "a", "input": "", "model": "", "settings": "", "error": "why"}
+    text = json.dumps({**row, field: "@"}).replace('"@"', value) + "\n"
+    out.write_text(text)
+    ended = answer(run, asked)
+    assert (ended.status, out.read_text()) == (ExitStatus.INPUT, text)
+    assert "is no row of a results file" in ended.err
+
+
+def test_a_disk_that_is_full_leaves_whole_answers(run: Run, questions: Path) -> None:
+    answer(run, questions)
+    out = questions.with_name("results.jsonl")
+    whole = out.read_bytes()
+    last = whole.index(b'{"line": 5')
+    out.unlink()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (last + 1000, before[1]))
+    try:
+        ended = answer(run, questions)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert ended.status is ExitStatus.OUTPUT
+    assert out.read_bytes() == whole[:last]
+    answer(run, questions)
+    assert out.read_bytes() == whole
+
+
 def test_two_runs_do_not_write_one_file(run: Run, questions: Path) -> None:
     fcntl = pytest.importorskip("fcntl")
     with questions.with_name("results.jsonl").open("wb") as other:
@@ -237,7 +321,7 @@ def test_each_answer_has_its_page_and_its_rows_name_it(run: Run, questions: Path
     assert "Leo left" in (pages / "2.html").read_text()
 
 
-@pytest.mark.parametrize("id_", ["\ud800", True, [1]])
+@pytest.mark.parametrize("id_", ["\ud800", True, [1], {}, 10**400])
 def test_an_id_that_no_row_can_hold_is_an_error_of_its_line(
     run: Run, questions: Path, id_: object
 ) -> None:
