@@ -24,6 +24,7 @@ from attnviz.inputs.text import (
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN, Placement, check_room, model_bytes
 from attnviz.records.capture import (
+    END_READ,
     GATES,
     VALUE_NORMS,
     Capture,
@@ -209,10 +210,26 @@ class Prepared:
         """
         rows = self.shape[0] if queries is None else len(queries)
         self.budget.check_patterns(heads, 4 * len(heads) * rows * self.shape[1])
+        plain = queries is None and not scores and not contributions
+        if plain and self.empty.sound and self.empty.kind == "cross" and self.target[-1].special:
+            return self._read_to_end(heads)
         keep = KeepEverything(self.shape)  # memory is taken only by rows that are written
         self.run(heads, keep, queries, scores=scores, contributions=contributions)
         blank = self.blank(scores=scores, contributions=contributions)
         return replace(blank, layers=keep.layers())
+
+    def _read_to_end(self, heads: Sequence[Head]) -> Capture:
+        """`record` of a sound, with a row more beside the patterns: that which reads the end."""
+        more = replace(self.empty, query_tokens=(*self.empty.query_tokens, self.target[-1]))
+        read = replace(self, target=(*self.target, self.target[-1]), empty=more)
+        keep = KeepEverything((self.shape[0] + 1, self.shape[1]))
+        read.run(heads, keep)
+        per_layer = self.empty.model.heads_per_layer
+        end = np.full((len(per_layer), max(per_layer), self.shape[1]), np.nan, np.float32)
+        for layer in keep.layers():
+            end[layer.layer, list(layer.heads)] = layer.weights[:, -1]
+        layers = tuple(replace(each, weights=each.weights[:, :-1]) for each in keep.layers())
+        return replace(self.empty, layers=layers, extras={**self.empty.extras, END_READ: end})
 
     def trace(self, head: Head, query: int) -> "HeadTrace":
         """All that one head computes, and what becomes of it at one query."""

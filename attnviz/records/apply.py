@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option
-from attnviz.records.capture import GATES, VALUE_NORMS, Capture, FloatArray
+from attnviz.records.capture import END_READ, GATES, VALUE_NORMS, Capture, FloatArray
 from attnviz.records.exhibit import Choice, Exhibit, Filters, HeadMap, whole_map
 from attnviz.records.heads import choose_heads, every_head
 from attnviz.records.positions import find_positions, groups_of, last_word, one_position
@@ -143,6 +143,7 @@ def _of_queries(
     extras: Mapping[str, FloatArray], queries: Sequence[range]
 ) -> Mapping[str, FloatArray]:
     """The extras of merged queries: means over their pieces."""
+    extras = {name: array for name, array in extras.items() if name != END_READ}
     if GATES not in extras:
         return extras
     sizes, starts = [len(group) for group in queries], [group.start for group in queries]

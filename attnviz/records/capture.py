@@ -189,6 +189,9 @@ VALUE_NORMS = "value_norms"
 GATES = "gates"
 """The extra that holds what a gate behind the softmax lets through, (2, layers, heads, n_queries):
 its mean, and the share that passes of the length of what the head writes; NaN where it is none."""
+END_READ = "end_read"
+"""The extra that holds the weights with which the end of a sound's text is read, a row behind all
+that predict it: (layers, heads, n_keys), NaN where there is no such head."""
 
 MadeBy: TypeAlias = Literal["native", "transformers", "array", "none"]
 """The code that ran a model; "array" where another program computed the weights, "none" where no

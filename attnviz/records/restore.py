@@ -13,6 +13,7 @@ import numpy as np
 
 from attnviz.errors import readable
 from attnviz.records.capture import (
+    END_READ,
     GATES,
     VALUE_NORMS,
     Capture,
@@ -283,16 +284,15 @@ def with_arrays(
         array = layer.weights
         within = not array.size or bool(low <= array.min() and array.max() <= high)  # no NaN
         _check(within, f"a number of layer {layer.layer}")
-    norms = extras.get(VALUE_NORMS)
-    if norms is not None:
-        per_layer = capture.model.heads_per_layer
-        expected = (len(per_layer), max(per_layer), len(capture.key_tokens))
-        _check(norms.shape == expected, f"the shape of {VALUE_NORMS}")
-        # NaN stands where a layer has no such head
-        _check(not ((norms < 0) | (norms > LARGEST)).any(), VALUE_NORMS)
+    per_layer = capture.model.heads_per_layer
+    for name, most in ((VALUE_NORMS, LARGEST), (END_READ, LARGEST_WEIGHT)):
+        if (held := extras.get(name)) is not None:
+            expected = (len(per_layer), max(per_layer), len(capture.key_tokens))
+            _check(held.shape == expected, f"the shape of {name}")
+            # NaN stands where a layer has no such head
+            _check(not ((held < 0) | (held > most)).any(), name)
     gates = extras.get(GATES)
     if gates is not None:
-        per_layer = capture.model.heads_per_layer
         sizes = (2, len(per_layer), max(per_layer), len(capture.query_tokens))
         _check(gates.shape == sizes, f"the shape of {GATES}")
         _check(not ((gates < 0) | (gates > LARGEST)).any() and not (gates[0] > 1).any(), GATES)

@@ -188,26 +188,29 @@ MEDIAN = 7
 """Frames whose median takes the place of a weight."""
 
 
-def row_starts(weights: Iterable[Waveform], median: int = MEDIAN) -> NDArray[np.int64]:
-    """The frame at which each row begins, by the weights (rows, frames) of each of several heads.
+def row_starts(
+    weights: Iterable[Waveform], rows: Sequence[int], median: int = MEDIAN
+) -> NDArray[np.int64]:
+    """The frame at which each of some rows begins, by the weights (all rows, frames) of each head.
 
-    Each column is standardised over its rows, each row filtered by a median, and the heads' mean
-    aligned by dynamic time warping: Radford et al. 2022, "Robust Speech Recognition via
-    Large-Scale Weak Supervision", arXiv 2212.04356, as in the authors' `timing.py`. Heads are
-    taken one after another.
+    Each column is standardised over all rows of the decoder, those before the words and behind
+    them included; then each of the rows is filtered by a median, and the heads' mean aligned by
+    dynamic time warping: Radford et al. 2022, "Robust Speech Recognition via Large-Scale Weak
+    Supervision", arXiv 2212.04356, as in the authors' `timing.py`. Heads are taken one after
+    another.
     """
     total, count = np.zeros((), np.float32), 0
     for own in weights:
-        total, count = total + standardised(own, median), count + 1
+        total, count = total + standardised(own, rows, median), count + 1
     starts: NDArray[np.int64] = monotone_paths(-(total / np.float32(count))[None])[0, :, 0]
     return starts
 
 
-def standardised(weights: Waveform, median: int) -> Waveform:
-    """(rows, frames): deviations of each column, filtered along each row."""
+def standardised(weights: Waveform, rows: Sequence[int], median: int) -> Waveform:
+    """(rows, frames): of these rows the deviations of each column, filtered along each row."""
     wide = weights.astype(np.float32)
     spread = wide.std(axis=0)
-    apart = wide - wide.mean(axis=0)
+    apart = wide[rows] - wide.mean(axis=0)
     scaled: Waveform = np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0)
     half = median // 2
     if scaled.shape[1] <= half:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnviz.errors import UsageError, option
-from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.capture import END_READ, Capture, FloatArray
 from attnviz.records.heads import Head, every_head
 from attnviz.records.positions import word_groups
 from attnviz.records.sounds import ALIGNMENT, heard_rows, path_shares, row_starts
@@ -84,10 +84,10 @@ def aligned(capture: Capture, heads: Sequence[Head]) -> Alignment:
     """
     rows, frames = heard_rows(capture)
     spans = [capture.key_tokens[frame].time or (0.0, 0.0) for frame in frames]
-    starts = [*row_starts(heard_weights(capture, heads)).tolist(), len(frames)]
+    starts = [*row_starts(heard_weights(capture, heads), rows).tolist(), len(frames)]
     total = np.zeros((len(rows), len(frames)), np.float32)
     for own in heard_weights(capture, heads):
-        total += own
+        total += own[rows]
     words = list[SpokenWord]()
     for first, after in _words([capture.query_tokens[row] for row in rows]):
         begin, end = starts[first], starts[after]
@@ -107,10 +107,16 @@ def lost_letters(capture: Capture) -> str:
 
 
 def heard_weights(capture: Capture, heads: Sequence[Head]) -> Iterator[FloatArray]:
-    """For each head (rows, frames): weights on the sound, scaled as if there were no padding."""
-    rows, frames = heard_rows(capture)
+    """For each head (all rows, frames): weights on the sound, scaled as if there were no padding.
+
+    The last row is that in which the end of the text is read, where the capture holds it.
+    """
+    _, frames = heard_rows(capture)
+    ends = capture.extras.get(END_READ)  # (layers, heads, n_keys)
     for head in heads:
-        weights = capture.weights(head)[np.ix_(rows, frames)]
+        weights = capture.weights(head)[:, frames]
+        if ends is not None:
+            weights = np.concatenate([weights, ends[head.layer, head.head][None, frames]])
         sums = weights.sum(axis=1, keepdims=True)
         yield np.divide(weights, sums, out=np.zeros_like(weights), where=sums > 0)
 

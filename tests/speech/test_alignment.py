@@ -1,4 +1,4 @@
-"""Words are aligned with time as transformers does it, and planted heads are found."""
+"""Words are aligned with time as Whisper's authors do it, and planted heads are found."""
 
 import tracemalloc
 from dataclasses import replace
@@ -14,13 +14,14 @@ from transformers import AutoFeatureExtractor, WhisperForConditionalGeneration
 
 import attnviz
 from attnviz.commands.show.capture import AttentionCapture
-from attnviz.errors import UsageError
+from attnviz.errors import InputError, UsageError
+from attnviz.records.capture import END_READ
 from attnviz.records.heads import Head
-from attnviz.records.sounds import path_shares, row_starts
+from attnviz.records.sounds import path_shares
 from attnviz.records.speech import SpokenWord, aligned, lost_letters
 from attnviz.records.tokens import PADDING
 from tests.conftest import Run
-from tests.speech.zoo import RATE, WINDOW, as_wav, named, syllables
+from tests.speech.zoo import RATE, SPECIAL, WINDOW, as_wav, named, spoken_tokenizer, syllables
 
 SAID = "the cat sat"
 
@@ -39,33 +40,80 @@ def diagonal(rows: int, frames: int, wide: int = 1) -> NDArray[np.float32]:
     return weights
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_starts_are_those_of_transformers_within_a_frame(tmp_path: Path, seed: int) -> None:
-    """Transformers takes the rows in which tokens are read, one behind those that predict them."""
-    folder = named("whisper").make(tmp_path, seed=seed)
-    model = WhisperForConditionalGeneration.from_pretrained(folder)
-    sound = syllables(WINDOW)
-    extract = AutoFeatureExtractor.from_pretrained(folder)
-    made = extract(sound, sampling_rate=RATE, return_tensors="pt", return_attention_mask=True)
-    with torch.no_grad():
-        theirs = model.generate(
-            made["input_features"],
-            attention_mask=made["attention_mask"],
-            return_token_timestamps=True,
-            max_new_tokens=20,
-            do_sample=False,
-        )
-    ids = theirs["sequences"][0].tolist()
-    ready = attnviz.load_model(folder)
-    run = attnviz.capture(model=ready, audio=(sound, RATE)).record
-    own = [token.id for token in run.query_tokens if not token.special]
-    assert own[: len(ids)] == ids  # it writes the same, and more
-    first = next(token.index for token in run.query_tokens if not token.special)
-    heads = [Head(layer, head) for layer, head in model.generation_config.alignment_heads]
-    read = np.stack([run.weights(head)[first + 1 : first + len(ids)] for head in heads])
-    seconds = np.array([run.key_tokens[frame].time[0] for frame in row_starts(read)])
-    expected = theirs["token_timestamps"][0].numpy()[: len(seconds)]
-    assert np.abs(seconds - expected).max() <= 0.02 + 1e-6
+def path_of(gain: NDArray[np.floating[Any]]) -> list[int]:
+    """The frame at which each row (rows, frames) begins, on the monotone path of the most gain."""
+    rows, frames = gain.shape
+    best = np.full((rows, frames), -np.inf, np.float32)
+    came: dict[tuple[int, int], tuple[int, int]] = {}
+    for row in range(rows):
+        for frame in range(frames):
+            steps = [(row - 1, frame - 1), (row - 1, frame), (row, frame - 1)]
+            known = [step for step in steps if min(step) >= 0]
+            last = max(known, key=lambda step: best[step], default=None)
+            best[row, frame] = gain[row, frame] + (0 if last is None else best[last])
+            if last is not None:
+                came[row, frame] = last
+    at, begins = (rows - 1, frames - 1), [0] * rows
+    while True:
+        begins[at[0]] = at[1]
+        if at not in came:
+            return begins
+        at = came[at]
+
+
+def as_in_timing_py(weights: NDArray[np.float32], rows: slice) -> list[int]:
+    """The order of `timing.py`, written down a second time, of weights (heads, rows, frames).
+
+    All rows of the decoder scale a frame: those of the beginning, the words and the end. Only
+    then are the `rows` cut out that predict a word or the end.
+    """
+    scaled = weights / weights.sum(axis=2, keepdims=True)
+    scaled = (scaled - scaled.mean(axis=1, keepdims=True)) / scaled.std(axis=1, keepdims=True)
+    frames = scaled.shape[2]
+    inside = [np.abs(np.arange(n - 3, n + 4)) for n in range(frames)]  # mirrored at both ends
+    inside = [np.where(near < frames, near, 2 * (frames - 1) - near) for near in inside]
+    smooth = np.stack([np.median(scaled[:, :, near], axis=2) for near in inside], axis=2)
+    return path_of(smooth.mean(axis=0)[rows])
+
+
+def test_words_begin_where_the_authors_of_whisper_let_them_begin(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Thirty targets of 1 to 20 words, by the attention of transformers' own model."""
+    sound, ready = syllables(1.5), attnviz.load_model(folder)
+    model = WhisperForConditionalGeneration.from_pretrained(folder, attn_implementation="eager")
+    features = AutoFeatureExtractor.from_pretrained(folder)(
+        sound, sampling_rate=RATE, return_tensors="pt"
+    )["input_features"]
+    tokenizer, heads = spoken_tokenizer(), model.generation_config.alignment_heads
+    begin = tokenizer.convert_tokens_to_ids([SPECIAL[n] for n in (0, 1, 4, 6)])
+    seen = np.random.default_rng(0)
+    for number in range(30):
+        words = ["".join(seen.choice(list("aehlot"), 1 + n % 2)) for n in range(1 + number % 20)]
+        inner = tokenizer(" ".join(words), add_special_tokens=False)["input_ids"]
+        ids = torch.tensor([[*begin, *inner, tokenizer.eos_token_id]])
+        with torch.no_grad():
+            made = model(features, decoder_input_ids=ids, output_attentions=True).cross_attentions
+        weights = np.stack([made[layer][0, head, :, :75].numpy() for layer, head in heads])
+        begins = np.array(as_in_timing_py(weights, slice(len(begin) - 1, -1))) * 0.02
+        run = attnviz.capture(model=ready, audio=(sound, RATE), target=" ".join(words))
+        found = attnviz.align(run).record.words
+        assert [word.text for word in found] == words
+        expected = [begins[word.tokens[0] - len(begin) + 1] for word in found]
+        assert [word.begin for word in found] == pytest.approx(expected), words
+        if number == 4:  # a saved capture and a run have the same row that reads the end
+            run.save(tmp_path / "a.npz")
+            assert attnviz.align(attnviz.load(tmp_path / "a.npz")).record.words == found
+            direct = attnviz.align(model=ready, audio=(sound, RATE), target=" ".join(words))
+            assert direct.record.words == found
+
+
+def test_rows_of_the_beginning_scale_a_frame_and_have_no_time() -> None:
+    weights = np.random.default_rng(0).dirichlet(np.ones(60), 6).astype(np.float32)
+    tokens = ["<|en|>", "<|transcribe|>", "<|notimestamps|>", "a", " cat", "</s>"]
+    found = attnviz.align(attnviz.from_attention(weights[None], tokens, times=0.05)).record.words
+    begins = as_in_timing_py(weights[None], slice(3, None))
+    assert [word.begin for word in found] == pytest.approx([0.05 * n for n in begins[:2]])
 
 
 def test_words_begin_and_end_where_their_weight_does() -> None:
@@ -220,3 +268,9 @@ def test_a_saved_capture_is_aligned_as_the_run_is(folder: Path, tmp_path: Path) 
     assert again.record.sound.facts == run.record.sound.facts
     assert (again.record.sound.envelope == run.record.sound.envelope).all()
     assert again.key_tokens == run.key_tokens
+    short = {END_READ: run.record.extras[END_READ][..., :-1]}
+    AttentionCapture(replace(run.record, extras=short)).save(tmp_path / "b.npz")
+    with pytest.raises(InputError, match="the shape of end_read"):
+        attnviz.load(tmp_path / "b.npz")
+    merged = run.show(words=True).record.capture  # whose columns are others
+    assert END_READ not in merged.extras
