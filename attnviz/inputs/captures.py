@@ -10,7 +10,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections import Counter
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +36,7 @@ from attnviz.records.restore import (
     sound_from,
     with_arrays,
 )
-from attnviz.records.tokens import Span, Token, numbered
+from attnviz.records.tokens import Span, Token, numbered, with_parts
 
 CAPTURE_META = "meta"
 """The entry that holds everything but the arrays."""
@@ -469,10 +469,12 @@ def _row_sums(
 
 # Tokens from how a tokenizer spells them: `Ġcat`, `▁cat`, `##s`, `[CLS]`.
 
-SPECIAL = re.compile(r"<\|[^<>]{1,100}\|>|</?s>|<(?:pad|bos|eos)>|\[(?:CLS|SEP|PAD)\]")
-"""The special tokens of GPT-2, Llama, T5, BERT and their like that stand for no text."""
+SPECIAL = re.compile(r"<([|｜])[^<>]{1,100}\1>|</?s>|<(?:pad|bos|eos)>|\[(?:CLS|SEP|PAD)\]")
+"""The special tokens of GPT-2, Llama, DeepSeek, T5, BERT and their like that stand for no text."""
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-WORDPIECE, SENTENCEPIECE, SPACE = "##", "▁", "Ġ"
+WORDPIECE, SENTENCEPIECE, SPACE, BREAK = "##", "▁", "Ġ", "Ċ"
+INNER = bytes(range(0x80, 0xC0))
+"""The bytes of UTF-8 that no character begins with."""
 
 
 def tokens_of(spelled: Sequence[str]) -> tuple[str, tuple[Token, ...]]:
@@ -493,15 +495,17 @@ def tokens_of(spelled: Sequence[str]) -> tuple[str, tuple[Token, ...]]:
         named = readable(name) if gone else Token.name
         tokens.append(Token(0, ids[name], text[start:end], start, end, special=gone, name=named))
         begin += len(piece)
-    return text, numbered(_in_parts(tokens))
+    return text, numbered(with_parts(tokens, text))
 
 
 def _pieces(spelled: Sequence[str]) -> list[bytes]:
     """The bytes that each token adds to the text."""
-    if any(SPACE in name for name in spelled):
-        byte_of = _bytes_of_letters()
-        if all(letter in byte_of for name in spelled for letter in name):
-            return [bytes(byte_of[letter] for letter in name) for name in spelled]
+    byte_of = _bytes_of_letters()
+    if _is_byte_level([name for name in spelled if name and byte_of.keys() >= set(name)]):
+        return [
+            bytes(map(byte_of.get, name)) if byte_of.keys() >= set(name) else name.encode()
+            for name in spelled
+        ]
     if any(name.startswith(SENTENCEPIECE) or BYTE.fullmatch(name) for name in spelled):
         bytes_of = [(BYTE.fullmatch(name), name.replace(SENTENCEPIECE, " ")) for name in spelled]
         return [bytes([int(byte[1], 16)]) if byte else name.encode() for byte, name in bytes_of]
@@ -514,6 +518,25 @@ def _pieces(spelled: Sequence[str]) -> list[bytes]:
         pieces.append((" " if begun and bare and not inner else "").encode() + bare.encode())
         begun = begun or bool(name)
     return pieces
+
+
+def _is_byte_level(names: Sequence[str]) -> bool:
+    """Whether tokens in the letters of bytes are spelled so, and are no words that look alike.
+
+    One has the letter of a space, or is a line break; or their letters, as bytes, are UTF-8 from
+    beginning to end with a character beyond ASCII that no capitals spell, as they do in `PÓŁNOC`.
+    """
+    if any(SPACE in name or set(name) == {BREAK} for name in names):
+        return True
+    byte_of = _bytes_of_letters()
+    letter_of = {byte: letter for letter, byte in byte_of.items()}
+    data = bytes(byte_of[letter] for name in names for letter in name)
+    try:  # the list may begin and end within a character
+        text = getincrementaldecoder("utf-8")().decode(data.lstrip(INNER))
+    except UnicodeDecodeError:
+        return False
+    spelled = ("".join(letter_of[byte] for byte in each.encode()) for each in set(text))
+    return any(not (one.isalpha() and one.isupper()) for one in spelled if len(one) > 1)
 
 
 def _bytes_of_letters() -> dict[str, int]:
@@ -537,15 +560,3 @@ def _decoded(data: bytes) -> tuple[str, list[int]]:
     ]
     text = re.sub("[\udc80-\udcff]", "\ufffd", characters)
     return text, [*character_of, len(text)]
-
-
-def _in_parts(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens; those that share one character are numbered."""
-    shared = Counter(t.start for t in tokens if t.end - t.start == 1)
-    seen, marked = Counter[int](), list[Token]()
-    for token in tokens:
-        if token.end - token.start == 1 and shared[token.start] > 1:
-            seen[token.start] += 1
-            token = replace(token, part=(seen[token.start], shared[token.start]))
-        marked.append(token)
-    return marked

@@ -31,7 +31,14 @@ from attnviz.models.folder.tokenizer import (
 )
 from attnviz.records.capture import Kind, ShownKind
 from attnviz.records.heads import ModelCard
-from attnviz.records.tokens import MASKS, SPECIAL_LABEL, Token, numbered
+from attnviz.records.tokens import (
+    MASKS,
+    SPECIAL_LABEL,
+    Token,
+    numbered,
+    numbered_parts,
+    with_parts,
+)
 
 END = "<|endoftext|>"
 MOST_PER_BYTE = 4
@@ -77,7 +84,7 @@ class TextTokenizer:
             for id_, (start, end), added in places
         ]
         self._check_known(encoding.ids)
-        tokens = _mark_parts(_marks_apart(tokens, encoding.tokens, text), text)
+        tokens = with_parts(_marks_apart(tokens, encoding.tokens, text), text)
         if bos and self.bos_id is not None and not self.adds_special:
             tokens.insert(0, Token(0, self.bos_id, "", 0, 0, special=True))
         return numbered(tokens)
@@ -162,9 +169,7 @@ class TextTokenizer:
         for first, after in pairwise([*whole, len(ids)]):
             start, end = len(begun[first]), len(begun[after])
             group = range(first, after)
-            tokens += _numbered_parts(
-                [Token(i, ids[i], text[start:end], start, end) for i in group]
-            )
+            tokens += numbered_parts([Token(i, ids[i], text[start:end], start, end) for i in group])
         return tuple(tokens)
 
     def continued(self, before: Sequence[int], ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
@@ -188,7 +193,7 @@ class TextTokenizer:
             # decoders of SentencePiece drop the space before what comes first
             text += so_far.removeprefix(known) if known else so_far
             slice_ = text[start:]
-            tokens += _numbered_parts([Token(0, i, slice_, start, len(text)) for i in group])
+            tokens += numbered_parts([Token(0, i, slice_, start, len(text)) for i in group])
             window, group = (window + group)[-WINDOW:], []
         return text, numbered(tokens)
 
@@ -340,24 +345,3 @@ def _marks_apart(tokens: Sequence[Token], spelled: Sequence[str], text: str) -> 
         apart.append(replace(token, spaced=True) if begins and not token.special else token)
         end = max(end, token.end)
     return apart
-
-
-def _mark_parts(tokens: list[Token], text: str) -> list[Token]:
-    """Number the tokens that share a character, such as byte-level pieces of one letter."""
-    marked: list[Token] = []
-    group: list[Token] = []
-    for token in tokens:
-        start = token.start
-        while start < token.end and text[start] == " ":  # it belongs to the first one alone
-            start += 1
-        if group and not start < min(group[-1].end, token.end):
-            marked += _numbered_parts(group)
-            group = []
-        group.append(token)
-    return marked + _numbered_parts(group)
-
-
-def _numbered_parts(group: list[Token]) -> list[Token]:
-    if len(group) < 2:
-        return group
-    return [replace(token, part=(i, len(group))) for i, token in enumerate(group, start=1)]

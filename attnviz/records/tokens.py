@@ -88,6 +88,28 @@ def numbered(tokens: Iterable[Token], first: int = 0) -> tuple[Token, ...]:
     return tuple(replace(token, index=i) for i, token in enumerate(tokens, start=first))
 
 
+def with_parts(tokens: Sequence[Token], text: str) -> list[Token]:
+    """Number the tokens that share a character, such as byte-level pieces of one letter."""
+    marked: list[Token] = []
+    group: list[Token] = []
+    for token in tokens:
+        start = token.start
+        while start < token.end and text[start] == " ":  # it belongs to the first one alone
+            start += 1
+        if group and not start < min(group[-1].end, token.end):
+            marked += numbered_parts(group)
+            group = []
+        group.append(token)
+    return marked + numbered_parts(group)
+
+
+def numbered_parts(group: list[Token]) -> list[Token]:
+    """The tokens of one character, each with its number."""
+    if len(group) < 2:
+        return group
+    return [replace(token, part=(i, len(group))) for i, token in enumerate(group, start=1)]
+
+
 def parts_of_images(tokens: Sequence[Token]) -> dict[str, str]:
     """The name of each image, and `64 parts of the image, @r0c0 to @r7c7`: what it consists of."""
     parts: dict[int, list[str]] = {}

@@ -1,12 +1,17 @@
 """Captures of weights that another program computed."""
 
 import math
+import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers.trainers import BpeTrainer
 from transformers import BertConfig, BertModel, GPT2LMHeadModel
 
 import attnviz
@@ -153,6 +158,10 @@ def test_what_is_no_attention_is_told(given: Any, tokens: Any, said: str) -> Non
         (["<|endoftext|>", "a"], "a", ["<|endoftext|>", "a"]),
         (["##", "a"], "## a", ["##", "a"]),
         (["我", "Ġ是"], "我 Ġ是", ["我", "Ġ是"]),
+        (["æĪĳ", "çĪ±", "ä½ł"], "我爱你", ["我", "爱", "你"]),
+        (["¥", "ļ", "ä½ł", "å"], "\ufffd\ufffd你\ufffd", ["\ufffd", "\ufffd", "你", "\ufffd"]),
+        (["Hello", "Ċ", "world"], "Hello\nworld", ["Hello", "\\n", "world"]),
+        (["<｜User｜>", "Ġa", "小猫"], " a小猫", ["<｜User｜>", "a", "小猫"]),
         (["▁", "<0xE6>", "<0xA5>", "<0x9A>"], " 楚", ["␣", "楚 1/3", "楚 2/3", "楚 3/3"]),
         (["[UNK]", "a"], "[UNK] a", ["[UNK]", "a"]),
     ],
@@ -172,6 +181,77 @@ def test_real_tokens_spell_the_text_that_they_are_of() -> None:
     found, tokens = tokens_of(spelled)
     assert found.strip() == text
     assert "".join(t.text for t in tokens if not t.part or t.part[0] == 1).strip() == text
+
+
+ALPHABETS = (
+    "the cat sat on a mat ",
+    "我爱你小猫坐、。楚",
+    "あいうえカタカナ",
+    "שלום עולם",
+    "नमस्ते दुनिया ",
+    "ПРИВЕТ мир ",
+    "déjà Ünï ßøł ĠĊ",
+    "👩\u200d🚀🏽🇨🇭 é\u0301",
+    " \t\n\r\x00\x7f\xa0\xad\u3000\U0010ffff",
+)
+
+
+def bytes_trained(merges: int) -> Tokenizer:
+    """A byte-level BPE of the alphabets, with an added token of letters that are no bytes."""
+    made = Tokenizer(BPE())
+    made.pre_tokenizer = ByteLevel(add_prefix_space=False, trim_offsets=False)
+    own = ByteLevel.alphabet()
+    trainer = BpeTrainer(vocab_size=256 + merges, initial_alphabet=own, show_progress=False)
+    made.train_from_iterator([f"{' '.join(each)} {each}" for each in ALPHABETS * 3], trainer)
+    made.add_tokens(["小猫"])
+    made.add_special_tokens(["<｜begin▁of▁sentence｜>"])
+    return made
+
+
+def test_tokens_of_bytes_have_the_places_that_their_tokenizer_gives_them() -> None:
+    """Random texts of all scripts, with spaces, breaks and added tokens anywhere."""
+    chosen = random.Random(0)
+    for merges in (0, 30, 300):
+        tokenizer = bytes_trained(merges)
+        for number in range(150):
+            few = chosen.sample(ALPHABETS, chosen.randint(1, 3))
+            text = "".join(chosen.choice(chosen.choice(few)) for _ in range(1 + number % 40))
+            text += chosen.choice(" 我")  # without them it may be a word
+            encoded = tokenizer.encode(text)
+            tokens = ["<｜begin▁of▁sentence｜>", *encoded.tokens]
+            found, places = tokens_of(tokens)
+            assert found == text, tokens
+            assert [(token.start, token.end) for token in places[1:]] == encoded.offsets
+            assert [token.label for token in places[:1]] == tokens[:1]
+
+
+def test_bytes_of_one_letter_are_one_letter_behind_a_space_too() -> None:
+    rows = [[1, 0, 0, 0, 0], [0.2, 0.8, 0, 0, 0], [0.1, 0.3, 0.6, 0, 0], [0.1, 0.1, 0.3, 0.5, 0]]
+    run = attnviz.from_attention([*rows, [0.2] * 5], ["a", "Ġæ", "¥", "ļ", "Ġb"])
+    shown = run.to_columns(chars=True)
+    found = {
+        (query, key): weight
+        for query, key, weight in zip(
+            shown["query"], shown["key_exact"], shown["weight"], strict=True
+        )
+    }
+    assert [run.text, *shown["key_token"][-3:]] == ["a 楚 b", "楚", "a", "b"]
+    assert found[2, " 楚"] == pytest.approx(0.6)
+    assert "楚#1" not in str(run.show(view="table"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["dağ", "ağaç"], ["člověk", "če"], ["łódź", "ład"], ["PÓŁNOC"], ["VÔĽA", "ÚĽ"]),
+        *(["été", "naïve"], ["Ærø", "smørrebrød"], ["Ħal", "ħobż"], ["İstanbul", "ığdır"]),
+        *(["ĉu", "aŭ"], ["māja", "ķīlis"], ["¿qué?", "¡sí!"], ["«a»", "5°", "½"]),
+    ],
+)
+def test_ordinary_words_are_not_taken_for_bytes(words: list[str]) -> None:
+    found, tokens = tokens_of(words)
+    assert found == " ".join(words)
+    assert [token.label for token in tokens] == words
 
 
 @pytest.mark.parametrize(
