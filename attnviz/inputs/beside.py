@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from attnviz.errors import InputError
 from attnviz.inputs.images import picture_of
@@ -181,6 +181,72 @@ def json_of(line: str, hint: str) -> Any:
     except ValueError:  # Python reads no integer of thousands of digits
         why = "a number is too long"
     raise InputError(f"it is not JSON ({why})", hint)
+
+
+# Questions and documents, in our words or in those of other programs.
+
+RAGAS = {"user_input": "question", "contexts": "documents", "retrieved_contexts": "documents"}
+"""Keys of RAGAS, and ours; where its `user_input` is a list, these are the messages."""
+DOCUMENT_TEXTS = ("text", "content", "contents", "page_content", "snippet")
+"""The keys in which documents have their text."""
+QUESTION_HINT = 'give {"question": "…", "documents": [{"id": "…", "text": "…"}]}'
+KNOWN = (
+    'give a "question" ("user_input", "text") and perhaps "documents" ("contexts", '
+    '"retrieved_contexts"), "target", "id" or "image"'
+)
+
+
+def in_our_words(content: Any, origin: str) -> Any:
+    """An object with our keys in place of those of RAGAS; anything else as it is.
+
+    Raises:
+        InputError: it has two keys for the same.
+    """
+    if not isinstance(content, Mapping):
+        return content
+    ours = dict[str, Any]()
+    for key, value in content.items():
+        several = key == "user_input" and isinstance(value, list)
+        name = "messages" if several else RAGAS.get(str(key), str(key))
+        if ours.get(name) and value:
+            raise InputError(f"{origin} has {name} twice, once as {key}", "leave one out")
+        ours[name] = ours.get(name) or value
+    return ours
+
+
+def is_told(text: object) -> TypeGuard[str]:
+    """Whether it is a text, and not blank."""
+    return isinstance(text, str) and bool(text.strip())
+
+
+def checked_documents(entries: object, origin: str) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """The documents as objects, and what is not read: those that are blank.
+
+    Raises:
+        InputError: one of them has no text.
+    """
+    if not isinstance(entries, list):
+        raise InputError(f"documents in {origin} is not a list", QUESTION_HINT)
+    kept, blank = list[dict[str, Any]](), list[str]()
+    for number, given in enumerate(entries, start=1):
+        entry = {"text": given} if isinstance(given, str) else given
+        texts = [entry.get(key) for key in DOCUMENT_TEXTS] if isinstance(entry, dict) else []
+        if not any(isinstance(text, str) for text in texts):
+            raise InputError(f"document {number} in {origin} has no text", QUESTION_HINT)
+        if any(map(is_told, texts)):
+            kept.append(entry)
+        else:
+            blank.append(f"document {number}, which is blank")
+    return kept, tuple(blank)
+
+
+def named_text(entry: Mapping[str, Any], *names: str) -> tuple[str, str]:
+    """A document's name, under the first of these keys that it has, and the key of its text."""
+    about = entry.get("metadata")  # of LangChain
+    more = map(about.get, ("title", "source")) if isinstance(about, dict) else ()
+    own = (str(each) for each in (*map(entry.get, names), *more) if isinstance(each, str | int))
+    key = next(key for key in DOCUMENT_TEXTS if is_told(entry.get(key)))
+    return next(filter(str.strip, own), "document"), key
 
 
 # Boxes in images, each with the word that it is about.

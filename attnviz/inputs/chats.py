@@ -5,18 +5,24 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.beside import (
     FILES,
     IMAGES,
+    KNOWN,
+    QUESTION_HINT,
+    checked_documents,
     folder_of,
     images_beside,
+    in_our_words,
     is_jsonl,
     is_object_with,
+    is_told,
     json_of,
     local_picture,
+    named_text,
 )
 from attnviz.inputs.prompts import Document, Prompt, told_apart
 from attnviz.inputs.text import STDIN, Stdin, check_encodable, read_file
@@ -32,6 +38,8 @@ OF_QUESTION = ("question", "documents", *IMAGES, *OF_LINE)
 """The keys that are read of a chat, and of a question."""
 OWN = (*LISTS, "conversations", "chat_template", "return_assistant_tokens_mask")
 """Names that no variable of a template can have, as `apply_chat_template` takes them itself."""
+ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+"""The roles of messages that have a `type` instead, as those of RAGAS and LangChain."""
 THINKING = ("reasoning_content", "reasoning", "thinking")
 """The fields in which templates look for an assistant's thinking."""
 _THOUGHT = re.compile(r"\s*(?:<think>(.*?)</think>|\[THINK\](.*?)\[/THINK\])", re.DOTALL)
@@ -60,13 +68,23 @@ def chat_of(content: object, origin: str, folder: Path = Path()) -> Chat:
     Raises:
         InputError: it is none.
     """
-    chat = {"messages": content} if isinstance(content, list) else content
+    chat = {"messages": content} if isinstance(content, list) else in_our_words(content, origin)
+    if isinstance(chat, dict) and chat.keys().isdisjoint(("messages", *IMAGES)):
+        question = chat.pop("question", None)
+        chat |= {"messages": [{"role": "user", "content": question}]} if is_told(question) else {}
     if not isinstance(chat, dict) or not chat.get("messages"):
         raise InputError(f"{origin} holds no messages", CHAT_HINT)
     kept = {key: chat[key] for key in LISTS if chat.get(key) is not None}
+    blank = tuple[str, ...]()
+    if "documents" in kept:
+        kept["documents"], blank = checked_documents(kept["documents"], origin)
     for key, entries in kept.items():
         if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
             raise InputError(f"{key} in {origin} is not a list of objects", CHAT_HINT)
+    kept["messages"] = [
+        {"role": ROLES[m["type"]], **m} if "role" not in m and m.get("type") in ROLES else m
+        for m in kept["messages"]
+    ]
     for number, message in enumerate(kept["messages"], start=1):
         _check(message, f"message {number} in {origin}")
     kept["messages"], images = _without_files(kept["messages"], folder)
@@ -79,6 +97,7 @@ def chat_of(content: object, origin: str, folder: Path = Path()) -> Chat:
             'give, for example, {"enable_thinking": false}',
         )
     own = _of_line(chat, origin, OF_CHAT)
+    own["unread"] += blank
     return Chat(kept, _named_apart(list(_parts(kept))), name, variables, **own, images=images)
 
 
@@ -191,10 +210,8 @@ def with_images(chat: Chat, number: int) -> Chat:
 def _parts(chat: Mapping[str, Any]) -> Iterator[ChatPart]:
     """Documents, tools and what messages hold; what is blank is no part."""
     for i, document in enumerate(chat.get("documents", ())):
-        names = (document.get(key) for key in ("title", "id", "doc_id"))
-        name = next((str(name) for name in names if isinstance(name, str | int)), "document")
-        texts = (key for key in ("text", "content", "contents") if _told(document.get(key)))
-        yield from (ChatPart(name, (("documents", i, key),)) for key in list(texts)[:1])
+        name, key = named_text(document, "title", "id", "doc_id")
+        yield ChatPart(name, (("documents", i, key),))
     for i, tool in enumerate(chat.get("tools", ())):
         yield from _object("tool", tool.get("function", tool), _described(tool, ("tools", i)))
     for i, message in enumerate(chat["messages"]):
@@ -209,7 +226,7 @@ def _of_message(message: Mapping[str, Any], at: tuple[str | int, ...]) -> Iterat
     thoughts: list[tuple[Any, Slice | None]] = []
     if thought and (thought[1] or thought[2] or "").strip():
         thoughts.append((path, thought.span(1 if thought[1] else 2)))
-    thoughts += [((*at, key), None) for key in THINKING if _told(message.get(key))]
+    thoughts += [((*at, key), None) for key in THINKING if is_told(message.get(key))]
     if thoughts:
         paths, slices = zip(*thoughts, strict=True)
         yield ChatPart("thinking", paths, slices)
@@ -228,11 +245,6 @@ def _of_message(message: Mapping[str, Any], at: tuple[str | int, ...]) -> Iterat
             yield from _object("call", own, _called(own, to if inner is None else (*to, inner)))
 
 
-def _told(text: object) -> TypeGuard[str]:
-    """Whether it is a text, and not blank."""
-    return isinstance(text, str) and bool(text.strip())
-
-
 def _object(
     kind: str, about: object, paths: Iterator[tuple[tuple[str | int, ...], str]]
 ) -> Iterator[ChatPart]:
@@ -240,7 +252,7 @@ def _object(
     told = tuple(path for path, text in paths if text.strip())
     name = about.get("name") if isinstance(about, Mapping) else None
     if told:
-        yield ChatPart(f"{kind} {name}" if _told(name) else kind, told, around=True)
+        yield ChatPart(f"{kind} {name}" if is_told(name) else kind, told, around=True)
 
 
 def _described(value: object, path: tuple[str | int, ...]) -> Iterator[tuple[Any, str]]:
@@ -262,8 +274,6 @@ def _called(call: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[tu
 
 
 # A question with documents: `{"id": …, "question": …, "documents": [{"id": …, "text": …}]}`.
-
-QUESTION_HINT = 'give {"question": "…", "documents": [{"id": "…", "text": "…"}]}'
 
 
 @dataclass(frozen=True)
@@ -287,22 +297,15 @@ def question_of(content: Mapping[str, Any], origin: str, folder: Path = Path()) 
     Raises:
         InputError: it is none.
     """
-    text, entries = content.get("question"), content.get("documents") or []
-    if not isinstance(text, str) or not text.strip():
+    content = in_our_words(content, origin)
+    text, about = content.get("question"), _of_line(content, origin, OF_QUESTION)
+    if not is_told(text):
         raise InputError(f"the question in {origin} is not a text", QUESTION_HINT)
-    if not isinstance(entries, list):
-        raise InputError(f"documents in {origin} is not a list", QUESTION_HINT)
-    documents, about = list[Document](), _of_line(content, origin, OF_QUESTION)
-    for number, given in enumerate(entries, start=1):
-        entry = {"text": given} if isinstance(given, str) else given
-        if not isinstance(entry, dict) or not isinstance(entry.get("text"), str):
-            raise InputError(f"document {number} in {origin} has no text", QUESTION_HINT)
-        if not entry["text"].strip():
-            about["unread"] += (f"document {number}, which is blank",)
-            continue
-        name = entry.get("id", entry.get("title"))
-        documents.append(Document("document" if name is None else str(name), entry["text"]))
-    return Question(text, tuple(documents), **about, images=images_beside(content, folder))
+    entries, blank = checked_documents(content.get("documents") or [], origin)
+    about["unread"] += blank
+    named = [(each, *named_text(each, "id", "title", "doc_id")) for each in entries]
+    documents = tuple(Document(name, each[key]) for each, name, key in named)
+    return Question(text, documents, **about, images=images_beside(content, folder))
 
 
 def question_or_text(line: str, file: Path | None = None) -> str | Question:
@@ -313,21 +316,23 @@ def question_or_text(line: str, file: Path | None = None) -> str | Question:
     Raises:
         InputError: it is to be such an object, and cannot be read.
     """
-    is_json = is_jsonl(file)
-    asking = "question", *IMAGES
-    if not is_json and not is_object_with(asking, line):
-        return line
-    content = json_of(line, QUESTION_HINT)
-    asks = isinstance(content, dict) and not content.keys().isdisjoint(asking)
+    if not is_jsonl(file) and not is_object_with(("question", "user_input", *IMAGES), line):
+        try:
+            content = json.loads(line)
+        except (ValueError, RecursionError):
+            return line
+        some = content[:1] if isinstance(content, list) else [content]
+        if not any(isinstance(each, dict) for each in some):
+            return line
+    content = in_our_words(json_of(line, QUESTION_HINT), "the line")
+    asks = isinstance(content, dict)
     if asks and "question" not in content and isinstance(content.get("text"), str):
         content["question"] = content.pop("text")
-    if asks:
+    if asks and not content.keys().isdisjoint(("question", *IMAGES)):
         return question_of(content, "the line", folder_of(file))
-    if not is_json:
-        return line
-    if isinstance(content, dict) and "messages" in content:
+    if isinstance(content, list) or (asks and "messages" in content):
         raise InputError("the line is a chat", f"give the file as {option('chat')}")
-    raise InputError("the line holds no question", QUESTION_HINT)
+    raise InputError("the line holds no question", KNOWN)
 
 
 def chat_of_line(line: str, file: Path | None = None) -> Chat:
@@ -336,10 +341,7 @@ def chat_of_line(line: str, file: Path | None = None) -> Chat:
     Raises:
         InputError: it holds none.
     """
-    content = json_of(line, CHAT_HINT)
-    if isinstance(content, dict) and "messages" not in content and "question" in content:
-        raise InputError("the line is a question", f"give the file as {option('file')}")
-    return chat_of(content, "the chat", folder_of(file))
+    return chat_of(json_of(line, CHAT_HINT), "the chat", folder_of(file))
 
 
 def chat_of_question(prompt: Prompt, *, apart: bool) -> Chat:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
+from attnviz.inputs.beside import in_our_words
 from attnviz.inputs.chats import Question, chat_of, question_of
 from attnviz.inputs.images import picture_of
 from attnviz.inputs.prompts import Document
@@ -182,9 +183,8 @@ def prompt_of(prompt: str | Messages | Chat | Question) -> str | Chat | Question
     if isinstance(prompt, Chat | Question):
         return prompt
     if isinstance(prompt, Mapping):
-        if "question" in prompt:
-            return question_of(prompt, "the prompt")
-        return chat_of(dict(prompt), "the prompt")
+        content = in_our_words(prompt, "the prompt")
+        return (question_of if "question" in content else chat_of)(content, "the prompt")
     if not is_several(prompt):
         check_text(prompt)
         assert isinstance(prompt, str)

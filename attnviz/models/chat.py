@@ -51,11 +51,15 @@ class ChatTemplate:
 
 @dataclass(frozen=True)
 class Rendered:
-    """A chat as its model reads it: the parts that have a place, and what is to be said of it."""
+    """A chat as its model reads it: the parts that have a place, and what is to be said of it.
+
+    `missing`: the names of the parts that the template leaves out.
+    """
 
     text: str
     segments: tuple[Segment, ...]
     notes: tuple[str, ...]
+    missing: tuple[str, ...] = ()
 
 
 def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
@@ -114,7 +118,7 @@ def rendered(template: ChatTemplate, chat: Chat) -> Rendered:
     if joined:
         whole = rendered(template, _joined(chat))
         note = "the template takes one text a message, so the parts of each message were joined"
-        return Rendered(whole.text, whole.segments, (*whole.notes, note))
+        return replace(whole, notes=(*whole.notes, note))
     if MARK.sub("", marked) == text:
         placed = dict.fromkeys(chat.parts, marked)
     else:
@@ -129,7 +133,7 @@ def rendered(template: ChatTemplate, chat: Chat) -> Rendered:
     lost = [part.name for part in chat.parts if part not in placed]
     changed = "the template changes what is said, so this counts as template"
     told = [f"{say}: {', '.join(of)}" for say, of in ((gone, missing), (changed, lost)) if of]
-    return Rendered(text, segments, (used, *told))
+    return Rendered(text, segments, (used, *told), tuple(missing))
 
 
 def _joined(chat: Chat) -> Chat:
@@ -141,22 +145,25 @@ def _joined(chat: Chat) -> Chat:
             f"give the prompt as a text with {option('image')}",
         )
 
-    def text(content: Any) -> Any:
-        parts = content if isinstance(content, list) else [content]
-        texts = [part["text"] if isinstance(part, dict) else part for part in parts]
-        return "".join(texts) if isinstance(content, list) else content
+    def texts(content: Sequence[Any]) -> list[str]:
+        return [part["text"] if isinstance(part, dict) else part for part in content]
+
+    def joined(part: ChatPart) -> ChatPart:
+        at: Any = part.paths[0]
+        if at[2] != "content" or len(at) < 4:
+            return part
+        own, slices = texts(chat.content["messages"][at[1]]["content"]), list[int]()
+        for path, within in zip_longest(part.paths, part.within):
+            n: Any = path[3]
+            slices += (len("".join(own[:n])) + i for i in within or (0, len(own[n])))
+        return replace(part, paths=(at[:3],), within=((min(slices), max(slices)),))
 
     messages = [
-        {**m, "content": text(m["content"])} if isinstance(m.get("content"), list) else m
+        {**m, "content": "".join(texts(m["content"]))} if isinstance(m.get("content"), list) else m
         for m in chat.content["messages"]
     ]
-    parts = tuple(
-        replace(part, paths=(part.paths[0][:3],))
-        if part.paths and part.paths[0][2] == "content" and len(part.paths[0]) > 3
-        else part
-        for part in chat.parts
-    )
-    return replace(chat, content={**chat.content, "messages": messages}, parts=parts)
+    content = {**chat.content, "messages": messages}
+    return replace(chat, content=content, parts=tuple(map(joined, chat.parts)))
 
 
 def _marked(chat: Chat, parts: Collection[ChatPart]) -> Any:

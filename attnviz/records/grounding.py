@@ -182,11 +182,11 @@ class Check:
 
     `occlusions`: of regions of images, which `effects` has as a whole: made grey, and read again.
 
-    `kept`: the segment that was not deleted, as it asks for the answer, and its share; None where
-    every one was. `sink`: the segment with which the first token was deleted, which takes the
-    attention that must go somewhere; None where a BOS stands before all segments. `correlation`:
-    Spearman's ρ between the shares and the losses of log-probability; it and `group` are None where
-    there are too few segments.
+    `kept`: the last segment, which was not deleted, as it asks for the answer (or, of a template,
+    the answer follows it), and its share; None where every one was. `sink`: the segment with which
+    the first token was deleted, which takes the attention that must go somewhere; None where a BOS
+    stands before all segments. `correlation`: Spearman's ρ between the shares and the losses of
+    log-probability; it and `group` are None where there are too few segments.
     """
 
     method: CheckMethod

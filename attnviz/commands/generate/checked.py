@@ -16,6 +16,7 @@ from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable
 from attnviz.records.grounding import DRAWS, Check, Curve, Statement
 from attnviz.records.reasoning import MATTERS, Chain
+from attnviz.records.tokens import RESTS
 
 NAMED = 6
 """How many members of a set are named, or one less and the number of the others."""
@@ -205,7 +206,8 @@ def about_check(check: Check) -> str:
     facts = [f"log-probability of the answer: {check.log_probability:.2f} nats"]
     if check.kept is not None:
         name, share = check.kept
-        facts.append(f"{readable(name)} ({share:.2f}) was not deleted, as it asks for the answer")
+        why = "the answer follows it" if name in RESTS else "it asks for the answer"
+        facts.append(f"{readable(name)} ({share:.2f}) was not deleted, as {why}")
     if check.sink is not None:
         facts.append(
             f"with {readable(check.sink)} the first token was deleted, the sink, as there is no BOS"

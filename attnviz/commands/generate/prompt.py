@@ -1,13 +1,15 @@
 """What is asked, as the model reads it: a text, a chat, or a question after documents."""
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
+from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnviz.commands.generate.occluded import See
-from attnviz.errors import IdleOption, ModelError, RefusedChat, UsageError, option
+from attnviz.errors import IdleOption, InputError, ModelError, RefusedChat, UsageError, option
 from attnviz.inputs.chats import Question, chat_of_question, read_chat, with_images
 from attnviz.inputs.prompts import (
     QUESTION,
@@ -28,7 +30,7 @@ from attnviz.kit.option import Call
 from attnviz.kit.prepare import TextOptions, check_uncut
 from attnviz.kit.session import Session
 from attnviz.records.images import MARK, ReadAs
-from attnviz.records.tokens import RESTS, TEMPLATE, Chat, Segment, partition
+from attnviz.records.tokens import RESTS, TEMPLATE, Chat, ChatPart, Segment, partition
 
 if TYPE_CHECKING:
     from attnviz.models.chat import ChatTemplate, Rendered
@@ -123,8 +125,6 @@ def seeing(model: "LoadedModel", prompt: Prompt, options: TextOptions) -> See:
 
 def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequence[str]) -> Prompt:
     """A chat, cut into its parts or finer; what its template adds is a segment."""
-    from attnviz.models.chat import rendered
-
     template = _template(model, chat)
     if template is None:
         raise ModelError(
@@ -132,7 +132,7 @@ def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequen
             f"give its prompt as a text, with {option('docs')} or {option('segments')}, or as "
             f'{{"question": "…", "documents": […]}}, a line each of a .jsonl {option("file")}',
         )
-    made = rendered(template, chat)
+    made = _rendered_chat(template, chat)
     segments = made.segments
     if by or wanted:
         objects = {part.name for part in chat.parts if part.around}
@@ -144,6 +144,46 @@ def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequen
     asking |= instructing
     read = Prompt(made.text, parts, template.name, made.notes, chat.id, asking, instructing)
     return replace(read, unread=chat.unread)
+
+
+def _rendered_chat(template: "ChatTemplate", chat: Chat) -> "Rendered":
+    """The chat; documents that its template does not write stand before the question."""
+    from attnviz.models.chat import rendered
+
+    documents = [part for part in chat.parts if part.paths[0][0] == "documents"]
+    try:
+        made = rendered(template, chat)
+        if not {part.name for part in documents}.intersection(made.missing):
+            return made
+    except RefusedChat:
+        if not documents:
+            raise
+    made = rendered(template, _documents_before(chat, documents))
+    where = "which does not write the documents: they stand before the last message of a user"
+    return replace(made, notes=(f"{made.notes[0]}, {where}", *made.notes[1:]))
+
+
+def _documents_before(chat: Chat, documents: Sequence[ChatPart]) -> Chat:
+    """The chat with its documents in the last message of a user, before what it says."""
+    content: Any = json.loads(json.dumps({**chat.content, "documents": None}))
+    said = [part for part in chat.parts if part.paths[0][0] == "messages"]
+    users = [p for p in said if content["messages"][p.paths[0][1]]["role"] == "user"]
+    if not users:
+        wrong = "the model's chat template does not write the documents"
+        raise InputError(f"{wrong}, and no user asks about them", "add a message of a user")
+    to, moved = users[-1].paths[0], [*documents, users[-1]]
+    *texts, asked = (reduce(getitem, part.paths[0], dict[Any, Any](chat.content)) for part in moved)
+    own = [Document(part.name, str(text)) for part, text in zip(documents, texts, strict=True)]
+    prompt = with_documents(str(asked), own)
+    slices = [each.slices[0] for each in prompt.segments if each.name not in RESTS]
+    placed = {
+        part: replace(part, paths=(to, *part.paths[1:]), within=(slice_,))
+        for part, slice_ in zip(moved, slices, strict=True)
+    }
+    reduce(getitem, to[:-1], content)[to[-1]] = prompt.text
+    return replace(
+        chat, content=content, parts=tuple(placed.get(each, each) for each in chat.parts)
+    )
 
 
 def _asking(

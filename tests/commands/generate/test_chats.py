@@ -8,7 +8,7 @@ import pytest
 from transformers import AutoTokenizer
 
 import attnviz
-from attnviz.errors import ExitStatus, IdleOption, UsageError
+from attnviz.errors import ExitStatus, IdleOption, InputError, UsageError
 from attnviz.models.scratch.native import save_checkpoint
 from tests.conftest import Run, bytes_tokenizer, tiny_model
 from tests.reading import rows_in
@@ -222,11 +222,12 @@ def test_keys_that_are_not_read_are_told_once(run: Run, folder: Path, tmp_path: 
 
 
 def test_chats_and_questions_are_told_apart(run: Run, tmp_path: Path) -> None:
-    questions = lines(tmp_path / "q.jsonl", QUESTION)
-    asked = ("generate", "-m", "builtin", "--chat")
-    assert "line 1: the line is a question; give the file as --file" in run(*asked, questions).err
-    err = run(*asked, lines(tmp_path / "c.jsonl", {"messages": SAID})).err
-    assert 'as {"question": "…", "documents": […]}, a line each of a .jsonl --file' in err
+    for chat in ({"messages": SAID}, QUESTION):  # a question is a chat of one message
+        err = run("generate", "--chat", lines(tmp_path / "c.jsonl", chat)).err
+        assert 'as {"question": "…", "documents": […]}, a line each of a .jsonl --file' in err
+    for chat in ({"messages": SAID}, SAID):
+        err = run("generate", "--lines", "-", stdin=json.dumps(chat).encode()).err
+        assert "line 1: the line is a chat; give the file as --chat" in err
 
 
 def test_texts_and_questions_are_no_table_together(run: Run, tmp_path: Path) -> None:
@@ -248,3 +249,118 @@ def test_a_document_may_be_a_text_alone_and_a_blank_one_is_left_out_with_a_note(
     answer = attnviz.generate({**QUESTION, "documents": documents})
     assert [*of_segments(answer)][:3] == ["document", "b", "question"]
     assert any("document 2, which is blank" in note for note in answer.notes)
+
+
+LANGCHAIN = [
+    {"page_content": "Leo did it.", "metadata": {"source": "a"}},
+    {"title": "b", "content": "Tom slept."},
+]
+RAGAS: dict[str, Any] = {"user_input": "who did it?", "retrieved_contexts": [*DOCS.values()]}
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        {"documents": DOCUMENTS},
+        {"documents": LANGCHAIN},
+        {"documents": [*DOCS.values()]},
+        {"contexts": [*DOCS.values()]},
+        {"retrieved_contexts": [*DOCS.values()]},
+    ],
+)
+def test_documents_that_a_template_does_not_write_stand_before_the_question(
+    folder: Path, documents: dict[str, Any]
+) -> None:
+    chat = {"messages": [*SAID[:2], {"role": "user", "content": "who did it?"}], **documents}
+    answer = attnviz.generate(chat, str(folder), target=" Leo")
+    last = "Leo did it.\n\nTom slept.\n\nwho did it?"
+    oracle = AutoTokenizer.from_pretrained(folder)
+    messages = [*SAID[:2], {"role": "user", "content": last}]
+    assert prompt_of(answer) == oracle.apply_chat_template(messages, tokenize=False)
+    found = [*of_segments(answer).items()]
+    own = [name for name, _ in found if name not in ("user 1", "assistant", "user 2", "template")]
+    assert [text for name, text in found if name in own] == [*DOCS.values()]
+    assert dict(found)["user 2"] == "who did it?"
+    assert own in (["a", "b"], ["document 1", "document 2"])
+    check = answer.check()
+    assert {*own} < {*check.documents}
+    assert check.statements[0].groundedness is not None
+    assert "does not write the documents: they stand before" in str(answer.notes)
+    assert "leaves this out" not in str(answer.notes)
+    assert "template (" in str(answer)
+    assert "was not deleted, as the answer follows it" in " ".join(str(answer).split())
+
+
+@pytest.mark.parametrize("documents", [DOCUMENTS, LANGCHAIN])
+def test_documents_that_a_template_writes_stay_in_its_own_place(
+    folder: Path, documents: list[dict[str, Any]]
+) -> None:
+    template = WITH_DOCUMENTS.replace("d.text", "(d.text or d.content or d.page_content)")
+    (folder / "chat_template.jinja").write_text(template)
+    answer = attnviz.generate({"messages": SAID, "documents": documents}, folder, target=" Leo")
+    oracle = AutoTokenizer.from_pretrained(folder)
+    expected = oracle.apply_chat_template(SAID, documents=documents, tokenize=False)
+    assert prompt_of(answer) == expected
+    assert "stand before" not in str(answer.notes)
+    assert of_segments(answer)["b"].strip() == "Tom slept."
+
+
+def test_documents_stand_before_the_text_of_a_message_of_several_parts(folder: Path) -> None:
+    parts = [{"type": "text", "text": "who "}, {"type": "text", "text": "did it?"}]
+    for template in (TEMPLATE, TEMPLATE.replace("m.content }}", "m.content[0].text }}")):
+        (folder / "chat_template.jinja").write_text(template)
+        chat = {"messages": [{"role": "user", "content": parts}], "documents": DOCUMENTS}
+        answer = attnviz.generate(chat, folder, target=" Leo")
+        found = of_segments(answer)
+        assert (found["a"], found["b"]) == (*DOCS.values(),)
+        assert found["user"] == ("who did it?" if template == TEMPLATE else "who")
+
+
+def test_a_document_without_a_text_or_a_question_is_refused(folder: Path) -> None:
+    for documents, wrong in (
+        ([{"title": "a"}], "document 1 in the prompt has no text"),
+        ([DOCUMENTS[0], {"text": 5}], "document 2 in the prompt has no text"),
+        ("Leo did it.", "documents in the prompt is not a list"),
+    ):
+        with pytest.raises(InputError, match=wrong):
+            attnviz.generate({"messages": SAID, "documents": documents}, folder, target=" Leo")
+    alone = [{"role": "assistant", "content": "Ann."}]
+    with pytest.raises(InputError, match="no user asks about them"):
+        attnviz.generate({"messages": alone, "documents": DOCUMENTS}, folder, target=" Leo")
+    with pytest.raises(InputError, match="has documents twice, once as contexts"):
+        attnviz.generate({**QUESTION, "contexts": ["Leo did it."]})
+    blank = {"messages": SAID, "documents": [{"title": "a", "text": " "}]}
+    notes = attnviz.generate(blank, folder, target=" Leo").notes
+    assert any("document 1, which is blank" in note for note in notes)
+
+
+def test_records_of_ragas_are_questions_and_chats(run: Run, folder: Path, tmp_path: Path) -> None:
+    file = lines(tmp_path / "ragas.jsonl", {**RAGAS, "response": "Leo", "target": "Leo"})
+    for asked in (("--file", file), ("--lines", "--file", file)):
+        rows = rows_in(run("generate", *asked, "--check", "-f", "jsonl").out)
+        assert {row["segment"] for row in rows} >= {"document 1", "document 2", "question"}
+        assert all("groundedness" in row for row in rows)
+    stdin = json.dumps(RAGAS).encode()
+    assert run("generate", "--lines", "-", "--target", "Leo", "-f", "jsonl", stdin=stdin).out
+    said = [
+        {"type": "human", "content": "who?"},
+        {"type": "ai", "content": "Ann."},
+        {"type": "human", "content": "who did it?"},
+    ]
+    for user, name in (("who did it?", "user"), (said, "user 2")):
+        answer = attnviz.generate({**RAGAS, "user_input": user}, folder, target="Leo")
+        chat = lines(tmp_path / "chat.jsonl", {**RAGAS, "user_input": user, "target": "Leo"})
+        rows = rows_in(run("generate", "--chat", chat, "-m", str(folder), "-f", "jsonl").out)
+        assert {row["segment"] for row in rows} >= {"document 1", "document 2", name}
+        assert "document 2" in of_segments(answer)
+
+
+@pytest.mark.parametrize("line", [{"prompt": "who?"}, {}, {"context": "Leo did it."}])
+def test_json_without_a_known_key_is_no_prompt(run: Run, line: dict[str, str]) -> None:
+    ended = run("generate", "--lines", "-", stdin=json.dumps(line).encode())
+    assert ended.status is ExitStatus.INPUT
+    assert not ended.out
+    for known in ("question", "user_input", "text", "documents", "contexts", "retrieved_contexts"):
+        assert f'"{known}"' in ended.err
+    text = b"{the creature was}\n[1, 2, 3]\n{"
+    assert run("generate", "--lines", "-", "--target", "blue", stdin=text).status is ExitStatus.OK
