@@ -108,8 +108,13 @@ def ran(first: Capture, texts: int | None, noun: str, name: Callable[[Capture], 
 
 
 def named(token: Candidate) -> str:
-    """A token in a sentence; of a word of several tokens it says that it is the first."""
+    """A token in a sentence; of a word of several tokens it says that it is the first.
+
+    A token that is the whole word has lost the space before it, a token that is not measured.
+    """
     name = fenced(name_of(token.label))
+    if token.begins and token.begins == token.exact:
+        return f"{name} without the space before it"
     return f"{name}, the first token of {fenced(beginning(token.begins))}" if token.begins else name
 
 

@@ -1,9 +1,11 @@
 """Runs with interventions, and the tokens that are measured after a text."""
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
@@ -41,6 +43,9 @@ def question_of(prepared: Prepared, answer: str | None, versus: str | None) -> Q
     if versus is None:
         return Question(first)
     other = candidate_after(prepared, versus, "versus")
+    if other.id == first.id and not first.exact.strip(" Ġ▁"):  # the space is a token of its own
+        first = candidate_after(prepared, answer, "answer", spaced=False)
+        other = candidate_after(prepared, versus, "versus", spaced=False)
     if other.id == first.id:
         raise UsageError(
             f"{option('versus', repr(versus))} begins with the same token as "
@@ -50,23 +55,49 @@ def question_of(prepared: Prepared, answer: str | None, versus: str | None) -> Q
     return Question(first, other)
 
 
-def candidate_after(prepared: Prepared, word: str, parameter: str) -> Candidate:
+NO_SPACES = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff]"
+)
+"""Letters and marks of Chinese, Japanese, Thai and their kin, which put no space between words."""
+OPEN = re.compile(
+    r"""\s$|[(\[{“‘«„¿¡$€£¥#@_/\\]$|(?:^|[\s(\[{])["'`]$|[^\s=+*<>~^&|–—-][=+*<>~^&|–—-]+$"""
+)
+"""The end of a text that its next word stands against: a space, what opens, `2+2=`, `well-`."""
+CLOSES = re.compile(r"\s|['’]\w|[])}»”’%°/]")
+STOPS = re.compile(r"[.,;:!?…]")
+"""The beginnings of words that stand against the text; the latter unless the text has spaces."""
+ANCHORS = "\n", "("
+"""Texts with which a tokenizer joins no word."""
+
+
+def space_due(text: str, word: str) -> bool:
+    """Whether a space stands between a text and the word that follows it."""
+    against = OPEN.search(text) or CLOSES.match(word) or not text
+    marks = STOPS.match(word) and not re.search(r"\s[.,;:!?]", text)
+    quote = word[:1] == '"' and text.count('"') % 2  # which it closes
+    return not (against or marks or quote or any(map(NO_SPACES.match, (text[-1:], word[:1]))))
+
+
+def candidate_after(
+    prepared: Prepared, word: str, parameter: str, *, spaced: bool = True
+) -> Candidate:
     """The token that a word is where it follows the text; of several tokens the first.
 
-    `parameter`: the one that holds the word, for messages.
+    Where the tokenizer joins the word with the text, it is as after a text that it joins with none.
+    `parameter`: the one that holds the word, for messages. `spaced`: with its space where one is
+    due; else the space is a token of its own, which the words that are compared share.
     """
     text, tokenizer = prepared.empty.text, prepared.model.tokenizer
-    before = [token.id for token in encode(tokenizer, text, prepared.options)]
-    continuations = []
-    for space in (" ", ""):
-        ids = [token.id for token in encode(tokenizer, text + space + word, prepared.options)]
-        if ids[: len(before)] == before and len(ids) > len(before):
-            continuations.append(ids[len(before) :])
-    if not continuations:
-        raise UsageError(f"{option(parameter, repr(word))} is not a token here", "give a word")
-    # without its space a long word is another one
-    ids = next((ids for ids in continuations if len(ids) == 1), continuations[0])
-    return replace(candidate(prepared, ids[0]), begins="" if len(ids) == 1 else word)
+    encode(tokenizer, text + word, prepared.options)  # its errors are the word's
+    due = space_due(text, word)
+    spaces = ("",) if not spaced else (" ", "") if due else ("", " ")
+    for space, before in product(spaces, (text, *ANCHORS)):
+        start, ids = tokenizer.ids(before), tokenizer.ids(before + space + word)
+        own = ids[len(start) :] if ids[: len(start)] == start else []
+        if own and (space or before is text or tokenizer.exact(own[0])[:1] != " "):
+            whole = len(own) == 1 and (spaced or not due)
+            return replace(candidate(prepared, own[0]), begins="" if whole else word)
+    raise UsageError(f"{option(parameter, repr(word))} is not a token here", "give a word")
 
 
 def candidate(prepared: Prepared, id_: int) -> Candidate:
