@@ -16,7 +16,7 @@ from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable
 from attnviz.records.grounding import DRAWS, Check, Curve, Statement
 from attnviz.records.reasoning import MATTERS, Chain
-from attnviz.records.tokens import RESTS
+from attnviz.records.tokens import TEMPLATE
 
 NAMED = 6
 """How many members of a set are named, or one less and the number of the others."""
@@ -206,7 +206,7 @@ def about_check(check: Check) -> str:
     facts = [f"log-probability of the answer: {check.log_probability:.2f} nats"]
     if check.kept is not None:
         name, share = check.kept
-        why = "the answer follows it" if name in RESTS else "it asks for the answer"
+        why = "the answer follows it" if name == TEMPLATE else "it asks for the answer"
         facts.append(f"{readable(name)} ({share:.2f}) was not deleted, as {why}")
     if check.sink is not None:
         facts.append(
