@@ -27,8 +27,9 @@ Bools: TypeAlias = NDArray[np.bool_]
 class Marks:
     """Which keys (r, n) are earlier copies of a query's token, and which followed these.
 
-    `of`: for queries (r) and n keys. `since`: queries before this position count only for `self`
-    and `first`. `apart`: queries and keys are two texts, between which there is no distance.
+    `of`: for queries (r) and n keys. `since`: queries before this position do not count for
+    `previous`, `duplicate` and `induction`. `apart`: queries and keys are two texts, between which
+    there is no distance.
     """
 
     of: Callable[[IntArray, int], tuple[Bools, Bools]]

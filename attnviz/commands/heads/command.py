@@ -126,8 +126,8 @@ ProbeConvention: TypeAlias = Annotated[
     Literal["second", "whole"],
     probe_option(
         "--convention",
-        help="second: means over the rows of the second copy. whole: means over whole diagonals, "
-        "as in TransformerLens.",
+        help="second: previous, duplicate and induction are means over the rows of the second "
+        "copy. whole: over whole diagonals, as in TransformerLens.",
     ),
 ]
 ProbeLength: TypeAlias = Annotated[

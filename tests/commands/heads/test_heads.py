@@ -10,7 +10,8 @@ import pytest
 
 from attnviz.draw.picture import canvas
 from attnviz.inputs.captures import load_capture
-from attnviz.records.metrics import entropy
+from attnviz.records.capture import PatternBlock
+from attnviz.records.metrics import METRICS, MeasureHeads, entropy, marks_of_tokens
 from tests.builtin import HEADS
 from tests.conftest import Run
 from tests.reading import head_of
@@ -153,3 +154,22 @@ def test_words_that_begin_alike_are_not_the_same_word(run: Run, gpt2_folder: Pat
     assert {row["duplicate"] for row in rows(run(*arguments).out).values()} == {None}
     again = ("heads", "abc abd abc", "--words", "-m", str(gpt2_folder), "-f", "jsonl")
     assert None not in {row["duplicate"] for row in rows(run(*again).out).values()}
+
+
+def test_the_probe_says_which_metrics_leave_out_the_first_copy(run: Run) -> None:
+    said = str(rows(run("heads", "--samples", "1", "-f", "jsonl").out)["L0H0"]["measured"])
+    named = {name for name in METRICS if name in said}
+    length, weights = 5, np.tril(np.random.default_rng(0).random((1, 11, 11)) + 0.1)
+    weights /= weights.sum(axis=2, keepdims=True)
+    other = weights.copy()
+    other[:, : 1 + length] = np.eye(11)[: 1 + length]  # BOS and the first copy: each to itself
+    marks = marks_of_tokens([0, *range(1, 6), *range(1, 6)], since=1 + length)
+
+    def measured(pattern: np.ndarray) -> dict[str, float]:
+        score = MeasureHeads(marks, causal=True)
+        score(PatternBlock(0, (0,), np.arange(11), pattern.astype(np.float32)))
+        return {name: value for own in score.metrics().values() for name, value in own.items()}
+
+    one, changed = measured(weights), measured(other)
+    same = {name for name in METRICS if one[name] == pytest.approx(changed[name])}
+    assert named == same == {"previous", "duplicate", "induction"}
