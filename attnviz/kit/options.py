@@ -56,7 +56,7 @@ Names: TypeAlias = str | int | Sequence[str | int]
 HeadName: TypeAlias = str | tuple[int, int]
 """One head: `"L1H2"`, `"1.2"`, `(1, 2)`."""
 HeadNames: TypeAlias = str | int | tuple[int, int] | Sequence[str | int | tuple[int, int]]
-"""Heads: `"L1H2,L2H0"`, `"0-3"`, `"all"`, `2`, `(1, 2)`, or a list of these; layers likewise."""
+"""Heads: `"L1H2,L2H0"`, `"0-3"`, `"all"`, `2`, `-1`, `(1, 2)`, or a list of these; layers too."""
 LayerNames: TypeAlias = str | int | Sequence[str | int]
 """Layers: `"0-3"`, `"all"`, `2`, or a list of these."""
 
@@ -66,7 +66,8 @@ LAYER = heads_option(
     "--layer",
     "-l",
     metavar="LAYERS",
-    help="Layers, counted from 0: 1, 0-3, 0,2 or all. Without --head: every head of these layers.",
+    help="Layers, counted from 0: 1, -1 (the last), 0-3, 0,2 or all. Without --head: every head of "
+    "these layers.",
 )
 LayersNamed: TypeAlias = Annotated[HeadNames | None, Cli(str | None), LAYER]
 HEAD = heads_option(

@@ -40,8 +40,9 @@ def choose_heads(
 ) -> tuple[Head, ...]:
     """The heads that a user's `layers` and `heads` name, in order, each once.
 
-    `layers`: a list such as `1`, `0-3`, `0,2` or `all`. `heads`: the same, or full names such as
-    `L1H2` and `1.2`, separated by commas; None: all of the chosen layers.
+    `layers`: a list such as `1`, `-1` (the last), `0-3`, `0,2` or `all`. `heads`: the same, counted
+    back in each layer, or full names such as `L1H2` and `1.2`, separated by commas; None: all of
+    the chosen layers.
 
     Raises:
         UsageError: a name cannot be read, or is out of range.
@@ -57,13 +58,15 @@ def choose_heads(
             chosen.append(named)
         else:
             most = max((heads_per_layer[layer] for layer in chosen_layers), default=0)
-            for number in _numbers(item, most, "head"):
-                chosen += [Head(n, number) for n in chosen_layers if number < heads_per_layer[n]]
+            for n in chosen_layers:
+                own = heads_per_layer[n]
+                numbers = _numbers(item, most, "head", last=own - 1)
+                chosen += [Head(n, number) for number in numbers if 0 <= number < own]
     return tuple(sorted(set(chosen)))
 
 
 def choose_layers(n_layers: int, layers: str, parameter: str) -> tuple[int, ...]:
-    """The layers that a list such as `1`, `0-3`, `0,2` or `all` names, in order, each once."""
+    """The layers that a list such as `1`, `-1`, `0-3` or `all` names, in order, each once."""
     return tuple(_numbers(layers, n_layers, "layer", parameter))
 
 
@@ -105,11 +108,18 @@ def _no_attention(layer: int, heads_per_layer: Sequence[int]) -> UsageError:
 
 
 def _numbers(
-    spec: str, count: int, what: Literal["layer", "head"], parameter: str = ""
+    spec: str,
+    count: int,
+    what: Literal["layer", "head"],
+    parameter: str = "",
+    *,
+    last: int | None = None,
 ) -> list[int]:
+    """The numbers, below `count`, that a list names; `last`: the one that -1 is."""
     numbers: list[int] = []
+    back = count if last is None else last + 1
     for item in spec.split(","):
-        limits = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", item.strip())
+        limits = re.fullmatch(r"(-?\d{1,9})(?:-(-?\d{1,9}))?", item.strip())
         if item.strip().lower() == "all":
             numbers += range(count)
         elif limits is None:
@@ -119,13 +129,16 @@ def _numbers(
                 f"give a number, a range (0-3), a list (0,2){full_names} or all",
             )
         else:
-            first, last = int(limits[1]), int(limits[2] or limits[1])
-            if max(first, last) >= count:
-                raise UsageError(
-                    f"there is no {what} {max(first, last)}",
-                    f"this model's {what}s are 0 to {count - 1}",
-                )
-            numbers += range(first, last + 1) if first <= last else range(last, first + 1)
+            ends = [int(each) for each in limits.groups() if each is not None]
+            for end in ends:
+                if not -count <= end < count:
+                    from_the_end = f", or -{count} to -1 from the end" if end < 0 else ""
+                    raise UsageError(
+                        f"there is no {what} {end}",
+                        f"this model's {what}s are 0 to {count - 1}{from_the_end}",
+                    )
+            first, final = sorted(end + back if end < 0 else end for end in (ends[0], ends[-1]))
+            numbers += range(first, final + 1)
     return sorted(set(numbers))
 
 

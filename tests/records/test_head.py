@@ -17,6 +17,12 @@ CHOSEN: list[tuple[str | None, str | None, str]] = [
     ("0-1", "0-1", "L0H0 L0H1 L1H0 L1H1"),
     ("1-0", "0", "L0H0 L1H0"),  # a range may be written backwards
     (None, "4", "L2H4"),  # only the layers that have it
+    ("-1", None, "L2H0 L2H1 L2H2 L2H3 L2H4"),  # from the end
+    ("-3", "-1", "L0H2"),
+    (None, "-1", "L0H2 L1H2 L2H4"),  # the last one of each layer
+    (None, "-5", "L2H0"),
+    ("-2--1", "0", "L1H0 L2H0"),
+    ("0,-1", "-2-2", "L0H1 L0H2 L2H2 L2H3"),
     (None, "1.2, L0H1 ,1.2", "L0H1 L1H2"),  # each once, in order
     ("all", "all", "L0H0 L0H1 L0H2 L1H0 L1H1 L1H2 L2H0 L2H1 L2H2 L2H3 L2H4"),
 ]
@@ -41,7 +47,10 @@ REFUSED: list[tuple[str | None, str | None, str]] = [
     (None, "fluffy", "heads='fluffy' cannot be read"),
     (None, "1.2.3", "cannot be read"),
     ("", None, "layers='' cannot be read"),
-    ("-1", None, "layers='-1' cannot be read"),
+    ("-4", None, "there is no layer -4; this model's layers are 0 to 2, or -3 to -1 from the end"),
+    ("0", "-4", "there is no head -4; this model's heads are 0 to 2, or -3 to -1 from the end"),
+    (None, "L-1H0", "heads='L-1H0' cannot be read"),  # a name has numbers from 0
+    ("--1", None, "cannot be read"),
 ]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.errors import ModelError, UsageError, option
-from attnviz.models.folder.files import CONFIG, cut, read_config, read_object, reason
+from attnviz.models.folder.files import CONFIG, cut, is_size, read_config, read_object, reason
 from attnviz.records.capture import Kind, ShownKind
 from attnviz.records.heads import ModelCard, Reads, every_head
 from attnviz.records.restore import CARD_SCHEMA, card_from
@@ -185,7 +185,7 @@ def gpt2_config(folder: Path) -> FolderConfig:
     sizes["layer_norm_epsilon"] = raw.get("layer_norm_epsilon", 1e-5)
     _check_sizes(folder, sizes)
     inner = raw.get("n_inner")
-    if inner is not None and (not isinstance(inner, int) or inner < 1):
+    if inner is not None and not (is_size(inner) and inner):
         raise _wrong(folder, "n_inner", inner, "null or a whole number from 1")
     bos = token_id(raw.get("bos_token_id"), sizes["vocab_size"])
     end = token_id(raw.get("eos_token_id"), sizes["vocab_size"])
@@ -198,7 +198,7 @@ def _check_sizes(folder: Path, sizes: Mapping[str, Any]) -> None:
         if name == "layer_norm_epsilon":
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise _wrong(folder, name, value, "a number")
-        elif isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        elif not (is_size(value) and value):
             raise _wrong(folder, name, value, "a whole number from 1")
     width, heads = sizes["n_embd"], sizes["n_head"]
     if width % heads:
