@@ -52,3 +52,12 @@ def test_the_error_is_one_sentence_with_the_command() -> None:
 )
 def test_a_command_is_told_with_its_paths_whole(word: str, shown: str) -> None:
     assert shortened(f"uv tool install {word}") == f"uv tool install {shown}"
+
+
+def test_a_quotation_alone_is_shortened_whatever_apostrophes_stand_beside_it() -> None:
+    path, words = f"/{'a' * 30}/", "in its authors' format, which is one that is used nowhere else "
+    told = f"the file '{path}' is {words * 2}and the model's own"
+    assert shortened(told) == told
+    long = f"/tmp/{'b ' * 60}/c"
+    more = f"{told}; see '{{}}', the users' own"
+    assert shortened(more.format(long)) == more.format(f"{long[:40]}…{long[-39:]}")

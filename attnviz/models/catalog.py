@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -237,7 +238,7 @@ def _local_folder(name: str) -> Path | None:
         of_bundle = BUILTIN if name == EMBEDDINGS else name
         return bundled_folder(of_bundle) if of_bundle in BUNDLED else None
     looks_like_a_path = name.startswith((".", "/", "~")) or name.count("/") > 1
-    if not looks_like_a_path and not is_folder(Path(name)):
+    if not (looks_like_a_path or is_folder(Path(name)) or isfile(name)):
         return None
     try:
         return Path(name).expanduser()

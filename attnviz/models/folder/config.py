@@ -1,12 +1,22 @@
 """A folder's config.json, with its sizes checked, and its card."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from attnviz.errors import ModelError, UsageError, option
-from attnviz.models.folder.files import CONFIG, cut, is_size, read_config, read_object, reason
+from attnviz.models.folder.files import (
+    CONFIG,
+    cut,
+    is_size,
+    read_config,
+    read_object,
+    reason,
+    without_attention,
+)
 from attnviz.records.capture import Kind, ShownKind
 from attnviz.records.heads import ModelCard, Reads, every_head
 from attnviz.records.restore import CARD_SCHEMA, card_from
@@ -241,9 +251,16 @@ def transformers_config(folder: Path) -> Any:
     from transformers.utils import logging
 
     logging.set_verbosity_error()  # its remarks on settings do not concern attention
-    _check_known(read_config(folder), folder)
+    raw = read_config(folder)
+    _check_known(raw, folder)
+    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    plain, asked = without_attention(raw)
     try:
-        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        if not asked:
+            return AutoConfig.from_pretrained(folder, **local)
+        with TemporaryDirectory(prefix="attnviz-") as written:
+            (Path(written) / CONFIG).write_text(json.dumps(plain))
+            return AutoConfig.from_pretrained(written, **local)
     except Exception as error:  # any: its classes compute with the settings
         raise not_taken(folder, error) from None
 
@@ -270,6 +287,10 @@ def _check_known(raw: Mapping[str, Any], folder: Path) -> None:
             f"this model brings its own code, which attnviz never runs: transformers {__version__} "
             f"has none for the model type {cut(repr(architecture))} of {where!r}",
             "use a model whose architecture is in transformers itself",
+        )
+    if architecture is None and (folder.absolute().parent / "modules.json").is_file():
+        raise ModelError(
+            f"{where!r} is one part of a sentence-transformers model", "give all of it"
         )
     if architecture is None:
         raise ModelError(

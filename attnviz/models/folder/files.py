@@ -24,7 +24,7 @@ CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json
 IMAGES = "preprocessor_config.json"  # how images are read
 INDEX = f"{WEIGHTS}.index.json"  # where the weights are in several files
 ADAPTER, PARAMS = "adapter_config.json", "params.json"
-PICKLED = "pytorch_model.bin"
+PICKLED, GGUF = "pytorch_model.bin", ".gguf"
 WORDS = "words.txt"  # of a translator: the words that it was trained to translate, one a line
 MERGES = ("vocab.json", "merges.txt")  # the first form of GPT-2's tokenizer
 
@@ -194,6 +194,8 @@ def check_settings(raw: Mapping[str, Any], where: Path) -> None:
         most = LIMITS.get(name, MOST if counts else None)
         if most is not None and not all(number <= most for number in _nested(value)):
             wanted = f"{most:,} at most"
+        elif name == "architectures" and [*_nested(value)]:
+            wanted = "a list of names"
         elif EPSILON.search(name) and not all(0 <= number <= 1 for number in _nested(value)):
             wanted = "a number from 0 to 1"
         else:
@@ -292,13 +294,40 @@ def is_folder(path: Path) -> bool:
 def read_config(folder: Path) -> dict[str, Any]:
     """The folder's config.json, unchanged."""
     if not is_folder(folder):
-        raise ModelError(f"there is no model folder {str(folder)!r}", "check the path")
+        raise _no_folder(folder)
     path = folder / CONFIG
     if not path.is_file():
         raise _no_config(folder)
     config = read_object(path, most=MOST_SETTINGS)
     check_settings(config, path)
     return config
+
+
+def without_attention(raw: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Settings without those of the attention function, at any depth, and what these ask for.
+
+    It may be a kernel that is not installed, or to be fetched; transformers chooses another.
+    """
+    asked = dict[str, None]()
+
+    def drop(entry: dict[str, Any]) -> dict[str, Any]:
+        named = (entry.pop(name, None) for name in ("_attn_implementation", "attn_implementation"))
+        asked.update({cut(value): None for value in named if value})
+        return entry
+
+    return json.loads(json.dumps(raw), object_hook=drop), ", ".join(asked)
+
+
+def _no_folder(path: Path) -> ModelError:
+    if not os.path.isfile(path):
+        return ModelError(f"there is no model folder {str(path)!r}", "check the path")
+    if path.suffix.lower() != GGUF:
+        return ModelError(f"{str(path)!r} is a file, and a model is a folder", "give its folder")
+    return ModelError(
+        f"{str(path)!r} is a GGUF file, which this version of attnviz does not read",
+        "give the folder of the model that it was made from, or convert it with transformers "
+        "(from_pretrained(folder, gguf_file=name), then save_pretrained)",
+    )
 
 
 def _no_config(folder: Path) -> ModelError:
@@ -315,6 +344,8 @@ def _no_config(folder: Path) -> ModelError:
             f"the folder {str(folder)!r} is in its authors' format ({PARAMS}), without {CONFIG}",
             "use the model's version for transformers, or convert it",
         )
+    if held := sorted(folder.glob(f"*{GGUF}")):
+        return _no_folder(held[0])
     return ModelError(
         f"the folder {str(folder)!r} has no {CONFIG}",
         f"choose a folder that a model was saved in ({CONFIG}, {WEIGHTS}, {TOKENIZER})",

@@ -29,6 +29,9 @@ def reads_of(config: Any) -> Reads:
     Raises:
         ModelError: something else, or parts of an image by themselves.
     """
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING_NAMES as SOUNDS,
+    )
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_MAPPING_NAMES as IMAGES
 
     if config.model_type in APART:
@@ -45,6 +48,8 @@ def reads_of(config: Any) -> Reads:
         )
     if config.model_type in SPOKEN:
         return "speech"
+    if config.model_type in SOUNDS:
+        raise reads_no_text(config.model_type)
     words = isinstance(getattr(config.get_text_config(), "vocab_size", None), int)
     patches = all(hasattr(config, name) for name in ("patch_size", "num_channels"))
     if patches and (not words or config.model_type in IMAGES):  # BEiT predicts from a vocabulary
@@ -54,6 +59,29 @@ def reads_of(config: Any) -> Reads:
     return "text"
 
 
+OTHERS = {
+    "OBJECT_DETECTION": "detects objects in an image",
+    "UNIVERSAL_SEGMENTATION": "segments an image",
+    "MASK_GENERATION": "segments an image",
+    "DEPTH_ESTIMATION": "estimates depth in an image",
+    "IMAGE_CLASSIFICATION": "reads an image",
+    "VIDEO_CLASSIFICATION": "reads a video",
+    "CTC": "reads speech",
+    "AUDIO_CLASSIFICATION": "reads a sound",
+    "TIME_SERIES_PREDICTION": "predicts a time series",
+}
+"""What models of other kinds do, by the lists of them that transformers has."""
+
+
 def reads_no_text(architecture: str) -> ModelError:
     """The error for a model of something else."""
-    return ModelError(f"{architecture} does not read text", "use a language model")
+    from transformers.models.auto import modeling_auto as auto
+
+    lists = (
+        (getattr(auto, f"MODEL_FOR_{n}_MAPPING_NAMES", ()), does) for n, does in OTHERS.items()
+    )
+    does = next((does for names, does in lists if architecture in names), "does not read text")
+    return ModelError(
+        f"{architecture} {does}, and is of a kind that attnviz does not read",
+        "use a language model, or one that attends to all patches of an image, such as ViT",
+    )

@@ -200,7 +200,9 @@ def unproven(call: AttentionCall, layer: int, *, scores: bool = False) -> ModelE
         return ModelError(
             f"{type(call.module).__name__} changes what it attends to, in layer {layer}, after the "
             "weights that it returns, so attnviz cannot show it",
-            "use another model",
+            'choose another function: model.set_attn_implementation("sdpa")'
+            if "flash" in call.function
+            else "use another model",
         )
     none = call.returned is None
     return ModelError(

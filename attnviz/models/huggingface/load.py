@@ -21,7 +21,7 @@ from attnviz.models.folder.config import (
     not_taken,
     transformers_config,
 )
-from attnviz.models.folder.files import PICKLED, foreign, read_config
+from attnviz.models.folder.files import PICKLED, foreign, read_config, without_attention
 from attnviz.models.folder.reading import TOWERS, reads_no_text, reads_of
 from attnviz.models.huggingface.attention import forward, reads_images, watching
 from attnviz.models.huggingface.call import AttentionCall
@@ -144,13 +144,17 @@ def _one_side(
     tokenizer: TextTokenizer,
     revision: str | None,
 ) -> HuggingFaceModel:
+    folder = tokenizer.folder
+    assert folder is not None
     if sizes.reads == "image":
-        assert tokenizer.folder is not None
-        model, differs = fitted(model, tokenizer.folder)
+        model, differs = fitted(model, folder)
         tokenizer = replace(tokenizer, differs=differs)
     elif sizes.reads == "text" and "input_ids" not in inspect.signature(model.forward).parameters:
         raise reads_no_text(model.config.model_type)
     attention = _attention(model, sizes)
+    (_, asked), runs = without_attention(read_config(folder)), model.config._attn_implementation
+    other = asked not in ("", "eager", runs)
+    note = f"its config.json asks for {asked}; it runs with {runs}" if other else ""
     card, unaligned = with_alignment(card, model, sizes)
     identity = ModelIdentity(
         name=name,
@@ -161,7 +165,7 @@ def _one_side(
         dtype=str(model.dtype).removeprefix("torch."),
         revision=revision,
         fingerprint=fingerprint(*weights_in(model)),
-        differs=tokenizer.differs or unaligned,
+        differs="; ".join(filter(None, (tokenizer.differs or unaligned, note))),
         implicit=sizes.implicit,
         reads_images=reads_images(model),
         reads=sizes.reads,

@@ -98,7 +98,8 @@ CASES: dict[str, Change] = {
             ("n_layer", True), ("n_layer", "2"), ("n_layer", 2.0), ("n_layer", [1] * 5),
             ("n_head", 10**9), ("n_head", 0), ("n_embd", 10**15), ("n_embd", 21.5),
             ("vocab_size", 10**12), ("vocab_size", "257"), ("n_positions", 10**12),
-            ("n_inner", 10**12), ("n_inner", -1), ("layer_norm_epsilon", "small"),
+            ("n_inner", 10**12), ("n_inner", -1), ("n_inner", True), ("n_inner", 0.5),
+            ("layer_norm_epsilon", "small"),
             ("model_type", 7), ("model_type", ["gpt2"]), ("num_labels", 10**9),
             ("n_embd", 3 * 715827882), ("num_hidden_groups", 10**9), ("inner_group_num", 10**9),
             ("attention_types", [[["global"], 10**9]]), ("layer_norm_epsilon", -1.0),
@@ -335,6 +336,26 @@ def test_an_expression_that_would_search_without_end_is_given_up(
     split = {"pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
     part("pre_tokenizer", type="Split", **split)(gpt2_copy)
     ended = run("tokens", text, "--model", str(gpt2_copy))
+    assert ended.status is ExitStatus.MODEL, ended.err
+    assert ended.err.count("\n") == 1
+
+
+ODD_SETTINGS = [
+    *((name, True) for name in ("architectures", "num_attention_heads", "rope_parameters")),
+    *(("architectures", value) for value in (1e308, 10**400, -1, [1])),
+    ("hidden_size", 1e308), ("layer_types", 7), ("num_hidden_layers", float("inf")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), ODD_SETTINGS)
+def test_a_setting_of_another_kind_is_one_sentence_on_any_architecture(
+    run: Run, tmp_path: Path, name: str, value: object
+) -> None:
+    sizes = {"vocab_size": 257, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 8}
+    config = transformers.LlamaConfig(**sizes, num_key_value_heads=2, num_hidden_layers=1)
+    save_over_bytes(tmp_path, transformers.LlamaForCausalLM(config))
+    edit_config(tmp_path, **{name: value})
+    ended = run("show", TEXT, "--model", str(tmp_path))
     assert ended.status is ExitStatus.MODEL, ended.err
     assert ended.err.count("\n") == 1
 

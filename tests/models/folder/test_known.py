@@ -280,3 +280,61 @@ def test_pieces_are_to_be_converted_only_where_transformers_can(
     ended = run("tokens", TEXT, "--model", str(tmp_path))
     assert ended.status is ExitStatus.MODEL
     assert said in ended.err
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tiny.gguf", "a GGUF file, which this version of attnviz does not read"),
+        ("model.safetensors", "is a file, and a model is a folder"),
+    ],
+)
+def test_a_file_in_the_place_of_a_folder_is_called_what_it_is(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    (tmp_path / name).write_bytes(b"GGUF")
+    monkeypatch.chdir(tmp_path)
+    for named in (name, str(tmp_path / name)):
+        ended = run("show", TEXT, "--model", named)
+        assert (ended.status, ended.err.count("\n")) == (ExitStatus.MODEL, 1)
+        assert said in ended.err
+
+
+def test_a_folder_of_a_gguf_file_alone_says_so(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "tiny.gguf").write_bytes(b"GGUF")
+    assert "is a GGUF file" in run("show", TEXT, "--model", str(tmp_path)).err
+
+
+def test_a_part_of_a_sentence_transformers_model_says_so(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "modules.json").write_text("[]")
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": false}')
+    ended = run("show", TEXT, "--model", str(tmp_path / "1_Pooling"))
+    assert "is one part of a sentence-transformers model" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("name", "does"),
+    [("detr", "detects objects"), ("sam", "segments"), ("wavlm", "speech"), ("timesfm", "a time")],
+)
+def test_a_model_of_another_kind_is_called_what_it_does(
+    run: Run, tmp_path: Path, name: str, does: str
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": name}))
+    ended = run("show", "--image", "sample:shapes-1", "--model", str(tmp_path))
+    assert (ended.status, ended.err.count("\n")) == (ExitStatus.MODEL, 1)
+    assert does in ended.err
+
+
+@pytest.mark.parametrize("name", ["_attn_implementation", "attn_implementation"])
+@pytest.mark.parametrize(
+    ("asked", "noted"),
+    [("flash_attention_2", True), ("kernels-community/flash-attn", True), ("sdpa", False)],
+)
+def test_an_attention_function_that_a_config_asks_for_is_left_to_transformers_with_a_note(
+    run: Run, tmp_path: Path, name: str, asked: str, noted: bool
+) -> None:
+    at = folder(tmp_path, **{name: asked})
+    ended = run("show", TEXT, "--model", str(at), "-f", "jsonl")
+    assert ended.status is ExitStatus.OK, ended.err
+    assert ended.err == (f"note: its config.json asks for {asked}; it runs with sdpa\n" * noted)
