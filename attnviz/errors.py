@@ -158,8 +158,8 @@ class OutputError(AttnvizError):
 
 LAYOUT = "\n\u200e"
 _ODD = re.compile("[^ -~]")
-_QUOTED = r"(?<!\w)'(?:[^'\\\n]|\\.)*'"
-_LONG = re.compile(rf"{_QUOTED}|(?<!\S)/\S{{300,}}|(?<!\S)[^/\s]\S{{80,}}")
+# a quotation begins behind a space or a bracket, where no apostrophe is
+_LONG = re.compile(r"(?<=[\s(=]')[^'\n]{81,}(?=')|(?<!\S)/\S{300,}|(?<!\S)[^/\s]\S{80,}")
 COMMAND = " with: pip install "
 """The beginning of a command to type; it ends a message and is never shortened."""
 
@@ -200,13 +200,7 @@ def shortened(message: str) -> str:
     that is not quoted is part of a command to type, and may have 300; what `COMMAND` begins stays.
     """
     said, *command = message.partition(COMMAND)
-
-    def cut(found: re.Match[str]) -> str:
-        quote = "'" * found[0].startswith("'")
-        inner = found[0].removeprefix(quote).removesuffix(quote)
-        return found[0] if len(inner) <= 80 else f"{quote}{inner[:40]}…{inner[-39:]}{quote}"
-
-    return _LONG.sub(cut, said) + "".join(command)
+    return _LONG.sub(lambda found: f"{found[0][:40]}…{found[0][-39:]}", said) + "".join(command)
 
 
 def _escaped(character: str) -> str:

@@ -40,9 +40,8 @@ def choose_heads(
 ) -> tuple[Head, ...]:
     """The heads that a user's `layers` and `heads` name, in order, each once.
 
-    `layers`: a list such as `1`, `-1` (the last), `0-3`, `0,2` or `all`. `heads`: the same, counted
-    back in each layer, or full names such as `L1H2` and `1.2`, separated by commas; None: all of
-    the chosen layers.
+    `layers`: a list such as `1`, `-1`, `0-3`, `0,2` or `all`. `heads`: the same, or full names such
+    as `L1H2` and `1.2`, separated by commas; None: all of the chosen layers.
 
     Raises:
         UsageError: a name cannot be read, or is out of range.
@@ -59,9 +58,8 @@ def choose_heads(
         else:
             most = max((heads_per_layer[layer] for layer in chosen_layers), default=0)
             for n in chosen_layers:
-                own = heads_per_layer[n]
-                numbers = _numbers(item, most, "head", last=own - 1)
-                chosen += [Head(n, number) for number in numbers if 0 <= number < own]
+                numbers = _numbers(item, most, "head", own=heads_per_layer[n])
+                chosen += [Head(n, i) for i in numbers if 0 <= i < heads_per_layer[n]]
     return tuple(sorted(set(chosen)))
 
 
@@ -108,16 +106,10 @@ def _no_attention(layer: int, heads_per_layer: Sequence[int]) -> UsageError:
 
 
 def _numbers(
-    spec: str,
-    count: int,
-    what: Literal["layer", "head"],
-    parameter: str = "",
-    *,
-    last: int | None = None,
+    spec: str, count: int, what: Literal["layer", "head"], parameter: str = "", own: int = 0
 ) -> list[int]:
-    """The numbers, below `count`, that a list names; `last`: the one that -1 is."""
+    """The numbers, below `count`, that a list names; those below 0 count back from `own`."""
     numbers: list[int] = []
-    back = count if last is None else last + 1
     for item in spec.split(","):
         limits = re.fullmatch(r"(-?\d{1,9})(?:-(-?\d{1,9}))?", item.strip())
         if item.strip().lower() == "all":
@@ -129,16 +121,14 @@ def _numbers(
                 f"give a number, a range (0-3), a list (0,2){full_names} or all",
             )
         else:
-            ends = [int(each) for each in limits.groups() if each is not None]
-            for end in ends:
-                if not -count <= end < count:
-                    from_the_end = f", or -{count} to -1 from the end" if end < 0 else ""
-                    raise UsageError(
-                        f"there is no {what} {end}",
-                        f"this model's {what}s are 0 to {count - 1}{from_the_end}",
-                    )
-            first, final = sorted(end + back if end < 0 else end for end in (ends[0], ends[-1]))
-            numbers += range(first, final + 1)
+            ends = [int(limits[1]), int(limits[2] or limits[1])]
+            if min(ends) < -count or max(ends) >= count:
+                raise UsageError(
+                    f"there is no {what} {max(ends, key=abs)}",
+                    f"this model's {what}s are 0 to {count - 1}; -1 is the last",
+                )
+            first, last = sorted(end + (own or count) * (end < 0) for end in ends)
+            numbers += range(first, last + 1)
     return sorted(set(numbers))
 
 

@@ -47,8 +47,8 @@ REFUSED: list[tuple[str | None, str | None, str]] = [
     (None, "fluffy", "heads='fluffy' cannot be read"),
     (None, "1.2.3", "cannot be read"),
     ("", None, "layers='' cannot be read"),
-    ("-4", None, "there is no layer -4; this model's layers are 0 to 2, or -3 to -1 from the end"),
-    ("0", "-4", "there is no head -4; this model's heads are 0 to 2, or -3 to -1 from the end"),
+    ("-4", None, "there is no layer -4; this model's layers are 0 to 2; -1 is the last"),
+    ("0", "-4", "there is no head -4; this model's heads are 0 to 2; -1 is the last"),
     (None, "L-1H0", "heads='L-1H0' cannot be read"),  # a name has numbers from 0
     ("--1", None, "cannot be read"),
 ]

@@ -8,15 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from attnviz.errors import ModelError, UsageError, option
-from attnviz.models.folder.files import (
-    CONFIG,
-    cut,
-    is_size,
-    read_config,
-    read_object,
-    reason,
-    without_attention,
-)
+from attnviz.models.folder.files import CONFIG, cut, plain_config, read_config, read_object, reason
 from attnviz.records.capture import Kind, ShownKind
 from attnviz.records.heads import ModelCard, Reads, every_head
 from attnviz.records.restore import CARD_SCHEMA, card_from
@@ -195,7 +187,7 @@ def gpt2_config(folder: Path) -> FolderConfig:
     sizes["layer_norm_epsilon"] = raw.get("layer_norm_epsilon", 1e-5)
     _check_sizes(folder, sizes)
     inner = raw.get("n_inner")
-    if inner is not None and not (is_size(inner) and inner):
+    if inner is not None and (isinstance(inner, bool) or not isinstance(inner, int) or inner < 1):
         raise _wrong(folder, "n_inner", inner, "null or a whole number from 1")
     bos = token_id(raw.get("bos_token_id"), sizes["vocab_size"])
     end = token_id(raw.get("eos_token_id"), sizes["vocab_size"])
@@ -208,7 +200,7 @@ def _check_sizes(folder: Path, sizes: Mapping[str, Any]) -> None:
         if name == "layer_norm_epsilon":
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise _wrong(folder, name, value, "a number")
-        elif not (is_size(value) and value):
+        elif isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise _wrong(folder, name, value, "a whole number from 1")
     width, heads = sizes["n_embd"], sizes["n_head"]
     if width % heads:
@@ -254,7 +246,7 @@ def transformers_config(folder: Path) -> Any:
     raw = read_config(folder)
     _check_known(raw, folder)
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    plain, asked = without_attention(raw)
+    plain, asked = plain_config(raw)
     try:
         if not asked:
             return AutoConfig.from_pretrained(folder, **local)
@@ -289,9 +281,7 @@ def _check_known(raw: Mapping[str, Any], folder: Path) -> None:
             "use a model whose architecture is in transformers itself",
         )
     if architecture is None and (folder.absolute().parent / "modules.json").is_file():
-        raise ModelError(
-            f"{where!r} is one part of a sentence-transformers model", "give all of it"
-        )
+        raise ModelError(f"{where!r} is a part of a sentence-transformers model", "give it all")
     if architecture is None:
         raise ModelError(
             f"the config.json in {where!r} has no model_type, by which transformers {__version__} "

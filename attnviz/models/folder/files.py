@@ -303,7 +303,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def without_attention(raw: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def plain_config(raw: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Settings without those of the attention function, at any depth, and what these ask for.
 
     It may be a kernel that is not installed, or to be fetched; transformers chooses another.

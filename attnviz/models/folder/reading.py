@@ -29,10 +29,7 @@ def reads_of(config: Any) -> Reads:
     Raises:
         ModelError: something else, or parts of an image by themselves.
     """
-    from transformers.models.auto.modeling_auto import (
-        MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING_NAMES as SOUNDS,
-    )
-    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_MAPPING_NAMES as IMAGES
+    from transformers.models.auto import modeling_auto as auto
 
     if config.model_type in APART:
         raise ModelError(
@@ -48,38 +45,31 @@ def reads_of(config: Any) -> Reads:
         )
     if config.model_type in SPOKEN:
         return "speech"
-    if config.model_type in SOUNDS:
-        raise reads_no_text(config.model_type)
     words = isinstance(getattr(config.get_text_config(), "vocab_size", None), int)
     patches = all(hasattr(config, name) for name in ("patch_size", "num_channels"))
-    if patches and (not words or config.model_type in IMAGES):  # BEiT predicts from a vocabulary
+    if patches and (
+        not words or config.model_type in auto.MODEL_FOR_IMAGE_MAPPING_NAMES
+    ):  # BEiT predicts from a vocabulary
         return "image"
-    if not words:
+    if not words or config.model_type in auto.MODEL_FOR_AUDIO_CLASSIFICATION_MAPPING_NAMES:
         raise reads_no_text(config.model_type)
     return "text"
 
 
 OTHERS = {
-    "OBJECT_DETECTION": "detects objects in an image",
-    "UNIVERSAL_SEGMENTATION": "segments an image",
-    "MASK_GENERATION": "segments an image",
-    "DEPTH_ESTIMATION": "estimates depth in an image",
-    "IMAGE_CLASSIFICATION": "reads an image",
-    "VIDEO_CLASSIFICATION": "reads a video",
-    "CTC": "reads speech",
-    "AUDIO_CLASSIFICATION": "reads a sound",
-    "TIME_SERIES_PREDICTION": "predicts a time series",
+    "OBJECT_DETECTION": "detects objects",
+    "UNIVERSAL_SEGMENTATION": "segments images",
+    "AUDIO_CLASSIFICATION": "reads sounds",
+    "TIME_SERIES_PREDICTION": "reads time series",
 }
-"""What models of other kinds do, by the lists of them that transformers has."""
+"""What models of other kinds do, by transformers' lists of them."""
 
 
 def reads_no_text(architecture: str) -> ModelError:
     """The error for a model of something else."""
     from transformers.models.auto import modeling_auto as auto
 
-    lists = (
-        (getattr(auto, f"MODEL_FOR_{n}_MAPPING_NAMES", ()), does) for n, does in OTHERS.items()
-    )
+    lists = ((getattr(auto, f"MODEL_FOR_{n}_MAPPING_NAMES"), does) for n, does in OTHERS.items())
     does = next((does for names, does in lists if architecture in names), "does not read text")
     return ModelError(
         f"{architecture} {does}, and is of a kind that attnviz does not read",

@@ -21,7 +21,7 @@ from attnviz.models.folder.config import (
     not_taken,
     transformers_config,
 )
-from attnviz.models.folder.files import PICKLED, foreign, read_config, without_attention
+from attnviz.models.folder.files import PICKLED, foreign, plain_config, read_config
 from attnviz.models.folder.reading import TOWERS, reads_no_text, reads_of
 from attnviz.models.huggingface.attention import forward, reads_images, watching
 from attnviz.models.huggingface.call import AttentionCall
@@ -152,7 +152,7 @@ def _one_side(
     elif sizes.reads == "text" and "input_ids" not in inspect.signature(model.forward).parameters:
         raise reads_no_text(model.config.model_type)
     attention = _attention(model, sizes)
-    (_, asked), runs = without_attention(read_config(folder)), model.config._attn_implementation
+    (_, asked), runs = plain_config(read_config(folder)), model.config._attn_implementation
     other = asked not in ("", "eager", runs)
     note = f"its config.json asks for {asked}; it runs with {runs}" if other else ""
     card, unaligned = with_alignment(card, model, sizes)

@@ -310,12 +310,12 @@ def test_a_part_of_a_sentence_transformers_model_says_so(run: Run, tmp_path: Pat
     (tmp_path / "1_Pooling").mkdir()
     (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": false}')
     ended = run("show", TEXT, "--model", str(tmp_path / "1_Pooling"))
-    assert "is one part of a sentence-transformers model" in ended.err
+    assert "is a part of a sentence-transformers model" in ended.err
 
 
 @pytest.mark.parametrize(
     ("name", "does"),
-    [("detr", "detects objects"), ("sam", "segments"), ("wavlm", "speech"), ("timesfm", "a time")],
+    [("detr", "detects objects"), ("mask2former", "segments"), ("wavlm", "sounds"), ("timesfm", "time")],
 )
 def test_a_model_of_another_kind_is_called_what_it_does(
     run: Run, tmp_path: Path, name: str, does: str
