@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Encoding, Tokenizer
 from tokenizers.decoders import ByteLevel as ByteLevelDecoder
@@ -25,6 +26,7 @@ from attnviz.models.folder.files import MERGES, TOKENIZER, cut, foreign, read_by
 from attnviz.models.folder.tokenizer import (
     LARGEST_TOKENIZER,
     MOST_AROUND,
+    PythonTokenizer,
     backend_of,
     check_tokenizer,
     no_tokenizer,
@@ -45,6 +47,7 @@ MOST_PER_BYTE = 4
 """How many tokens a byte of the text may become, at most."""
 WINDOW = 8
 """The most tokens before a new one that decide how it is spelled."""
+ALIGNED = "its tokenizer tells no places of tokens, which are found by what they spell"
 AS_SAVED = "the tokenizer is read from tokenizer.json as it is, as {}"
 WORD_MARKS = ("Ġ", "▁")  # a space alone, as byte-level and SentencePiece vocabularies spell it
 
@@ -247,6 +250,7 @@ def load_tokenizer(
 
     `as_saved`: take tokenizer.json as it is, where transformers may put it together anew.
     """
+    as_saved = as_saved and (folder / TOKENIZER).is_file()  # else it is Python's
     if as_saved or sizes.architecture in ("gpt2", SEQ2SEQ):
         backend, differs = _backend(folder), ""
     else:
@@ -267,7 +271,7 @@ def load_tokenizer(
     )
 
 
-def _of_transformers(folder: Path, vocab_size: int) -> tuple[Tokenizer, str]:
+def _of_transformers(folder: Path, vocab_size: int) -> tuple[Any, str]:
     """The tokenizer that transformers makes; the saved one where it makes none of that, and why.
 
     Its class for the model adds special tokens of its own, which a model may not know.
@@ -280,6 +284,8 @@ def _of_transformers(folder: Path, vocab_size: int) -> tuple[Tokenizer, str]:
         if saved is not None:
             return saved, AS_SAVED.format("transformers makes none of this folder")
         raise no_tokenizer(folder, error) from None
+    if isinstance(theirs, PythonTokenizer) and saved is None:
+        return theirs, ALIGNED
     if saved is not None and saved.get_vocab_size() <= vocab_size < theirs.get_vocab_size():
         return saved, AS_SAVED.format("transformers adds tokens that the model does not know")
     return theirs, ""

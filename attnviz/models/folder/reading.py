@@ -56,21 +56,12 @@ def reads_of(config: Any) -> Reads:
     return "text"
 
 
-OTHERS = {
-    "OBJECT_DETECTION": "detects objects",
-    "UNIVERSAL_SEGMENTATION": "segments images",
-    "AUDIO_CLASSIFICATION": "reads sounds",
-    "TIME_SERIES_PREDICTION": "reads time series",
-}
-"""What models of other kinds do, by transformers' lists of them."""
-
-
 def reads_no_text(architecture: str) -> ModelError:
     """The error for a model of something else."""
     from transformers.models.auto import modeling_auto as auto
 
-    lists = ((getattr(auto, f"MODEL_FOR_{n}_MAPPING_NAMES"), does) for n, does in OTHERS.items())
-    does = next((does for names, does in lists if architecture in names), "does not read text")
+    detects = architecture in auto.MODEL_FOR_OBJECT_DETECTION_MAPPING_NAMES
+    does = "detects objects" if detects else "does not read text"
     return ModelError(
         f"{architecture} {does}, and is of a kind that attnviz does not read",
         "use a language model, or one that attends to all patches of an image, such as ViT",

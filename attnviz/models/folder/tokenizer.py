@@ -10,15 +10,18 @@ code.
 """
 
 import json
+import re
 import shlex
 from base64 import b64decode
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
+from unicodedata import category, normalize
 
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Tokenizer
 
 from attnviz.errors import COMMAND, ModelError
 from attnviz.models.folder.files import (
@@ -206,8 +209,13 @@ def _check_template(step: Mapping[str, Any]) -> None:
 
 SETTINGS = "tokenizer_config.json"
 SETTING_FILES = (SETTINGS, "special_tokens_map.json", "added_tokens.json")
-TEXTS = ("vocab.txt", "vocab.json", "merges.txt")
+TEXTS = (
+    *("vocab.txt", "vocab.json", "merges.txt", "bpe.codes", "emoji.json", "byte_maps.json"),
+    *("word_shape.json", "word_pronunciation.json", "prophetnet.tokenizer"),
+)
 """Vocabularies that transformers reads by itself; PIECES need a library of their own."""
+PACKAGES = re.compile(r"sacremoses|rjieba|jieba|fugashi|sudachipy|rhoknp|phonemizer", re.I)
+"""What some tokenizers cannot be made without, as their errors name it."""
 PIECES = ("*.model", "*.spm", "*.tiktoken", "vocab.bpe")
 ELSEWHERE = ("vocab", "merges", "name_or_path", "auto_map", "chat_template")
 """Settings that name other files or code, or are long; so do those that end in `_file`."""
@@ -223,19 +231,133 @@ def tokenizer_settings(folder: Path) -> dict[str, Any]:
     return read_object(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
 
 
-def backend_of(folder: Path) -> Tokenizer:
-    """The fast tokenizer in what `transformers_tokenizer` makes.
+MARKS = re.compile(r"(?<=.)(?:@@|</w>)$|^##(?=.)", re.DOTALL)  # of parts of words
+ALIKE = str.maketrans("‘’‚“”„–—", "'''\"\"\"--")
+AHEAD, MOST_OF_A_LETTER = 3, 4
+"""How many tokens tell where unknown ones end, and how many may spell a letter together."""
+
+
+class PythonTokenizer:
+    """A tokenizer of transformers that is Python alone, asked as the compiled library is."""
+
+    encode_special_tokens = True
+
+    def __init__(self, own: Any) -> None:
+        words = own.get_vocab()
+        _check_words(words, "the vocabulary")
+        self.own, self.decode, self.get_vocab = own, own.decode, own.get_vocab
+        self.token_to_id, self.id_to_token = words.get, own.convert_ids_to_tokens
+        self.no_truncation = self.no_padding = lambda: None
+        self.get_vocab_size, self.to_str = own.__len__, lambda: repr(sorted(words.items()))
+        named = zip(own.all_special_ids, own.all_special_tokens, strict=True)
+        self.special = {id_: AddedToken(name, special=True) for id_, name in named}
+        self.get_added_tokens_decoder = self.special.copy
+        table: list[Any] = [[]] if "Tapas" in type(own).__name__ else []  # an empty one
+        around = own.build_inputs_with_special_tokens([-1], *table)
+        self.before, self.after = around[: around.index(-1)], around[around.index(-1) + 1 :]
+        self.num_special_tokens_to_add = lambda _pair: len(around) - 1
+
+    def encode(self, text: str, add_special_tokens: bool) -> SimpleNamespace:
+        """The tokens with their places; one that has none is as a special one."""
+        # some cut at every token of theirs as at a special one (ESM)
+        spelled = any(token.content in text for token in self.special.values())
+        plain = self.encode_special_tokens and spelled
+        tokens, unknown = self.own.tokenize(text, split_special_tokens=plain), self.own.unk_token
+        if add_special_tokens:
+            before, after = map(self.own.convert_ids_to_tokens, (self.before, self.after))
+            tokens = [*before, *tokens, *after]
+        ids = self.own.convert_tokens_to_ids(tokens)
+        special = [id_ in self.special and id_ != self.own.unk_token_id for id_ in ids]
+        groups, group = list[tuple[str | None, int]](), list[str]()
+        for token, apart in zip(tokens, special, strict=True):
+            group.append(token)
+            letters: str | None = MARKS.sub("", self.own.convert_tokens_to_string(group))
+            if apart or token == unknown:
+                letters = "" if apart else None
+            elif not letters or "\ufffd" in letters:  # a part of one, in bytes
+                letters = None
+                if len(group) < MOST_OF_A_LETTER:
+                    continue
+            groups.append((letters, len(group)))
+            group = []
+        found = zip(_aligned(text, [letters for letters, _ in groups]), groups, strict=True)
+        places = [place for place, (_, count) in found for _ in range(count)] + [None] * len(group)
+        offsets = [place or (0, 0) for place in places]
+        mask = [apart or not place for apart, place in zip(special, places, strict=True)]
+        return SimpleNamespace(ids=ids, tokens=tokens, offsets=offsets, special_tokens_mask=mask)
+
+
+def _letters(text: str) -> list[tuple[str, int]]:
+    """The letters of a text without case, accents and spaces, each with its place."""
+    return [
+        (letter, at)
+        for at, character in enumerate(text)
+        for letter in normalize("NFKD", character.translate(ALIKE).casefold())
+        if category(letter) != "Mn" and not letter.isspace()
+    ]
+
+
+def _plain(text: str) -> str:
+    return "".join(letter for letter, _ in _letters(text))
+
+
+def _aligned(text: str, spelled: Sequence[str | None]) -> list[tuple[int, int] | None]:
+    """Where in a text each of these stands, in order; what is unknown (None) fills the gaps."""
+    letters, places = _letters(text), list[tuple[int, int] | None]([None] * len(spelled))
+    plain, owners = _plain(text), [at for _, at in letters]
+    waiting, at, n = list[int](), 0, 0  # n: the letter from which on text is left
+
+    def settle(end: int) -> None:
+        words = [word.span() for word in re.compile(r"\S+").finditer(text, at, end)]
+        if words and len(words) != len(waiting):
+            words = [(words[0][0], words[-1][1])] * len(waiting)
+        for number, place in zip(waiting, words, strict=False):
+            places[number] = place
+        waiting.clear()
+
+    for number, each in enumerate(spelled):
+        if not each:
+            waiting += [number] * (each is None)
+            continue
+        wanted, begin, first = _plain(each), at, n
+        if waiting:  # as many letters as tell where it begins
+            ahead = spelled[number : number + AHEAD]
+            behind = re.escape("".join(_plain(each or "") for each in takewhile(bool, ahead)))
+            found = re.compile(f"(?={behind})").finditer(plain, n) if wanted else ()
+            starts = [each.start() for each in found if each.start() < len(plain)]
+            to_the_end = number + AHEAD >= len(spelled) and None not in ahead
+            words = [n for n in starts if not text[max(0, owners[n] - 1) :][:2].isalnum()]
+            first = next(iter(starts[-1:] if to_the_end else words or starts), -1)
+            begin = owners[first] if first >= 0 else len(text)
+        exact = each.rstrip() or each
+        if text.startswith(exact, begin):
+            place = begin, begin + len(exact)
+        elif wanted and first >= 0 and plain.startswith(wanted, first):
+            place = owners[first], owners[first + len(wanted) - 1] + 1
+        else:
+            waiting.append(number)
+            continue
+        settle(place[0])
+        places[number], at = place, place[1]
+        n = first + len(wanted)
+    settle(len(text))
+    return places
+
+
+def backend_of(folder: Path) -> Any:
+    """The fast tokenizer in what `transformers_tokenizer` makes, or one of Python.
 
     Raises:
         ModelError: a file is too large or malformed.
         Exception: transformers cannot make one.
     """
-    if not any((folder / name).is_file() for name in (TOKENIZER, *TEXTS)):
+    there = any((folder / name).is_file() for name in (TOKENIZER, *TEXTS))
+    own = transformers_tokenizer(folder)
+    if not there and (own.is_fast or own.vocab_files_names):
         # many classes begin with a vocabulary of a few special tokens, to which all is unknown
         raise FileNotFoundError("there is no vocabulary among them")
-    own = transformers_tokenizer(folder)
-    if not hasattr(own, "backend_tokenizer"):
-        raise TypeError(f"its {type(own).__name__} is a slow one, which tells no places of tokens")
+    if not own.is_fast:
+        return PythonTokenizer(own)
     backend: Tokenizer = own.backend_tokenizer
     if not (folder / TOKENIZER).is_file():
         check_tokenizer(json.loads(backend.to_str()))
@@ -297,6 +419,11 @@ def _harmless(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def no_tokenizer(folder: Path, error: Exception) -> ModelError:
     """The error for a folder without a tokenizer that attnviz can use, and how to make one."""
+    if package := PACKAGES.search(str(error)):
+        return ModelError(
+            f"the tokenizer in {str(folder)!r} needs a package that is not there",
+            f"install it{COMMAND}{package[0].lower()}",
+        )
     held = sorted(path.name for pattern in PIECES for path in folder.glob(pattern))
     settings = tokenizer_settings(folder)
     if settings.get("auto_map") and not held:
@@ -332,11 +459,9 @@ def _slow_class(folder: Path, settings: Mapping[str, Any]) -> str | None:
     architecture = str(config.get("model_type"))
     named = settings.get("tokenizer_class") or config.get("tokenizer_class")
     # those that need a library are None where it is missing
-    known = TOKENIZER_MAPPING_NAMES.get(architecture, "TokenizersBackend")
-    name = str(named or known)
+    name = str(named or TOKENIZER_MAPPING_NAMES.get(architecture, "TokenizersBackend"))
     kind = getattr(transformers, name, getattr(transformers, name.removesuffix("Fast"), None))
-    if isinstance(kind, type) and issubclass(kind, transformers.PreTrainedTokenizerFast):
+    fast = isinstance(kind, type) and issubclass(kind, transformers.PreTrainedTokenizerFast)
+    if fast or (kind is None and named):  # or code of its own
         return None
-    if kind is None and named:
-        return None  # code of its own
     return name if kind else f"tokenizer of {architecture}"

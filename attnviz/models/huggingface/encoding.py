@@ -157,7 +157,7 @@ def reader_of(model: Any, tokenizer: Any) -> Any:
     """What reads a text, an image or a sound, for a model in memory; checked."""
     from transformers import (
         BaseImageProcessor,
-        PreTrainedTokenizerFast,
+        PreTrainedTokenizerBase,
         ProcessorMixin,
         SequenceFeatureExtractor,
     )
@@ -186,10 +186,9 @@ def reader_of(model: Any, tokenizer: Any) -> Any:
         if not model.config.is_encoder_decoder:
             return reader
     text = getattr(tokenizer, "tokenizer", None) if isinstance(tokenizer, ProcessorMixin) else None
-    if not isinstance(text or tokenizer, PreTrainedTokenizerFast):
+    if not isinstance(text or tokenizer, PreTrainedTokenizerBase):
         raise ModelError(
-            f"a value of type {type(text or tokenizer).__name__} is not a fast tokenizer of "
-            "transformers",
+            f"a value of type {type(text or tokenizer).__name__} is no tokenizer of transformers",
             "give the one that AutoTokenizer.from_pretrained loads for this model",
         )
     return tokenizer
