@@ -19,14 +19,14 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import text_alone
 from attnviz.kit.option import Call, command_of, feature
-from attnviz.kit.prepare import TextOptions, encode, fit, prepare
+from attnviz.kit.prepare import TextOptions, as_read, encode, fit, notes_on, prepare
 from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, identity_of, tokenizer_of
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.images import lie_beside
 from attnviz.records.rows import ABSENT, TOKEN, Fields, JsonOutput, placed_fields, placed_of
-from attnviz.records.tokens import Token, current_call
+from attnviz.records.tokens import Token, current_call, joined
 
 if TYPE_CHECKING:
     from attnviz.kit.values import AnyModel
@@ -65,11 +65,12 @@ def render(captured: Capture, width: int) -> Iterator[RenderableType]:
         Column("id", right=True),
         Column("token", wraps=True),
         Column("characters", right=True),
+        *([Column("segment")] if any(t.segment for t in captured.key_tokens) else []),
     ]
-    yield from listing(columns, [*_lines(captured)], width)
+    yield from listing(columns, [line[: len(columns)] for line in _lines(captured)], width)
 
 
-def _lines(captured: Capture) -> Iterator[tuple[str, str, str, str]]:
+def _lines(captured: Capture) -> Iterator[tuple[str, ...]]:
     for _, group in groupby(captured.query_tokens, _image_or_token):
         token, *more = group
         place = f"{token.start}:{token.end}" if token.start < token.end else ""
@@ -77,7 +78,7 @@ def _lines(captured: Capture) -> Iterator[tuple[str, str, str, str]]:
         if token.image is not None:
             index += f"-{more[-1].index}" if more else ""
             name = _named(captured, token.image, 1 + len(more))
-        yield index, str(token.id), name, place
+        yield index, str(token.id), name, place, token.segment or ""
 
 
 def _image_or_token(token: Token) -> tuple[int | None, int]:
@@ -112,10 +113,12 @@ def _result(captured: Capture) -> Result[tuple[Token, ...]]:
 def _without_images(
     tokenizer: "TextTokenizer", model: ModelIdentity, text: str, options: TextOptions
 ) -> Result[tuple[Token, ...]]:
-    cut = encode(tokenizer, text, options)
+    text, options = as_read(tokenizer, text, options)
+    cut, text = encode(tokenizer, text, options), joined(text, options.text_pair)
     if options.truncate is not None:
         cut = fit(cut, tokenizer.context, options.truncate)[0]
-    return _result(Capture(text, cut, cut, (), model, cut[0].special, asked=current_call()))
+    bare = Capture(text, cut, cut, (), model, cut[0].special, asked=current_call())
+    return _result(replace(bare, notes=notes_on(tokenizer, text, cut, options)))
 
 
 @feature()
@@ -127,6 +130,7 @@ def tokens(
     truncate: g.Truncate = None,
     bos: g.Bos = None,
     special: g.Special = False,
+    text_pair: g.TextPair = None,
 ) -> Result[tuple[Token, ...]]:
     """Split a text as a model does; no weights are loaded, but for a text with images.
 
@@ -142,7 +146,8 @@ def tokens(
     """
     from attnviz.kit.values import loaded, pictures_of  # which a text without images needs not
 
-    options = TextOptions(bos, special, truncate, images=pictures_of(image))
+    pictures = pictures_of(image)
+    options = TextOptions(bos, special, truncate, images=pictures, text_pair=text_pair)
     if isinstance(model, str | PathLike) and not options.images:
         source = Source(fspath(model), quiet=True)
         return _without_images(tokenizer_of(source), identity_of(source), text, options)
@@ -160,7 +165,7 @@ attnviz tokens "what is left of the circle?" --image sample:shapes-1 -m shapes
 SHORT_HELP = "file model format output quiet"
 
 
-@command_of(tokens, "text image truncate bos special")
+@command_of(tokens, "text text_pair image truncate bos special")
 def command_line(
     session: Session,
     call: Call[Result[tuple[Token, ...]]],
@@ -185,7 +190,8 @@ def command_line(
     tokenizer = tokenizer_of(source)
     if tokenizer.differs:
         session.note(tokenizer.differs)
-    options = TextOptions(call["bos"], call["special"], call["truncate"])
+    how = call["bos"], call["special"], call["truncate"]
+    options = TextOptions(*how, text_pair=call["text_pair"])
     result = _without_images(tokenizer, identity_of(source), words, options)
     if len(result.record) > tokenizer.context:
         session.note(

@@ -168,6 +168,9 @@ def facts(capture: Capture) -> str:
         parts.append(image_facts(capture))
     if capture.sound is not None:
         parts.append(capture.sound.facts)
+    of = Counter(token.segment for token in capture.key_tokens)
+    if of["A"]:
+        parts.append(f"{of['A']:,} of text A and {of['B']:,} of B")
     before, after = capture.left_out
     if before or after:
         parts.append(f"the {'first' if before else 'last'} {before or after:,} left out")
@@ -307,6 +310,7 @@ def run_notes(capture: Capture) -> tuple[str, ...]:
     notes = []
     if count := before or after:
         cut = f"{'first' if before else 'last'} {amount(count, 'token')}"
+        cut += " of both texts together" * any(token.segment for token in capture.key_tokens)
         notes = [f"the {cut} {'is' if count == 1 else 'are'} left out to fit the model's context"]
     if words := capture.unknown_words:
         untrained = "the model was not trained on these words and cannot translate them"
@@ -316,7 +320,7 @@ def run_notes(capture: Capture) -> tuple[str, ...]:
         notes.append(f"{ignorant}; try {option('model', 'gpt2')}")
     if capture.sound is not None:
         notes += capture.sound.notes
-    return (*notes, *_piece_notes(capture))
+    return (*notes, *capture.notes, *_piece_notes(capture))
 
 
 def without_image(capture: Capture) -> str:

@@ -20,7 +20,9 @@ from attnviz.inputs.samples import found
 from attnviz.inputs.text import LARGEST, STDIN
 from attnviz.records.images import Box, RawImage
 
-HINT = 'give {"text": "…", "image": "FILE"} on the line'
+HINT = 'give {"text": "…", "image": "FILE"} or {"text": "…", "text_pair": "…"} on the line'
+PAIR = "text_pair"
+"""The key of the second text of a pair."""
 IMAGES = ("image", "images")
 """The keys of images beside a text."""
 TEXTS = ("text", "question")
@@ -36,10 +38,11 @@ LONGEST_PATH = 4096
 
 @dataclass(frozen=True)
 class LineText:
-    """A text of a line, and the images beside it, if it names some."""
+    """A text of a line, and the images or the second text beside it, if it names some."""
 
     text: str
     images: tuple[RawImage, ...] = ()
+    text_pair: str | None = None
 
 
 def folder_of(file: Path | None) -> Path:
@@ -60,22 +63,26 @@ def is_object_with(keys: Collection[str], line: str) -> bool:
 
 
 def line_text(line: str, file: Path | None) -> LineText:
-    """The text of a line: that of an object with images, or in a .jsonl file, with a text alone.
+    """The text of a line: that of an object with more beside it, or in a .jsonl file, alone.
 
     Raises:
-        InputError: it names images, and there is no text, or one of them cannot be read.
+        InputError: it names images or a pair, and there is no text, or one of them cannot be read.
     """
-    if not (is_jsonl(file) and line.lstrip().startswith("{")) and not is_object_with(IMAGES, line):
+    keys = *IMAGES, PAIR
+    if not (is_jsonl(file) and line.lstrip().startswith("{")) and not is_object_with(keys, line):
         return LineText(line)
     content = json_of(line, HINT)
-    named = isinstance(content, dict) and not content.keys().isdisjoint(IMAGES)
+    named = isinstance(content, dict) and not content.keys().isdisjoint(keys)
     told = content.get("text", content.get("question")) if isinstance(content, dict) else None
     if not isinstance(told, str):
         if named:
-            raise InputError("there is no text beside the image", HINT)
+            wrong = f"there is no text beside the {PAIR if PAIR in content else 'image'}"
+            raise InputError(wrong, HINT)
         return LineText(line)
-    check_fields(content, (*TEXTS, *IMAGES))
-    return LineText(told, images_beside(content, folder_of(file)))
+    check_fields(content, (*TEXTS, *keys))
+    if not isinstance(pair := content.get(PAIR), str | None):
+        raise InputError(f"{PAIR} is not a text", HINT)
+    return LineText(told, images_beside(content, folder_of(file)), pair)
 
 
 def images_beside(content: Mapping[str, Any], folder: Path) -> tuple[RawImage, ...]:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from attnviz.errors import InputError, ModelError, UsageError, option
-from attnviz.inputs.beside import IMAGES, check_fields, json_of
+from attnviz.inputs.beside import IMAGES, PAIR, check_fields, json_of
 from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.records.images import MARK
 from attnviz.records.positions import SECONDS, compiled, is_expression
@@ -347,12 +347,12 @@ def _check_one_cut(by: By | None, wanted: Sequence[str]) -> None:
 # Prompts from lines of JSON: `{"text": …, "answer": …, "versus": …, "source": …}`.
 
 PROMPT_HINT = (
-    'give {"text": "…", "answer": "…", "versus": "…", "source": "…", "query": "…", "key": "…"}, of '
-    "which text is needed"
+    'give {"text": "…", "text_pair": "…", "answer": "…", "versus": "…", "source": "…", '
+    '"query": "…", "key": "…"}, of which text is needed'
 )
 TOKENS = "query", "key"
 """Fields that name a token; a number is its position."""
-FIELDS = "text", "answer", "versus", "source", *TOKENS
+FIELDS = "text", PAIR, "answer", "versus", "source", *TOKENS
 
 
 def read_prompt(line: str) -> dict[str, str]:

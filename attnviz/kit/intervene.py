@@ -88,7 +88,8 @@ def candidate_after(
     due; else the space is a token of its own, which the words that are compared share.
     """
     text, tokenizer = prepared.empty.text, prepared.model.tokenizer
-    encode(tokenizer, text + word, prepared.options)  # its errors are the word's
+    alone = replace(prepared.options, text_pair=None)  # its text is that of both
+    encode(tokenizer, text + word, alone)  # its errors are the word's
     due = space_due(text, word)
     spaces = ("",) if not spaced else (" ", "") if due else ("", " ")
     for space, before in product(spaces, (text, *ANCHORS)):

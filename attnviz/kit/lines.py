@@ -59,7 +59,7 @@ def run_texts(
     doing: str | None = None,
     lines: bool = False,
     pairs: Path | None = None,
-    fields: Sequence[str] = ("text", "answer", "versus"),
+    fields: Sequence[str] = ("text", "text_pair", "answer", "versus"),
 ) -> None:
     """Run one text, each line, or each prompt of a file; deliver what is found, the mean last.
 
@@ -105,8 +105,9 @@ def _of_line(run_one: Callable[..., R], line: str, number: int, *, file: Path | 
     from attnviz.inputs.beside import line_text  # commands of one text need it not
 
     read = line_text(line, file)
-    images = {"image": read.images} if read.images else {}
-    return run_one(number, text=read.text, **images)
+    more: dict[str, Any] = {"image": read.images} if read.images else {}
+    more |= {} if read.text_pair is None else {"text_pair": read.text_pair}
+    return run_one(number, text=read.text, **more)
 
 
 def check_prompts_alone(session: Session, *other: str) -> None:
@@ -131,6 +132,8 @@ def _of_prompts(
 
     def run(line: str, number: int) -> R:
         prompt = read_prompt(line)
+        if "text_pair" in prompt and "text_pair" not in fields:
+            raise InputError("text_pair is not read here", "leave it out of the line")
         if "source" in fields and "source" not in prompt:
             raise InputError("there is no source", 'add "source" to the line')
         result = run_one(number, **{name: prompt[name] for name in fields if name in prompt})

@@ -91,8 +91,15 @@ Bos: TypeAlias = Annotated[
     ),
 ]
 Special: TypeAlias = Annotated[
-    bool, text_option("--special", help="Read <|endoftext|> in the text as the special token.")
+    bool, text_option("--special", help="Read special tokens that the text spells as such.")
 ]
+PAIR = text_option(
+    "--text-pair",
+    metavar="TEXT",
+    help="The second text of a pair, for a model such as BERT; @A and @B name the tokens of each.",
+)
+TextPair: TypeAlias = Annotated[str | None, PAIR]
+TextPairs: TypeAlias = Annotated[str | Sequence[str] | None, Cli(str | None), PAIR]
 ImageFile: TypeAlias = str | PathLike[str] | Pixels | Any
 """An image: a file, an array (height, width, 3) of bytes, or an image of pillow."""
 Images: TypeAlias = Annotated[
@@ -460,11 +467,13 @@ class Tokens:
     truncate: Truncate = None
     bos: Bos = None
     special: Special = False
+    text_pair: TextPair = None
 
     def options(self, run: "ModelRun | None" = None, target: str | None = None) -> TextOptions:
         """The record that runs take."""
         max_memory = run.placement.max_memory if run else None
-        return TextOptions(self.bos, self.special, self.truncate, target, max_memory)
+        how = self.bos, self.special, self.truncate
+        return TextOptions(*how, target, max_memory, text_pair=self.text_pair)
 
 
 # Options: the model, and how it runs.
@@ -574,7 +583,7 @@ ShowsKind: TypeAlias = Annotated[
 ]
 RUN = (
     "model revision offline engine device dtype max_memory verify target kind causal truncate bos "
-    "special audio start"
+    "special audio start text_pair"
 ).split()
 """The options that concern the run of a model, which a saved capture has behind it."""
 

@@ -94,7 +94,7 @@ class OtherTexts:
 
     def _ids(self, i: int, model: "LoadedModel", options: TextOptions) -> list[int]:
         try:
-            tokens = encode(model.tokenizer, self.texts[i], options)
+            tokens = encode(model.tokenizer, self.texts[i], replace(options, text_pair=None))
             return [t.id for t in fit(tokens, model.tokenizer.context, options.truncate)[0]]
         except InputError as error:
             where = f"line {self.lines[i]} of {self.name!r}" if self.lines else f"text {i + 1}"
@@ -127,7 +127,8 @@ class OtherTexts:
                 "do not correspond",
                 f"leave {option('mean_by')} out, or give texts of one length",
             )
-        longest = prepare(model, self.texts[lengths.index(max(lengths))], options)
+        alone = replace(options, text_pair=None)
+        longest = prepare(model, self.texts[lengths.index(max(lengths))], alone)
         check_memory(longest, sites)
         sums = dict[Site, NDArray[np.float64]]()
         for ids in every:

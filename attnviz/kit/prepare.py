@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from attnviz.errors import IdleOption, InputError, UsageError, option
+from attnviz.errors import IdleOption, InputError, UsageError, option, readable
 from attnviz.inputs.samples import found
 from attnviz.inputs.text import (
     SUFFIXES,
@@ -39,7 +39,7 @@ from attnviz.records.heads import Head, by_layer, every_head
 from attnviz.records.images import RawImage, ReadAs
 from attnviz.records.predict import LogitRows, log_softmax
 from attnviz.records.rows import versions_now
-from attnviz.records.tokens import RawSound, Token, current_call, numbered
+from attnviz.records.tokens import MASKS, SEGMENTS, RawSound, Token, current_call, joined, numbered
 from attnviz.records.transforms import Contributions, Implicit, Scores
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class TextOptions:
         matched: whether a text and an image may be compared, by a model that reads each alone.
         sound: the one that the model reads in place of a text.
         start: the second of a sound at which the model begins.
+        text_pair: the second text of a pair.
     """
 
     bos: bool | None = None
@@ -79,6 +80,7 @@ class TextOptions:
     matched: bool = False
     sound: RawSound | None = None
     start: float = 0.0
+    text_pair: str | None = None
 
 
 @dataclass(frozen=True)
@@ -107,28 +109,67 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     """All tokens of a text, be they more than the model takes."""
     if not tokenizer.vocab_size:
         raise UsageError("this model reads images alone, and no text", "use a model of text")
-    check_no_medium(text)
-    check_not_blank(text, "the text")
-    check_encodable(text)
-    if len(text) > ALWAYS_ENCODED and len(text) > tokenizer.context * tokenizer.longest:
+    pair, whole = options.text_pair, joined(text, options.text_pair)
+    for each in (text, *(() if pair is None else (pair,))):
+        check_no_medium(each)
+        check_not_blank(each, "the text" if each is text else "the second text of the pair")
+        check_encodable(each)
+    if len(whole) > ALWAYS_ENCODED and len(whole) > tokenizer.context * tokenizer.longest:
         raise InputError(
-            f"the text has {len(text):,} characters, but the model takes at most "
+            f"the text has {len(whole):,} characters, but the model takes at most "
             f"{tokenizer.context:,} tokens",
             "give a part of it",
         )
     if options.bos and tokenizer.bos_id is None and not tokenizer.adds_special:
         raise UsageError("this model has no beginning token", f"leave {option('bos')} out")
     bos = tokenizer.bos if options.bos is None else options.bos
-    tokens = tokenizer.encode(text, bos=bos, special=options.special)
-    if not tokens or (not options.special and all(token.special for token in tokens)):
+    tokens = tokenizer.encode(text, pair, bos=bos, special=options.special)
+    segments = {token.segment for token in tokens if not token.special or options.special}
+    if not segments >= {*(SEGMENTS if pair else (None,))}:
         raise InputError("this model's tokenizer makes no token of the text", "give another text")
     return tokens
+
+
+def as_read(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple[str, TextOptions]:
+    """A text, and whether special tokens that it spells are read as such, as for every command.
+
+    They are where that was asked for, and where it has the mask of a model that fills masks; in the
+    place of another model's mask stands its own.
+    """
+    pair, special = options.text_pair, options.special
+    for each in MASKS:
+        if each in joined(text, pair) and (mask := tokenizer.fills):
+            text, pair = text.replace(each, mask.name), pair and pair.replace(each, mask.name)
+            special = True
+    return text, replace(options, special=special, text_pair=pair)
+
+
+def notes_on(
+    tokenizer: "TextTokenizer", text: str, tokens: Sequence[Token], options: TextOptions
+) -> tuple[str, ...]:
+    """What became of the special tokens that a text spells; one may part it, as a pair is."""
+    names = sorted(tokenizer.spelled(text), key=text.index)
+    if not names:
+        return ()
+    spelled = f"special tokens of the text are read as {{}}: {', '.join(map(readable, names))}"
+    if not options.special:
+        return (f"{spelled.format('text')}; {option('special')} reads them as such",)
+    marks = {token.id for token in tokenizer.ends(tokenizer.adds_special)[1]}
+    parted = [token.id in marks for token in tokens if not token.special]
+    one = tokenizer.types and options.text_pair is None and True in parted
+    if not one or all(parted[parted.index(True) :]):
+        return (spelled.format("such"),)
+    pair = f"{option('text_pair')} gives the second text of a pair"
+    return spelled.format("such"), f"the model reads all of it as one segment; {pair}"
 
 
 def fit(
     tokens: tuple[Token, ...], context: int, side: Truncation | None
 ) -> tuple[tuple[Token, ...], tuple[int, int]]:
     """Cut to the context, on the side asked for; special tokens at the ends stay.
+
+    Of a pair the longer text is cut, down to the other, and then both (the library's
+    `longest_first`).
 
     Returns:
         the tokens, and how many were left out before and after them.
@@ -142,12 +183,22 @@ def fit(
             f"shorten it, or cut it with {option('truncate', 'left')} or "
             f"{option('truncate', 'right')}",
         )
+    left_out = (more, 0) if side == "left" else (0, more)
+    parts = [[t.index for t in tokens if t.segment == each] for each in SEGMENTS]
+    if any(parts):
+        sizes = [len(part) for part in parts]
+        room, short = sum(sizes) - more, sizes.index(min(sizes))
+        sizes[short] = min(sizes[short], room // 2)
+        sizes[1 - short] = room - sizes[short]
+        cut = zip(parts, sizes, strict=True)
+        kept = {
+            i for part, n in cut for i in (part[len(part) - n :] if side == "left" else part[:n])
+        }
+        return numbered(t for t in tokens if t.segment is None or t.index in kept), left_out
     first = tokens[:1] if tokens[0].special else ()
     last = tokens[-1:] if tokens[-1].special and len(tokens) > 1 else ()
     text = tokens[len(first) : len(tokens) - len(last)]
-    if side == "left":
-        return numbered(first + text[more:] + last), (more, 0)
-    return numbered(first + text[:-more] + last), (0, more)
+    return numbered(first + (text[more:] if side == "left" else text[:-more]) + last), left_out
 
 
 def load_model(source: Source) -> "LoadedModel":
@@ -276,12 +327,15 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
             f"give one with {option('image')}",
         )
     check_no_medium(text, beside=model.reads_images)
+    text, options = as_read(model.tokenizer, text, options)
     tokens, left_out = fit(
         encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate
     )
+    model, text = model.of_pair(tokens), joined(text, options.text_pair)
     written, target = target_of(model, tokens, options.target)
     prepared = _prepared(model, text, tokens, written, target, options)
-    empty = replace(prepared.empty, left_out=left_out, loss=loss_of(model, tokens))
+    notes, loss = notes_on(model.tokenizer, text, tokens, options), loss_of(model, tokens)
+    empty = replace(prepared.empty, left_out=left_out, loss=loss, notes=notes)
     return replace(prepared, empty=empty)
 
 
@@ -307,7 +361,7 @@ def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tupl
     from attnviz.inputs.images import read_picture
     from attnviz.inputs.sounds import read_sound
 
-    for name in ("bos", "special"):
+    for name in ("bos", "special", "text_pair"):
         if getattr(options, name) or (name == "bos" and options.bos is not None):
             raise IdleOption(
                 f"{option(name)} is about a text, and {model.identity.name} reads none",
@@ -348,6 +402,8 @@ def check_uncut(options: TextOptions) -> None:
 def _prepared_with_images(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     """The same of a text with images, which is never cut."""
     check_uncut(options)
+    if options.text_pair is not None:
+        raise UsageError(f"{option('text_pair')} is beside a text alone", "leave the image out")
     if options.target is not None:
         raise UsageError(
             f"{option('target')} is the output of an encoder-decoder, and {model.identity.name} "

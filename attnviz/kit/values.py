@@ -88,6 +88,7 @@ class Loaded:
         image: "g.ImageFile | Sequence[g.ImageFile]" = (),
         audio: "g.SoundFile | None" = None,
         start: float = 0.0,
+        text_pair: str | None = None,
     ) -> TextOptions:
         """How a text becomes tokens of this model."""
         return TextOptions(
@@ -99,13 +100,15 @@ class Loaded:
             images=pictures_of(image),
             sound=None if audio is None else sound_of(audio, start),
             start=start,
+            text_pair=text_pair,
         )
 
 
 def text_options_of(call: Call[Any], max_memory: int | None) -> TextOptions:
     """How a text, its images or a sound become tokens, as the user of a command asks for it."""
     sound = None if call["audio"] is None else sound_of(call["audio"], call["start"])
-    same = {name: call[name] for name in ("bos", "special", "truncate", "target", "start")}
+    names = ("bos", "special", "truncate", "target", "start", "text_pair")
+    same = {name: call[name] for name in names}
     pictures = pictures_of(call["image"])
     return TextOptions(**same, max_memory=max_memory, images=pictures, sound=sound)
 
@@ -231,6 +234,11 @@ def questions_of(
     texts = texts_of(text)
     answers = _words_of("answer", answer, len(texts))
     return list(zip(texts, answers, _words_of("versus", versus, len(texts)), strict=True))
+
+
+def paired(options: TextOptions, pair: str | Sequence[str] | None, texts: int) -> list[TextOptions]:
+    """How each text becomes tokens, with its second text: one for all, or one for each."""
+    return [replace(options, text_pair=each) for each in _words_of("text_pair", pair, texts)]
 
 
 def sources_of(source: str | Sequence[str], texts: int) -> list[str]:

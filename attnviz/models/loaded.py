@@ -264,6 +264,10 @@ class LoadedModel(ABC):
             f"leave {option('audio')} out, or use a model that does, such as Whisper",
         )
 
+    def of_pair(self, tokens: Sequence[Token]) -> "LoadedModel":
+        """The same model, which is told the types of these tokens wherever it runs over them."""
+        return self
+
     def unknown_words(self, text: str, target: str) -> tuple[str, ...]:
         """The words of a text that the model was never trained on, each once, in order.
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, repeat
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
-from attnviz.errors import ModelError, readable
+from attnviz.errors import ModelError, UsageError, option, readable
 from attnviz.models.folder.config import (
     NO_LIMIT,
     SEQ2SEQ,
@@ -35,8 +35,10 @@ from attnviz.records.capture import Kind, ShownKind
 from attnviz.records.heads import ModelCard
 from attnviz.records.tokens import (
     MASKS,
+    SEGMENTS,
     SPECIAL_LABEL,
     Token,
+    joined,
     numbered,
     numbered_parts,
     with_parts,
@@ -48,6 +50,7 @@ MOST_PER_BYTE = 4
 WINDOW = 8
 """The most tokens before a new one that decide how it is spelled."""
 ALIGNED = "its tokenizer tells no places of tokens, which are found by what they spell"
+UNKNOWN = "transformers adds tokens that the model does not know"
 AS_SAVED = "the tokenizer is read from tokenizer.json as it is, as {}"
 WORD_MARKS = ("Ġ", "▁")  # a space alone, as byte-level and SentencePiece vocabularies spell it
 
@@ -60,7 +63,8 @@ class TextTokenizer:
     tokens the model knows. `context`: the largest number of tokens that it takes, BOS
     included. `bos`: whether the model was trained with a BOS in front. `adds_special`: the
     tokenizer itself puts special tokens around a text ([CLS] … [SEP]). `folder`: where it is from.
-    `differs`: why a text may have other tokens in transformers.
+    `differs`: why a text may have other tokens in transformers. `types`: it tells the model which
+    text of a pair each token is of, as the tokenizer of transformers does.
     """
 
     backend: Tokenizer
@@ -71,23 +75,32 @@ class TextTokenizer:
     adds_special: bool = False
     folder: Path | None = None
     differs: str = ""
+    types: bool = False
 
-    def encode(self, text: str, *, bos: bool, special: bool) -> tuple[Token, ...]:
-        """The tokens of a text without lone surrogates.
+    def encode(
+        self, text: str, pair: str | None = None, *, bos: bool, special: bool
+    ) -> tuple[Token, ...]:
+        """The tokens of a text without lone surrogates; with a `pair`, of both, `joined`.
 
         `bos`: put a beginning token in front, or the tokenizer's special tokens around. `special`:
         read `<|endoftext|>` in the text as the special token; otherwise it is text like any other.
         """
-        encoding = self._encoded(text, around=bos and self.adds_special, special=special)
-        places = zip(encoding.ids, encoding.offsets, encoding.special_tokens_mask, strict=True)
-        tokens = [
-            Token(0, id_, "", 0, 0, special=True, name=self._name(id_))
-            if added
-            else Token(0, id_, text[start:end], start, end)
-            for id_, (start, end), added in places
-        ]
+        encoding = self._encoded(text, pair, around=bos and self.adds_special, special=special)
+        if pair is not None:
+            self._check_apart(text, pair)
+        whole, segments = joined(text, pair), SEGMENTS if pair is not None else (None,)
+        types = encoding.type_ids if self.types and pair is not None else repeat(0)
+        tokens = list[Token]()
+        for n, (id_, kind) in enumerate(zip(encoding.ids, types, strict=False)):
+            if encoding.special_tokens_mask[n]:
+                tokens.append(Token(0, id_, "", 0, 0, True, name=self._name(id_), type=kind))
+                continue
+            of = encoding.sequence_ids[n] or 0
+            start, end = (place + of * (len(text) + 1) for place in encoding.offsets[n])
+            own = Token(0, id_, whole[start:end], start, end, segment=segments[of], type=kind)
+            tokens.append(own)
         self._check_known(encoding.ids)
-        tokens = with_parts(_marks_apart(tokens, encoding.tokens, text), text)
+        tokens = with_parts(_marks_apart(tokens, encoding.tokens, whole), whole)
         if bos and self.bos_id is not None and not self.adds_special:
             tokens.insert(0, Token(0, self.bos_id, "", 0, 0, special=True))
         return numbered(tokens)
@@ -109,12 +122,24 @@ class TextTokenizer:
                 "use the tokenizer that belongs to the model",
             )
 
-    def _encoded(self, text: str, *, around: bool, special: bool) -> Encoding:
+    def _check_apart(self, text: str, pair: str) -> None:
+        """See that a mark parts two texts: more than nothing (GPT-2), or another BOS (Llama)."""
+        around = self._encoded(text, pair, around=self.adds_special, special=False)
+        of = around.sequence_ids
+        if {0, 1} <= {*of}:  # else one of them has no token, which is an error of its own
+            between = around.ids[len(of) - of[::-1].index(0) : of.index(1)]
+            if not {*between} - {around.ids[0]}:
+                wrong = "this model takes no pairs: its tokenizer sets no mark between two texts"
+                raise UsageError(wrong, f"use one such as BERT, or leave {option('text_pair')} out")
+
+    def _encoded(
+        self, text: str, pair: str | None = None, *, around: bool, special: bool
+    ) -> Encoding:
         """The library's own result."""
         self.backend.encode_special_tokens = not special
         with foreign(None):
-            encoding = self.backend.encode(text, add_special_tokens=around)
-        if len(encoding.ids) > MOST_PER_BYTE * len(text.encode()) + MOST_AROUND:
+            encoding = self.backend.encode(text, pair, add_special_tokens=around)
+        if len(encoding.ids) > MOST_PER_BYTE * len(joined(text, pair).encode()) + MOST_AROUND:
             raise ModelError(
                 f"the tokenizer makes {len(encoding.ids):,} tokens of {len(text):,} characters",
                 "use the tokenizer that belongs to the model",
@@ -132,6 +157,16 @@ class TextTokenizer:
         around = self.encode("a", bos=bos, special=False)
         inner = next((i for i, token in enumerate(around) if not token.special), len(around))
         return around[:inner], tuple(t for t in around[inner:] if t.special)
+
+    @property
+    def fills(self) -> Token | None:
+        """The mask of an encoder's tokenizer, which sets a mark behind a text; else None."""
+        return self.mask if self.ends(self.adds_special)[1] else None
+
+    def spelled(self, text: str) -> list[str]:
+        """The special tokens that a text spells."""
+        added = self.backend.get_added_tokens_decoder().values()
+        return [each.content for each in added if each.special and each.content in text]
 
     @property
     def mask(self) -> Token | None:
@@ -252,9 +287,9 @@ def load_tokenizer(
     """
     as_saved = as_saved and (folder / TOKENIZER).is_file()  # else it is Python's
     if as_saved or sizes.architecture in ("gpt2", SEQ2SEQ):
-        backend, differs = _backend(folder), ""
+        backend, differs, types = _backend(folder), "", False
     else:
-        backend, differs = _of_transformers(folder, sizes.vocab_size)
+        backend, differs, types = _of_transformers(folder, sizes.vocab_size)
     # Saved with many fine-tuned models; a text must be neither cut nor padded in silence.
     backend.no_truncation()
     backend.no_padding()
@@ -268,27 +303,29 @@ def load_tokenizer(
         adds_special=adds_special,
         folder=folder,
         differs=differs,
+        types=types,
     )
 
 
-def _of_transformers(folder: Path, vocab_size: int) -> tuple[Any, str]:
-    """The tokenizer that transformers makes; the saved one where it makes none of that, and why.
+def _of_transformers(folder: Path, vocab_size: int) -> tuple[Any, str, bool]:
+    """The tokenizer that transformers makes; the saved one where it makes none of that, and why;
+    and whether it gives the model `token_type_ids`.
 
     Its class for the model adds special tokens of its own, which a model may not know.
     """
     saved = _backend(folder) if (folder / TOKENIZER).is_file() else None
     try:
         with foreign(folder), _readable(folder):
-            theirs = backend_of(folder)
+            theirs, types = backend_of(folder)
     except ModelError as error:
         if saved is not None:
-            return saved, AS_SAVED.format("transformers makes none of this folder")
+            return saved, AS_SAVED.format("transformers makes none of this folder"), False
         raise no_tokenizer(folder, error) from None
     if isinstance(theirs, PythonTokenizer) and saved is None:
-        return theirs, ALIGNED
+        return theirs, ALIGNED, False
     if saved is not None and saved.get_vocab_size() <= vocab_size < theirs.get_vocab_size():
-        return saved, AS_SAVED.format("transformers adds tokens that the model does not know")
-    return theirs, ""
+        return saved, AS_SAVED.format(UNKNOWN), types
+    return theirs, "", types
 
 
 @contextmanager

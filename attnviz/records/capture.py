@@ -283,6 +283,7 @@ class Capture:
     text, where its card says what that means. `segments`: those of the prompt, where the capture is
     of an answer; its text is the prompt with the answer behind it. `asked`: with which options
     it was made. `images`, `sound`: those that the model read, whose tokens have their places.
+    `notes`: on how its text was read, which a saved capture does not keep.
     """
 
     text: str
@@ -306,6 +307,7 @@ class Capture:
     asked: CallOptions = field(default_factory=CallOptions)
     images: tuple[SeenImage, ...] = ()
     sound: HeardSound | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def strange(self) -> bool:

@@ -49,6 +49,7 @@ from attnviz.records.rows import (
     list_of,
 )
 from attnviz.records.tokens import (
+    SEGMENTS,
     SPECIAL_LABEL,
     CallOptions,
     HeardSound,
@@ -441,6 +442,8 @@ def _token(entry: JsonObject, size: int, first: int) -> Token:
     _check(part is None or (len(part) == 2 and 1 <= part[0] <= part[1]), "a token's part")
     image = entry["image"] - first if "image" in entry else None
     _check(image is None or (0 <= image < MOST_IMAGES and first >= 0), "a token's image")
+    segment = entry.get("segment")
+    _check(segment in (None, *SEGMENTS), "a token's segment")
     if entry["special"]:
         _check_lengths({"label": entry["label"]})
     return Token(
@@ -456,6 +459,7 @@ def _token(entry: JsonObject, size: int, first: int) -> Token:
         image=image,
         patch=_patch(image, entry.get("patch")),
         time=_time(entry),
+        segment=segment,
     )
 
 

@@ -484,6 +484,7 @@ TOKEN = Fields[Token](
             optional=True,
         ),
         Field("patch", PATCH, "", lambda token: token.patch or ABSENT, optional=True),
+        Field("segment", str, "Of a pair: A or B.", lambda t: t.segment or ABSENT, optional=True),
         Field(
             "time",
             list[float],

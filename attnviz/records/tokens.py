@@ -26,6 +26,8 @@ Span: TypeAlias = tuple[float, float]
 """From a second of the sound up to another."""
 PADDING = "[padding]"
 """The name of frames in which there is no sound."""
+SEGMENTS = "A", "B"
+"""The texts of a pair; `@A` names all tokens of the first."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class Token:
     `name` is its label. `spaced`: the token begins with a space that its slice leaves out, as some
     tokenizers count their offsets. `image`: the number of the image, from 0, that it is a part of;
     `patch`: the cell of that image that it stands for, if it does: marks of rows and ends do not.
-    `time`: the seconds of a sound that it stands for.
+    `time`: the seconds of a sound that it stands for. `segment`: the text of a pair whose slice it
+    is; `type`: the number by which a model tells both texts, special tokens too.
     """
 
     index: int
@@ -55,6 +58,8 @@ class Token:
     image: int | None = None
     patch: Patch | None = None
     time: Span | None = None
+    segment: str | None = None
+    type: int = field(default=0, compare=False)
 
     @property
     def silent(self) -> bool:
@@ -108,6 +113,11 @@ def numbered_parts(group: list[Token]) -> list[Token]:
     if len(group) < 2:
         return group
     return [replace(token, part=(i, len(group))) for i, token in enumerate(group, start=1)]
+
+
+def joined(text: str, pair: str | None) -> str:
+    """The text whose slices the tokens of a pair are."""
+    return text if pair is None else f"{text}\n{pair}"
 
 
 def parts_of_images(tokens: Sequence[Token]) -> dict[str, str]:

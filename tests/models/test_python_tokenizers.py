@@ -148,4 +148,4 @@ def test_settings_that_name_another_file_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "model" / "tokenizer_config.json"
     settings = {**json.loads(path.read_text()), "vocab_file": str(tmp_path / "elsewhere.txt")}
     path.write_text(json.dumps(settings))
-    assert "secret" not in backend_of(tmp_path / "model").get_vocab()
+    assert "secret" not in backend_of(tmp_path / "model")[0].get_vocab()

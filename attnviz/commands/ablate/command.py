@@ -1,6 +1,6 @@
 """`attnviz ablate`: does a part matter? The model's predictions without it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,7 @@ from attnviz.kit.values import (
     layer_names,
     loaded,
     model_of,
+    paired,
     questions_of,
     which_heads,
     words,
@@ -212,6 +213,7 @@ def ablate(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
+    text_pair: g.TextPairs = None,
 ) -> Result[AblationReport] | Result[BeforeAfter] | Result[TokenEffects]:
     """Ablate parts of a model one at a time, or several at once, and measure the effect.
 
@@ -241,21 +243,21 @@ def ablate(
     model = loaded(model)
     options = model._text_options(bos, special, truncate, image=image)
     kind = "together" if together else rows
-    results = _of_each(model._loaded, questions, options, ablating, kind, top)
+    each = zip(questions, paired(options, text_pair, len(questions)), strict=True)
+    results = _of_each(model._loaded, each, ablating, kind, top)
     return results[0] if isinstance(text, str) else mean_result(results)
 
 
 def _of_each(
     model: "LoadedModel",
-    questions: Sequence[tuple[str, str | None, str | None]],
-    options: TextOptions,
+    questions: Iterable[tuple[tuple[str, str | None, str | None], TextOptions]],
     ablating: Ablating,
     kind: Literal["part", "token", "together"],
     top: int | None,
 ) -> list[Result[Any]]:
-    """The result of each text with its answer and versus."""
+    """The result of each text with its answer and versus, and how it becomes tokens."""
     results = list[Result[Any]]()
-    for line, (text, answer, versus) in enumerate(questions, start=1):
+    for line, ((text, answer, versus), options) in enumerate(questions, start=1):
         how = replace(ablating, answer=answer, versus=versus)
         form: Form[Any]
         record: AblationReport | BeforeAfter | TokenEffects
@@ -302,9 +304,9 @@ SHORT_HELP = "pairs answer versus model heads mlps cut together top format outpu
 
 @command_of(
     ablate,
-    "text lines pairs segments image truncate bos special model run layers heads mlps whole_layers "
-    "answer versus replacement mean_from mean_by resample_from draws seed cut renormalise together "
-    "rows top",
+    "text text_pair lines pairs segments image truncate bos special model run layers heads mlps "
+    "whole_layers answer versus replacement mean_from mean_by resample_from draws seed cut "
+    "renormalise together rows top",
 )
 def command_line(
     session: Session,
@@ -338,5 +340,5 @@ def command_line(
         doing="ablating",
         lines=lines,
         pairs=pairs,
-        fields=("text",) if call["rows"] == "token" else ("text", "answer", "versus"),
+        fields=("text", "text_pair", "answer", "versus")[: 2 if call["rows"] == "token" else 4],
     )

@@ -95,6 +95,7 @@ def compare(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
+    text_pair: g.TextPair = None,
 ) -> Result[TextComparison] | Result[ModelComparison]:
     """Compare what a word attends to in several texts, or two models on one text.
 
@@ -113,7 +114,7 @@ def compare(
         _check_one_text(texts, query)
     model = loaded(model)
     options, which = (
-        model._text_options(bos, special, truncate, image=image),
+        model._text_options(bos, special, truncate, image=image, text_pair=text_pair),
         which_heads(layers, heads),
     )
     done = transforms(
@@ -151,8 +152,8 @@ SHORT_HELP = "query against pair model heads top words drop_sink format output q
 
 @command_of(
     compare,
-    "texts query against pair top image truncate bos special model run kind layers heads weighted "
-    "chars words drop_sink drop_key",
+    "texts text_pair query against pair top image truncate bos special model run kind layers heads "
+    "weighted chars words drop_sink drop_key",
 )
 def command_line(
     session: Session,

@@ -124,7 +124,8 @@ def _without_a_model(call: Arguments) -> None:
     if call["text"] is not None:
         raise IdleOption(f"{what} needs no text", "leave the text out")
     wrong = f"does nothing for {what}"
-    call.refuse("file image head query as_lookup among target kind truncate bos special", wrong)
+    call.refuse("file image head query as_lookup among target kind truncate", wrong)
+    call.refuse("bos special text_pair", wrong)
     if call["example"] != "multi-head":
         hint = f"it is for {option('example', 'multi-head')}"
         call.refuse("init seed", "does nothing here", hint)
@@ -154,6 +155,7 @@ def explain(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
+    text_pair: g.TextPair = None,
     target: g.TargetText = None,
 ) -> Calculation[Any]:
     """Follow one head's calculation for one query, step by step.
@@ -183,7 +185,7 @@ def explain(
     model = loaded(model, causal=causal and model == EMBEDDINGS)
     if causal and model.name != EMBEDDINGS:
         raise UsageError(f"{option('causal')} is for embeddings and for examples", "leave it out")
-    options = model._text_options(bos, special, truncate, target, image)
+    options = model._text_options(bos, special, truncate, target, image, text_pair=text_pair)
     texts = None if among is None else Path(path_of("among", among))
     subject = Subject(head_names(head), one_name(query), similarity, texts)
     explained = explain_embeddings if model.name == EMBEDDINGS else explain_head
@@ -202,8 +204,8 @@ SHORT_HELP = "file model head query only digits example matrices format output q
 
 @command_of(
     explain,
-    "text image truncate bos special model target kind causal head query only digits columns "
-    "as_lookup similarity among example matrices rounded init seed",
+    "text text_pair image truncate bos special model target kind causal head query only digits "
+    "columns as_lookup similarity among example matrices rounded init seed",
 )
 def command_line(
     session: Session,

@@ -158,7 +158,7 @@ TRANSFORMS = "weighted chars words drop_sink drop_key"
 
 def _measured_alone(call: Arguments) -> None:
     """Refuse options that do nothing for retrieval, circuits or labelled links."""
-    useless = f"file probe sort role {DRAWN} {TRANSFORMS}"
+    useless = f"file text_pair probe sort role {DRAWN} {TRANSFORMS}"
     if call["receiver"]:
         useless = f"probe retrieval circuits labels sort role {DRAWN} {TRANSFORMS} target layers"
         call.refuse(f"{useless} heads kind cmap dpi", f"does nothing for {option('receiver')}")
@@ -202,7 +202,8 @@ def _probe_or_text(call: Arguments) -> None:
     if call["text"] is not None or call["image"]:
         wrong, what = "the probe has its own text", "image" if call["image"] else "text"
         raise IdleOption(wrong, f"leave {option('probe')} or the {what} out")
-    call.refuse(f"file special truncate target {TRANSFORMS}", "does nothing for the probe")
+    useless = f"file text_pair special truncate target {TRANSFORMS}"
+    call.refuse(useless, "does nothing for the probe")
 
 
 @feature(
@@ -243,6 +244,7 @@ def heads(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
+    text_pair: g.TextPair = None,
     target: g.TargetText = None,
 ) -> (
     Result[HeadReport]
@@ -284,7 +286,7 @@ def heads(
     if isinstance(captured, Capture):
         return of_report(narrow(score_capture(captured, which, done), sort, role, top))
     model = loaded(model)
-    options = model._text_options(bos, special, truncate, target, image, audio, start)
+    options = model._text_options(bos, special, truncate, target, image, audio, start, text_pair)
     check_text("" if text is None else text)
     said = "" if text is None else str(text)
     if alignment:
@@ -319,9 +321,9 @@ SHORT_HELP = "file probe labels model heads sort top role format output quiet"
 
 @command_of(
     heads,
-    "text probe retrieval retrieval_score receiver circuits alignment labels boxes convention "
-    "length samples seed image audio start truncate bos special model run target kind layers heads "
-    "weighted chars words drop_sink drop_key sort top role",
+    "text text_pair probe retrieval retrieval_score receiver circuits alignment labels boxes "
+    "convention length samples seed image audio start truncate bos special model run target kind "
+    "layers heads weighted chars words drop_sink drop_key sort top role",
 )
 def command_line(
     session: Session,

@@ -15,7 +15,7 @@ from attnviz.kit.option import Arguments, Call, command_of, feature, only
 from attnviz.kit.result import Result, mean_result
 from attnviz.kit.roles import ONE_OF_ROLES, Roles
 from attnviz.kit.session import Session
-from attnviz.kit.values import AnyModel, loaded, model_of, questions_of, words
+from attnviz.kit.values import AnyModel, loaded, model_of, paired, questions_of, words
 from attnviz.records.predict import Prediction, PredictionMean
 
 EachPosition: TypeAlias = Annotated[
@@ -83,6 +83,7 @@ def predict(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
+    text_pair: g.TextPairs = None,
 ) -> Result[Prediction] | Result[PredictionMean]:
     """Predict the next tokens, with their probabilities.
 
@@ -101,9 +102,10 @@ def predict(
     model = loaded(model)
     reading = Reading(top, each, lens, attribute, roles=roles, segments=parts)
     options = model._text_options(bos, special, truncate, image=image)
+    each_asked = zip(questions, paired(options, text_pair, len(questions)), strict=True)
     predictions = [
-        predict_text(model._loaded, one, options, replace(reading, answer=word, versus=other))
-        for one, word, other in questions
+        predict_text(model._loaded, one, how, replace(reading, answer=word, versus=other))
+        for (one, word, other), how in each_asked
     ]
     results = [
         Result(form_of(one), one, (one.capture,), _top=top, _line=line)
@@ -125,8 +127,8 @@ SHORT_HELP = "file lines pairs answer versus each lens attribute top model forma
 
 @command_of(
     predict,
-    "text lines pairs answer versus each lens attribute roles segments top image truncate bos "
-    "special model run",
+    "text text_pair lines pairs answer versus each lens attribute roles segments top image "
+    "truncate bos special model run",
 )
 def command_line(
     session: Session,

@@ -4,7 +4,7 @@ text ─► tokens ─► run ─► logits ─► candidates; the last position
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,6 @@ from attnviz.records.predict import (
     Question,
     outcome_of,
 )
-from attnviz.records.tokens import MASKS
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -127,7 +126,7 @@ def _whole(
 def _with_masks(
     model: "LoadedModel", text: str, options: TextOptions, reading: Reading
 ) -> tuple[Prepared, Sequence[int]]:
-    """The text with the model's own mask in place of any, and their positions."""
+    """The text, and the positions of its masks."""
     mask, name = model.tokenizer.mask, model.identity.name
     if mask is None:
         raise UsageError(f"{name} has no mask to fill", "use another model")
@@ -136,9 +135,7 @@ def _with_masks(
             raise UsageError(
                 f"{name} fills masks, and {option(each)} is for next tokens", "leave it out"
             )
-    for each in MASKS:
-        text = text.replace(each, mask.name)
-    prepared = prepare(model, text, replace(options, special=True))
+    prepared = prepare(model, text, options)
     masks = [position for position, id_ in enumerate(prepared.ids) if id_ == mask.id]
     if not masks:
         raise InputError(f"{name} fills masks, and the text has none", f"write {mask.name}")

@@ -15,10 +15,10 @@ from attnviz.kit import options as g
 from attnviz.kit.choose import plan_heads
 from attnviz.kit.option import feature
 from attnviz.kit.options import HeadNames
-from attnviz.kit.prepare import prepare, side_of
+from attnviz.kit.prepare import TextOptions, prepare, side_of
 from attnviz.kit.prepare import verify as run_verify
 from attnviz.kit.result import notes_of
-from attnviz.kit.values import AnyModel, FilePath, loaded, path_of, texts_of, which_heads
+from attnviz.kit.values import AnyModel, FilePath, loaded, paired, path_of, texts_of, which_heads
 from attnviz.kit.write import choose_format, encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture, FloatArray
@@ -207,6 +207,7 @@ def capture(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
+    text_pair: g.TextPairs = None,
     target: g.TargetText = None,
 ) -> AttentionCapture:
     """Run a text through a model and record which tokens attend to which.
@@ -227,21 +228,22 @@ def capture(
     inner, which = model._loaded, which_heads(layers, heads, everything=True)
     options = model._text_options(bos, special, truncate, target, image, audio, start)
     options = replace(options, matched=True)
+    each = zip(texts, paired(options, text_pair, len(texts)), strict=True)
     inner = side_of(inner, texts[0], options)
     plan = plan_heads(inner.identity, inner.card.heads, which)
 
-    def recorded(one: str) -> Capture:
-        prepared = prepare(inner, one, options).with_gates()
+    def recorded(one: str, how: TextOptions) -> Capture:
+        prepared = prepare(inner, one, how).with_gates()
         run = prepared.record(plan.recorded, scores=scores, contributions=contribution)
         return prepared.with_norms(run) if weighted else run
 
     if isinstance(text, str):
-        return AttentionCapture(recorded(text))
+        return AttentionCapture(recorded(*next(each)))
     if weighted:
         raise UsageError(
             "norms of values have no place in a mean over texts", f"leave {option('weighted')} out"
         )
-    mean, errors = mean_of([recorded(one) for one in texts])
+    mean, errors = mean_of([recorded(*one) for one in each])
     return AttentionCapture(mean, errors)
 
 
@@ -324,6 +326,7 @@ def verify(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
+    text_pair: g.TextPair = None,
     target: g.TargetText = None,
 ) -> Verified:
     """Compare a model's output with and without capture, and its weights with eager attention.
@@ -349,7 +352,7 @@ def verify(
         AttnvizError: the text, the model or an option cannot be used.
     """
     model = loaded(model)
-    options = model._text_options(bos, special, truncate, target, image, audio, start)
+    options = model._text_options(bos, special, truncate, target, image, audio, start, text_pair)
     from attnviz.models.weights import with_all_bytes  # torch
 
     return run_verify(with_all_bytes(model._loaded), model._source, text, options)

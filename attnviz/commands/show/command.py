@@ -140,6 +140,7 @@ def show(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
+    text_pair: g.TextPair = None,
     target: g.TargetText = None,
     **options: Unpack[ShowOptions],
 ) -> Shown:
@@ -163,7 +164,7 @@ def show(
     if model._loaded.identity.implicit:
         request = of_implicit(request)
         what = show_of(request)
-    how = model._text_options(bos, special, truncate, target, image, audio, start)
+    how = model._text_options(bos, special, truncate, target, image, audio, start, text_pair)
     return Shown(show_text(model._loaded, given, how, what), request)
 
 
@@ -185,9 +186,10 @@ SHORT_HELP = "file lines model heads query view top drop_sink words format outpu
 
 @command_of(
     show,
-    "text lines image audio start truncate bos special model run verify target kind causal layers "
-    "heads reduce over rollout relative scores weighted contribution chars words drop_sink "
-    "drop_key query key top least no_self no_previous view orient cmap dpi color_scale title",
+    "text text_pair lines image audio start truncate bos special model run verify target kind "
+    "causal layers heads reduce over rollout relative scores weighted contribution chars words "
+    "drop_sink drop_key query key top least no_self no_previous view orient cmap dpi color_scale "
+    "title",
 )
 def command_line(
     session: Session,
@@ -244,13 +246,13 @@ def _load(session: Session, source: Source, how: TextOptions, *, verified: bool)
     """
     model = session.load(source)
     if not verified:
-        return lambda line, show: show_text(model, line.text, _with_images(how, line), show)
+        return lambda line, show: show_text(model, line.text, _beside(how, line), show)
     from attnviz.models.weights import with_all_bytes  # torch
 
     identified: LoadedModel = with_all_bytes(model)
 
     def run(line: LineText, show: Show) -> Exhibit:
-        own = _with_images(how, line)
+        own = _beside(how, line)
         exactness = verify(identified, source, line.text, own)
         sentence = _exactness(exactness)
         if not exactness.exact:
@@ -263,8 +265,9 @@ def _load(session: Session, source: Source, how: TextOptions, *, verified: bool)
     return run
 
 
-def _with_images(how: TextOptions, line: LineText) -> TextOptions:
-    return replace(how, images=line.images) if line.images else how
+def _beside(how: TextOptions, line: LineText) -> TextOptions:
+    pair = how.text_pair if line.text_pair is None else line.text_pair
+    return replace(how, images=line.images or how.images, text_pair=pair)
 
 
 def _exactness(verified: Verified) -> str:

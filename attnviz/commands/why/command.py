@@ -22,6 +22,7 @@ from attnviz.kit.values import (
     loaded,
     model_of,
     one_name,
+    paired,
     texts_of,
     token_of_each,
     words,
@@ -266,6 +267,7 @@ def why(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
+    text_pair: g.TextPairs = None,
 ) -> Result[Why] | Result[WhyMean]:
     """Say why a head's query attends to a key: its score as a sum over the parts of the model.
 
@@ -298,8 +300,10 @@ def why(
     )
     options = model._text_options(bos, special, truncate, image=image)
     results = list[Result[Why]]()
-    for line, (one, asked) in enumerate(_of_each(texts_of(text), question, query, key), start=1):
-        found = ask_why(model._loaded, one, asked, options)
+    each = [*_of_each(texts_of(text), question, query, key)]
+    of_each = zip(each, paired(options, text_pair, len(each)), strict=True)
+    for line, ((one, asked), how) in enumerate(of_each, start=1):
+        found = ask_why(model._loaded, one, asked, how)
         results.append(Result(CONTRAST, found, (found.capture,), _top=top, _line=line))
     return results[0] if isinstance(text, str) else mean_result(results)
 
@@ -325,6 +329,7 @@ def writes(
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
+    text_pair: g.TextPair = None,
 ) -> Result[Write]:
     """Say what a head writes at a query, what it does to the logits, and which heads read it.
 
@@ -336,7 +341,7 @@ def writes(
         model: a name as for `load_model`, or a loaded model.
     """
     model, question = loaded(model), WhyQuestion(head_names(head), one_name(query))
-    options = model._text_options(bos, special, truncate, image=image)
+    options = model._text_options(bos, special, truncate, image=image, text_pair=text_pair)
     found = what_it_writes(model._loaded, text, question, options)
     return Result(WRITTEN, found, (found.capture,))
 
@@ -352,8 +357,8 @@ SHORT_HELP = "file model head query key versus top check format output quiet"
 
 @command_of(
     why,
-    "text lines pairs image truncate bos special model run kind head query key versus group roles "
-    "segments depth check writes top",
+    "text text_pair lines pairs image truncate bos special model run kind head query key versus "
+    "group roles segments depth check writes top",
 )
 def command_line(
     session: Session,
@@ -392,7 +397,7 @@ def command_line(
         partial(model_of, session, model, run, kind),
         lines=lines,
         pairs=pairs,
-        fields=("text", "query", "key"),
+        fields=("text", "text_pair", "query", "key"),
     )
 
 

@@ -23,7 +23,7 @@ from unicodedata import category, normalize
 
 from tokenizers import AddedToken, Tokenizer
 
-from attnviz.errors import COMMAND, ModelError
+from attnviz.errors import COMMAND, ModelError, UsageError, option
 from attnviz.models.folder.files import (
     CONFIG,
     TOKENIZER,
@@ -219,6 +219,8 @@ PACKAGES = re.compile(r"sacremoses|rjieba|jieba|fugashi|sudachipy|rhoknp|phonemi
 PIECES = ("*.model", "*.spm", "*.tiktoken", "vocab.bpe")
 ELSEWHERE = ("vocab", "merges", "name_or_path", "auto_map", "chat_template")
 """Settings that name other files or code, or are long; so do those that end in `_file`."""
+TYPES = "token_type_ids"
+"""The input of a model that tells the texts of a pair."""
 CONVERT = (
     "import sys, transformers as t; "
     "t.AutoTokenizer.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])"
@@ -257,8 +259,11 @@ class PythonTokenizer:
         self.before, self.after = around[: around.index(-1)], around[around.index(-1) + 1 :]
         self.num_special_tokens_to_add = lambda _pair: len(around) - 1
 
-    def encode(self, text: str, add_special_tokens: bool) -> SimpleNamespace:
+    def encode(self, text: str, pair: str | None, add_special_tokens: bool) -> SimpleNamespace:
         """The tokens with their places; one that has none is as a special one."""
+        if pair is not None:
+            wrong = "its tokenizer is Python alone, and no pairs are read with it"
+            raise UsageError(wrong, f"leave {option('text_pair')} out")
         # some cut at every token of theirs as at a special one (ESM)
         spelled = any(token.content in text for token in self.special.values())
         plain = self.encode_special_tokens and spelled
@@ -284,7 +289,10 @@ class PythonTokenizer:
         places = [place for place, (_, count) in found for _ in range(count)] + [None] * len(group)
         offsets = [place or (0, 0) for place in places]
         mask = [apart or not place for apart, place in zip(special, places, strict=True)]
-        return SimpleNamespace(ids=ids, tokens=tokens, offsets=offsets, special_tokens_mask=mask)
+        none = [None] * len(ids)
+        return SimpleNamespace(
+            ids=ids, tokens=tokens, offsets=offsets, special_tokens_mask=mask, sequence_ids=none
+        )
 
 
 def _letters(text: str) -> list[tuple[str, int]]:
@@ -344,8 +352,9 @@ def _aligned(text: str, spelled: Sequence[str | None]) -> list[tuple[int, int] |
     return places
 
 
-def backend_of(folder: Path) -> Any:
-    """The fast tokenizer in what `transformers_tokenizer` makes, or one of Python.
+def backend_of(folder: Path) -> tuple[Any, bool]:
+    """The fast tokenizer in what `transformers_tokenizer` makes, or one of Python; and whether it
+    gives token types.
 
     Raises:
         ModelError: a file is too large or malformed.
@@ -357,11 +366,11 @@ def backend_of(folder: Path) -> Any:
         # many classes begin with a vocabulary of a few special tokens, to which all is unknown
         raise FileNotFoundError("there is no vocabulary among them")
     if not own.is_fast:
-        return PythonTokenizer(own)
+        return PythonTokenizer(own), False
     backend: Tokenizer = own.backend_tokenizer
     if not (folder / TOKENIZER).is_file():
         check_tokenizer(json.loads(backend.to_str()))
-    return backend
+    return backend, TYPES in own.model_input_names
 
 
 def transformers_tokenizer(folder: Path, templates: Sequence[str] | None = None) -> Any:

@@ -23,6 +23,7 @@ from attnviz.models.folder.config import (
 )
 from attnviz.models.folder.files import PICKLED, foreign, plain_config, read_config
 from attnviz.models.folder.reading import TOWERS, reads_no_text, reads_of
+from attnviz.models.folder.tokenizer import TYPES
 from attnviz.models.huggingface.attention import forward, reads_images, watching
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
@@ -100,6 +101,7 @@ def wrap_huggingface(
             reader.save_pretrained(folder)
         name = name or plain.name_or_path or type(plain).__name__
         sizes, card, read = read_folder(folder, name, kind, as_saved=True)
+        read = replace(read, types=TYPES in reader.model_input_names)
         if model is not plain:
             _check_within(model, plain, _few_tokens(plain, sizes))
         wrapped = _engine(plain, name, sizes, card, read, None)
@@ -151,6 +153,7 @@ def _one_side(
         tokenizer = replace(tokenizer, differs=differs)
     elif sizes.reads == "text" and "input_ids" not in inspect.signature(model.forward).parameters:
         raise reads_no_text(model.config.model_type)
+    tokenizer = replace(tokenizer, types=tokenizer.types and _tells_types(model))
     attention = _attention(model, sizes)
     (_, asked), runs = plain_config(read_config(folder)), model.config._attn_implementation
     other = asked not in ("", "eager", runs)
@@ -180,6 +183,13 @@ def _one_side(
         sinks=attention.sinks or any("sink" in name for name, _ in model.named_parameters()),
         model=model,
     )
+
+
+def _tells_types(model: Any) -> bool:
+    """Whether a model tells apart the types of tokens; XLNet does so without an embedding."""
+    config = getattr(model.config, "encoder", model.config)
+    named = TYPES in inspect.signature(model.forward).parameters or config is not model.config
+    return named and getattr(config, "type_vocab_size", 2) > 1
 
 
 def _engine_class(model: Any, sizes: ModelSizes, *, causal: bool) -> type[HuggingFaceModel]:

@@ -8,7 +8,7 @@ and a criterion that is asked after every token whether to go on.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, Literal
 
@@ -53,7 +53,7 @@ from attnviz.models.huggingface.layers import (
 )
 from attnviz.models.huggingface.paths import patched_paths, slopes
 from attnviz.models.huggingface.seeing import see
-from attnviz.models.huggingface.vision import beside_of
+from attnviz.models.huggingface.vision import beside_of, telling
 from attnviz.models.huggingface.writing import Writings, passed
 from attnviz.models.loaded import Ability, LoadedModel, RowReduction, SeenText
 from attnviz.models.weights import weights_in
@@ -135,6 +135,11 @@ class HuggingFaceModel(LoadedModel):
     @property
     def reads_images(self) -> bool:
         return reads_images(self.model)
+
+    def of_pair(self, tokens: Sequence[Token]) -> LoadedModel:
+        types = self._ids([token.type for token in tokens])
+        ids = self._ids([token.id for token in tokens])
+        return replace(self, model=telling(self.model, ids, types)) if types.any() else self
 
     def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
         self.check_sees()
@@ -457,6 +462,7 @@ class EncoderDecoder(HuggingFaceModel):
                 self.model,
                 through=self.model.generate,
                 inputs=self._ids(ids),
+                **beside_of(self.model, self._ids(ids)),
                 decoder_start_token_id=self._start(),
                 max_new_tokens=min(LONGEST, self.tokenizer.context - 1),
                 do_sample=False,
@@ -495,7 +501,8 @@ class PairDecoder(EncoderDecoder):
         self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
         self._check_output()
-        inputs = {"inputs": self._ids(ids), "decoder_start_token_id": self._start()}
+        given = {"inputs": (read := self._ids(ids)), **beside_of(self.model, read)}
+        inputs = {**given, "decoder_start_token_id": self._start()}
         self._write(inputs, sampling, wanted, consume, go_on)
 
     def _log_probabilities(

@@ -4,7 +4,7 @@ Transformers' own processor makes the inputs, and the model is run on them as it
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from attnviz.errors import InputError, ModelError
 from attnviz.models.folder.files import cut
+from attnviz.models.folder.tokenizer import TYPES
 from attnviz.models.huggingface.attention import forward, recording, vision_of
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.places import Patches, seen_image
@@ -203,7 +204,15 @@ def image_token(model: Any) -> int:
 
 
 def seeing(model: Any, given: ImageInputs) -> Any:
-    """A view of a model that sees these images, wherever it runs over their tokens.
+    """A view of a model that sees these images, wherever it runs over their tokens."""
+    view = _view(model, partial(beside, given))
+    for each in (view, view.base_model):
+        each.given_images = given
+    return view
+
+
+def _view(model: Any, more: Callable[[Tensor], dict[str, Any]]) -> Any:
+    """A view of a model that is given `more` beside ids.
 
     The model itself stays as it is, and all modules below the body are its own.
     """
@@ -211,12 +220,10 @@ def seeing(model: Any, given: ImageInputs) -> Any:
     view._modules = dict(model._modules)
     if body is not model:
         seen_body = copy(body)
-        seen_body.forward = _given(body.forward, given)
+        seen_body.forward = _given(body.forward, more)
         view._modules[model.base_model_prefix] = seen_body
-    view.forward = _given(model.forward, given)
-    for each in (view, view.base_model):
-        each.given_images = given
-    vars(view)["plain"] = model  # not as one of its modules
+    view.forward = _given(model.forward, more)
+    vars(view).update(plain=model, more=more)  # not as one of its modules
     if hasattr(model, "generate"):
         view.generate = model.generate  # what it keeps between steps, it keeps in the model
     return view
@@ -225,21 +232,35 @@ def seeing(model: Any, given: ImageInputs) -> Any:
 def float64_copy(model: Any) -> Any:
     """A copy of a model, or of a view of one that sees images, in float64 on the CPU."""
     given = getattr(model, "given_images", None)
+    if types := getattr(model, "given_types", None):
+        return telling(float64_copy(model.plain), *types)
     if given is None:
         return deepcopy(model).cpu().double()
     precise = replace(given, beside=typed(given.beside, torch.float64))
     return seeing(float64_copy(model.plain), precise)
 
 
-def _given(forward: Any, given: ImageInputs) -> Any:
-    """A forward pass that is given the images where its ids have their tokens."""
+def telling(model: Any, ids: Tensor, types: Tensor) -> Any:
+    """A view of a model that is told the types (1, n) of the tokens of a pair, by their ids."""
+
+    def more(given: Tensor) -> dict[str, Any]:
+        same = given.shape[1:] == ids.shape[1:] and bool((given == ids.to(given)).all())
+        return {TYPES: types.to(given).expand_as(given)} if same else {}
+
+    view = _view(model, more)
+    view.given_types = ids, types
+    return view
+
+
+def _given(forward: Any, more: Callable[[Tensor], dict[str, Any]]) -> Any:
+    """A forward pass that is given more where its ids are those that this is for."""
 
     @wraps(forward)
     def with_images(*args: Any, **kwargs: Any) -> Any:
         ids = args[0] if args else kwargs.get("input_ids")
         if isinstance(ids, Tensor) and not any("pixel_values" in name for name in kwargs):
             said = {name: value for name, value in kwargs.items() if value is not None}
-            kwargs |= beside(given, ids) | said
+            kwargs |= more(ids) | said
         return forward(*args, **kwargs)
 
     return with_images
@@ -296,8 +317,8 @@ def of_text(model: Any, ids: Tensor) -> Tensor:
 
 def beside_of(model: Any, ids: Tensor) -> dict[str, Any]:
     """What a view of a model is given beside ids (B, n); nothing where it is no view."""
-    given = getattr(model, "given_images", None)
-    return {} if given is None else beside(given, ids)
+    more = vars(model).get("more")
+    return {} if more is None else more(ids)
 
 
 def beside(given: ImageInputs, ids: Tensor) -> dict[str, Any]:
