@@ -17,7 +17,7 @@ from attnviz.draw.titles import amount
 from attnviz.errors import readable
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
-from attnviz.kit.lines import text_alone
+from attnviz.kit.lines import say, text_alone
 from attnviz.kit.option import Call, command_of, feature
 from attnviz.kit.prepare import TextOptions, as_read, encode, fit, notes_on, prepare
 from attnviz.kit.result import Form, Result
@@ -193,6 +193,7 @@ def command_line(
     how = call["bos"], call["special"], call["truncate"]
     options = TextOptions(*how, text_pair=call["text_pair"])
     result = _without_images(tokenizer, identity_of(source), words, options)
+    say(session, result.captures[0].notes)
     if len(result.record) > tokenizer.context:
         session.note(
             f"the text has {len(result.record)} tokens, but the model takes at most "

@@ -37,10 +37,12 @@ from attnviz.kit.prepare import (
     Budget,
     HeadOptions,
     TextOptions,
+    as_read,
     empty_capture,
     encode,
     fit,
     loss_of,
+    notes_on,
 )
 from attnviz.records.capture import GATES, Capture, FloatArray, LayerPattern, PatternBlock, Wanted
 from attnviz.records.exhibit import Choice
@@ -489,7 +491,12 @@ def _as_read(
 ) -> "tuple[LoadedModel, Prompt, tuple[Token, ...], SeenText | None, See | None]":
     """The tokens of a prompt; of one with images, as a view of the model sees them."""
     if not options.images:
-        return model, prompt, encode(model.tokenizer, prompt.text, options), None, None
+        how = as_read(model.tokenizer, prompt.text, options)[1]
+        tokens = encode(model.tokenizer, prompt.text, how)
+        if prompt.template is None:
+            notes = notes_on(model.tokenizer, prompt.text, tokens, how)
+            prompt = replace(prompt, notes=(*prompt.notes, *notes))
+        return model, prompt, tokens, None, None
     see = seeing(model, prompt, options)
     seen = see(options.images)
     prompt = seen_prompt(prompt, seen.text, seen.spans)
