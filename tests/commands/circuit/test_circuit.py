@@ -4,7 +4,7 @@ import json
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,7 +12,15 @@ import torch
 from torch import Tensor, nn
 
 import attnviz
-from attnviz.commands.circuit.record import Found, runs_of_search, subsets_of
+from attnviz.commands.circuit.record import (
+    CircuitReport,
+    CircuitTask,
+    Found,
+    Subset,
+    WithoutSubset,
+    runs_of_search,
+    subsets_of,
+)
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
 from tests.conftest import Run, slow
@@ -266,6 +274,18 @@ def test_a_part_adds_little_below_two_standard_errors_of_its_gain() -> None:
         (Estimate(0.0, None), False),  # of one text, nothing is known
     ):
         assert Found(Part("head", 0, 0), some, some, some, gain).little is little
+
+
+def test_the_worst_gap_comes_first_whatever_its_sign() -> None:
+    one = Estimate(1.0, None)
+    gaps = 0.1, -0.9, 0.5, -0.2
+    without = [
+        WithoutSubset(Subset("random", ()), one, one, Estimate(gap, None), one, one)
+        for gap in (7.0, *gaps)  # the first is the circuit's own
+    ]
+    report = CircuitReport(cast("CircuitTask", None), (), one, one, without)
+    assert [each.gap.mean for each in report.completeness] == [-0.9, 0.5, -0.2, 0.1]
+    assert report.mean_gap == pytest.approx(1.7 / 4)
 
 
 def test_a_search_goes_on_from_the_parts_that_are_named_and_counts_its_runs(

@@ -58,6 +58,15 @@ def test_a_vector_of_zeros_has_no_cosine() -> None:
     assert np.isnan(mean_cosine([one, np.ones((2, 2), np.float32)])).tolist() == [False, True]
 
 
+def test_rows_that_are_empty_in_either_pattern_say_nothing_of_heads() -> None:
+    """A dropped sink leaves rows without weight: they are neither alike nor different."""
+    ours = np.array([[[1, 0, 0], [0, 1, 0], [0.5, 0.25, 0.25]]], np.float32)
+    theirs = ours.copy()
+    theirs[0, 1] = 0
+    assert similarities(ours, theirs)[0, 0] == similarities(theirs, ours)[0, 0] == 1
+    assert np.isnan(similarities(ours, np.zeros_like(ours))[0, 0])
+
+
 def test_a_head_is_most_like_itself() -> None:
     ours = random_patterns(3, 6, seed=1)
     alike = similarities(ours, ours[::-1].copy())
