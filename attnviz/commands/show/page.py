@@ -38,7 +38,7 @@ from attnviz.kit.scores import score_capture
 from attnviz.records.apply import EVERYTHING, merged, queries_of, whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Choice, Exhibit, Filters, HeadMap, whole_map
-from attnviz.records.heads import Finding, Head
+from attnviz.records.heads import Finding, Head, every_head
 from attnviz.records.metrics import HeadMetrics
 from attnviz.records.positions import groups_of
 from attnviz.records.tokens import Token
@@ -128,6 +128,7 @@ def _chunks(
             f"{beginning(exhibit.capture.text)}: {readable(exhibit.capture.model.name)}"
         ),
         "policies": policies(policy(style, script)),
+        "held": escape(_held(exhibit, maps)),
         "images": section(exhibit.capture) if seen else "",
         **lead.values,
         "style": style,
@@ -140,6 +141,18 @@ def _chunks(
         for number, each in enumerate(weights):  # made only now: all at once they take gigabytes
             yield f'<script type="text/plain" id="{name}-{number}">{each}</script>\n'
     yield after.replace("{{script}}", script)
+
+
+def _held(exhibit: Exhibit, maps: Sequence[HeadMap]) -> str:
+    """`all heads`, `L3H2`, `12 of 20 heads`, `L0 mean to L4 mean`: what there are miniatures of."""
+    every = every_head(exhibit.capture.model.heads_per_layer)
+    if len(maps) > 1 and [(each.layer, each.head) for each in maps] == [*every]:
+        return "all heads"
+    if len(maps) <= 4:
+        return ", ".join(each.label for each in maps)
+    reduced = any(each.reduced for each in maps)
+    ends = f"{maps[0].label} to {maps[-1].label}"
+    return ends if reduced else f"{len(maps):,} of {len(every):,} heads"
 
 
 def _opened(start: Start) -> Mapping[str, object]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import attnviz
 from attnviz.commands.show.page import Start, page_of
 from attnviz.draw import page as document
 from attnviz.draw.labels import distinct_labels
@@ -55,6 +56,26 @@ def levels(written: str, head: int) -> np.ndarray:
         return bytes_ / 255
     high, low = bytes_.reshape(2, -1)
     return (256 * high + low) / 65535
+
+
+@pytest.mark.parametrize(
+    ("options", "heading"),
+    [
+        ({"heads": "L3H2"}, "L3H2"),
+        ({"heads": "all"}, "all heads"),
+        ({"heads": "L3H2,L1H0"}, "L1H0, L3H2"),
+        ({"layers": "0-2", "heads": "all"}, "12 of 20 heads"),
+        ({"heads": "all", "reduce": "mean"}, "mean"),
+        ({"heads": "all", "reduce": "mean", "over": "heads"}, "L0 mean to L4 mean"),
+    ],
+)
+def test_a_page_is_headed_by_what_it_holds(
+    tmp_path: Path, options: dict[str, Any], heading: str
+) -> None:
+    attnviz.show(TEXT, **options).save(tmp_path / "a.html")
+    written = (tmp_path / "a.html").read_text()
+    assert f"<h2>{heading}</h2>" in written
+    assert f'aria-label="{heading}: layers down, heads across"' in written
 
 
 def test_a_small_page_has_two_bytes_for_a_weight_and_a_large_one_has_one(

@@ -98,7 +98,7 @@ function rankAnywhere(token, names, profiles) {
     return { label, index, head, value: profiles[head][index] };
   });
   const told = best.filter(({ value }) => shown(value)).sort((a, b) => b.value - a.value).slice(0, SHOWN);
-  fillList("anywhere", `${subject(token)}, in any head`, told.map(({ label, index, head, value }) => ({
+  fillList("anywhere", `${subject(token)}, in ${data.heads.length > 1 ? "any head" : data.heads[0].label}`, told.map(({ label, index, head, value }) => ({
     label: `${label} · ${data.heads[head].label}`, value, on: state.heads.includes(head), press: () => {
       state.heads = [head];
       pinWith(token, index);

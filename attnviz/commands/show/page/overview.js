@@ -42,7 +42,7 @@ function layerName(layer) {
   }
   button.type = "button";
   button.textContent = "L" + layer;
-  button.title = `overlay all heads of layer ${layer}`;
+  button.title = `overlay the heads of layer ${layer} that are here`;
   button.addEventListener("click", () => {
     state.heads = heads;
     refresh({ keepView: true });
