@@ -147,7 +147,8 @@ NEAR = {0: "to itself", 1: "to the token before it"}
 def facts(capture: Capture) -> str:
     """`builtin, 9 tokens with BOS`: what was run, on how much."""
     model, alone = readable(capture.model.name), capture.image_alone
-    if capture.kind == "cross":
+    array = capture.model.engine == "array"
+    if capture.kind == "cross" or (array and capture.kind == "answer"):
         size = f"{amount(len(capture.query_tokens), 'query token')} to "
         size += amount(len(capture.key_tokens), "key token")
     elif capture.kind == "answer":
@@ -176,7 +177,6 @@ def facts(capture: Capture) -> str:
         parts.append(f"the {'first' if before else 'last'} {before or after:,} left out")
     if capture.sinks:
         rest = "may sum to less than 1: any rest goes to a sink that is not a token"
-        array = capture.model.engine == "array"
         parts.append(f"rows {'sum to less than 1' if array else rest}")
     parts += [
         readable(transform_title(transform, causal=capture.causal))

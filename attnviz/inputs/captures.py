@@ -13,6 +13,7 @@ import zlib
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from operator import index as as_int
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -225,10 +226,12 @@ def with_image(capture: Capture, raw: RawImage, grid: tuple[int, int] | None, ma
 
     width, height = raw.size
     view = ImageView("overview", (0.0, 0.0, float(width), float(height)), rows, columns)
+    keys = tuple(map(placed, capture.key_tokens))
+    same = capture.kind != "cross"
     return replace(
         capture,
-        query_tokens=tuple(map(placed, capture.query_tokens)),
-        key_tokens=tuple(map(placed, capture.key_tokens)),
+        query_tokens=numbered(keys[capture.first_query :] if same else capture.query_tokens),
+        key_tokens=keys,
         images=(SeenImage(raw, (view,)),),
     )
 
@@ -237,7 +240,7 @@ MOST_SECONDS = 1_000_000
 """Up to which times can be named."""
 
 
-def spans_of(times: float | Sequence[Span], attention: Any) -> list[Span]:
+def spans_of(times: float | Sequence[Span], n_keys: int) -> list[Span]:
     """The seconds of each key: as they are given, or of frames that are so long."""
     try:
         spans = np.asarray(times)
@@ -245,8 +248,7 @@ def spans_of(times: float | Sequence[Span], attention: Any) -> list[Span]:
         spans = np.empty(0)
     numbers = spans.dtype.kind in "iuf"
     if numbers and spans.ndim == 0 and 0 < spans < MOST_SECONDS:
-        (_, first), *_ = _layers(attention)
-        edges = float(spans) * np.arange(first.shape[2] + 1)
+        edges = float(spans) * np.arange(n_keys + 1)
         spans = np.stack([edges[:-1], edges[1:]], axis=1)
     if not numbers or spans.ndim != 2 or spans.shape[1] != 2 or not _are_times(spans):
         raise UsageError(
@@ -350,97 +352,180 @@ NOTHING = 1e-6
 """A weight that a mask leaves."""
 
 
+AXES = "lbhqk"
+"""The letters of axes in their order here: of layers, a batch, heads, queries and keys."""
+Layers: TypeAlias = Sequence[tuple[int, FloatArray]]
+"""The number of each layer that there is, and its weights (heads, n_queries, n_keys)."""
+
+
 def capture_of(
-    attention: Any,
+    layers: Layers,
     tokens: Sequence[str],
     key_tokens: Sequence[str] | None,
+    queries: Iterable[int] | int | None,
     *,
     model: str,
     causal: bool | None,
+    unread: bool,
 ) -> Capture:
     """The capture of arrays; `attnviz.from_attention` says what they may be.
+
+    `unread`: a last token more than there are keys was written, and never read.
 
     Raises:
         UsageError: a shape that does not fit, or numbers that are no weights of attention.
     """
-    layers = _layers(attention)
-    text, queries = _tokens(tokens, "tokens")
-    source, keys = (text, queries) if key_tokens is None else _tokens(key_tokens, "key_tokens")
-    sums = [_row_sums(number, array, queries, keys) for number, array in layers]
-    masked = key_tokens is None and all(
-        np.triu(array, 1).max(initial=0.0) <= NOTHING for _, array in layers
+    spelled, alone = _texts(tokens, "tokens"), key_tokens is None
+    last = unread and len(spelled) == layers[0][1].shape[2 if alone else 1] + 1
+    text, every = tokens_of(spelled[:-1] if last else spelled)
+    source, keys = (text, every) if alone else tokens_of(_texts(key_tokens, "key_tokens"))
+    rows = _rows(queries, len(every))
+    own, whole = numbered(every[rows.start : rows.stop]), len(rows) == len(every)
+    layers = [
+        (n, a[:, rows.start : rows.stop] if a.shape[1] == len(every) else a) for n, a in layers
+    ]
+    sums = [_row_sums(number, array, own, keys) for number, array in layers]
+    masked = alone and all(
+        np.triu(array, 1 + rows.start).max(initial=0.0) <= NOTHING for _, array in layers
     )
-    if causal and not masked:
+    if alone and not masked and (causal or not whole):
         raise UsageError(
             "these weights are not causal: a query attends to a later token",
-            "leave causal out, or set weights above the diagonal to 0",
+            "leave causal out, or set weights above the diagonal to 0"
+            if whole
+            else f"give the tokens of these rows alone, and all as {option('key_tokens')}",
         )
+    if alone:  # the keys that the last row sees
+        keys = keys[: rows.stop]
+        source, layers = text[: keys[-1].end], [(n, a[:, :, : rows.stop]) for n, a in layers]
     per_layer = [0] * (1 + layers[-1][0])
     for number, array in layers:
         per_layer[number] = len(array)
-    kind: Kind = "self" if key_tokens is None else "cross"
+    kind: Kind = ("self" if whole else "answer") if alone else "cross"
     return Capture(
         text=source,
-        target="" if key_tokens is None else text,
-        query_tokens=queries,
+        target="" if alone else text,
+        query_tokens=own,
         key_tokens=keys,
         layers=tuple(LayerPattern(n, tuple(range(len(array))), array) for n, array in layers),
         model=ModelIdentity(str(model), "array", tuple(per_layer), 0, "array"),
-        bos=queries[0].special and queries[0].name not in ("[PAD]", "<pad>"),
+        bos=every[0].special and every[0].name not in ("[PAD]", "<pad>"),
         kind=kind,
         causal=masked if causal is None else causal,
         sinks=bool(min(float(each.min()) for each in sums) < 1 - ROUNDED),
     )
 
 
-def _tokens(spelled: Sequence[str], name: str) -> tuple[str, tuple[Token, ...]]:
-    listed = [] if isinstance(spelled, str) or not isinstance(spelled, Iterable) else list(spelled)
+def _texts(given: Any, name: str) -> list[str]:
+    listed = [] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     if not listed or not all(isinstance(each, str) for each in listed):
         hint = "give what the tokenizer's convert_ids_to_tokens returns"
         raise UsageError(f"{name} is not a list of texts", hint)
-    return tokens_of(listed)
+    return listed
 
 
-def _layers(attention: Any) -> list[tuple[int, FloatArray]]:
-    """Each layer that there is, with its number and its weights (heads, n_queries, n_keys)."""
-    several = isinstance(attention, list | tuple) and any(
-        len(getattr(each, "shape", ())) > 1 for each in attention
+def _rows(queries: Iterable[int] | int | None, tokens: int) -> range:
+    """The positions of the tokens whose rows are meant: all, or some that follow each other."""
+    if queries is None:
+        return range(tokens)
+    try:
+        given = [as_int(each) for each in (queries if isinstance(queries, Iterable) else [queries])]
+    except TypeError:
+        given = []
+    rows = range(given[0] % tokens, given[-1] % tokens + 1) if given else range(0)
+    if not given or [each + tokens * (each < 0) for each in given] != [*rows]:
+        raise UsageError(
+            "queries are not positions of tokens that follow each other",
+            f"give numbers from 0 to {tokens - 1}, or -1 for the last token",
+        )
+    return rows
+
+
+def _is_list(given: Any, axes: int = 2) -> bool:
+    """Whether it is a sequence of arrays, and not one array as nested lists of numbers."""
+    return isinstance(given, list | tuple) and all(
+        each is None or len(getattr(each, "shape", ())) >= axes for each in given
     )
-    if several:
-        layers = [(n, _heads(each)) for n, each in enumerate(attention) if each is not None]
+
+
+def of_steps(attention: Any) -> bool:
+    """Whether it holds the layers of each step in which a text was written."""
+    steps = attention if isinstance(attention, list | tuple) else ()
+    return bool(steps) and all(_is_list(step, axes=3) for step in steps)
+
+
+def layers_of(attention: Any, axes: str | None, index: int | None) -> Layers:
+    """The layers of what another program computed; the axes and the batch as they are named."""
+    if of_steps(attention):
+        steps = [dict(layers_of(step, axes, index)) for step in attention]
+        return [(n, _joined([step.get(n) for step in steps])) for n in steps[0]]
+    if attention is None or _is_list(attention):
+        given = [(n, each) for n, each in enumerate(attention or ()) if each is not None]
+        layers = [(n, each[0]) for n, each in given for each in [_arranged(each, axes, index)]]
     else:
-        whole = _array(attention)
-        stacked = whole.ndim == 4 or (whole.ndim == 5 and whole.shape[1] == 1)
-        layers = [(n, _heads(each)) for n, each in enumerate(whole if stacked else [whole])]
+        layers = [*enumerate(_arranged(attention, axes, index, whole=True))]
     if not layers:
-        raise UsageError("there are no weights", "give an array of one layer or more")
+        raise UsageError(
+            "there are no weights",
+            'load the model with attn_implementation="eager", and run it with output_attentions',
+        )
     return layers
 
 
-def _heads(weights: Any) -> FloatArray:
-    array = _array(weights)
-    if array.ndim == 4 and array.shape[0] == 1:  # a batch of one
-        array = array[0]
-    if array.ndim == 2:
-        array = array[None]
-    if array.ndim != 3 or not array.size:
+def _joined(steps: Sequence[FloatArray | None]) -> FloatArray:
+    """The rows of steps that follow each other, over all keys."""
+    known = [each for each in steps if each is not None]
+    ends = [each.shape[2] for each in known]
+    follow = [each.shape[2] - each.shape[1] for each in known[1:]] == ends[:-1]
+    same = len({len(each) for each in known}) == 1 and len(known) == len(steps)
+    if not same or not (follow or len({*ends}) == 1):
         raise UsageError(
-            f"an array of shape {array.shape} does not hold attention",
-            "give (n_queries, n_keys), (heads, n_queries, n_keys) or one of these for each layer",
+            "these steps do not follow each other", "give all steps of one text, from the first on"
         )
-    return array
+    rows = [np.pad(a, ((0, 0), (0, 0), (0, max(ends) - a.shape[2]))) for a in known]
+    return np.concatenate(rows, axis=1)
+
+
+def _arranged(
+    weights: Any, axes: str | None, index: int | None, *, whole: bool = False
+) -> FloatArray:
+    """Weights as (layers, heads, n_queries, n_keys); `whole`: the array may hold all layers."""
+    array = _array(weights)
+    four = "lhqk" if whole and index is None else "bhqk"
+    usual = {2: "qk", 3: "hqk", 4: four, 5: "lbhqk" if whole else ""}.get(array.ndim, "")
+    own = usual if axes is None else str(axes)
+    letters = {*own, *"qk"} & {*(AXES if whole else AXES[1:])}
+    if len(own) != array.ndim or sorted(letters) != sorted(own) or not array.size:
+        named = f" with the axes {readable(own)!r}" if axes is not None else ""
+        raise UsageError(
+            f"an array of shape {array.shape}{named} does not hold attention",
+            "give (n_queries, n_keys), (heads, n_queries, n_keys) or one of these for each layer; "
+            f"or name other {option('axes')} by a letter each of {AXES}, as in qhk",
+        )
+    array = array.transpose([own.index(letter) for letter in AXES if letter in own])
+    array = array if "l" in own else array[None]
+    if "b" in own or index is not None:
+        size = array.shape[1] if "b" in own else 1
+        if (index is None and size > 1) or (index is not None and not -size <= index < size):
+            raise UsageError(
+                f"this is a batch of {size:,}",
+                f"choose one of its texts by {option('index')}, from 0 to {size - 1}",
+            )
+        array = array[:, index or 0] if "b" in own else array
+    return array if "h" in own else array[:, None]
 
 
 def _array(weights: Any) -> FloatArray:
-    if hasattr(weights, "detach"):  # a tensor of torch, on any device, in any type
-        weights = weights.detach().float().cpu().numpy()
     try:
+        if hasattr(weights, "detach"):  # a tensor of torch, on any device, in any type
+            weights = weights.detach().float().cpu().numpy()
         array = np.array(weights)
         if array.dtype.kind not in "fiub":
             raise TypeError
         array = array.astype(np.float32)
     except (TypeError, ValueError, RuntimeError):
-        raise UsageError("attention is not an array of numbers", "give weights") from None
+        hint = "give weights, such as output.attentions"
+        raise UsageError("attention is not an array of numbers", hint) from None
     array.setflags(write=False)
     return array
 
@@ -453,7 +538,9 @@ def _row_sums(
         raise UsageError(
             f"layer {layer} has {array.shape[1]} queries and {array.shape[2]} keys, and the tokens "
             f"are {expected[0]} and {expected[1]}",
-            "give the tokens that the model read, special ones included",
+            "name the tokens of these rows as queries, or an order other than hqk as axes"
+            if array.shape[1] < expected[0] and array.shape[2] == expected[1]
+            else "give the tokens that the model read, special ones included",
         )
     sums: FloatArray = array.sum(axis=2)
     wrong = ~(np.isfinite(sums) & (array.min(axis=2) >= 0) & (sums <= 1 + ROUNDED))
@@ -503,7 +590,7 @@ def _pieces(spelled: Sequence[str]) -> list[bytes]:
     byte_of = _bytes_of_letters()
     if _is_byte_level([name for name in spelled if name and byte_of.keys() >= set(name)]):
         return [
-            bytes(map(byte_of.get, name)) if byte_of.keys() >= set(name) else name.encode()
+            bytes(byte_of[one] for one in name) if byte_of.keys() >= set(name) else name.encode()
             for name in spelled
         ]
     if any(name.startswith(SENTENCEPIECE) or BYTE.fullmatch(name) for name in spelled):

@@ -142,14 +142,15 @@ def only_named(heads: Sequence[NamedHead]) -> NamedHead | None:
 def most_telling_head(capture: Capture) -> Head:
     """The head with the highest measure; ties go to the earliest head."""
     find = finder_for(capture)
-    queries = np.arange(len(capture.query_tokens))
+    written = capture.kind == "answer" and capture.model.engine != "array"
+    queries = np.arange(len(capture.query_tokens)) + capture.first_query
     keys, new = (
         np.array([token.id for token in tokens])
         for tokens in (capture.key_tokens, capture.query_tokens)
     )
     for head in capture.heads:
         weights = capture.weights(head)
-        if isinstance(find, FindTellingHead) and capture.kind == "answer":
+        if isinstance(find, FindTellingHead) and written:
             find.sums[head] = float((weights * (keys == new[:, None])).sum())
         else:
             find(PatternBlock(head.layer, (head.head,), queries, weights[None]))

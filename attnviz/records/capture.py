@@ -363,6 +363,12 @@ class Capture:
         """(n_queries, n_keys), True where the query may attend to the key."""
         return np.arange(len(self.key_tokens)) < self.allowed_count()[:, None]
 
+    @property
+    def first_query(self) -> int:
+        """Where the first query stands among the keys: before an answer's stands what it reads."""
+        before = len(self.key_tokens) - len(self.query_tokens)
+        return before + (self.model.engine != "array") if self.kind == "answer" else 0
+
     def allowed_count(self) -> IntArray:
         """(n_queries), how many keys each query may attend to."""
         n_queries, n_keys = len(self.query_tokens), len(self.key_tokens)

@@ -267,7 +267,7 @@ def _links_of_rows(
     queries, keys = np.array(rows, int), np.array(exhibit.keys, int)
     weights = whole.weights[np.ix_(queries, keys)]  # (rows, keys asked for)
     allowed = keys < exhibit.capture.allowed_count()[queries][:, None]
-    allowed &= ~np.isin(queries[:, None] - keys, exhibit.skip)
+    allowed &= ~np.isin(queries[:, None] + exhibit.capture.first_query - keys, exhibit.skip)
     order = np.argsort(np.where(allowed, -weights, np.inf), axis=1, kind="stable")
     row = np.arange(len(queries))[:, None]
     kept = (allowed & (weights >= exhibit.least))[row, order]

@@ -9,7 +9,8 @@ from attnviz.commands.show.command import ShowOptions, shown_of
 from attnviz.commands.show.run import Shown, pieces_of
 from attnviz.draw.titles import amount, transform_title
 from attnviz.errors import UsageError, option
-from attnviz.inputs.captures import capture_of, load_capture, spans_of, with_image, with_times
+from attnviz.inputs import captures as arrays
+from attnviz.inputs.captures import load_capture
 from attnviz.inputs.images import picture_of
 from attnviz.kit import options as g
 from attnviz.kit.choose import plan_heads
@@ -268,6 +269,9 @@ def from_attention(
     tokens: Sequence[str],
     key_tokens: Sequence[str] | None = None,
     *,
+    queries: Sequence[int] | int | None = None,
+    axes: str | None = None,
+    index: int | None = None,
     model: str = "array",
     causal: bool | None = None,
     image: "g.ImageFile | None" = None,
@@ -286,9 +290,15 @@ def from_attention(
         attention: weights (n_queries, n_keys) of one head, (heads, n_queries, n_keys) of one
             layer, (layers, heads, n_queries, n_keys) of a model, or a sequence with the array of
             each layer, None for a layer without attention; a batch of one may stand before the
-            heads, as in `output.attentions` of transformers. Arrays or tensors of any type.
+            heads, as in `output.attentions` of transformers. Or a sequence of the steps in which
+            `generate` wrote, each with its layers. Arrays or tensors of any type.
         tokens: the query tokens, as a tokenizer's `convert_ids_to_tokens` gives them, or texts.
         key_tokens: the tokens that are attended to, where they are others (cross-attention).
+        queries: the positions of the tokens whose rows these are, or are to be kept, where that is
+            not all; they follow each other.
+        axes: those of each array in another order, a letter for each of layers, batch, heads,
+            queries and keys: `"qhk"`, `"bqhk"`, `"hlqk"`.
+        index: which one of a batch of several texts.
         model: what is to stand in titles.
         causal: whether a query sees only itself and earlier tokens; None: where no weight says
             otherwise.
@@ -300,16 +310,20 @@ def from_attention(
     Raises:
         UsageError: a shape that does not fit, or numbers that are no weights of attention.
     """
+    layers = arrays.layers_of(attention, axes, index)
     if times is not None and key_tokens is not None:
         raise UsageError("frames of a sound are no tokens", f"leave {option('key_tokens')} out")
     if times is not None:
-        spans = spans_of(times, attention)
+        spans = arrays.spans_of(times, layers[0][1].shape[2])
         key_tokens = [time_label(begin, end - begin) for begin, end in spans]
-    record = capture_of(attention, tokens, key_tokens, model=model, causal=causal)
+    unread = arrays.of_steps(attention)
+    record = arrays.capture_of(
+        layers, tokens, key_tokens, queries, model=model, causal=causal, unread=unread
+    )
     if times is not None:
-        record = with_times(record, spans)
+        record = arrays.with_times(record, spans)
     if image is not None:
-        record = with_image(record, picture_of(image), grid, image_token)
+        record = arrays.with_image(record, picture_of(image), grid, image_token)
     elif grid is not None:
         raise UsageError(f"{option('grid')} is of an image", f"give it as {option('image')}")
     return AttentionCapture(record)

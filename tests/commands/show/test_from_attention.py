@@ -12,7 +12,13 @@ from tokenizers import Tokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
-from transformers import BertConfig, BertModel, GPT2LMHeadModel
+from transformers import (
+    BertConfig,
+    BertModel,
+    GPT2LMHeadModel,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 import attnviz
 from attnviz.errors import UsageError
@@ -40,6 +46,7 @@ def weights(*shape: int, causal: bool = True, seed: int = 0) -> np.ndarray:
         ((weights(1, 2, 4, 4), weights(1, 1, 4, 4)), "L0H0, L0H1, L1H0"),
         ([weights(2, 4, 4), None, weights(4, 4)], "L0H0, L0H1, L2H0"),
         (weights(4, 4).tolist(), "L0H0"),
+        ([[weights(4, 4), weights(4, 4)]], "L0H0, L0H1"),
         (torch.tensor(weights(3, 4, 4)).bfloat16().requires_grad_(), "L0H0, L0H1, L0H2"),
     ],
 )
@@ -62,6 +69,158 @@ def test_what_transformers_returns_is_taken_as_it_is(gpt2_folder: Path) -> None:
         for head in range(array.shape[1]):
             np.testing.assert_array_equal(capture.pattern(layer, head), array[0, head].numpy())
     assert repr(capture).startswith("<AttentionCapture mine, 4 tokens")
+
+
+def written(folder: Path, new: int = 4, texts: int = 1) -> Any:
+    """What transformers returns of a text of four tokens that it goes on with."""
+    model = GPT2LMHeadModel.from_pretrained(folder, attn_implementation="eager").eval()
+    return model.generate(
+        torch.tensor([[5, 6, 7, 5]] * texts),
+        max_new_tokens=new,
+        min_new_tokens=new,
+        do_sample=False,
+        output_attentions=True,
+        return_dict_in_generate=True,
+        pad_token_id=0,
+    )
+
+
+def test_the_steps_of_generate_are_the_rows_of_one_text(gpt2_folder: Path) -> None:
+    """Beside one run over all tokens that were read; the last one was written alone."""
+    made = written(gpt2_folder)
+    ids = made.sequences[0].tolist()
+    names = [f"w{n}" for n in range(len(ids))]
+    theirs = GPT2LMHeadModel.from_pretrained(gpt2_folder, attn_implementation="eager").eval()
+    with torch.no_grad():
+        whole = theirs(torch.tensor([ids[:-1]]), output_attentions=True).attentions
+    alone = [[layer[0] for layer in step] for step in made.attentions]  # rows (H, 1, k)
+    for steps in (made.attentions, list(map(list, made.attentions)), alone):
+        for tokens in (names, names[:-1]):
+            capture = attnviz.from_attention(steps, tokens)
+            assert (capture.record.kind, capture.record.causal) == ("self", True)
+            assert [token.text.strip() for token in capture.tokens] == names[:-1]
+            for head in capture.heads:
+                expected = whole[head.layer][0, head.head].numpy()
+                np.testing.assert_allclose(capture.pattern(*head), expected, atol=1e-5)
+    with pytest.raises(UsageError, match="steps do not follow each other"):
+        attnviz.from_attention((made.attentions[0], made.attentions[2]), names)
+
+
+def test_one_step_is_the_row_of_the_token_that_it_read(gpt2_folder: Path) -> None:
+    step = written(gpt2_folder).attentions[2]  # which reads the sixth token
+    names = [f"w{n}" for n in range(6)]
+    with pytest.raises(UsageError, match="name the tokens of these rows as queries"):
+        attnviz.from_attention(step, names)
+    given: tuple[Any, ...] = (-1, [5], range(5, 6), np.array([-1]))
+    for queries in given:
+        capture = attnviz.from_attention(step, names, queries=queries)
+        assert capture.record.causal
+        assert [token.label for token in capture.tokens] == ["w5"]
+        np.testing.assert_array_equal(capture.pattern(1, 1), step[1][0, 1].numpy())
+    told = str(capture.show(heads="L1H1"))
+    assert "1 query token to 6 key tokens" in told
+    assert "new" not in told
+    own = capture.links(heads="L1H1")
+    assert sorted(link.key.label for link in own) == names
+    without = capture.to_columns(heads="L1H1", no_self=True)
+    assert sorted(without["key_token"]) == names[:-1]
+
+
+def test_rows_of_some_tokens_are_those_of_the_whole_text() -> None:
+    whole = weights(2, 3, 7, 7)
+    names = [f"w{n}" for n in range(7)]
+    for given in (whole, whole[:, :, 3:5]):
+        some = attnviz.from_attention(given, names, queries=[3, 4])
+        assert [token.label for token in some.key_tokens] == names[:5]  # later ones are masked
+        np.testing.assert_allclose(some.pattern(1, 2), whole[1, 2, 3:5, :5], rtol=1e-6)
+        assert some.record.allowed_count().tolist() == [4, 5]
+    assert attnviz.from_attention(whole, names, queries=range(7)).record.kind == "self"
+    refused: tuple[Any, ...] = ([1, 3], [7], [-8], "w1", [], [0.5], [[1]], [4, 3])
+    for wrong in refused:
+        with pytest.raises(UsageError, match="queries are not positions of tokens that follow"):
+            attnviz.from_attention(whole, names, queries=wrong)
+    with pytest.raises(UsageError, match=r"not causal.*give the tokens of these rows alone"):
+        attnviz.from_attention(weights(2, 7, 7, causal=False), names, queries=[3])
+
+
+def test_rows_of_an_image_keep_their_places() -> None:
+    tokens = ["<image>"] * 4 + WORDS
+    pixels = np.zeros((8, 8, 3), np.uint8)
+    run = attnviz.from_attention(weights(8, 8), tokens, image=pixels, queries=[2, 3, 4])
+    assert [token.label for token in run.tokens] == ["@r1c0", "@r1c1", "the"]
+    assert [token.index for token in run.tokens] == [0, 1, 2]
+
+
+def test_axes_of_another_order_are_named_and_never_guessed() -> None:
+    whole = weights(2, 3, 4, 4)  # layers, heads, queries, keys
+    for axes, array in {
+        "qhk": whole[1].transpose(1, 0, 2),
+        "bqhk": whole[:1].transpose(0, 2, 1, 3),
+        "hlqk": whole.transpose(1, 0, 2, 3),
+        "kq": whole[1, 0].T,
+    }.items():
+        found = attnviz.from_attention(array, WORDS, axes=axes)
+        layer = 1 if axes == "hlqk" else 0
+        expected = whole[0 if axes == "bqhk" else 1, 0]
+        np.testing.assert_allclose(found.pattern(layer, 0), expected, rtol=1e-6)
+    each = [layer.transpose(1, 0, 2) for layer in whole]
+    found = attnviz.from_attention(each, WORDS, axes="qhk")
+    np.testing.assert_allclose(found.pattern(1, 2), whole[1, 2], rtol=1e-6)
+    with pytest.raises(UsageError, match="an order other than hqk as axes"):
+        attnviz.from_attention(each, WORDS)
+    with pytest.raises(UsageError, match="does not hold attention"):
+        attnviz.from_attention([whole], WORDS, axes="lhqk")  # of one layer there is one
+    for wrong in ("qh", "qqk", "xqk", "hqkb", ""):
+        with pytest.raises(UsageError, match=f"with the axes '{wrong}' does not hold attention"):
+            attnviz.from_attention(each, WORDS, axes=wrong)
+
+
+def test_one_text_of_a_batch_is_chosen_by_its_number(gpt2_folder: Path) -> None:
+    batch = torch.tensor(np.stack([weights(3, 4, 4, seed=n) for n in range(5)]))
+    for given in ([batch.bfloat16().requires_grad_(), None], (batch,), batch):
+        found = attnviz.from_attention(given, WORDS, index=2)
+        np.testing.assert_allclose(found.pattern(0, 1), batch[2, 1].numpy(), atol=0.01)
+        for index in (5, -6):
+            with pytest.raises(UsageError, match="this is a batch of 5; choose one"):
+                attnviz.from_attention(given, WORDS, index=index)
+    with pytest.raises(UsageError, match="this is a batch of 5; choose one of its texts by index"):
+        attnviz.from_attention([batch], WORDS)
+    made = written(gpt2_folder, texts=2)
+    names = [f"w{n}" for n in range(8)]
+    second = attnviz.from_attention(made.attentions, names, index=1)
+    np.testing.assert_allclose(second.pattern(1, 0)[-1], made.attentions[-1][1][1, 0, 0].numpy())
+
+
+def test_an_encoder_decoder_writes_rows_of_both_attentions() -> None:
+    config = T5Config(
+        **{"vocab_size": 40, "d_model": 12, "d_kv": 4, "d_ff": 16, "num_layers": 2, "num_heads": 3},
+        **{"decoder_start_token_id": 0, "eos_token_id": None, "pad_token_id": 0},
+    )
+    model, ids = T5ForConditionalGeneration(config).eval(), torch.tensor([[5, 6, 7, 8]])
+    model.set_attn_implementation("eager")
+    made = model.generate(
+        ids,
+        max_new_tokens=5,
+        do_sample=False,
+        output_attentions=True,
+        return_dict_in_generate=True,
+    )
+    with torch.no_grad():
+        read = model(
+            input_ids=ids, decoder_input_ids=made.sequences[:, :-1], output_attentions=True
+        )
+    target = ["<pad>", *"abcde"]
+    cross = attnviz.from_attention(made.cross_attentions, target, WORDS)
+    assert [token.label for token in cross.tokens] == target[:-1]  # each is read
+    np.testing.assert_allclose(
+        cross.pattern(1, 2), read.cross_attentions[1][0, 2].numpy(), atol=1e-5
+    )
+    own = attnviz.from_attention(made.decoder_attentions, target)
+    np.testing.assert_allclose(
+        own.pattern(1, 2), read.decoder_attentions[1][0, 2].numpy(), atol=1e-5
+    )
+    written = attnviz.from_attention(made.cross_attentions, target[1:], WORDS)
+    assert [token.label for token in written.tokens] == target[1:]  # each is predicted
 
 
 def test_weights_on_later_tokens_are_of_no_causal_model() -> None:
@@ -121,7 +280,7 @@ def test_rows_that_a_sink_takes_a_part_of_sum_to_less_than_one() -> None:
         (
             weights(2, 2, 2, 4, 4),
             WORDS,
-            "an array of shape (2, 2, 2, 4, 4) does not hold attention",
+            "this is a batch of 2; choose one of its texts by index, from 0 to 1",
         ),
         (np.ones((4, 4)), WORDS, "row 0 of L0H0 is not a row of attention: its sum is 4"),
         (np.log(weights(4, 4) + 1e-9), WORDS, "is not a row of attention"),
@@ -129,7 +288,10 @@ def test_rows_that_a_sink_takes_a_part_of_sum_to_less_than_one() -> None:
         ("weights", WORDS, "attention is not an array of numbers"),
         (weights(4, 4) + 1j, WORDS, "attention is not an array of numbers"),
         (weights(4, 4), None, "tokens is not a list of texts; give what the tokenizer's"),
-        ([None, None], WORDS, "attention is not an array of numbers"),
+        *(
+            (none, WORDS, 'attn_implementation="eager"')
+            for none in ([None] * 2, (), None, ((), ()))
+        ),
         (np.empty((0, 4, 4)), WORDS, "does not hold attention"),
         ([weights(4, 4), weights(5, 5)], WORDS, "layer 1 has 5 queries"),
     ],

@@ -355,3 +355,13 @@ def test_saved_contributions_are_taken_for_no_weights(
     saved = str(tmp_path / "c.npz")
     run("show", TEXT, "--contribution", "--head", "all", "-o", saved)
     assert "contributions have a sign" in run("show", saved, option).err
+
+
+def test_the_tokens_of_an_answer_are_apart_from_where_they_stand() -> None:
+    """Its rows are counted behind the prompt: the key before each is the one that was read."""
+    answer = attnviz.generate("a fluffy blue creature roamed the", max_new_tokens=3).capture
+    prompt = len(answer.key_tokens) - len(answer.tokens)
+    shown = answer.show(no_previous=True, chars=False).to_columns()
+    found = set(zip(shown["query"].tolist(), shown["key"].tolist(), strict=True))
+    seen = {(row, key) for row in range(3) for key in range(prompt + row)}
+    assert found == seen
