@@ -26,7 +26,7 @@ from attnviz.models.catalog import Source, identity_of, tokenizer_of
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.images import lie_beside
 from attnviz.records.rows import ABSENT, TOKEN, Fields, JsonOutput, placed_fields, placed_of
-from attnviz.records.tokens import Token, current_call, joined
+from attnviz.records.tokens import Token, current_call
 
 if TYPE_CHECKING:
     from attnviz.kit.values import AnyModel
@@ -114,7 +114,7 @@ def _without_images(
     tokenizer: "TextTokenizer", model: ModelIdentity, text: str, options: TextOptions
 ) -> Result[tuple[Token, ...]]:
     text, options = as_read(tokenizer, text, options)
-    cut, text = encode(tokenizer, text, options), joined(text, options.text_pair)
+    cut, text = encode(tokenizer, text, options), options.whole(text)
     if options.truncate is not None:
         cut = fit(cut, tokenizer.context, options.truncate)[0]
     bare = Capture(text, cut, cut, (), model, cut[0].special, asked=current_call())
@@ -190,8 +190,8 @@ def command_line(
     tokenizer = tokenizer_of(source)
     if tokenizer.differs:
         session.note(tokenizer.differs)
-    how = call["bos"], call["special"], call["truncate"]
-    options = TextOptions(*how, text_pair=call["text_pair"])
+    bos, special, cut, pair = (call[n] for n in ("bos", "special", "truncate", "text_pair"))
+    options = TextOptions(bos, special, cut, text_pair=pair)
     result = _without_images(tokenizer, identity_of(source), words, options)
     say(session, result.captures[0].notes)
     if len(result.record) > tokenizer.context:

@@ -472,8 +472,9 @@ class Tokens:
     def options(self, run: "ModelRun | None" = None, target: str | None = None) -> TextOptions:
         """The record that runs take."""
         max_memory = run.placement.max_memory if run else None
-        how = self.bos, self.special, self.truncate
-        return TextOptions(*how, target, max_memory, text_pair=self.text_pair)
+        return TextOptions(
+            self.bos, self.special, self.truncate, target, max_memory, self.text_pair
+        )
 
 
 # Options: the model, and how it runs.

@@ -39,7 +39,7 @@ from attnviz.records.heads import Head, by_layer, every_head
 from attnviz.records.images import RawImage, ReadAs
 from attnviz.records.predict import LogitRows, log_softmax
 from attnviz.records.rows import versions_now
-from attnviz.records.tokens import MASKS, SEGMENTS, RawSound, Token, current_call, joined, numbered
+from attnviz.records.tokens import MASKS, SEGMENTS, RawSound, Token, current_call, numbered
 from attnviz.records.transforms import Contributions, Implicit, Scores
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ class TextOptions:
         truncate: the side from which a text that is too long is cut.
         target: what an encoder-decoder is to have written.
         max_memory: how many bytes may be used; None means a share of what is free.
+        text_pair: the second text of a pair.
         images: those that the model reads with the text.
         matched: whether a text and an image may be compared, by a model that reads each alone.
         sound: the one that the model reads in place of a text.
         start: the second of a sound at which the model begins.
-        text_pair: the second text of a pair.
     """
 
     bos: bool | None = None
@@ -76,11 +76,15 @@ class TextOptions:
     truncate: Truncation | None = None
     target: str | None = None
     max_memory: int | None = None
+    text_pair: str | None = None
     images: tuple[RawImage, ...] = ()
     matched: bool = False
     sound: RawSound | None = None
     start: float = 0.0
-    text_pair: str | None = None
+
+    def whole(self, text: str) -> str:
+        """The text whose slices the tokens are: that of a pair is both, one below the other."""
+        return text if self.text_pair is None else f"{text}\n{self.text_pair}"
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     """All tokens of a text, be they more than the model takes."""
     if not tokenizer.vocab_size:
         raise UsageError("this model reads images alone, and no text", "use a model of text")
-    pair, whole = options.text_pair, joined(text, options.text_pair)
+    pair, whole = options.text_pair, options.whole(text)
     for each in (text, *(() if pair is None else (pair,))):
         check_no_medium(each)
         check_not_blank(each, "the text" if each is text else "the second text of the pair")
@@ -138,7 +142,7 @@ def as_read(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tupl
     """
     pair, special = options.text_pair, options.special
     for each in MASKS:
-        if each in joined(text, pair) and (mask := tokenizer.fills):
+        if (each in text or each in (pair or "")) and (mask := tokenizer.fills):
             text, pair = text.replace(each, mask.name), pair and pair.replace(each, mask.name)
             special = True
     return text, replace(options, special=special, text_pair=pair)
@@ -331,7 +335,7 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     tokens, left_out = fit(
         encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate
     )
-    model, text = model.of_pair(tokens), joined(text, options.text_pair)
+    model, text = model.of_pair(tokens), options.whole(text)
     written, target = target_of(model, tokens, options.target)
     prepared = _prepared(model, text, tokens, written, target, options)
     notes, loss = notes_on(model.tokenizer, text, tokens, options), loss_of(model, tokens)

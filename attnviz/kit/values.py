@@ -236,9 +236,11 @@ def questions_of(
     return list(zip(texts, answers, _words_of("versus", versus, len(texts)), strict=True))
 
 
-def paired(options: TextOptions, pair: str | Sequence[str] | None, texts: int) -> list[TextOptions]:
+def paired(
+    options: TextOptions, pair: str | Sequence[str] | None, texts: Sequence[Any]
+) -> list[TextOptions]:
     """How each text becomes tokens, with its second text: one for all, or one for each."""
-    return [replace(options, text_pair=each) for each in _words_of("text_pair", pair, texts)]
+    return [replace(options, text_pair=each) for each in _words_of("text_pair", pair, len(texts))]
 
 
 def sources_of(source: str | Sequence[str], texts: int) -> list[str]:

@@ -38,7 +38,6 @@ from attnviz.records.tokens import (
     SEGMENTS,
     SPECIAL_LABEL,
     Token,
-    joined,
     numbered,
     numbered_parts,
     with_parts,
@@ -80,7 +79,7 @@ class TextTokenizer:
     def encode(
         self, text: str, pair: str | None = None, *, bos: bool, special: bool
     ) -> tuple[Token, ...]:
-        """The tokens of a text without lone surrogates; with a `pair`, of both, `joined`.
+        """The tokens of a text without lone surrogates; with a `pair`, of both, line by line.
 
         `bos`: put a beginning token in front, or the tokenizer's special tokens around. `special`:
         read `<|endoftext|>` in the text as the special token; otherwise it is text like any other.
@@ -88,7 +87,7 @@ class TextTokenizer:
         encoding = self._encoded(text, pair, around=bos and self.adds_special, special=special)
         if pair is not None:
             self._check_apart(text, pair)
-        whole, segments = joined(text, pair), SEGMENTS if pair is not None else (None,)
+        whole, segments = (text, (None,)) if pair is None else (f"{text}\n{pair}", SEGMENTS)
         types = encoding.type_ids if self.types and pair is not None else repeat(0)
         tokens = list[Token]()
         for n, (id_, kind) in enumerate(zip(encoding.ids, types, strict=False)):
@@ -139,7 +138,7 @@ class TextTokenizer:
         self.backend.encode_special_tokens = not special
         with foreign(None):
             encoding = self.backend.encode(text, pair, add_special_tokens=around)
-        if len(encoding.ids) > MOST_PER_BYTE * len(joined(text, pair).encode()) + MOST_AROUND:
+        if len(encoding.ids) > MOST_PER_BYTE * len((text + (pair or "")).encode()) + MOST_AROUND:
             raise ModelError(
                 f"the tokenizer makes {len(encoding.ids):,} tokens of {len(text):,} characters",
                 "use the tokenizer that belongs to the model",

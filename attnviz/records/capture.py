@@ -269,21 +269,19 @@ class TextLoss:
 class Capture:
     """Everything recorded from one run: text, tokens, patterns, and the model's identity.
 
-    `text` is the source whose slices the tokens are; `target` is what an encoder-decoder
-    made of it: in cross-attention the query tokens, in the decoder's own all tokens are
-    slices of that. Their rows stand for the token that a position produces. `bos` says
-    whether a beginning token was put in front; `left_out` how many tokens were cut off
-    before and after those that are here, to fit the model's context; `causal` whether a
-    query sees only itself and what stands before it; `sinks` whether a part of each row goes
-    to a sink that is no token, so that rows sum to less than 1; `transforms` what was done to the
-    patterns since; `extras` holds arrays recorded beside the pattern, by name;
-    `named_heads` are the heads that the model's card names, so that a saved capture shows
-    the same default head without a model; `unknown_words` those words of the text that the
-    model was never trained on, where it can tell; `loss` is how well the model predicted the
-    text, where its card says what that means. `segments`: those of the prompt, where the capture is
-    of an answer; its text is the prompt with the answer behind it. `asked`: with which options
-    it was made. `images`, `sound`: those that the model read, whose tokens have their places.
-    `notes`: on how its text was read, which a saved capture does not keep.
+    `text` is the source whose slices the tokens are; `target` is what an encoder-decoder made of
+    it: in cross-attention the query tokens, in the decoder's own all tokens are slices of that.
+    Their rows stand for the token that a position produces. `bos` says whether a beginning token
+    was put in front; `left_out` how many tokens were cut off before and after those that are here,
+    to fit the model's context; `causal` whether a query sees only itself and what stands before it;
+    `sinks` whether a part of each row goes to a sink that is no token, so that rows sum to less
+    than 1; `transforms` what was done to the patterns since; `extras` holds arrays recorded beside
+    the pattern, by name; `named_heads` are the heads that the model's card names, so that a saved
+    capture shows the same default head without a model; `unknown_words` those words of the text
+    that the model was never trained on; `loss` is how well the model predicted the text, where its
+    card says what that means. `segments`: those of the prompt, where the capture is of an answer;
+    its text is the prompt with the answer behind it. `asked`: with which options it was made.
+    `images`, `sound`: those that the model read; `notes`: on how it did.
     """
 
     text: str

@@ -30,12 +30,10 @@ def find_positions(
 ) -> tuple[int, ...]:
     """All positions that the names match, in the order of the text, each once.
 
-    A name is an index (`3`; `-1` is the last token), a word (`creature`; all of its tokens, if it
-    was cut into several), a token as it is shown where no word reads so, one of several equal ones,
-    counted from 1 (`creature#2`; `3#1` is the token "3"), a regular expression between slashes for
-    tokens as they are shown (`/^cr/`), a text of a pair (`@A`), a time of a sound (`0.5s`,
-    `0.5s:1.2s`), or `image` (`image 2`, or `cls` or `register` of it) where no word reads so.
-    `parameter`: the name of it in Python.
+    A name is an index (`3`; `-1` is the last token), a word (`creature`; all of its tokens), a
+    token as it is shown where no word reads so, one of several equal ones, from 1 (`creature#2`;
+    `3#1` is the token "3"), `/an expression/` for tokens as shown, a text of a pair (`@A`), a time
+    (`0.5s`, `0.5s:1.2s`), or `image` (`image 2`, `cls`, `register`) where no word reads so.
     """
     matches = (match for name in names for match in find_matches(tokens, name, parameter))
     return tuple(sorted({position for match in matches for position in match}))
@@ -141,8 +139,8 @@ IMAGE = re.compile(r"image(?: ([0-9]{1,4}))?")
 
 def _named(tokens: Sequence[Token], name: str) -> list[tuple[int, ...]]:
     """Where a word stands, exactly so beside images; else the tokens of the image that it names."""
-    if name[:1] == "@" and any(token.segment == name[1:] for token in tokens):
-        return [(token.index,) for token in tokens if token.segment == name[1:]]
+    if of_pair := [(token.index,) for token in tokens if name == f"@{token.segment}"]:
+        return list(of_pair)
     found, asked = _occurrences(tokens, name), IMAGE.fullmatch(name)
     if not found and (own := OWN.get(name.lower())):
         return [(t.index,) for t in tokens if t.special and t.label.startswith(own)]

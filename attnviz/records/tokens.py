@@ -115,11 +115,6 @@ def numbered_parts(group: list[Token]) -> list[Token]:
     return [replace(token, part=(i, len(group))) for i, token in enumerate(group, start=1)]
 
 
-def joined(text: str, pair: str | None) -> str:
-    """The text whose slices the tokens of a pair are."""
-    return text if pair is None else f"{text}\n{pair}"
-
-
 def parts_of_images(tokens: Sequence[Token]) -> dict[str, str]:
     """The name of each image, and `64 parts of the image, @r0c0 to @r7c7`: what it consists of."""
     parts: dict[int, list[str]] = {}

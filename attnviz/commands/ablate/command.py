@@ -1,6 +1,6 @@
 """`attnviz ablate`: does a part matter? The model's predictions without it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -241,33 +241,33 @@ def ablate(
         cut=links_named(words("cut", cut), words("segments", segments), renormalise=renormalise),
     )
     model = loaded(model)
-    options = model._text_options(bos, special, truncate, image=image)
-    kind = "together" if together else rows
-    each = zip(questions, paired(options, text_pair, len(questions)), strict=True)
-    results = _of_each(model._loaded, each, ablating, kind, top)
-    return results[0] if isinstance(text, str) else mean_result(results)
+    how = paired(model._text_options(bos, special, truncate, image=image), text_pair, questions)
+    found = _of_each(model._loaded, questions, how, ablating, "together" if together else rows, top)
+    return found[0] if isinstance(text, str) else mean_result(found)
 
 
 def _of_each(
     model: "LoadedModel",
-    questions: Iterable[tuple[tuple[str, str | None, str | None], TextOptions]],
+    questions: Sequence[tuple[str, str | None, str | None]],
+    options: Sequence[TextOptions],
     ablating: Ablating,
     kind: Literal["part", "token", "together"],
     top: int | None,
 ) -> list[Result[Any]]:
     """The result of each text with its answer and versus, and how it becomes tokens."""
     results = list[Result[Any]]()
-    for line, ((text, answer, versus), options) in enumerate(questions, start=1):
+    for line, (text, answer, versus) in enumerate(questions, start=1):
         how = replace(ablating, answer=answer, versus=versus)
         form: Form[Any]
         record: AblationReport | BeforeAfter | TokenEffects
+        own = options[line - 1]
         match kind:
             case "together":
-                form, record = BOTH, ablate_together(model, text, options, how, top or SHOWN)
+                form, record = BOTH, ablate_together(model, text, own, how, top or SHOWN)
             case "token":
-                form, record = AT_TOKENS, ablate_tokens(model, text, options, how)
+                form, record = AT_TOKENS, ablate_tokens(model, text, own, how)
             case _:
-                form, record = ONE_BY_ONE, ablate_each(model, text, options, how)
+                form, record = ONE_BY_ONE, ablate_each(model, text, own, how)
         results.append(Result(form, record, (record.capture,), _top=top, _line=line))
     return results
 

@@ -102,7 +102,7 @@ def predict(
     model = loaded(model)
     reading = Reading(top, each, lens, attribute, roles=roles, segments=parts)
     options = model._text_options(bos, special, truncate, image=image)
-    each_asked = zip(questions, paired(options, text_pair, len(questions)), strict=True)
+    each_asked = zip(questions, paired(options, text_pair, questions), strict=True)
     predictions = [
         predict_text(model._loaded, one, how, replace(reading, answer=word, versus=other))
         for (one, word, other), how in each_asked

@@ -229,7 +229,7 @@ def capture(
     inner, which = model._loaded, which_heads(layers, heads, everything=True)
     options = model._text_options(bos, special, truncate, target, image, audio, start)
     options = replace(options, matched=True)
-    each = zip(texts, paired(options, text_pair, len(texts)), strict=True)
+    each = zip(texts, paired(options, text_pair, texts), strict=True)
     inner = side_of(inner, texts[0], options)
     plan = plan_heads(inner.identity, inner.card.heads, which)
 
@@ -244,7 +244,7 @@ def capture(
         raise UsageError(
             "norms of values have no place in a mean over texts", f"leave {option('weighted')} out"
         )
-    mean, errors = mean_of([recorded(*one) for one in each])
+    mean, errors = mean_of([recorded(one, how) for one, how in each])
     return AttentionCapture(mean, errors)
 
 

@@ -288,20 +288,12 @@ def why(
     """
     model, parts = loaded(model), words("segments", segments)
     group = "part" if group == "head" and (roles or parts) else group
-    question = WhyQuestion(
-        head=head_names(head),
-        versus=one_name(versus),
-        group=group,
-        top=top,
-        depth=depth,
-        check=check,
-        roles=roles,
-        segments=parts,
-    )
+    question = WhyQuestion(head_names(head), versus=one_name(versus), group=group, top=top)
+    question = replace(question, depth=depth, check=check, roles=roles, segments=parts)
     options = model._text_options(bos, special, truncate, image=image)
     results = list[Result[Why]]()
     each = [*_of_each(texts_of(text), question, query, key)]
-    of_each = zip(each, paired(options, text_pair, len(each)), strict=True)
+    of_each = zip(each, paired(options, text_pair, each), strict=True)
     for line, ((one, asked), how) in enumerate(of_each, start=1):
         found = ask_why(model._loaded, one, asked, how)
         results.append(Result(CONTRAST, found, (found.capture,), _top=top, _line=line))

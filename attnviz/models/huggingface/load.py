@@ -135,6 +135,7 @@ def _engine(
             same = {each.name: getattr(sight, each.name) for each in fields(sight)}
             sight = ClipSight(**same, towers=model, reader=tokenizer)
         return replace(text, sight=sight)
+    tokenizer = replace(tokenizer, types=tokenizer.types and _tells_types(model))
     return _one_side(model, name, sizes, card, tokenizer, revision)
 
 
@@ -153,7 +154,6 @@ def _one_side(
         tokenizer = replace(tokenizer, differs=differs)
     elif sizes.reads == "text" and "input_ids" not in inspect.signature(model.forward).parameters:
         raise reads_no_text(model.config.model_type)
-    tokenizer = replace(tokenizer, types=tokenizer.types and _tells_types(model))
     attention = _attention(model, sizes)
     (_, asked), runs = plain_config(read_config(folder)), model.config._attn_implementation
     other = asked not in ("", "eager", runs)

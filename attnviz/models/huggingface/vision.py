@@ -233,7 +233,7 @@ def float64_copy(model: Any) -> Any:
     """A copy of a model, or of a view of one that sees images, in float64 on the CPU."""
     given = getattr(model, "given_images", None)
     if types := getattr(model, "given_types", None):
-        return telling(float64_copy(model.plain), *types)
+        return telling(float64_copy(model.plain), types[0], types[1])
     if given is None:
         return deepcopy(model).cpu().double()
     precise = replace(given, beside=typed(given.beside, torch.float64))
