@@ -4,7 +4,8 @@ python docs/every_architecture.py [NAME…]     prints a line for each; `make_mo
 
 Each one is built by its own configuration class with small sizes and random weights, and saved.
 Then attnviz loads the folder and captures a text, as it does for a user. The weights are compared
-with those that transformers returns in eager mode. Each architecture has a process of its own,
+with those that transformers returns in eager mode. The tokenizer is one of bytes or, where it is
+Python alone and can be built tiny, the type's own. Each architecture has a process of its own,
 with a limit of time and memory.
 """
 
@@ -29,6 +30,7 @@ from transformers.models.auto import configuration_auto, modeling_auto
 import attnviz
 from attnviz.errors import AttnvizError
 from tests.conftest import bytes_tokenizer
+from tests.ordinary.python_tokenizers import PYTHON_ONLY
 
 TEXT, TARGET = "a fluffy blue creature", "une créature"
 LISTS = ("CAUSAL_LM", "MASKED_LM", "SEQ_TO_SEQ_CAUSAL_LM")
@@ -149,7 +151,10 @@ def measure(name: str) -> Measured:
         return Measured(name, outcome, _shortly(error))
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
-        bytes_tokenizer().save(str(Path(folder) / "tokenizer.json"))
+        if name in PYTHON_ONLY:  # its own
+            PYTHON_ONLY[name].save(Path(folder))
+        else:
+            bytes_tokenizer().save(str(Path(folder) / "tokenizer.json"))
         pair = bool(model.config.is_encoder_decoder)
         try:
             loaded = attnviz.load_model(folder)

@@ -25,7 +25,15 @@ TEXT, TARGET = "a blue cat", "un chat"
 KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
 BART = {**BART_OVER_BYTES, "decoder_layers": 3}
 T5 = {**T5_SIZES, **OVER_BYTES}
+BERT = {
+    "model_type": "bert", "vocab_size": 257, "hidden_size": 16, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "intermediate_size": 24, "max_position_embeddings": 64,
+}  # fmt: skip
+WRITES = {"is_decoder": True, "add_cross_attention": True, "num_hidden_layers": 3}
+STARTS = {"decoder_start_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+TWO_IN_ONE = {"encoder": BERT, "decoder": {**BERT, **WRITES}, **STARTS}
 MODELS: dict[str, Tiny] = {
+    "bert2bert": ("EncoderDecoderConfig", "EncoderDecoderModel", TWO_IN_ONE),
     "t5": ("T5Config", "T5ForConditionalGeneration", T5),
     "bart": ("BartConfig", "BartForConditionalGeneration", BART),
     "marian": ("MarianConfig", "MarianMTModel", BART),

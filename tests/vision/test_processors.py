@@ -58,11 +58,11 @@ REFUSED = {
     "a resampling that is none": (images(resample=99), "does not take this image"),
     "the processor of sounds": (
         whole(processor_class="WhisperProcessor"),
-        "transformers has no processor of images and text for 'llava'",
+        "attnviz knows no processor that puts images among the tokens of a text for 'llava'",
     ),
     "a model for a processor": (
         whole(processor_class="BertModel"),
-        "transformers has no processor of images and text for 'llava'",
+        "attnviz knows no processor that puts images among the tokens of a text for 'llava'",
     ),
 }
 

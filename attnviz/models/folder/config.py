@@ -307,9 +307,10 @@ def sizes_of(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSizes:
         # BART names them for both sides, T5 only the decoder's layers
         side = "encoder" if kind == "encoder" else "decoder"
         names = [f"{side}_attention_heads", f"{side}_num_attention_heads", "num_attention_heads"]
-        heads = _first_of(text, names)
+        part = getattr(config, side, None) or text  # two models in one (BERT2BERT)
+        heads = _first_of(part, names)
         names = [f"{side}_layers", f"num_{side}_layers", f"{side}_num_hidden_layers"]
-        layers = _first_of(text, [*names, "num_hidden_layers"])
+        layers = _first_of(part, [*names, "num_hidden_layers"])
     else:
         vision = getattr(config, "vision_config", None) if kind == "encoder" else None
         crosses = kind == "cross" and getattr(text, "cross_attention_layers", None)

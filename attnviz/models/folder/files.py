@@ -304,10 +304,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def plain_config(raw: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Settings without those of the attention function, at any depth, and what these ask for.
-
-    It may be a kernel that is not installed, or to be fetched; transformers chooses another.
-    """
+    """Settings without the attention function, perhaps a kernel to be fetched, and its name."""
     asked = dict[str, None]()
 
     def drop(entry: dict[str, Any]) -> dict[str, Any]:

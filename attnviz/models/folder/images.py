@@ -139,8 +139,9 @@ def _of_images(folder: Path, settings: Mapping[str, dict[str, Any]], clean: Path
 
 def _no_processor(config: Mapping[str, Any]) -> ModelError:
     return ModelError(
-        f"transformers has no processor of images and text for {config.get('model_type')!r}",
-        "use a model that it has one for",
+        f"attnviz knows no processor that puts images among the tokens of a text for "
+        f"{config.get('model_type')!r}",
+        "use a model that has one, such as LLaVA",
     )
 
 

@@ -37,12 +37,16 @@ def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: 
         sees = hasattr(model, "given_images")
         alone = next((what for name, what in ALONE.items() if name in inputs and not sees), "")
         own = () if sees or alone else signature(model.forward).parameters
-        other, instead = next(filter(OTHER_INPUTS.match, own), None), "use a model of text alone"
+        other = next(filter(OTHER_INPUTS.match, own), None)
         hint = f"try a {'larger image' if sees else 'longer text'} or another model"
         if alone:
             hint = f"use the preprocessor_config.json that belongs to the model, or another {alone}"
         elif other:
-            hint = f"it also takes {other}, which attnviz does not give it: {instead}"
+            wrong = (
+                f"{model.config.model_type} takes {other} beside a text, which attnviz gives none"
+            )
+            hint = "use a model of text alone, or one with images among its tokens, such as LLaVA"
+            raise ModelError(wrong, hint) from None
         raise ModelError(
             f"transformers {transformers.__version__} itself cannot run this "
             f"{model.config.model_type} on this {alone or ('image' if sees else 'text')} "

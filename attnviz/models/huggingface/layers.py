@@ -104,7 +104,8 @@ def kind_of(module: str) -> Kind:
     """Which of an encoder-decoder's attentions a module is, by its dotted name."""
     if CROSS.search(module):
         return "cross"
-    return "encoder" if "encoder" in module.split(".") else "decoder"
+    sides = [part for part in module.split(".") if part in ("encoder", "decoder")]
+    return "encoder" if sides[:1] == ["encoder"] else "decoder"  # a BERT's are in an "encoder"
 
 
 def layers_of(model: Any) -> list[nn.Module]:
