@@ -230,9 +230,14 @@ def _deliver_each(
 
     A picture and a page are of the mean alone. `mean_alone`: so is what the terminal shows.
     """
-    form = to.format.name
+    form, every = to.format.name, list[Result[Any]]()
     if to.format.picture or form == "html" or (mean_alone and form == "txt"):
-        deliver_result(session, to, mean_result(list(results)))
+        for result in results:
+            every.append(result)
+            mean_result([*every[:1], *every[1:][-1:]])  # two without a mean end it at once
+        mean = mean_result(every)
+        say(session, mean._about_mean)
+        deliver_result(session, to, mean)
     elif form == "json":  # one document
         *before, last = _with_mean(session, to, results)
         deliver_result(session, to, last if last._line is None else last.after(before))
@@ -266,11 +271,14 @@ def _with_mean(
     if result._form.mean is None:
         return
     try:
-        yield mean_result(every)
+        mean = mean_result(every)
     except InputError as error:
         if to.format.name not in ("json", *ROWS):
             raise
         session.complain(error.spelled(as_flag))
+    else:
+        say(session, mean._about_mean)
+        yield mean
 
 
 # The text of a command: read, with what there is to say about it on stderr.

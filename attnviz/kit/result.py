@@ -83,6 +83,8 @@ class Form(Generic[T]):
             `terminal` takes their number, too.
         named: so does `picture`, which names as many.
         mean: makes one record of those of several texts, where they have a mean.
+        about_mean: a note on it, if there is one to make; then `mean` takes the numbers of the
+            texts, too.
         mean_form: the form of that mean, where it is another.
     """
 
@@ -97,8 +99,9 @@ class Form(Generic[T]):
     archive: Maker | None = None
     top: int | None = None
     named: bool = False
-    mean: Callable[[Sequence[T]], Any] | None = None
+    mean: Callable[..., Any] | None = None
     mean_form: "Form[Any] | None" = None
+    about_mean: Maker = ""
 
     def part(self, name: str, refusal: str) -> Any:
         """An attribute's value: the fields, or the function that makes the form in a medium."""
@@ -164,7 +167,13 @@ class Result(Generic[T]):
     def notes(self) -> tuple[str, ...]:
         """Notes on the texts: that one was cut, or is unlike those of the training."""
         of_models = (note for model in self.models for note in model_notes(model))
-        return tuple(dict.fromkeys([*of_models, *notes_of(self.captures)]))
+        return tuple(dict.fromkeys([*of_models, *notes_of(self.captures, self._about_mean)]))
+
+    @property
+    def _about_mean(self) -> Sequence[str]:
+        """The note on a mean, if there is one."""
+        noted = self._line is None and self._form.about_mean
+        return [*filter(None, [self._form.part("about_mean", "")(self.record)])] if noted else []
 
     @property
     def rows(self) -> list[Row]:
@@ -281,7 +290,8 @@ def mean_result(results: Sequence[Result[Any]]) -> Result[Any]:
     """The mean over several texts, after the rows of each."""
     form, top = results[0]._form, results[0]._top
     assert form.mean is not None
-    record = form.mean([each.record for each in results])
+    lines = [[each._line for each in results]] if form.about_mean else []
+    record = form.mean([each.record for each in results], *lines)
     return Result(form.mean_form or form, record, _top=top, _line=None).after(results)
 
 

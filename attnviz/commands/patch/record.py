@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
+from statistics import fmean
 
 import numpy as np
 
@@ -66,6 +68,8 @@ class PatchReport(OfQuestion):
     questions of their own. `varied`: the positions at which the pairs have several tokens.
     `receivers`: the ends of the paths that are patched, with the MLPs on them as `path_mlps` says;
     none: the vectors act on all that reads them. `fast`: changes are estimated to first order.
+    `against`: the lines of the pairs that no share is over, as their source lies on the other side
+    of the text than the mean of all.
     """
 
     capture: Capture
@@ -85,6 +89,7 @@ class PatchReport(OfQuestion):
     receivers: tuple[Receiver, ...] = ()
     path_mlps: MlpsOnPaths = "recompute"
     fast: bool = False
+    against: tuple[int, ...] = ()
 
     @property
     def by_position(self) -> bool:
@@ -159,20 +164,16 @@ def effect_of(edits: Sequence[Edit], before: Outcome, ends: Outcome, after: Outc
     return PatchEffect(sites, position, Estimate(change), Estimate(share), own)
 
 
-def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
-    """The mean over several pairs of texts, with standard errors.
+def mean_of(reports: Sequence[PatchReport], lines: Sequence[int]) -> PatchReport:
+    """The mean over several pairs of texts, with standard errors; `lines`: their numbers.
 
     Raises:
-        InputError: the pairs are patched at different positions, or have opposite directions.
+        InputError: the pairs are patched at different positions.
     """
     check_positions(reports)
     gaps = [report.ends.measured - report.before.measured for report in reports]
-    if min(gaps) < 0 < max(gaps):
-        raise InputError(
-            "the measured value is higher on some sources and lower on others, so these pairs have "
-            "no mean",
-            f"give each line its own {option('answer')} and {option('versus')}",
-        )
+    higher = fmean(gaps) >= 0
+    shared = [gap > 0 if higher else gap < 0 for gap in gaps]
     every = list(zip(*(report.effects for report in reports), strict=True))
     changes = [[effect.change.mean for effect in same] for same in every]
     corrected = holm([Estimate.of(values) for values in changes], len(reports))
@@ -180,7 +181,7 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
         replace(
             same[0],
             change=Estimate.of(values),
-            share=Estimate.ratio(values, gaps),
+            share=Estimate.ratio(*(list(compress(each, shared)) for each in (values, gaps))),
             own=mean_outcome([effect.own for effect in same]),
             exact=Estimate.of([e.exact.mean for e in same if e.exact]) if same[0].exact else None,
             p_holm=p,
@@ -196,13 +197,14 @@ def mean_of(reports: Sequence[PatchReport]) -> PatchReport:
         patched=_patched(reports),
         own_answers=len({report.question.ids for report in reports}) > 1,
         varied=_varied(reports),
+        against=tuple(line for line, own in zip(lines, shared, strict=True) if not own),
     )
 
 
-def mean_together(every: Sequence[PatchedTogether]) -> PatchedTogether:
+def mean_together(every: Sequence[PatchedTogether], lines: Sequence[int]) -> PatchedTogether:
     """The mean effect of the same sites; texts have no next tokens in common."""
     nothing = NextTokens(0, None, ())
-    return PatchedTogether(mean_of([both.report for both in every]), nothing, nothing)
+    return PatchedTogether(mean_of([both.report for both in every], lines), nothing, nothing)
 
 
 def check_positions(reports: Sequence[PatchReport]) -> None:

@@ -190,6 +190,7 @@ FORM = Form[PatchReport](
     page="attnviz.commands.patch.page:page",
     top=SHOWN,
     mean=mean_of,
+    about_mean="attnviz.commands.patch.shown:without_shares",
 )
 BOTH = Form[PatchedTogether](
     "patch",
@@ -199,4 +200,5 @@ BOTH = Form[PatchedTogether](
     terminal="attnviz.commands.patch.shown:render_together",
     picture=refuse_picture,
     mean=mean_together,
+    about_mean="attnviz.commands.patch.shown:without_shares",
 )

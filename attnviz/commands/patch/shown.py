@@ -64,7 +64,19 @@ def runs_of(report: PatchReport, name: Callable[[Capture], str]) -> str:
 def shares_of(report: PatchReport) -> str:
     """The meaning of a share, with a warning where the two texts hardly differ."""
     little = little_apart(report.before.measured, report.ends.measured)
-    return f"{SHARE}; the two are {little}" if little else SHARE
+    shares = f"{SHARE}; the two are {little}" if little else SHARE
+    left, lines = len(report.against), report.lines or 1
+    return f"{shares}; of {lines - left} of the {lines} pairs" if left else shares
+
+
+def without_shares(mean: PatchReport | PatchedTogether) -> str:
+    """A note that names the pairs that no share is over; empty where all have one."""
+    report = mean.report if isinstance(mean, PatchedTogether) else mean
+    if not report.against:
+        return ""
+    side = "higher" if report.ends.measured >= report.before.measured else "lower"
+    lines = f"line{'s' * (len(report.against) > 1)} {', '.join(map(str, report.against))}"
+    return f"the source is not {side} than the text on {lines}: in the mean change, and in no share"
 
 
 def patching(report: PatchReport) -> str:
@@ -283,7 +295,7 @@ def draw(report: PatchReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn
         pane = Pane(title, values, -most, most, min(WRITTEN, digits_of(shares)), columns=columns)
         panes.append(replace(pane, errors=error, bar=None))
     panes[-1] = replace(panes[-1], bar="share")
-    below = [ends_of(report), *([SHARE] if len(panes) > 1 else [])]
+    below = [ends_of(report), *([shares_of(report)] if len(panes) > 1 or report.against else [])]
     if len(panes) > 1 and any(np.isnan(pane.values).any() for pane in panes):
         below.append("grey: no head or MLP that is patched and stands before the receiver")
     if not report.lines:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import attnviz
 from attnviz.errors import ExitStatus
 from tests.conftest import Run
 from tests.reading import rows_in
@@ -86,3 +87,37 @@ def test_a_page_and_a_picture_are_written(run: Run, tmp_path: Path) -> None:
     for name, begins in (("map.html", b"<!doctype html>"), ("map.png", b"\x89PNG")):
         assert run("patch", BLUE, "--from", RED, "-o", str(tmp_path / name)).status == ExitStatus.OK
         assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+def test_pairs_whose_source_is_lower_are_in_the_mean_change_and_in_no_share(
+    run: Run, tmp_path: Path
+) -> None:
+    others = [(BLUE.replace("bird", name), RED.replace("bird", name)) for name in ("dog", "fox")]
+    pairs = [(BLUE, RED), (RED, RED), (RED, BLUE), *others]  # the second is no pair
+    file = tmp_path / "pairs.jsonl"
+    lines = [{"text": t, "source": s, "answer": "red", "versus": "blue"} for t, s in pairs]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    asked = ("patch", "--pairs", str(file), "--head", "L4H0")
+    ended = run(*asked, "-f", "jsonl")
+    *each, mean = map(json.loads, ended.out.splitlines())
+    assert [row["line"] for row in each] == [1, 3, 4, 5]
+    changes = np.array([row["change"] for row in each])
+    gaps = np.array([row["source"] - row["before"] for row in each])
+    assert gaps[1] < 0 < gaps[[0, 2, 3]].min()
+    assert mean["change"] == pytest.approx(changes.mean())
+    assert mean["error"] == pytest.approx(changes.std(ddof=1) / 2)
+    kept = [0, 2, 3]
+    share = changes[kept].mean() / gaps[kept].mean()
+    rest = changes[kept] - share * gaps[kept]
+    assert mean["share"] == pytest.approx(share)
+    assert mean["share_error"] == pytest.approx(
+        rest.std(ddof=1) / np.sqrt(3) / gaps[kept].mean(), rel=1e-4
+    )
+    said = "the source is not higher than the text on line 3: in the mean change, and in no share"
+    assert said in ended.err
+    for more in ((), ("--together",)):
+        ended = run(*asked, *more)
+        assert "of 3 of the 4 pairs" in " ".join(ended.out.split())
+        assert said in ended.err
+    function = attnviz.patch([BLUE, RED], [RED, BLUE], answer="red", versus="blue", heads="L4H0")
+    assert "than the text on line" in str(function.notes)
