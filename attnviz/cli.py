@@ -24,6 +24,7 @@ from attnviz.errors import (
     OutputError,
     UsageError,
     ended,
+    nearest,
     option,
     spelled,
 )
@@ -37,8 +38,8 @@ from attnviz.kit.help import (
     print_json,
     split_format,
 )
-from attnviz.kit.session import Session, as_flag, process_session, read_configuration
-from attnviz.kit.write import as_stdout_error
+from attnviz.kit.session import Session, as_flag, bare, process_session, read_configuration
+from attnviz.kit.write import FORMATS, as_stdout_error
 
 NO_MEMORY = (
     "there is not enough memory for this; close other programs, raise the limit (ulimit -v), or "
@@ -267,17 +268,24 @@ def _ended(session: Session, message: str, status: ExitStatus) -> ExitStatus:
 
 def _usage(session: Session, error: typer.TyperException) -> str:
     """Typer's own usage errors, in the form of all others."""
-    context = session.context = getattr(error, "ctx", None)
+    context = session.context = getattr(error, "ctx", None) or session.context
     command = context.command_path if context is not None else "attnviz"
-    wrong = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
-    hint = f"see {command} --help"
+    wrong = " ".join(error.format_message().split()).rstrip(".")
+    hint, name = f"see {command} --help", str(getattr(error, "option_name", ""))
+    every: Any = context.command.params if context else ()
+    known = {flag: each for each in every for flag in (*each.opts, *each.secondary_opts)}
     if "unexpected extra argument" in wrong:
+        wrong = re.sub(r"Got (.*)\(s\) \((.*)\)", r"\1: \2", wrong)
         source = (
             f"give the source as {option('source', 'TEXT')}, " if command.endswith("patch") else ""
         )
         hint = spelled(f"{source}put the text in quotes, or {hint}", as_flag)
-    elif " " in (name := str(getattr(error, "option_name", "--"))) or not name.startswith("--"):
-        hint = f"put -- before a text that begins with a dash, or {hint}"
+    elif "No such option" in wrong:
+        wrong, hint = f"there is no option {name}", _instead_of(name, known, command) or hint
+    elif "requires an argument" in wrong and name in known:
+        words = ", ".join(map(str, known[name].type_descriptor.choices or ()))
+        hint = f"give one of {words}" if words else f"give {name} {known[name].metavar}"
+        wrong = f"{name} has no value"
     elif "No such command" in wrong:
         wrong, _, meant = wrong.partition(". Did you mean ")
         hint = (
@@ -285,8 +293,19 @@ def _usage(session: Session, error: typer.TyperException) -> str:
             if meant
             else f'attnviz show "a text" shows a text, or {hint}'
         )
-    where = session.where_set(getattr(getattr(error, "param", None), "name", None))
-    return f"{wrong[:1].lower()}{wrong[1:]}{f'.{where}' if where else f'; {ended(hint)}'}"
+    return f"{wrong[:1].lower()}{wrong[1:]}; {ended(hint)}"
+
+
+def _instead_of(name: str, known: Mapping[str, Any], command: str) -> str:
+    """What may be meant by an option that there is not."""
+    word = "text" if name in ("--prompt", "--input") else bare(name)
+    if " " in name or not name.startswith("--"):
+        return f"put -- before a text that begins with a dash, or see {command} --help"
+    if word in FORMATS and "--format" in known:
+        return f"give {as_flag('format', word)}"
+    if given := known.get(word) or known.get(f"{word}s"):  # an argument, which has no dashes
+        return f"{given.metavar} needs none: {command} {given.metavar}"
+    return nearest(word, map(bare, known)).replace("mean ", "mean --")
 
 
 def run() -> NoReturn:

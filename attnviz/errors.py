@@ -5,8 +5,9 @@ import re
 import shlex
 import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from difflib import SequenceMatcher
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -108,6 +109,14 @@ class AttnvizError(Exception):
 def ended(sentence: str) -> str:
     """A sentence with its full stop, if it is no question."""
     return sentence if sentence.endswith("?") else f"{sentence}."
+
+
+def nearest(name: str, names: Iterable[str], alike: float = 0.61) -> str:
+    """A hint: the names spelled most like one that there is not; empty where none is as alike."""
+    ratios = {each: SequenceMatcher(a=each, b=name.lower()).ratio() for each in names}
+    most = max(alike, *ratios.values(), 0.0)
+    close = sorted(each for each in ratios if ratios[each] == most)
+    return f"did you mean {' or '.join(close)}?" if close and name not in ratios else ""
 
 
 class UsageError(AttnvizError):

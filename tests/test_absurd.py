@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from attnviz.cli import COMMANDS, command
 from attnviz.errors import ExitStatus
 from tests.conftest import Run
 
@@ -136,3 +137,46 @@ def test_of_a_tiny_temperature_the_likeliest_tokens_come(
 def test_a_weight_under_all_weights_hides_none(run: Run, least: str) -> None:
     rows = "show", TEXT, "-f", "jsonl"
     assert run(*rows, "--min", least).out == run(*rows).out
+
+
+NUMBERS = [  # every option of every command that takes a number
+    (name, option.opts[0])
+    for name in COMMANDS
+    for option in command(name).params
+    if option.type_descriptor.annotation in (int, float)
+]
+
+
+@pytest.mark.parametrize(("name", "flag"), NUMBERS, ids=" ".join)
+def test_a_number_that_no_option_can_have_is_refused_in_a_sentence_of_our_own(
+    run: Run, name: str, flag: str
+) -> None:
+    for typed in ("nan", "inf", "-inf", "9" * 5000, "0x10", "ten", ""):
+        ended = run(name, flag, typed)
+        assert ended.status is ExitStatus.USAGE, (typed, ended.err)
+        assert re.fullmatch(
+            rf"attnviz: {flag} .+ is (not a (whole )?number|out of range|too large); give .+\.\n",
+            ended.err,
+        ), (typed, ended.err)
+
+
+@pytest.mark.parametrize("typed", ["inf", "1e308", "9" * 400, "nan", "-1"])
+def test_a_second_that_no_sound_has_is_refused_in_a_sentence(run: Run, typed: str) -> None:
+    for given in (["align"], ["show"], ["heads"]):
+        ended = run(*given, "--audio", "none.wav", "--start", typed)
+        assert ended.status is ExitStatus.USAGE, ended.err
+        assert re.fullmatch(
+            r"attnviz: --start \S+ is (not a number|too large|out .*); .*\n", ended.err
+        )
+
+
+def test_a_scan_of_more_documents_than_can_be_counted_is_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("the cat sat on the mat\n")
+    ended = run("scan", str(tmp_path / "a.txt"), "-o", str(tmp_path / "s"), "--max-docs", "9" * 400)
+    assert ended.status is ExitStatus.USAGE
+    assert ended.err.endswith(" is out of range; give 1 to 1000000000000000.\n")
+
+
+def test_a_number_is_read_as_python_reads_it(run: Run) -> None:
+    for typed in ("３", "0_3", "+3", "3.0", " 3 "):
+        assert run("show", TEXT, "--top", typed).out == run("show", TEXT, "--top", "3").out, typed

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, TypeAlias
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 from typer.core import TyperOption
@@ -90,12 +89,9 @@ def _defaults(session: Session, name: str) -> Defaults:
             continue
         try:
             option.process_value(session.root, value)
-        except typer.BadParameter as error:
-            raise UsageError(
-                f"{str(session.configuration.path)!r}: {key!r} cannot be {configured[key]!r} for "
-                f"attnviz {name} ({error.message.rstrip('.')})",
-                "change it there",
-            ) from None
+        except UsageError as error:
+            path = str(session.configuration.path)
+            raise UsageError(f"{path!r}, for attnviz {name}: {error.wrong}", error.hint) from None
     defaults = {key: option.default for key, option in options.items() if key not in NOT_HERE}
     return defaults | configured
 

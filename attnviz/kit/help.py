@@ -41,6 +41,8 @@ class HelpedCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments, and see that none is given twice of which one would be lost."""
+        if isinstance(ctx.obj, Session):
+            ctx.obj.context = ctx  # of an error in what is read
         args = help_alone(self, ctx, args)
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for param in {each.name: each for each in order}.values():

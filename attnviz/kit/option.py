@@ -11,6 +11,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from math import inf
 from numbers import Real
@@ -33,11 +34,11 @@ from typing import (
 import typer
 from typer.models import OptionInfo
 
-from attnviz.errors import IdleOption, UsageError, argument, option
+from attnviz.errors import IdleOption, UsageError, argument, nearest, option
 from attnviz.kit.completion import FILES, TEXTS
 from attnviz.kit.described import Exclusion
 from attnviz.kit.help import show_whole
-from attnviz.kit.session import FLAGS, Session, nearest, session_of
+from attnviz.kit.session import FLAGS, Session, session_of
 from attnviz.records.tokens import recording_call
 
 P = ParamSpec("P")
@@ -122,17 +123,17 @@ def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
             for name in named.keys() - defaults:
                 wrong = f"{function.__name__}() has no option {name!r}"
                 raise TypeError("; ".join(filter(None, [wrong, nearest(name, defaults)])))
-            bound = signature.bind(*args, **named).arguments
-            for name, value in bound.items():
+            bound = signature.bind(*args, **named)
+            for name, value in bound.arguments.items():
                 _check_argument(parameters[name], value)
-            values = {**bound, **bound.get("options", {})}
+            values = {**bound.arguments, **bound.arguments.get("options", {})}
             values.pop("options", None)
             chosen = {name for name in values if _is_chosen(values[name], defaults.get(name))}
             arguments = Arguments({**defaults, **values}, frozenset(chosen))
             for rule in rules:
                 rule(arguments)
             with recording_call(values, arguments.values.get("seed")):
-                return function(*args, **named)
+                return function(*bound.args, **bound.kwargs)
 
         plain = [each.replace(annotation=_plain(each.annotation)) for each in parameters.values()]
         call.__signature__ = signature.replace(parameters=plain)  # type: ignore[attr-defined]
@@ -182,34 +183,44 @@ def _check_argument(parameter: inspect.Parameter, value: Any) -> None:
 
 
 def check_value(name: str, value: object, annotation: Any) -> None:
-    """Check a value by the type of its option, as typer does for the command line."""
-    base, info = _plain(annotation), info_of(annotation)
-    kinds = get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
+    """Check a value by the type of its option, in Python and on the command line."""
+    kinds, info = _kinds(annotation), info_of(annotation)
     words = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
     if value is None and NoneType in kinds:
         return
     if words:
         if not isinstance(value, str) or value not in words:
             known = ", ".join(map(repr, words))
-            raise UsageError(f"{option(name, repr(value))} is not known", f"give one of {known}")
-    elif not {int, float}.isdisjoint(kinds):
-        if info and (info.min, info.max) != (None, None):
-            check_number(name, value, info.min, info.max, whole=int in kinds)
+            near = nearest(value, words) if isinstance(value, str) else ""
+            raise UsageError(
+                f"{option(name, repr(value))} is not known", near or f"give one of {known}"
+            )
+    elif info and str not in kinds and not {int, float}.isdisjoint(kinds):
+        check_number(name, value, info.min, info.max, whole=int in kinds)
     elif {*kinds} <= {str, NoneType} and not isinstance(value, str):
         raise UsageError(f"{option(name)} is of type {type(value).__name__}", "give a str")
+
+
+LARGEST = 1e15
+"""The largest number that is not whole, where an option has no limit of its own."""
 
 
 def check_number(
     name: str, value: Any, least: float | None, most: float | None = None, *, whole: bool = False
 ) -> None:
     """Check that a number, perhaps a whole one, lies between limits, which are in it."""
-    low, high = -inf if least is None else least, inf if most is None else most
-    right = isinstance(value, int if whole else Real) and not (whole and isinstance(value, bool))
-    if not right or not low <= value <= high:
-        form = "d" if whole else "g"
-        limits = f"{low:{form}} or more" if most is None else f"{low:{form}} to {high:{form}}"
-        wrong = "is not a valid number" if whole else "is out of range"
-        raise UsageError(f"{option(name, repr(value))} {wrong}", f"give {limits}")
+    low, high = -inf if least is None else least, most or (inf if whole else LARGEST)
+    form, wrong = "d" if whole else "g", "is out of range"
+    limits = "one" if least is None else f"{least:{form}} or more"
+    limits = limits if most is None else f"{low:{form}} to {most:{form}}"
+    number = isinstance(value, Real) and value == value and not (whole and isinstance(value, bool))
+    if number and most is None and value > high:
+        wrong, limits = "is too large", "a smaller one"
+    elif not number or (whole and not isinstance(value, int)):
+        wrong = "is not a whole number" if whole else "is not a number"
+    elif low <= value <= high:
+        return
+    raise UsageError(f"{option(name, repr(value))} {wrong}", f"give {limits}")
 
 
 def check_text(text: object) -> None:
@@ -253,6 +264,12 @@ def _parts(annotation: Any) -> tuple[Any, ...]:
 def _plain(annotation: Any) -> Any:
     """A type as `help` shows it."""
     return _parts(annotation)[0]
+
+
+def _kinds(annotation: Any) -> tuple[Any, ...]:
+    """The types of which a value may have any."""
+    base = _plain(annotation)
+    return get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
 
 
 def _spread(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -513,7 +530,8 @@ def _for_typer(parameters: Iterable[inspect.Parameter]) -> list[inspect.Paramete
         info = info_of(annotation)
         if info is not None:
             FLAGS.setdefault(name, next((f for f in flags_of(info) if f.startswith("--")), ""))
-            info.parser = _path if _plain(annotation) in (Path, Path | None) else info.parser
+            is_path = _plain(annotation) in (Path, Path | None)
+            info.parser = _path if is_path else functools.partial(_read, name, annotation)
     return spread
 
 
@@ -521,3 +539,15 @@ def _path(typed: str | Path) -> Path:
     """A path as it was typed. Only `-` is a stream; `./-`, which `Path` shortens, is a file."""
     path = Path(typed)
     return path.absolute() if str(path) == "-" != typed else path
+
+
+def _read(name: str, annotation: Any, typed: Any) -> Any:
+    """The value of an option as Python would be given it, checked as there."""
+    value = typed
+    for kind in {int, float}.intersection(_kinds(annotation)):
+        with suppress(ValueError):
+            value = float(typed)
+            value = int(value) if kind is int and value.is_integer() else value
+            value = kind(typed)
+    check_value(name, value, annotation)
+    return value

@@ -11,8 +11,8 @@ of the command of its name, and an option is named as it is typed, without its d
     drop-sink = true
 """
 
-import difflib
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,16 +27,18 @@ from rich.console import RenderableType
 from rich.text import Text
 from typer.core import TyperOption
 
-from attnviz.console import (
-    ColorMode,
-    Consoles,
-    Display,
-    Environment,
-    display_of,
-    make_consoles,
-)
+from attnviz.console import ColorMode, Consoles, Display, Environment, display_of, make_consoles
 from attnviz.draw.titles import model_notes
-from attnviz.errors import ExitStatus, UsageError, argument, option, readable, shortened, spelled
+from attnviz.errors import (
+    ExitStatus,
+    UsageError,
+    argument,
+    nearest,
+    option,
+    readable,
+    shortened,
+    spelled,
+)
 from attnviz.inputs.text import Stdin
 from attnviz.kit.write import as_stdout_error
 from attnviz.records.tokens import ELSEWHERE, begin
@@ -178,12 +180,6 @@ def _shown(value: Any) -> str:
 def bare(flag: str) -> str:
     """A flag without its dashes."""
     return flag.lstrip("-")
-
-
-def nearest(key: str, names: Iterable[str]) -> str:
-    """A hint: the name that is spelled most like one that there is not; empty without one."""
-    close = difflib.get_close_matches(key, [*names], n=1)
-    return f"did you mean {close[0]}?" if close else ""
 
 
 # The session.
@@ -391,6 +387,9 @@ class Session:
 
     def _say(self, message: str) -> None:
         with suppress(OSError, ValueError):  # a stderr that is full or closed changes nothing else
+            message = re.sub(
+                r"(?<!\s)\\\\", r"\\", message
+            )  # as it was typed, not as Python has it
             self.consoles.err.print(Text(readable(shortened(message))), soft_wrap=True)
             self.environment.stderr.flush()
 

@@ -1,7 +1,6 @@
 """How a result is written: its format, its rows, and its file, completely or not at all."""
 
 import contextlib
-import difflib
 import errno
 import os
 import re
@@ -13,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
-from attnviz.errors import OutputError, UsageError, option
+from attnviz.errors import OutputError, UsageError, nearest, option
 from attnviz.records.images import LABEL
 from attnviz.records.rows import SCHEMA, joined, made_to_dict, to_json
 
@@ -74,7 +73,8 @@ def choose_format(output: Path | None, name: str | None, stdout_is_terminal: boo
     the terminal. A file without a suffix (`/dev/stdout`, a pipe) needs the name of a format.
     """
     if name is not None and name.lower() not in FORMATS:
-        raise UsageError(f"there is no format {name!r}", f"{_nearest(name)}formats are {_known()}")
+        hint = f"{nearest(name, FORMATS)} formats are {_known()}".lstrip()
+        raise UsageError(f"there is no format {name!r}", hint)
     named = None if name is None else Format(name.lower())
     if output is not None:
         return _of_file(output, named)
@@ -106,7 +106,7 @@ def _of_file(output: Path, named: Format | None) -> Format:
     if suffix not in FORMATS:
         raise UsageError(
             f"the suffix of {shown} is not a format that attnviz writes",
-            f"{_nearest(suffix)}suffixes are {_known('.')}",
+            f"{nearest(suffix, FORMATS)} suffixes are {_known('.')}".lstrip(),
         )
     if named not in (None, Format(suffix)):
         raise UsageError(
@@ -118,11 +118,6 @@ def _of_file(output: Path, named: Format | None) -> Format:
 
 def _known(dot: str = "") -> str:
     return ", ".join(dot + name for name in FORMATS)
-
-
-def _nearest(name: str) -> str:
-    close = difflib.get_close_matches(name.lower(), FORMATS, n=1, cutoff=0.6)
-    return f"did you mean {close[0]}? " if close else ""
 
 
 # Rows with the same fields, as JSON, JSON lines, CSV or TSV.

@@ -159,7 +159,7 @@ WRONG = [
     ("top = 2020-01-01", "'top' cannot be 2020-01-01"),
     ("min = nan", "'min' cannot be nan"),
     ("drop-key = [['a']]", "'drop-key' cannot be ['a']"),
-    ("top = 0", "'--top': Input should be greater than or equal to 1. (--top is set in "),
+    ("top = 0", "--top 0 is out of range; give 1 or more. (--top is set in "),
     ("device = 'tpu'", "(--device is set in "),
     ("view = 'pie'", "(--view is set in "),
     ("width = 3", "--width 3 is too narrow; give 40 or more. (--width is set in "),
@@ -182,7 +182,7 @@ def test_a_wrong_file_is_one_sentence_that_names_the_file_and_the_key(
 
 
 @pytest.mark.parametrize(
-    "text", ["top = 0", "device = 'tpu'", "[heads]\ntop = 0", "[heads]\nx = 1"]
+    "text", ["top = 0", "top = 'ten'", "view = 'pie'", "[heads]\ntop = 0", "[heads]\nx = 1"]
 )
 def test_config_checks_what_the_file_sets_for_every_command(home: Home, text: str) -> None:
     home.set(text)

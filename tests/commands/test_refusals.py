@@ -119,3 +119,43 @@ def test_what_cannot_be_meant_is_one_sentence(
     assert (ended.status, ended.out) == (status, "")
     assert says in ended.err
     assert ended.err.count("\n") == 1
+
+
+MISTYPED = [
+    # what is typed, the sentence
+    ('show "a b" --json', "there is no option --json; give -f json."),
+    ("models --csv", "there is no option --csv; give -f csv."),
+    ('show "a b" --querry b', "there is no option --querry; did you mean --query?"),
+    ('show "a b" --no-bow', "there is no option --no-bow; did you mean --no-bos?"),
+    ('show "a b" --zebra', "there is no option --zebra; see attnviz show --help."),
+    ('show --text "a b"', "there is no option --text; TEXT needs none: attnviz show TEXT."),
+    ("generate --prompt a", "there is no option --prompt; TEXT needs none: attnviz generate TEXT."),
+    ("compare --text a", "there is no option --text; TEXT needs none: attnviz compare TEXT."),
+    ("params --name gpt2", "there is no option --name; NAME needs none: attnviz params NAME."),
+    ('show "a b" --layer', "--layer has no value; give --layer LAYERS."),
+    ("explain --example", "--example has no value; give one of three-inputs, multi-head."),
+    ('show "a b" --top ten', "--top 'ten' is not a whole number; give 1 or more."),
+    ('show "a b" --top 1.5', "--top 1.5 is not a whole number; give 1 or more."),
+    ('show "a b" --min 2', "--min 2.0 is out of range; give 0 to 1."),
+    ('show "a b" --view heat', "--view 'heat' is not known; did you mean heatmap?"),
+    (
+        'show "a b" --truncate middle',
+        "--truncate 'middle' is not known; give one of 'left'",
+    ),
+    (
+        "show a b",
+        "unexpected extra argument: b; put the text in quotes, or see",
+    ),
+    (r"show --file 'C:\no\a.txt'", r"there is no file 'C:\no\a.txt'; check the name."),
+    (r"show 'a b' --query '/\d\d/'", r"--query '/\d\d/' is not in the text"),
+]
+
+
+@pytest.mark.parametrize(("typed", "said"), MISTYPED, ids=[typed for typed, _ in MISTYPED])
+def test_a_slip_in_an_option_is_told_in_a_sentence_that_says_what_to_type(
+    run: Run, typed: str, said: str
+) -> None:
+    ended = run(*shlex.split(typed))
+    assert ended.status in (ExitStatus.USAGE, ExitStatus.INPUT)
+    assert ended.err.startswith(f"attnviz: {said}")
+    assert ended.err.count("\n") == 1

@@ -228,7 +228,7 @@ class Request:
         check_value("split", self.split, Split)
         check_number("length", self.length, 8, whole=True)
         if self.documents is not None:
-            check_number("max_docs", self.documents, 1, whole=True)
+            check_number("max_docs", self.documents, 1, 10**15, whole=True)
 
 
 # The manifest of a scan: what was asked, over what, with what.

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from math import isnan
 from typing import Any
 
@@ -19,7 +18,7 @@ from attnviz.commands.atlas.record import (
     partial_of,
 )
 from attnviz.draw.titles import amount
-from attnviz.errors import UsageError, option, readable
+from attnviz.errors import UsageError, nearest, option, readable
 from attnviz.records.heads import Head, head_named, listed
 from attnviz.records.rows import measured
 
@@ -106,8 +105,7 @@ def two_scores(names: str) -> tuple[str, str]:
         return scores[0], scores[1]
     problem = f"{option('plot', repr(names))} does not name two scores"
     if wrong and wrong[0]:
-        near = get_close_matches(wrong[0], [*SCORES], 1)
-        meant = f" (did you mean {near[0]}?)" if near else ""
+        meant = f" ({near})" if (near := nearest(wrong[0], SCORES)) else ""
         problem = f"{option('plot', repr(names))}: there is no score {wrong[0]!r}{meant}"
     raise UsageError(problem, f"name two of {', '.join(SCORES)}, as in previous,induction")
 

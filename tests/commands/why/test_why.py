@@ -226,7 +226,7 @@ def test_each_named_heads_score_is_taken_apart_exactly(number: int) -> None:
 
 
 def test_python_refuses_a_part_of_a_part() -> None:
-    with pytest.raises(attnviz.AttnvizError, match="is not a valid number"):
+    with pytest.raises(attnviz.AttnvizError, match="is not a whole number"):
         attnviz.why(TEXT, top=2.5)  # type: ignore[arg-type]
 
 
