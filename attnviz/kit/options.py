@@ -521,7 +521,12 @@ class ModelRun:
         ),
     ] = "auto"
     device: Annotated[
-        Device, model_option("--device", help="The device to run on. auto: a GPU if there is one.")
+        Device,
+        model_option(
+            "--device",
+            metavar="DEVICE",
+            help="The device to run on: cpu, cuda, cuda:1, mps. auto: a GPU if there is one.",
+        ),
     ] = "auto"
     dtype: Annotated[
         DType,

@@ -23,7 +23,7 @@ from attnviz.kit.prepare import HeadOptions, TextOptions, Truncation
 from attnviz.kit.prepare import load_model as run_load_model
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source
-from attnviz.models.placement import Device, DType, Placement
+from attnviz.models.placement import DType, Placement
 from attnviz.records.capture import PairKind
 from attnviz.records.heads import Head, NamedHead
 from attnviz.records.images import RawImage
@@ -150,11 +150,11 @@ def model_of(
     return Loaded(session.load(source), source.placement.max_memory, source)
 
 
-def placement_of(device: Device, dtype: DType, max_memory: int | None) -> Placement:
+def placement_of(device: object, dtype: DType, max_memory: int | None) -> Placement:
     """Where a model runs."""
     if max_memory is not None:
         check_number("max_memory", max_memory, 1, whole=True)
-    return Placement(device, dtype, max_memory)
+    return Placement(str(device), dtype, max_memory)
 
 
 def check_as_it_is(*, placement: Placement, others: Sequence[object], instead: str) -> None:

@@ -7,7 +7,7 @@ from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.errors import ModelError, UsageError, option
+from attnviz.errors import ModelError, UsageError, nearest, option
 from attnviz.models.folder.config import (
     NO_LIMIT,
     SEQ2SEQ,
@@ -49,7 +49,6 @@ from attnviz.models.placement import (
     SHAPES,
     Engine,
     Placement,
-    nearest,
 )
 from attnviz.records.capture import Kind, ModelIdentity, ShownKind
 from attnviz.records.heads import ModelCard, ModelFacts
@@ -195,8 +194,8 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
         if facts.name == name:
             return facts, ModelCard(name, "", bos=False)
     raise ModelError(
-        f"{name!r} is neither a known model, nor in the cache, nor a folder{nearest(name)}",
-        f"known are {', '.join(KNOWN_MODELS)}",
+        f"{name!r} is neither a known model, nor in the cache, nor a folder",
+        _meant(name) or f"known are {', '.join(KNOWN_MODELS)}",
     )
 
 
@@ -414,8 +413,9 @@ def _download_errors(
         ) from None
     except RepositoryNotFoundError:
         raise ModelError(
-            f"the hub has no model {name!r}{nearest(name, names)}",
-            "check its name; a model that is not public needs: hf auth login",
+            f"the hub has no model {name!r}",
+            _meant(name, names)
+            or "check its name; a model that is not public needs: hf auth login",
         ) from None
     except RemoteEntryNotFoundError:
         raise ModelError(
@@ -429,14 +429,20 @@ def _download_errors(
 
 def _no_name(name: str) -> ModelError:
     return ModelError(
-        f"{name!r} is neither a folder nor a model's name{nearest(name)}",
-        "give builtin, a hub id such as gpt2, or a folder",
+        f"{name!r} is neither a folder nor a model's name",
+        _meant(name) or "give builtin, a hub id such as gpt2, or a folder",
     )
 
 
+def _meant(name: str, names: Sequence[str] = KNOWN_MODELS) -> str:
+    """A hint: the known models, and those in the cache, that this one may be misspelled for."""
+    return nearest(name, (*names, *cached_names()), 0.72)
+
+
 def _not_fetched(name: str, why: str, names: Sequence[str] = KNOWN_MODELS) -> ModelError:
+    fetching = f"fetch it once where there is a network (hf download {name}), or use builtin"
     return ModelError(
-        f"the model {name!r}{nearest(name, names)} is not in the cache and was not fetched: {why}",
-        f"fetch it once where there is a network (hf download {name}), or use builtin"
+        f"the model {name!r} is not in the cache and was not fetched: {why}",
+        (_meant(name, names) or fetching)
         + (f"; the folder {name} here is ./{name}" if Path(name).is_dir() else ""),
     )

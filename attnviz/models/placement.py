@@ -3,14 +3,13 @@
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from attnviz.errors import ModelError, option
+from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.folder.files import weight_shapes
 from attnviz.models.folder.params import GPT_SIZES, UNPUBLISHED, known_total
 from attnviz.records.capture import ModelIdentity
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
 
 
 Engine: TypeAlias = Literal["auto", "native", "transformers"]
-Device: TypeAlias = Literal["auto", "cpu", "cuda", "mps"]
+Device: TypeAlias = str
+"""`auto`, or a device as torch names it: `cpu`, `cuda:1`."""
 DType: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
 
 
@@ -44,12 +44,18 @@ class Placement:
 
         graphics = {"mps": torch.backends.mps, "cuda": torch.cuda}
         there = [*(name for name, kind in graphics.items() if kind.is_available()), "cpu"]
-        if self.device not in ("auto", *there):
-            raise ModelError(
-                f"this machine has no {self.device} device",
-                f"use {option('device', ' or '.join(there))}",
-            )
-        return torch.device(there[0] if self.device == "auto" else self.device)
+        device = there[0] if self.device == "auto" else self.device
+        hint = f"use {option('device', ' or '.join(there))}"
+        try:
+            named = torch.device(device)
+        except RuntimeError:
+            wrong = f"{option('device', repr(device))} is no device of PyTorch"
+            raise UsageError(wrong, hint) from None
+        try:
+            torch.empty(1, device=named).item()  # a device that only describes has no number
+        except Exception:  # of a device that is not there, each kind raises another
+            raise ModelError(f"this machine has no {device} device", hint) from None
+        return named
 
     def torch_dtype(self) -> "torch.dtype":
         """The number type; `auto` is float32, in which a capture is exact."""
@@ -98,16 +104,6 @@ HUB_MODELS = tuple(
 )
 KNOWN_MODELS = (*BUNDLED, EMBEDDINGS, *(model.name for model in HUB_MODELS))
 COUNTED = (*BUNDLED, *GPT_SIZES)
-
-
-def nearest(name: str, names: Sequence[str] = KNOWN_MODELS) -> str:
-    """` (did you mean gpt2?)`: the name that is nearest, or two that are as near, or nothing."""
-    near = get_close_matches(name, names, n=2)
-    if not near or name in near:
-        return ""
-    first, *_ = ratios = [SequenceMatcher(a=other, b=name).ratio() for other in near]
-    equal = sorted(other for other, ratio in zip(near, ratios, strict=True) if ratio == first)
-    return f" (did you mean {' or '.join(equal)}?)"
 
 
 # How much memory there is, and a size as a person writes it; nothing heavy is imported.

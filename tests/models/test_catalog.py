@@ -13,6 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from transformers import GPT2LMHeadModel
 
+import attnviz
 from attnviz.errors import ExitStatus, ModelError, UsageError
 from attnviz.kit.prepare import Prepared
 from attnviz.kit.session import as_flag
@@ -310,3 +311,37 @@ def test_a_model_that_cannot_is_refused(source: Source, ability: Ability, messag
     with pytest.raises(UsageError) as error:
         load(source).require(ability)
     assert error.value.spelled(as_flag) == message
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the device")
+@pytest.mark.parametrize("device", ["cuda:0", torch.device("cuda", 1), "xla", "meta"])
+def test_a_device_as_torch_names_it_is_looked_for(device: Any) -> None:
+    with pytest.raises(ModelError, match=f"this machine has no {device} device; use device='cpu'"):
+        attnviz.load_model("builtin", device=device)
+
+
+@pytest.mark.parametrize("device", ["abacus", "cuda:x", "", None, 3])
+def test_what_torch_calls_no_device_is_refused(device: Any) -> None:
+    with pytest.raises(UsageError, match="is no device of PyTorch; use device="):
+        attnviz.load_model("builtin", device=device)
+
+
+def test_the_processor_is_a_device_by_each_of_its_names() -> None:
+    text, (head, *_) = "a fluffy blue creature", attnviz.capture("a b", "builtin").heads
+    for device in ("cpu", "cpu:0", torch.device("cpu")):
+        found = attnviz.load_model("builtin", device=device).capture(text).pattern(*head)
+        assert np.array_equal(found, attnviz.capture(text).pattern(*head))
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("gtp2", "gpt2"), ("GPT2", "gpt2"), ("biultin", "builtin"), ("own/modle", "own/model")],
+)
+def test_the_name_of_a_known_model_that_is_misspelled_is_not_to_be_fetched(
+    name: str, meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attnviz.models.catalog.cached_names", lambda: ["own/model"])
+    with pytest.raises(ModelError, match=rf"was not fetched: .*; did you mean {meant}\?$"):
+        load(Source(name, offline=True))
+    with pytest.raises(ModelError, match="hf download some/other"):
+        load(Source("some/other", offline=True))

@@ -114,7 +114,8 @@ def test_a_configuration_out_of_reach_is_asked_for_once_and_told_in_one_sentence
     ended = run("params", "gpt4")
     assert ended.status is ExitStatus.MODEL
     assert asked == ["gpt4"]
-    assert "'gpt4' (did you mean gpt2 or gpt3?) is not in the cache" in ended.err
+    assert "'gpt4' is not in the cache" in ended.err
+    assert "; did you mean gpt2 or gpt3?" in ended.err
     assert "could not be reached" in ended.err
     assert ended.err.count("\n") == 1
     assert not caplog.records

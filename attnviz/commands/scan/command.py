@@ -41,10 +41,12 @@ from attnviz.kit.values import (
 from attnviz.kit.write import make_folder
 from attnviz.models.catalog import Source
 from attnviz.models.folder.config import is_sighted
-from attnviz.models.placement import Device, DType, Engine
+from attnviz.models.placement import DType, Engine
 from attnviz.records.capture import Kind
 
 if TYPE_CHECKING:
+    import torch
+
     from attnviz.models.loaded import LoadedModel
 
 corpus_option = partial(panel_option, "The corpus")
@@ -140,7 +142,7 @@ def scan(
     revision: str | None = None,
     offline: bool = False,
     engine: Engine = "auto",
-    device: Device = "auto",
+    device: "str | torch.device" = "auto",
     dtype: DType = "auto",
     kind: Kind | None = None,
     max_memory: int | None = None,

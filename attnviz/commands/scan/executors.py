@@ -91,11 +91,11 @@ def workers_of(job: Job, how: HowRun) -> Iterator[Executor]:
 
 def _gpus(device: Device) -> int:
     """The graphics processors; torch is asked only where a driver is there."""
-    if device == "cpu" or not Path("/dev/nvidiactl").exists():
+    if device.startswith("cpu") or not Path("/dev/nvidiactl").exists():
         return 0
     from attnviz.models.reducing import devices
 
-    return devices()
+    return min(1, devices()) if ":" in device else devices()
 
 
 def _cores() -> int:
