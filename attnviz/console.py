@@ -201,7 +201,7 @@ def _console(stream: TextIO, variables: Mapping[str, str], width: int, color: Co
             reconfigure(errors="backslashreplace")
     no_color = color == "never" or (color == "auto" and bool(variables.get("NO_COLOR")))
     forced = color == "always" or variables.get("FORCE_COLOR", "") not in ("", "0")
-    terminal = _is_terminal(stream) or (forced and not no_color)
+    terminal = (_is_terminal(stream) or forced) and not no_color  # of which bold is no colour, too
     system = _color_system(variables) or ("standard" if color == "always" else None)
     return harmless_console(
         file=stream,

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from rich.progress import Progress, TextColumn
 
 from attnviz.console import (
     ColorMode,
@@ -112,14 +113,17 @@ def test_the_number_of_colours_comes_from_the_environment(
 @pytest.mark.parametrize(
     ("variables", "color"), [({"NO_COLOR": "1", **TRUE}, "auto"), (TRUE, "never")]
 )
-def test_no_color_means_that_a_terminal_gets_no_colour(
+def test_no_color_means_that_a_terminal_gets_no_escape_sequence(
     variables: dict[str, str], color: ColorMode
 ) -> None:
     stream = Stream()
     made = consoles(variables, stdout=stream, color=color)
     made.out.print("word", style="red on blue")
+    made.out.print("word", style="bold underline link https://a.b")
+    with Progress(TextColumn("{task.completed}"), console=made.out, transient=True) as bar:
+        bar.advance(bar.add_task("a"))
     assert not display_of(made.out).color
-    assert b"31" not in stream.written()
+    assert b"\x1b" not in stream.written()
 
 
 def test_a_pipe_gets_no_escape_codes() -> None:

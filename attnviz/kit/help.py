@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from attnviz.console import make_consoles
 from attnviz.errors import UsageError, option
 from attnviz.kit.described import SCHEMA, Exclusion, described
 from attnviz.kit.session import Session, process_session
@@ -99,6 +100,8 @@ def help_alone(command: TyperCommand | TyperGroup, ctx: Any, args: list[str]) ->
     asking = [name for name in ("help", "help_all") if given.get(name)]
     if ctx.resilient_parsing or not asking:
         return args
+    if given.get("no_color") or given.get("color") == "never":
+        _session(ctx).consoles = make_consoles(_session(ctx).environment, color="never")
     typed = split_format(rest)[1] if isinstance(command, TyperGroup) else []
     form = given.get("format") or "".join(typed[-1:]).removeprefix("--format=").removeprefix("-f")
     if form not in ("", "txt", "json"):

@@ -164,3 +164,11 @@ def test_brackets_in_a_help_are_text(run: Run, name: str) -> None:
     shown = " ".join(run(name, "--help-all", variables={"COLUMNS": "80"}).out.split())
     for told in (made.help, *(each.help for each in made.params)):
         assert " ".join(told.split()) in shown
+
+
+@pytest.mark.parametrize("arguments", ["--help --color never", "--no-color --help-all"])
+def test_a_help_without_colour_has_no_escape_sequence(run: Run, arguments: str) -> None:
+    variables = {"TERM": "xterm-256color"}
+    plain = run("show", *arguments.split(), terminal=True, variables=variables)
+    assert "\x1b" not in plain.out
+    assert "\x1b" in run("show", "--help", terminal=True, variables=variables).out
