@@ -100,3 +100,14 @@ def test_other_words_are_no_terms_and_have_three_neighbours(written: str) -> Non
 def test_a_slip_of_the_finger_is_nearest_to_what_was_meant() -> None:
     assert nearest_names("entorpy")[0] == "entropy"
     assert nearest_names("shwo", ["show", "scan"])[0] == "show"
+
+
+def test_the_chinese_terms_of_the_lessons_are_found_as_their_english_ones() -> None:
+    lessons = (Path(__file__).parents[2] / "docs" / "lessons.md").read_text()
+    rows = re.findall(r"^\| ([\w, -]+) \| (\W*[\u4e00-\u9fff].*?) \|", lessons, re.MULTILINE)
+    assert len(rows) == 19  # with the heading
+    for english, chinese in rows[1:]:
+        names = english.split(", ")
+        for name, own in zip(names, chinese.split("、"), strict=True):
+            for each in re.findall(r"[\u4e00-\u9fff]+", own):
+                assert find_term(each) == find_term(name) is not None, (name, each)
