@@ -5,15 +5,17 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 import attnviz
+from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
 from attnviz.kit.option import feature
 from attnviz.kit.prepare import load_model as run_load_model
 from attnviz.kit.values import Loaded, check_as_it_is, placement_of
 from attnviz.models.catalog import Source
-from attnviz.models.placement import BUILTIN, Device, DType, Engine
+from attnviz.models.placement import BUILTIN, DType, Engine
 from attnviz.records.capture import ShownKind
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast, ProcessorMixin
 
     from attnviz.records.why import Write
@@ -30,8 +32,8 @@ class Model(Loaded):
     """
 
     def __repr__(self) -> str:
-        heads = sum(self.heads_per_layer)
-        return f"<Model {self.name}, {len(self.heads_per_layer)} layers, {heads} heads>"
+        layers = amount(len(self.heads_per_layer), "layer")
+        return f"<Model {self.name}, {layers}, {amount(sum(self.heads_per_layer), 'head')}>"
 
     def capture(self, text: str = "", **options: Any) -> "attnviz.AttentionCapture":
         """`attnviz.capture` with this model."""
@@ -41,7 +43,9 @@ class Model(Loaded):
         """`attnviz.show` with this model."""
         return attnviz.show(text, self, **options)
 
-    def heads(self, text: str | None = None, **options: Any) -> "attnviz.Result[Any]":
+    def heads(
+        self, text: "str | Sequence[str] | None" = None, **options: Any
+    ) -> "attnviz.Result[Any]":
         """`attnviz.heads` with this model."""
         return attnviz.heads(text, self, **options)
 
@@ -110,7 +114,7 @@ def load_model(
     revision: str | None = None,
     offline: bool = False,
     engine: Engine = "auto",
-    device: Device = "auto",
+    device: "str | torch.device" = "auto",
     dtype: DType = "auto",
     kind: ShownKind | None = None,
     causal: bool = False,
@@ -132,7 +136,7 @@ def load_model(
         revision: a branch, tag or commit of a hub model.
         offline: never use the network.
         engine: the from-scratch model for a GPT-2 ("native"), or "transformers".
-        device: "cpu", "cuda" or "mps"; "auto" takes a graphics processor where there is one.
+        device: "cpu", "cuda:1" or any other of torch; "auto" takes a graphics processor, if any.
         dtype: what it runs in, "bfloat16" or "float16"; "auto" is float32.
         kind: of an encoder-decoder, which attention: "cross" (None), "encoder" or "decoder";
             "implicit": the implicit attention of Mamba-2 layers, for `show` and `capture`.

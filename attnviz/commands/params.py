@@ -89,7 +89,7 @@ def listed_sums(count: ParameterCount) -> Iterator[tuple[str, int, str]]:
         yield from _head_sums(next(iter(attentions.values())), d, heads, kv_heads)
         for name, (w_q, w_k, w_v, w_o) in attentions.items():
             queries, keys = w_q.each + w_o.each, w_k.each + w_v.each
-            also = "" if kv_heads == heads else f", {kv_heads} key/value heads"
+            also = "" if kv_heads == heads else f", {amount(kv_heads, 'key/value head')}"
             kind = " of cross-attention" if name == CROSS else f" of the {name}" if name else ""
             layer = queries * heads + keys * kv_heads
             yield f"one layer{kind}", layer, f"{amount(heads, 'head')}{also}"
@@ -147,7 +147,7 @@ def render(count: ParameterCount, width: int) -> Iterator[RenderableType]:
         ]
         yield from listing(SUMS, totals, width, header=False)
     for apart in count.apart:
-        note = f"not counted: {apart.source} ({apart.count:,} numbers, {apart.why})"
+        note = f"not counted: {apart.source} ({amount(apart.count, 'number')}, {apart.why})"
         yield from folded(Text(note, "dim"), width)
 
 

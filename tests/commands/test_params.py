@@ -99,3 +99,21 @@ def test_one_layer_is_not_called_layers(run: Run, tmp_path: Path) -> None:
         shown = on_one_line(run(command, str(tmp_path)).out)
         assert "1 layer" in shown
         assert "1 layers" not in shown
+
+
+def test_one_is_never_said_in_the_plural(run: Run, tmp_path: Path) -> None:
+    import transformers
+
+    config = transformers.LlamaConfig(
+        vocab_size=50,
+        hidden_size=24,
+        intermediate_size=40,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        num_key_value_heads=1,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    shown = on_one_line(run("params", str(tmp_path), "--width", "200").out)
+    assert "one layer 1,440 4 heads, 1 key/value head " in shown
+    assert "1 layer, 4 heads a layer, 1 key/value head, d_model 24" in shown
+    assert repr(attnviz.load_model("embeddings")) == "<Model embeddings, 1 layer, 1 head>"

@@ -17,7 +17,7 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.draw.labels import ascii_only, distinct_labels, fenced
 from attnviz.draw.terminal.cells import bar_style, cut, folded, pad, widest
-from attnviz.draw.titles import bar_of
+from attnviz.draw.titles import amount, bar_of
 from attnviz.records.capture import FloatArray
 from attnviz.records.meaning import Meaning
 from attnviz.records.trace import HeadTrace, OtherRow, Similarity
@@ -356,7 +356,8 @@ class HeadSheet(Sheet):
         """The number of keys that are left out, where there are very many."""
         if self.left_out:
             every = self.display.speller("format", "json")
-            self.say(f"… and {self.left_out} weaker keys; {every} has all of them.")
+            left = amount(self.left_out, "weaker key")
+            self.say(f"… and {left}; {every} has all of them.")
 
     def query_vector(self, name: str, array: FloatArray) -> None:
         """`q(fluffy) [...]` of the query."""

@@ -222,7 +222,7 @@ def _scores(sheet: HeadSheet) -> None:
     sheet.table(["key", *columns], rows)
     sheet.note_left_out()
     if hidden[MOST_KEYS:]:
-        sheet.say(f"… and {len(hidden) - MOST_KEYS} more masked keys.")
+        sheet.say(f"… and {amount(len(hidden) - MOST_KEYS, 'more masked key')}.")
     _check_row(sheet)
     if sheet.other:
         _compare(sheet, sheet.other)
@@ -444,7 +444,7 @@ def render_lookup(trace: HeadTrace, sheet: Sheet, *, about: str) -> Iterable[Tex
     rows = [(paper.key_labels[i], [float(scores[i]), float(row[i])]) for i in paper.seen]
     paper.table(["key", "similarity", "weight"], rows)
     if paper.left_out:
-        paper.say(f"… and {paper.left_out} weaker keys.")
+        paper.say(f"… and {amount(paper.left_out, 'weaker key')}.")
     paper.heading(3, "The values behind the keys")
     paper.key_vectors("v", trace.v)
     paper.heading(4, "An exact look-up, as in a dictionary")

@@ -19,7 +19,7 @@ from attnviz.commands.show.page import Lead, Start, page_of, start_of
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK, between, is_light
 from attnviz.draw.page import filled, packed, source
 from attnviz.draw.page.images import heat_levels, stage, whole_images
-from attnviz.draw.titles import beginning
+from attnviz.draw.titles import amount, beginning
 from attnviz.errors import UsageError, option, readable
 from attnviz.kit.choose import strongest_query
 from attnviz.records.apply import whole_exhibit
@@ -209,7 +209,7 @@ def _shares(report: AnswerReport) -> Iterator[str]:
     yield "<tbody>"
     yield from (_line(report, [i], report.begun(i)) for i in report.named)
     if report.others:
-        yield _line(report, report.others, f"{len(report.others)} others")
+        yield _line(report, report.others, amount(len(report.others), "other"))
     if report.check and report.check.effects and report.check.grounds and report.together[1:]:
         change = report.check.grounds.change
         title = all_of(report.check)
@@ -276,7 +276,7 @@ def _texts(report: AnswerReport) -> Iterator[str]:
 
 def _column_names(report: AnswerReport) -> list[str]:
     names = [report.begun(i) for i in report.named]
-    return [*names, f"{len(report.others)} others"] if report.others else names
+    return [*names, amount(len(report.others), "other")] if report.others else names
 
 
 def _rows(report: AnswerReport) -> Iterator[str]:

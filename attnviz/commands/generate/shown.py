@@ -9,13 +9,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.generate.answer import (
-    Answer,
-    AnswerShares,
-    AnswerView,
-    KeyGroup,
-    RowUnit,
-)
+from attnviz.commands.generate.answer import Answer, AnswerShares, AnswerView, KeyGroup, RowUnit
 from attnviz.commands.generate.checked import checked, draw_curves
 from attnviz.console import Display
 from attnviz.draw.labels import fenced, name_of
@@ -28,14 +22,7 @@ from attnviz.draw.terminal import image as terminal_image
 from attnviz.draw.terminal import table as terminal_table
 from attnviz.draw.terminal import text as terminal_text
 from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing, widest
-from attnviz.draw.titles import (
-    about_gates,
-    amount,
-    beginning,
-    elided,
-    prompt_size,
-    size_of_answer,
-)
+from attnviz.draw.titles import about_gates, amount, beginning, elided, prompt_size, size_of_answer
 from attnviz.errors import readable
 from attnviz.records.apply import with_whole_images
 from attnviz.records.capture import Capture, FloatArray
@@ -330,7 +317,7 @@ def _table(shares: AnswerShares, display: Display) -> Iterator[Text]:
     left = [i for i in order if i not in kept]
     columns = [(names[i], [f"{share:z.2f}" for share in values[:, i]]) for i in kept]
     if left:
-        columns.append((f"{len(left)} others", [f"{row[left].sum():z.2f}" for row in values]))
+        columns.append((amount(len(left), "other"), [f"{row[left].sum():z.2f}" for row in values]))
     if shares.lookback is not None:
         ratios = ["" if np.isnan(ratio) else f"{ratio:.2f}" for ratio in shares.lookback]
         columns.append(("lookback", ratios))

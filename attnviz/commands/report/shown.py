@@ -113,7 +113,7 @@ def counted(report: ResultsReport) -> Iterator[str]:
     """How many statements are unsupported; the documents that none of several questions used."""
     if told := report.told:
         yield f"unsupported: {told.count(False):,} of {amount(len(told), 'statement')}"
-    if names := [f"{name} ({n} questions)" for name, n in report.never_used.items()]:
+    if names := [f"{name} ({amount(n, 'question')})" for name, n in report.never_used.items()]:
         yield f"never used: {listed(names)}"
 
 

@@ -16,14 +16,9 @@ from typing import TYPE_CHECKING, cast
 from attnviz.commands.show.outputs import OutputRequest, Show, choose_output, over_images
 from attnviz.console import Display, plain_text
 from attnviz.draw.headlines import beside_notes
+from attnviz.draw.titles import amount
 from attnviz.errors import IdleOption, UsageError, option
-from attnviz.kit.choose import (
-    HeadPlan,
-    first_query,
-    plan_capture,
-    plan_heads,
-    with_finding,
-)
+from attnviz.kit.choose import HeadPlan, first_query, plan_capture, plan_heads, with_finding
 from attnviz.kit.prepare import LINK_BYTES, PICTURE_BYTES, Prepared, TextOptions, prepare
 from attnviz.kit.result import notes_of
 from attnviz.kit.telling import finder_for
@@ -368,7 +363,8 @@ class Shown:
         captured = self.record.capture
         maps = ", ".join(each.label for each in self.record.maps[:8])
         more = ", …" if len(self.record.maps) > 8 else ""
-        return f"<Shown {captured.model.name}, {len(captured.query_tokens)} tokens, {maps}{more}>"
+        size = amount(len(captured.query_tokens), "token")
+        return f"<Shown {captured.model.name}, {size}, {maps}{more}>"
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
