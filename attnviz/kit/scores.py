@@ -68,20 +68,21 @@ class Probe:
 
 def score_text(
     model: "LoadedModel",
-    text: str,
+    texts: Sequence[str],
     options: TextOptions,
     heads: HeadOptions,
     transforms: Transforms = PLAIN,
 ) -> HeadReport:
-    """Score heads over a text, after transforms that keep heads apart.
+    """Score heads over texts, each of which counts alike, after transforms that keep heads apart.
 
     A model that reads an image alone is run on each that is given.
     """
-    model = side_of(model, text, options)
+    model = side_of(model, texts[0], options)
     several = model.reads == "image" and options.images
     each = [replace(options, images=(one,)) for one in several] if several else [options]
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
-    return _report([_score_run(prepare(model, text, one), chosen, transforms) for one in each])
+    runs = (prepare(model, text, one) for text in texts for one in each)
+    return _report([_score_run(run, chosen, transforms) for run in runs])
 
 
 def _score_run(prepared: Prepared, chosen: Sequence[Head], transforms: Transforms) -> Scored:
@@ -170,7 +171,7 @@ def score_probe(
     drawn = f"{probe.length} random tokens twice, {sampled}"
     rows = "whole diagonals" if probe.whole else "the second copy's rows"
     convention = f"{front}{drawn} from seed {probe.seed}; all rows, for {MARKED} {rows}"
-    return replace(_report(samples), probe=convention)
+    return replace(_report(samples), probe=convention, others=())
 
 
 def _repeated(
@@ -267,7 +268,7 @@ def _check_length(captured: Capture) -> None:
 
 
 def _report(scored: Sequence[Scored]) -> HeadReport:
-    """The means over samples, or over images."""
+    """The means over samples, texts or images."""
     (empty, first), *others = scored
     measured, heads = [measure.metrics() for _, measure in scored], list[HeadMetrics]()
     rows = sum((Counter(m.rows()) for _, m in scored if isinstance(m, MeasureHeads)), Counter())
@@ -277,8 +278,8 @@ def _report(scored: Sequence[Scored]) -> HeadReport:
         named = tuple(each.behaviour for each in empty.named(head.layer, head.head))
         role = role_of(metrics, rows) if of_text else None
         heads.append(HeadMetrics(head, metrics, role, named))
+    runs = tuple(each for each, _ in others)
     if not of_text:
-        runs = tuple(each for each, _ in others)
         return HeadReport(empty, heads, 0, len(heads), others=runs, scores=IMAGE_METRICS)
     sinks = sum(head.metrics["first"].mean > SINK for head in heads)
-    return HeadReport(empty, heads, sinks, len(heads), untold=untold_roles(rows))
+    return HeadReport(empty, heads, sinks, len(heads), untold=untold_roles(rows), others=runs)

@@ -369,7 +369,8 @@ class HeadReport:
     `capture`: the run, without its patterns. `probe`: the convention by which a probe was measured;
     empty for a text. `sinks` of all `measured` heads, of which `heads` may be some, put more than
     0.3 of their weight on the first token. `untold`: the roles that were measured over too few
-    rows, and over how many. `others`: the runs of further images. `scores`: what was measured.
+    rows, and over how many. `others`: the runs of further texts, or images. `scores`: what was
+    measured.
     """
 
     capture: Capture

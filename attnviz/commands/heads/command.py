@@ -1,6 +1,6 @@
 """`attnviz heads`: each head in numbers, and the role that follows."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -32,22 +32,21 @@ from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import each_line, note_texts, text_or_capture
-from attnviz.kit.option import (
-    Arguments,
-    Call,
-    Cli,
-    R,
-    check_text,
-    command_of,
-    feature,
-    only,
-    panel_option,
-)
+from attnviz.kit.option import Arguments, Call, Cli, R, command_of, feature, only, panel_option
 from attnviz.kit.prepare import prepare
 from attnviz.kit.result import Result
 from attnviz.kit.scores import Probe, narrow, score_capture, score_probe, score_text
 from attnviz.kit.session import Session
-from attnviz.kit.values import AnyModel, FilePath, Loaded, loaded, model_of, transforms, which_heads
+from attnviz.kit.values import (
+    AnyModel,
+    FilePath,
+    Loaded,
+    loaded,
+    model_of,
+    texts_of,
+    transforms,
+    which_heads,
+)
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import HeadReport, MetricName, RoleName
 from attnviz.records.parts import Circuits
@@ -213,7 +212,7 @@ def _probe_or_text(call: Arguments) -> None:
     g.check_capture,
 )
 def heads(
-    text: "str | AttentionCapture | None" = None,
+    text: "str | Sequence[str] | AttentionCapture | None" = None,
     model: AnyModel = "builtin",
     *,
     probe: OnProbe = False,
@@ -268,18 +267,20 @@ def heads(
     with a `query`, its `box` and perhaps its own `text` and `image`.
 
     Args:
-        text: a text, a capture or an image's file; None measures on `image`, else on the probe.
+        text: a text, a capture or an image's file; or several texts, over which the mean is taken;
+            None measures on `image`, else on the probe.
         model: a name as for `load_model`, or a loaded model.
 
     Returns:
         a result whose record is a `HeadReport`, `Retrieval`, `Receivers`, `Circuits`,
         `LabelReport`, `BoxReport` or `AlignmentScores`.
     """
-    which, captured = which_heads(layers, heads), getattr(text, "record", text)
+    captured: Any = getattr(text, "record", text)
+    which = which_heads(layers, heads)
     done = transforms(
         weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
     )
-    if receiver and not isinstance(captured, str):
+    if receiver and isinstance(captured, Capture):
         raise UsageError(f"{option('receiver')} runs a text", "give the text, not its capture")
     if isinstance(captured, Capture) and alignment:
         return of_alignment(alignment_scores(captured, which), top)
@@ -287,8 +288,9 @@ def heads(
         return of_report(narrow(score_capture(captured, which, done), sort, role, top))
     model = loaded(model)
     options = model._text_options(bos, special, truncate, target, image, audio, start, text_pair)
-    check_text("" if text is None else text)
-    said = "" if text is None else str(text)
+    said, *more = texts = texts_of(captured or "")
+    if more and (alignment or receiver or boxes is not None):
+        raise UsageError("this is measured on one text", "give one")
     if alignment:
         return of_alignment(alignment_scores(prepare(model._loaded, said, options), which), top)
     if receiver:
@@ -301,12 +303,12 @@ def heads(
     if labels is not None:
         return of_labels(score_labels(model._loaded, labels, options, which), top)
     if boxes is not None:
-        task = BoxTask(model._loaded, options, which, None if text is None else str(text))
+        task = BoxTask(model._loaded, options, which, None if text is None else said)
         return of_boxes(score_boxes(task, boxes), top)
     if text is None and not options.images and audio is None:
         drawn = Probe(length, samples, seed, whole=convention == "whole")
         return of_report(narrow(score_probe(model._loaded, drawn, options, which), sort, role, top))
-    report = score_text(model._loaded, said, options, which, done)
+    report = score_text(model._loaded, texts, options, which, done)
     return of_report(narrow(report, sort, role, top))
 
 

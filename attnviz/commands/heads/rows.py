@@ -22,14 +22,7 @@ from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.draw.titles import amount, caption, facts
 from attnviz.errors import Speller, readable
 from attnviz.kit.result import Form, Result
-from attnviz.records.metrics import (
-    IMAGE_METRICS,
-    METRICS,
-    Estimate,
-    HeadMetrics,
-    HeadReport,
-    Score,
-)
+from attnviz.records.metrics import IMAGE_METRICS, METRICS, Estimate, HeadMetrics, HeadReport, Score
 from attnviz.records.rows import Field, Fields, JsonOutput, estimate_fields, head_fields, model_name
 
 OfReport: TypeAlias = tuple[HeadReport, HeadMetrics]
@@ -40,7 +33,8 @@ def heads_title(report: HeadReport) -> str:
     if report.probe:
         return f"{readable(report.capture.model.name)}, probe: {report.probe}"
     if report.others:
-        return f"{readable(report.capture.model.name)}, means over {1 + len(report.others)} images"
+        runs = amount(1 + len(report.others), "image" if report.scores is IMAGE_METRICS else "text")
+        return f"{readable(report.capture.model.name)}, means over {runs}"
     return facts(report.capture)
 
 
