@@ -29,11 +29,7 @@ from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
 from attnviz.models.huggingface.encoding import ImageEncoder, fitted, reader_of
 from attnviz.models.huggingface.hearing import SpeechModel, SpeechWriter, with_alignment
-from attnviz.models.huggingface.implicit import (
-    ImplicitAttention,
-    implicit_heads,
-    mamba2_modules,
-)
+from attnviz.models.huggingface.implicit import ImplicitAttention, implicit_heads, mamba2_modules
 from attnviz.models.huggingface.layers import Layers, agrees
 from attnviz.models.huggingface.matching import ClipSight
 from attnviz.models.huggingface.model import (
@@ -87,6 +83,7 @@ def wrap_huggingface(
     """
     from transformers import PreTrainedModel
 
+    model, tokenizer = _unwrapped(model, tokenizer)
     plain = model.get_base_model() if hasattr(model, "get_base_model") else model  # PEFT
     if not isinstance(plain, PreTrainedModel):
         raise ModelError(
@@ -113,6 +110,18 @@ def wrap_huggingface(
         raise type(error)(re.sub(place, "", error.wrong).strip(), error.hint) from None
     finalize(wrapped.tokenizer, rmtree, folder, ignore_errors=True)
     return wrapped
+
+
+def _unwrapped(model: Any, tokenizer: Any) -> tuple[Any, Any]:
+    """What a SentenceTransformer or a CrossEncoder runs, and its tokenizer; others as they are."""
+    from transformers import PreTrainedModel
+
+    first = model[0] if isinstance(model, nn.Sequential) and len(model) else model
+    inner = getattr(first, "auto_model", None) or getattr(first, "model", None)
+    whole = isinstance(model, PreTrainedModel) or hasattr(model, "get_base_model")  # PEFT
+    if whole or not isinstance(inner, PreTrainedModel):
+        return model, tokenizer
+    return inner, tokenizer or getattr(first, "tokenizer", None)
 
 
 def _engine(
