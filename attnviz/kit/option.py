@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from math import inf
 from numbers import Real
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -39,6 +39,8 @@ from attnviz.kit.completion import FILES, TEXTS
 from attnviz.kit.described import Exclusion
 from attnviz.kit.help import show_whole
 from attnviz.kit.session import FLAGS, Session, session_of
+from attnviz.models.catalog import Source, tokenizer_of
+from attnviz.models.placement import BUILTIN
 from attnviz.records.tokens import recording_call
 
 P = ParamSpec("P")
@@ -125,6 +127,9 @@ def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 raise TypeError("; ".join(filter(None, [wrong, nearest(name, defaults)])))
             bound = signature.bind(*args, **named)
             for name, value in bound.arguments.items():
+                if name in TEXTS_OF_PYTHON:
+                    model = bound.arguments.get("model", BUILTIN)
+                    value = bound.arguments[name] = _with_ids(value, model)
                 _check_argument(parameters[name], value)
             values = {**bound.arguments, **bound.arguments.get("options", {})}
             values.pop("options", None)
@@ -221,6 +226,22 @@ def check_number(
     elif low <= value <= high:
         return
     raise UsageError(f"{option(name, repr(value))} {wrong}", f"give {limits}")
+
+
+TEXTS_OF_PYTHON = frozenset("text texts given prompt source mean_from resample_from".split())
+"""Parameters that take texts, and token ids in the place of each."""
+
+
+def _with_ids(value: Any, model: Any) -> Any:
+    """A text or several; each list of token ids has become the text that they spell."""
+    value = value.squeeze().tolist() if hasattr(value, "squeeze") else value  # of numpy or torch
+    if not isinstance(value, list | tuple):
+        return value
+    if not value or any(type(each) is not int for each in value):
+        return type(value)(_with_ids(each, model) for each in value)
+    if isinstance(model, str | PathLike):
+        return tokenizer_of(Source(fspath(model), quiet=True)).spelled(value)
+    return model._loaded.tokenizer.spelled(value) if hasattr(model, "_loaded") else value
 
 
 def check_text(text: object) -> None:

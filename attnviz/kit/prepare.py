@@ -39,7 +39,15 @@ from attnviz.records.heads import Head, by_layer, every_head
 from attnviz.records.images import RawImage, ReadAs
 from attnviz.records.predict import LogitRows, log_softmax
 from attnviz.records.rows import versions_now
-from attnviz.records.tokens import MASKS, SEGMENTS, RawSound, Token, current_call, numbered
+from attnviz.records.tokens import (
+    MASKS,
+    SEGMENTS,
+    RawSound,
+    TextOfIds,
+    Token,
+    current_call,
+    numbered,
+)
 from attnviz.records.transforms import Contributions, Implicit, Scores
 
 if TYPE_CHECKING:
@@ -113,6 +121,11 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     """All tokens of a text, be they more than the model takes."""
     if not tokenizer.vocab_size:
         raise UsageError("this model reads images alone, and no text", "use a model of text")
+    if isinstance(text, TextOfIds):
+        if options.bos is not None or options.text_pair is not None:
+            idle = option("bos") if options.text_pair is None else option("text_pair")
+            raise IdleOption("token ids are read as they are", f"leave {idle} out")
+        return text.tokens
     pair, whole = options.text_pair, options.whole(text)
     for each in (text, *(() if pair is None else (pair,))):
         check_no_medium(each)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise, repeat
+from itertools import pairwise, product, repeat
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from attnviz.records.tokens import (
     MASKS,
     SEGMENTS,
     SPECIAL_LABEL,
+    TextOfIds,
     Token,
     numbered,
     numbered_parts,
@@ -233,6 +234,21 @@ class TextTokenizer:
             tokens += numbered_parts([Token(0, i, slice_, start, len(text)) for i in group])
             window, group = (window + group)[-WINDOW:], []
         return text, numbered(tokens)
+
+    def spelled(self, ids: Sequence[int]) -> TextOfIds:
+        """The text of these ids, whose tokens are these and no others; ids are checked."""
+        self._check_known(())
+        if wrong := [id_ for id_ in ids if not 0 <= id_ < self.vocab_size]:
+            most = self.vocab_size - 1
+            raise UsageError(f"the model has no token {wrong[0]}", f"give ids from 0 to {most:,}")
+        text, tokens = self.continued((), ids)
+        for plain, bos in product((text, text.lstrip(" ")), (True, False)):
+            own = self.encode(plain, bos=bos, special=False)
+            if [token.id for token in own] == [*ids]:  # as its own text has them
+                text, tokens = plain, own
+        spelled = TextOfIds(text)
+        spelled.tokens, spelled.tokenizer = tokens, self
+        return spelled
 
     @property
     def _special(self) -> set[int]:

@@ -88,6 +88,17 @@ class Token:
         return f"{text} {self.part[0]}/{self.part[1]}" if self.part else text
 
 
+class TextOfIds(str):
+    """What ids spell, which is read as its `tokens`; the `tokenizer` reads what is added to it."""
+
+    tokens: tuple[Token, ...]
+    tokenizer: Any
+
+    def __add__(self, text: str) -> Any:
+        ids = [token.id for token in self.tokens]
+        return self.tokenizer.spelled([*ids, *self.tokenizer.ids(text)])
+
+
 def numbered(tokens: Iterable[Token], first: int = 0) -> tuple[Token, ...]:
     """The same tokens, numbered from `first` on."""
     return tuple(replace(token, index=i) for i, token in enumerate(tokens, start=first))

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import attnviz
 from attnviz.errors import AttnvizError, UsageError
@@ -135,7 +137,7 @@ def test_a_loaded_model_is_not_loaded_again() -> None:
         (lambda: attnviz.generate(TEXT, docs=["a"]), "docs is of type list; give texts by name"),
         (lambda: attnviz.generate(TEXT, docs={"a": None}), "None is not a text"),
         (lambda: attnviz.generate(TEXT, docs={"a": Path("a")}), "path.read_text()"),
-        (lambda: attnviz.generate(TEXT, temperature="1"), "temperature='1' is out of range"),
+        (lambda: attnviz.generate(TEXT, temperature="1"), "temperature='1' is not a number"),
         (lambda: attnviz.generate(TEXT, top_p=2), "top_p=2 is out of range; give 0 to 1"),
         (lambda: attnviz.generate(TEXT, stop=[3]), "stop is of type int"),
         (lambda: attnviz.generate([]), "the prompt holds no messages"),
@@ -147,11 +149,11 @@ def test_a_loaded_model_is_not_loaded_again() -> None:
         (lambda: attnviz.scan("a", output=None), "output is of type NoneType"),
         (lambda: attnviz.heads(labels=3), "labels"),
         (lambda: attnviz.show(TEXT, query=1.5), "query is of type float"),
-        (lambda: attnviz.show(TEXT, least="x"), "least='x' is out of range"),
+        (lambda: attnviz.show(TEXT, least="x"), "least='x' is not a number"),
         (lambda: attnviz.show(TEXT, view=["grid"]), "is not known; give one of 'table'"),
         (lambda: attnviz.explain(TEXT, only=3), "only is of type int"),
         (lambda: attnviz.load_model(dtype=None), "dtype=None is not known"),
-        (lambda: attnviz.predict(TEXT, top=None), "top=None is not a valid number"),
+        (lambda: attnviz.predict(TEXT, top=None), "top=None is not a whole number"),
     ],
 )
 def test_other_values_of_the_wrong_kind_are_told(wrong: Callable[[], object], said: str) -> None:
@@ -189,3 +191,109 @@ def test_a_chat_may_be_an_object_with_messages_and_documents(gpt2_copy: Path) ->
     documents = [{"title": "a", "text": "the cat"}]
     cited = model.generate({"messages": CHAT, "documents": documents}, max_new_tokens=2)
     assert "a" in {row["segment"] for row in cited.shares()}
+
+
+# Token ids in the place of a text.
+
+SOURCE = "a fluffy green creature"
+
+
+def ids_of(text: str, model: attnviz.Model) -> list[int]:
+    return [token.id for token in model.tokens(text).record]
+
+
+ANSWERED = {"heads": "L4H0", "answer": "blue"}
+READ: dict[str, Callable[[attnviz.Model, Any, Any], Any]] = {
+    "ablate": lambda model, text, _: model.ablate(text, **ANSWERED).rows,
+    "capture": lambda model, text, _: model.capture(text).links(top=3),
+    "circuit": lambda model, text, other: model.circuit(text, other, **ANSWERED).rows,
+    "compare": lambda model, text, other: model.compare(text, other).rows,
+    "explain": lambda model, text, _: model.explain(text).arrays["pattern"].tolist(),
+    "generate": lambda model, text, _: model.generate(text, max_new_tokens=2).capture.key_tokens,
+    "heads": lambda model, text, _: model.heads(text).rows,
+    "patch": lambda model, text, other: model.patch(text, other, **ANSWERED).rows,
+    "predict": lambda model, text, _: model.predict(text, answer="blue").rows,
+    "several": lambda model, text, other: model.predict([text, other], top=1).rows,
+    "show": lambda model, text, _: model.show(text).to_columns(),
+    "tokens": lambda model, text, _: model.tokens(text).rows,
+    "verify": lambda model, text, _: model.verify(text).weights,
+    "why": lambda model, text, _: model.why(text, head="L3H2").rows,
+    "writes": lambda model, text, _: model.writes(text, head="L3H2").rows,
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_the_ids_of_a_text_say_what_the_text_says(name: str) -> None:
+    model = attnviz.load_model()
+    ids, others = ids_of(TEXT, model), ids_of(SOURCE, model)
+    expected = READ[name](model, TEXT, SOURCE)
+    assert str(READ[name](model, ids, others)) == str(expected)
+    assert str(READ[name](model, torch.tensor([ids]), np.array(others))) == str(expected)
+
+
+def test_ids_are_read_as_they_are_though_their_text_has_others() -> None:
+    model = attnviz.load_model()
+    letters = [id_ for letter in "blue" for id_ in ids_of(letter, model)[1:]]
+    assert letters != ids_of("blue", model)[1:]
+    for read in (model.capture(letters), model.generate(letters, max_new_tokens=1).capture):
+        assert [token.id for token in read.key_tokens][: len(letters)] == letters
+    text, tokens = model.capture(letters).text, model.capture(letters).tokens
+    assert [text[token.start : token.end] for token in tokens] == [t.text for t in tokens]
+    assert [token.text for token in tokens if token.text != " "] == list("blue")
+    measured = model.predict(letters, answer="red", top=1)
+    assert measured.record.capture.query_tokens == tokens
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: attnviz.capture([14000]), "has no token 14000; give ids from 0 to 13,999."),
+        (lambda: attnviz.tokens([5, -1]), "has no token -1; give ids from 0 to 13,999."),
+        (lambda: attnviz.capture([5, "a"]), "a value of type int is not a text"),
+        (lambda: attnviz.capture([5, True]), "a value of type int is not a text"),
+        (lambda: attnviz.capture([5], bos=True), "ids are read as they are; leave bos out."),
+        (lambda: attnviz.capture([5], "shapes-vit"), "reads no text"),
+        (lambda: attnviz.generate([5], docs={"a": "b"}), "ids are the whole prompt"),
+    ],
+)
+def test_ids_that_cannot_be_read_are_refused(wrong: Callable[[], object], said: str) -> None:
+    with pytest.raises(AttnvizError) as raised:
+        wrong()
+    assert said in str(raised.value)
+
+
+def test_heads_of_several_texts_are_means_over_them() -> None:
+    texts = ["the cat saw the dog and the cat ran", "a blue bird met a red bird", "a b a b"]
+    model = attnviz.load_model()
+    whole, each = model.heads(texts), [model.heads(text).rows for text in texts]
+    for name in ("entropy", "previous", "first", "duplicate", "induction"):
+        values = np.array([[row[name] for row in rows] for rows in each], float)
+        np.testing.assert_allclose(
+            [row[name] for row in whole.rows], np.nanmean(values, axis=0), atol=1e-6
+        )
+    assert whole.rows[0]["measured"] == "builtin, means over 3 texts"
+    assert [captured.text for captured in whole.captures] == texts
+    assert model.heads(texts[:1]).rows == model.heads(texts[0]).rows
+
+
+# Models of sentence-transformers, by the structure that its documents give them.
+
+
+class Transformer(nn.Module):
+    def __init__(self, model: nn.Module, tokenizer: Any) -> None:
+        super().__init__()
+        self.auto_model, self.tokenizer = model, tokenizer
+
+
+class CrossEncoder(nn.Module):
+    def __init__(self, model: nn.Module, tokenizer: Any) -> None:
+        super().__init__()
+        self.model, self.tokenizer = model, tokenizer
+
+
+def test_a_model_of_sentence_transformers_is_the_one_that_it_runs(raw: Any) -> None:
+    plain = attnviz.load_model(*raw).capture("abcab").pattern(1, 1)
+    for wrapped in (nn.Sequential(Transformer(*raw), nn.Identity()), CrossEncoder(*raw)):
+        assert np.array_equal(attnviz.load_model(wrapped).capture("abcab").pattern(1, 1), plain)
+    with pytest.raises(AttnvizError, match="a Linear is no model of transformers"):
+        attnviz.load_model(nn.Linear(2, 2))

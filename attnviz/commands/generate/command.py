@@ -13,7 +13,7 @@ from attnviz.commands.generate.prompt import documents_given, prompt_for, prompt
 from attnviz.commands.generate.results import Before
 from attnviz.commands.generate.run import Answering, Writing, answering
 from attnviz.commands.generate.writer import writing
-from attnviz.errors import IdleOption, option
+from attnviz.errors import IdleOption, UsageError, option
 from attnviz.inputs.beside import folder_of, is_jsonl
 from attnviz.inputs.chats import Question, chat_of_line, images_of, question_or_text
 from attnviz.inputs.prompts import By, Prompt
@@ -35,7 +35,7 @@ from attnviz.kit.values import (
     words,
 )
 from attnviz.kit.write import Piece
-from attnviz.records.tokens import Chat, Sampling
+from attnviz.records.tokens import Chat, Sampling, TextOfIds
 from attnviz.records.transforms import How
 
 Docs: TypeAlias = Annotated[
@@ -216,6 +216,8 @@ def generate(
     options = model._text_options(bos, special, truncate, None, _images_for(asked, image))
     images = len(options.images)
     read = prompt_for(model._loaded, asked, documents, by, parts, raw=raw, images=images)
+    if isinstance(asked, TextOfIds) and read.text is not asked:
+        raise UsageError("token ids are the whole prompt", "give the question as a text")
     options = _options_for(read, asked, options)
     if not isinstance(asked, str) and asked.target is not None:
         target = asked.target
