@@ -240,8 +240,8 @@ def _with_ids(value: Any, model: Any) -> Any:
     if not value or any(type(each) is not int for each in value):
         return type(value)(_with_ids(each, model) for each in value)
     if isinstance(model, str | PathLike):
-        return tokenizer_of(Source(fspath(model), quiet=True)).spelled(value)
-    return model._loaded.tokenizer.spelled(value) if hasattr(model, "_loaded") else value
+        return tokenizer_of(Source(fspath(model), quiet=True)).text_of_ids(value)
+    return model._loaded.tokenizer.text_of_ids(value) if hasattr(model, "_loaded") else value
 
 
 def check_text(text: object) -> None:

@@ -235,7 +235,7 @@ class TextTokenizer:
             window, group = (window + group)[-WINDOW:], []
         return text, numbered(tokens)
 
-    def spelled(self, ids: Sequence[int]) -> TextOfIds:
+    def text_of_ids(self, ids: Sequence[int]) -> TextOfIds:
         """The text of these ids, whose tokens are these and no others; ids are checked."""
         self._check_known(())
         if wrong := [id_ for id_ in ids if not 0 <= id_ < self.vocab_size]:
