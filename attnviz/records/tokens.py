@@ -96,7 +96,7 @@ class TextOfIds(str):
 
     def __add__(self, text: str) -> Any:
         ids = [token.id for token in self.tokens]
-        return self.tokenizer.spelled([*ids, *self.tokenizer.ids(text)])
+        return self.tokenizer.text_of_ids([*ids, *self.tokenizer.ids(text)])
 
 
 def numbered(tokens: Iterable[Token], first: int = 0) -> tuple[Token, ...]:
