@@ -587,15 +587,15 @@ def tokens_of(spelled: Sequence[str]) -> tuple[str, tuple[Token, ...]]:
 
 def _pieces(spelled: Sequence[str]) -> list[bytes]:
     """The bytes that each token adds to the text."""
+    if any(name.startswith(SENTENCEPIECE) or BYTE.fullmatch(name) for name in spelled):
+        bytes_of = [(BYTE.fullmatch(name), name.replace(SENTENCEPIECE, " ")) for name in spelled]
+        return [bytes([int(byte[1], 16)]) if byte else name.encode() for byte, name in bytes_of]
     byte_of = _bytes_of_letters()
     if _is_byte_level([name for name in spelled if name and byte_of.keys() >= set(name)]):
         return [
             bytes(byte_of[one] for one in name) if byte_of.keys() >= set(name) else name.encode()
             for name in spelled
         ]
-    if any(name.startswith(SENTENCEPIECE) or BYTE.fullmatch(name) for name in spelled):
-        bytes_of = [(BYTE.fullmatch(name), name.replace(SENTENCEPIECE, " ")) for name in spelled]
-        return [bytes([int(byte[1], 16)]) if byte else name.encode() for byte, name in bytes_of]
     if any(" " in name for name in spelled):
         return [name.encode() for name in spelled]
     pieces, begun = list[bytes](), False

@@ -325,6 +325,7 @@ def test_what_is_no_attention_is_told(given: Any, tokens: Any, said: str) -> Non
         (["Hello", "Ċ", "world"], "Hello\nworld", ["Hello", "\\n", "world"]),
         (["<｜User｜>", "Ġa", "小猫"], " a小猫", ["<｜User｜>", "a", "小猫"]),
         (["▁", "<0xE6>", "<0xA5>", "<0x9A>"], " 楚", ["␣", "楚 1/3", "楚 2/3", "楚 3/3"]),
+        (["Ġ", "▁raw"], "Ġ raw", ["Ġ", "raw"]),
         (["[UNK]", "a"], "[UNK] a", ["[UNK]", "a"]),
     ],
 )
