@@ -42,9 +42,7 @@ def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: 
         if alone:
             hint = f"use the preprocessor_config.json that belongs to the model, or another {alone}"
         elif other:
-            wrong = (
-                f"{model.config.model_type} takes {other} beside a text, which attnviz gives none"
-            )
+            wrong = f"{model.config.model_type} takes {other} beside a text; attnviz gives it none"
             hint = "use a model of text alone, or one with images among its tokens, such as LLaVA"
             raise ModelError(wrong, hint) from None
         raise ModelError(
