@@ -270,7 +270,7 @@ def _usage(session: Session, error: typer.TyperException) -> str:
     """Typer's own usage errors, in the form of all others."""
     context = session.context = getattr(error, "ctx", None) or session.context
     command = context.command_path if context is not None else "attnviz"
-    wrong = " ".join(error.format_message().split()).rstrip(".")
+    wrong = " ".join(error.format_message().split()).rstrip(".").replace("Value error, ", "")
     hint, name = f"see {command} --help", str(getattr(error, "option_name", ""))
     every: Any = context.command.params if context else ()
     known = {flag: each for each in every for flag in (*each.opts, *each.secondary_opts)}

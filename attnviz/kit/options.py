@@ -525,6 +525,7 @@ class ModelRun:
         model_option(
             "--device",
             metavar="DEVICE",
+            autocompletion=completion.formats(("auto", "cpu", "cuda", "mps")),
             help="The device to run on: cpu, cuda, cuda:1, mps. auto: a GPU if there is one.",
         ),
     ] = "auto"
