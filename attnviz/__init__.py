@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from attnviz.commands.ablate.command import ablate
     from attnviz.commands.ablate.record import AblationReport, BeforeAfter, TokenEffects
     from attnviz.commands.align import align
-    from attnviz.commands.atlas.alike import AlikeHeads, HeadGroups
     from attnviz.commands.atlas.command import ScanAtlas, atlas
     from attnviz.commands.atlas.record import Atlas, HeadAtlas
     from attnviz.commands.atlas.views import Development, Scatter
@@ -73,7 +72,6 @@ __all__ = [
     "AblationReport",
     "Alignment",
     "AlignmentScores",
-    "AlikeHeads",
     "Atlas",
     "AttentionAnswer",
     "AttentionCapture",
@@ -88,7 +86,6 @@ __all__ = [
     "Development",
     "Evaluation",
     "HeadAtlas",
-    "HeadGroups",
     "HeadReport",
     "LabelReport",
     "Link",
@@ -143,7 +140,6 @@ __all__ = [
 
 _HOME = {
     "attnviz.commands.ablate.record": "AblationReport BeforeAfter TokenEffects",
-    "attnviz.commands.atlas.alike": "AlikeHeads HeadGroups",
     "attnviz.commands.atlas.record": "Atlas HeadAtlas",
     "attnviz.commands.atlas.views": "Development Scatter",
     "attnviz.commands.circuit.record": "CircuitReport CircuitSearch",

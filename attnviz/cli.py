@@ -74,6 +74,11 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Each command, a function in a module of its name, and the first line of its help."""
+GONE = dict.fromkeys(
+    ("attnviz atlas --like", "attnviz atlas --pair", "attnviz atlas --cluster"),
+    'docs/scan.md, "Heads that are alike", shows lines of pandas that do the same',
+)
+"""Options that there were, and what to do instead."""
 
 
 def _asks_for_help(args: Sequence[str]) -> bool:
@@ -280,6 +285,8 @@ def _usage(session: Session, error: typer.TyperException) -> str:
             f"give the source as {option('source', 'TEXT')}, " if command.endswith("patch") else ""
         )
         hint = spelled(f"{source}put the text in quotes, or {hint}", as_flag)
+    elif gone := GONE.get(f"{command} {name}"):
+        wrong, hint = f"{name} was removed", gone
     elif "No such option" in wrong:
         wrong, hint = f"there is no option {name}", _instead_of(name, known, command) or hint
     elif "requires an argument" in wrong and name in known:

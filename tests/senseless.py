@@ -686,9 +686,6 @@ CALLS = (
     call("scan CORPUS -o out --head L9H9", "", output="out", heads="L9H9"),
     # the scan has no such head
     call("atlas SCAN --head L9H9", "", then=("head", "L9H9")),
-    call("atlas SCAN --like L9H9", "", then=("like", "L9H9")),
-    # one group is no group
-    call("atlas SCAN --cluster 1", "cluster", then=("clusters", 1)),
     # a plot has two axes
     call("atlas SCAN --plot previous", "plot", then=("figure", "previous")),
     # no such score

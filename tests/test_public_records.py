@@ -36,7 +36,6 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
 }
 RECORDS = {
     *(
-        "AlikeHeads",
         "Alignment",
         "AlignmentScores",
         "Atlas",
@@ -44,7 +43,6 @@ RECORDS = {
         "Check",
         "Development",
         "HeadAtlas",
-        "HeadGroups",
         "ResultsReport",
         "Retrieval",
         "Scatter",

@@ -5,15 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from attnviz.commands.atlas.alike import (
-    IN_GROUPS,
-    LIKE,
-    AlikeHeads,
-    HeadGroups,
-    groups_of,
-    like_head,
-    matched,
-)
 from attnviz.commands.atlas.record import Atlas, HeadAtlas, MeanOver, ScoreName
 from attnviz.commands.atlas.rows import ALL_HEADS, DEVELOPMENT, ONE_HEAD, of_scatter
 from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads
@@ -35,7 +26,6 @@ from attnviz.kit.result import Result
 from attnviz.kit.session import Session
 from attnviz.kit.values import FilePath, path_of
 from attnviz.kit.write import choose_format
-from attnviz.records.heads import Pairing
 from attnviz.records.rows import made_to_dict
 from attnviz.records.tokens import CallOptions, current_call
 
@@ -124,42 +114,6 @@ class ScanAtlas(Result[Atlas]):
 
         write_page(self.record, read_heads(self.record), Path(path))
 
-    def like(self, name: str, other: "ScanAtlas | None" = None) -> Result[AlikeHeads]:
-        """The heads most like one of them by their scores; of another scan, where one is given.
-
-        Args:
-            name: the head, as in `"L1H2"` or `"1.2"`.
-            other: the scan of another model, over the same files.
-
-        Raises:
-            UsageError: the scan has no such head, or the scans are of different files.
-        """
-        scans = [self.record, *([other.record] if other else [])]
-        return Result(LIKE, like_head(scans, name))
-
-    def matched(self, other: "ScanAtlas", pair: Pairing = "best") -> Result[AlikeHeads]:
-        """Each head with the most similar one of another scan, or with that of its name.
-
-        Args:
-            other: the scan of another model or checkpoint, over the same files.
-            pair: "best" or "same".
-
-        Raises:
-            UsageError: the scans are of different files, or "same" of different heads.
-        """
-        if not isinstance(other, ScanAtlas):
-            raise UsageError(f"{other!r} is no result of a scan", "give attnviz.atlas(folder)")
-        return Result(LIKE, matched(self.record, other.record, best=pair == "best"))
-
-    def clusters(self, number: int) -> Result[HeadGroups]:
-        """The heads in so many groups by their scores.
-
-        Raises:
-            UsageError: scipy is not installed, or there are fewer heads.
-        """
-        check_number("cluster", number, 2, whole=True)
-        return Result(IN_GROUPS, groups_of(self.record, number))
-
     @property
     def partial(self) -> str:
         """`312 of 1,204 shards, 26%`, where the scan is not finished; else empty."""
@@ -182,18 +136,8 @@ def _views(call: Arguments) -> None:
         wrong = f"does nothing for {option('export', call['export'])}"
         call.refuse("head plot sort top format cmap dpi partial", wrong)
         call.refuse("mean", wrong, "the tree has both means")
-    several = len(call.values.get("folders", ()))
-    if several > 1:
-        call.refuse("plot export partial cluster", "is for one scan", "give one folder")
-    else:
-        call.refuse("pair", "is for two scans", "give two folders")
-    for view in ("like", "pair", "cluster"):
-        if several > 2 and view != "cluster":
-            call.refuse(view, "is for two scans at most", "give fewer folders")
-        if call.any_of(view):
-            others = {"like", "pair", "cluster", "head", "plot", "sort"} - {view}
-            call.refuse(" ".join(sorted(others)), f"does nothing for {option(view)}")
-    if several > 1:
+    if len(call.values.get("folders", ())) > 1:
+        call.refuse("plot export partial", "is for one scan", "give one folder")
         return
     if call.any_of("head"):
         call.refuse("plot sort", f"does nothing for {option('head', call['head'])}")
@@ -249,9 +193,6 @@ attnviz atlas scanned -o atlas.png
 attnviz atlas scanned -o atlas.html
 attnviz atlas scanned --plot previous,induction -o plot.png
 attnviz atlas step-100 step-400 step-1600 -o development.png
-attnviz atlas scanned --like L4H0
-attnviz atlas scanned --cluster 4 -o groups.png
-attnviz atlas scanned another --pair best
 attnviz atlas scanned --export headvis -o tree
 """
 SHORT_HELP = "head sort top mean plot format output quiet"
@@ -298,33 +239,6 @@ class AtlasView:
             "name the outliers. With -o FILE.png: a scatter plot.",
         ),
     ] = None
-    like: Annotated[
-        str | None,
-        g.heads_option(
-            "--like",
-            metavar="HEAD",
-            help="Show the heads whose scores are most like this head's; with two folders those of "
-            "the second.",
-        ),
-    ] = None
-    pair: Annotated[
-        Pairing | None,
-        g.heads_option(
-            "--pair",
-            help="With two folders, compare each head with the most similar one of the other scan "
-            "(best), or with the head of the same name (same).",
-        ),
-    ] = None
-    cluster: Annotated[
-        int | None,
-        g.look_option(
-            "--cluster",
-            metavar="K",
-            min=2,
-            max=1000,
-            help="Show the heads in K groups by their scores; with -o FILE.png a tree and a map.",
-        ),
-    ] = None
     export: Annotated[
         Literal["headvis"] | None,
         g.output_option(
@@ -342,9 +256,7 @@ def command_line(
     *,
     folders: Annotated[
         list[str],
-        positional(
-            "FOLDER", "The folder of a scan; several: of one model's checkpoints, or of two models."
-        ),
+        positional("FOLDER", "The folder of a scan; several: of one model's checkpoints."),
     ],
     view: AtlasView,
     output: g.PageOutput,
@@ -371,12 +283,6 @@ def command_line(
 def _result(scans: Sequence[ScanAtlas], view: AtlasView, *, in_full: bool) -> Result[Any]:
     """What a view shows; `in_full`: whoever shows it cuts it to the `top` parts."""
     whole, top = scans[0].record, view.top
-    if view.like is not None:
-        return replace(scans[0].like(view.like, *scans[1:]), _top=top)
-    if view.pair is not None:
-        return replace(scans[0].matched(scans[1], view.pair), _top=top)
-    if view.cluster is not None:
-        return replace(scans[0].clusters(view.cluster), _top=top)
     if len(scans) > 1:
         atlases = [scan.record for scan in scans]
         return Result(DEVELOPMENT, develop(atlases, view.head, view.sort), _top=top)

@@ -6,7 +6,6 @@ from dataclasses import fields, replace
 from operator import attrgetter, itemgetter
 from typing import Any, Literal, TypeAlias
 
-from attnviz.commands.atlas.alike import ALIKE, GROUPED
 from attnviz.commands.atlas.record import (
     SCORES,
     Atlas,
@@ -250,9 +249,7 @@ HEAD_ATLAS = Fields[HeadAtlas](
         Field("examples", list_of(EXAMPLE)),
     ),
 )
-JSON = JsonOutput(
-    (ATLAS_ROW, PART_ROW, scatter_row(), DEVELOPMENT_ROW, ALIKE, GROUPED), (HEAD_ATLAS,)
-)
+JSON = JsonOutput((ATLAS_ROW, PART_ROW, scatter_row(), DEVELOPMENT_ROW), (HEAD_ATLAS,))
 TABLES: Mapping[str, Sequence[Field[Any]]] = {
     "heads": (*PLACE, *_scores(), *_over_tokens(), *COUNTED),
     "histograms": (*PLACE, _item("histogram", str), *BIN.all),

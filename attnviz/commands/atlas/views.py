@@ -23,7 +23,7 @@ from attnviz.records.heads import Head, head_named, listed
 from attnviz.records.rows import measured
 
 
-def one_head(atlas: Atlas, name: str, asked: str = "head") -> Mapping[str, Any]:
+def one_head(atlas: Atlas, name: str) -> Mapping[str, Any]:
     """The row of the head that a user names, as in `L1H2` or `1.2`.
 
     Raises:
@@ -32,8 +32,8 @@ def one_head(atlas: Atlas, name: str, asked: str = "head") -> Mapping[str, Any]:
     head, scanned = head_named(name), atlas.heads
     if head is None:
         raise UsageError(
-            f"{option(asked, repr(name))} names no single head",
-            f"name one as in {option(asked, scanned[0])}",
+            f"{option('head', repr(name))} names no single head",
+            f"name one as in {option('head', scanned[0])}",
         )
     if head not in scanned:
         raise UsageError(f"the scan has no head {head}", f"it has {listed(scanned)}")
@@ -156,8 +156,7 @@ def _from_median(values: FloatArray64) -> FloatArray64:
 
 
 STEP = re.compile(r"(?:step|steps|ckpt|checkpoint|iter|iteration)[-_= ]?(\d{1,15})(?!\d)", re.I)
-OF_CORPUS = ("split", "field", "key")
-ASKED = (*OF_CORPUS, "length", "documents")
+ASKED = "split", "field", "key", "length", "documents"
 MOST_NAMED = 3
 
 
@@ -291,7 +290,7 @@ def _difference(first: Atlas, other: Atlas) -> str:
     if heads.keys() != others.keys():
         alone = _one_sided({first.folder: heads, other.folder: others})
         return f"their heads differ ({alone})"
-    if difference := corpus_differs(first, other, ASKED):
+    if difference := _corpus_differs(first, other):
         return difference
     for unit, size, another in zip(("documents", "tokens"), first.size, other.size, strict=True):
         if size != another:
@@ -299,9 +298,9 @@ def _difference(first: Atlas, other: Atlas) -> str:
     return ""
 
 
-def corpus_differs(first: Atlas, other: Atlas, asked: Sequence[str] = OF_CORPUS) -> str:
-    """In which of these options, or which files, two scans differ; empty where they do not."""
-    for name in asked:
+def _corpus_differs(first: Atlas, other: Atlas) -> str:
+    """In which option, or which files, two scans differ; empty where they do not."""
+    for name in ASKED:
         value, another = first.manifest.get(name), other.manifest.get(name)
         if value != another:
             return f"their {name} differs ({value}, {another})"
