@@ -9,7 +9,7 @@ from attnviz.commands.show.command import ShowOptions, shown_of
 from attnviz.commands.show.run import Shown, pieces_of
 from attnviz.draw.titles import amount, transform_title
 from attnviz.errors import UsageError, option
-from attnviz.inputs import captures as arrays
+from attnviz.inputs import arrays
 from attnviz.inputs.captures import load_capture
 from attnviz.inputs.images import picture_of
 from attnviz.kit import options as g

@@ -164,9 +164,6 @@ def _one_side(
     elif sizes.reads == "text" and "input_ids" not in inspect.signature(model.forward).parameters:
         raise reads_no_text(model.config.model_type)
     attention = _attention(model, sizes)
-    (_, asked), runs = plain_config(read_config(folder)), model.config._attn_implementation
-    other = asked not in ("", "eager", runs)
-    note = f"its config.json asks for {asked}; it runs with {runs}" if other else ""
     card, unaligned = with_alignment(card, model, sizes)
     identity = ModelIdentity(
         name=name,
@@ -177,7 +174,9 @@ def _one_side(
         dtype=str(model.dtype).removeprefix("torch."),
         revision=revision,
         fingerprint=fingerprint(*weights_in(model)),
-        differs="; ".join(filter(None, (tokenizer.differs or unaligned, note))),
+        differs="; ".join(
+            filter(None, (tokenizer.differs or unaligned, _other_function(model, folder)))
+        ),
         implicit=sizes.implicit,
         reads_images=reads_images(model),
         reads=sizes.reads,
@@ -192,6 +191,13 @@ def _one_side(
         sinks=attention.sinks or any("sink" in name for name, _ in model.named_parameters()),
         model=model,
     )
+
+
+def _other_function(model: Any, folder: Path) -> str:
+    """A note where the model runs with another attention function than its config.json names."""
+    asked, runs = plain_config(read_config(folder))[1], model.config._attn_implementation
+    other = asked not in ("", "eager", runs)
+    return f"its config.json asks for {asked}; it runs with {runs}" if other else ""
 
 
 def _tells_types(model: Any) -> bool:

@@ -22,7 +22,7 @@ from transformers import (
 
 import attnviz
 from attnviz.errors import UsageError
-from attnviz.inputs.captures import tokens_of
+from attnviz.inputs.arrays import tokens_of
 
 WORDS = ["the", "cat", "sat", "down"]
 
