@@ -15,7 +15,6 @@ from rich.console import RenderableType
 from attnviz.console import Display, plain_text
 from attnviz.draw.picture.paper import Page, draw_for, page_notes
 from attnviz.errors import UsageError, option
-from attnviz.inputs.beside import images_named
 from attnviz.inputs.samples import place_of
 from attnviz.kit.option import OUTPUT
 from attnviz.kit.options import MODEL, Canvas, OutputOptions
@@ -141,6 +140,8 @@ def _inputs(session: Session) -> Iterator[Path]:
 
 def _of_file(path: Path) -> Iterator[Path]:
     """A file, and those of the images that its lines name."""
+    from attnviz.inputs.beside import images_named  # rarely is there a file already
+
     yield path
     yield from (path.parent / image for image in images_named(path))
 

@@ -25,7 +25,7 @@ def test_a_cut_link_says_which_and_what_became_of_the_others(run: Run) -> None:
     assert (row["cut_query"], row["cut_key"]) == ("bird#2", "blue")
     assert (row["replacement"], row["renormalised"]) == (None, False)
     out = on_one_line(run("ablate", TEXT, *given, "--renormalise").out)
-    assert "a head's link from bird#2 to blue removed, the other weights of its row" in out
+    assert "a head's link from bird#2 to blue removed, the softmax taken again over the rest" in out
     assert "negative = the link helps" in out
 
 
