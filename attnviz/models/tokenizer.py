@@ -26,7 +26,6 @@ from attnviz.models.folder.files import MERGES, TOKENIZER, cut, foreign, read_by
 from attnviz.models.folder.tokenizer import (
     LARGEST_TOKENIZER,
     MOST_AROUND,
-    PythonTokenizer,
     backend_of,
     check_tokenizer,
     no_tokenizer,
@@ -336,7 +335,7 @@ def _of_transformers(folder: Path, vocab_size: int) -> tuple[Any, str, bool]:
         if saved is not None:
             return saved, AS_SAVED.format("transformers makes none of this folder"), False
         raise no_tokenizer(folder, error) from None
-    if isinstance(theirs, PythonTokenizer) and saved is None:
+    if not isinstance(theirs, Tokenizer) and saved is None:
         return theirs, ALIGNED, False
     if saved is not None and saved.get_vocab_size() <= vocab_size < theirs.get_vocab_size():
         return saved, AS_SAVED.format(UNKNOWN), types

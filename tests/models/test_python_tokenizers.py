@@ -11,7 +11,8 @@ import transformers
 
 import attnviz
 from attnviz.errors import ExitStatus, ModelError
-from attnviz.models.folder.tokenizer import PACKAGES, PythonTokenizer, backend_of
+from attnviz.models.folder.python_tokenizer import PythonTokenizer
+from attnviz.models.folder.tokenizer import PACKAGES, backend_of
 from attnviz.models.tokenizer import ALIGNED, TextTokenizer
 from tests.conftest import Run
 from tests.ordinary.python_tokenizers import PYTHON_ONLY
@@ -147,5 +148,8 @@ def test_settings_that_name_another_file_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "elsewhere.txt").write_text("secret\n<unk>")
     path = tmp_path / "model" / "tokenizer_config.json"
     settings = {**json.loads(path.read_text()), "vocab_file": str(tmp_path / "elsewhere.txt")}
+    settings["mecab_kwargs"] = {"mecab_dic": "ipadic", "mecab_option": f"-r {tmp_path}/elsewhere"}
     path.write_text(json.dumps(settings))
-    assert "secret" not in backend_of(tmp_path / "model")[0].get_vocab()
+    own = backend_of(tmp_path / "model")[0].own
+    assert "secret" not in own.get_vocab()
+    assert own.init_kwargs["mecab_kwargs"] == {"mecab_dic": "ipadic"}

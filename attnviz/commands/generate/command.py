@@ -144,6 +144,8 @@ def _images_for(asked: str | Chat | Question, given: Any) -> Any:
 
 def _options_for(read: Prompt, asked: str | Chat | Question, options: TextOptions) -> TextOptions:
     """The options with the images of a chat; a chat template writes special tokens itself."""
+    if isinstance(asked, TextOfIds) and read.text is not asked:
+        raise UsageError("token ids are the whole prompt", "give the question as a text")
     if isinstance(asked, Chat):
         options = replace(options, images=images_of(asked, options.images))
     if read.template is None:
@@ -216,8 +218,6 @@ def generate(
     options = model._text_options(bos, special, truncate, None, _images_for(asked, image))
     images = len(options.images)
     read = prompt_for(model._loaded, asked, documents, by, parts, raw=raw, images=images)
-    if isinstance(asked, TextOfIds) and read.text is not asked:
-        raise UsageError("token ids are the whole prompt", "give the question as a text")
     options = _options_for(read, asked, options)
     if not isinstance(asked, str) and asked.target is not None:
         target = asked.target

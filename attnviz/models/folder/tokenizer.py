@@ -14,16 +14,14 @@ import re
 import shlex
 from base64 import b64decode
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain, takewhile
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
-from unicodedata import category, normalize
 
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import Tokenizer
 
-from attnviz.errors import COMMAND, ModelError, UsageError, option
+from attnviz.errors import COMMAND, ModelError
 from attnviz.models.folder.files import (
     CONFIG,
     TOKENIZER,
@@ -88,7 +86,7 @@ def _check_model(model: Mapping[str, Any]) -> None:
         raise ValueError("it has no vocabulary")
     if not 0 < len(words) <= MOST_TOKENS:
         raise ValueError(f"the vocabulary has {len(words):,} tokens")
-    _check_words(words, "the vocabulary")
+    check_words(words, "the vocabulary")
     longest = model.get("max_input_chars_per_word")
     if longest is not None and not is_size(longest, LONGEST_WORD):
         raise ValueError(f"max_input_chars_per_word is {cut(repr(longest))}")
@@ -107,7 +105,7 @@ def _check_ids(ids: Collection[Any]) -> None:
         raise ValueError(f"a token's id is no whole number from 0 to {MOST_TOKENS:,}")
 
 
-def _check_words(words: Collection[object], where: str) -> None:
+def check_words(words: Collection[object], where: str) -> None:
     wrong = [word for word in words if not isinstance(word, str) or len(word) > LONGEST_TOKEN]
     if wrong:
         raise ValueError(f"{where} holds {cut(repr(wrong[0]))}")
@@ -135,7 +133,7 @@ def check_added(added: object, growth: int = LARGEST_GROWTH) -> None:
     for token in added:
         entry = _object(token, "an added token")
         _check_ids([entry.get("id")])
-        _check_words([entry.get("content")], "the list of added tokens")
+        check_words([entry.get("content")], "the list of added tokens")
         if not entry["content"]:
             raise ValueError("an added token is empty")
     if growth * sum(len(token["content"]) for token in added) > MOST_LETTERS:
@@ -233,125 +231,6 @@ def tokenizer_settings(folder: Path) -> dict[str, Any]:
     return read_object(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
 
 
-MARKS = re.compile(r"(?<=.)(?:@@|</w>)$|^##(?=.)", re.DOTALL)  # of parts of words
-ALIKE = str.maketrans("‘’‚“”„–—", "'''\"\"\"--")
-AHEAD, MOST_OF_A_LETTER = 3, 4
-"""How many tokens tell where unknown ones end, and how many may spell a letter together."""
-
-
-class PythonTokenizer:
-    """A tokenizer of transformers that is Python alone, asked as the compiled library is."""
-
-    encode_special_tokens = True
-
-    def __init__(self, own: Any) -> None:
-        words = own.get_vocab()
-        _check_words(words, "the vocabulary")
-        self.own, self.decode, self.get_vocab = own, own.decode, own.get_vocab
-        self.token_to_id, self.id_to_token = words.get, own.convert_ids_to_tokens
-        self.no_truncation = self.no_padding = lambda: None
-        self.get_vocab_size, self.to_str = own.__len__, lambda: repr(sorted(words.items()))
-        named = zip(own.all_special_ids, own.all_special_tokens, strict=True)
-        self.special = {id_: AddedToken(name, special=True) for id_, name in named}
-        self.get_added_tokens_decoder = self.special.copy
-        table: list[Any] = [[]] if "Tapas" in type(own).__name__ else []  # an empty one
-        around = own.build_inputs_with_special_tokens([-1], *table)
-        self.before, self.after = around[: around.index(-1)], around[around.index(-1) + 1 :]
-        self.num_special_tokens_to_add = lambda _pair: len(around) - 1
-
-    def encode(self, text: str, pair: str | None, add_special_tokens: bool) -> SimpleNamespace:
-        """The tokens with their places; one that has none is as a special one."""
-        if pair is not None:
-            wrong = "its tokenizer is Python alone, and no pairs are read with it"
-            raise UsageError(wrong, f"leave {option('text_pair')} out")
-        # some cut at every token of theirs as at a special one (ESM)
-        spelled = any(token.content in text for token in self.special.values())
-        plain = self.encode_special_tokens and spelled
-        tokens, unknown = self.own.tokenize(text, split_special_tokens=plain), self.own.unk_token
-        if add_special_tokens:
-            before, after = map(self.own.convert_ids_to_tokens, (self.before, self.after))
-            tokens = [*before, *tokens, *after]
-        ids = self.own.convert_tokens_to_ids(tokens)
-        special = [id_ in self.special and id_ != self.own.unk_token_id for id_ in ids]
-        groups, group = list[tuple[str | None, int]](), list[str]()
-        for token, apart in zip(tokens, special, strict=True):
-            group.append(token)
-            letters: str | None = MARKS.sub("", self.own.convert_tokens_to_string(group))
-            if apart or token == unknown:
-                letters = "" if apart else None
-            elif not letters or "\ufffd" in letters:  # a part of one, in bytes
-                letters = None
-                if len(group) < MOST_OF_A_LETTER:
-                    continue
-            groups.append((letters, len(group)))
-            group = []
-        found = zip(_aligned(text, [letters for letters, _ in groups]), groups, strict=True)
-        places = [place for place, (_, count) in found for _ in range(count)] + [None] * len(group)
-        offsets = [place or (0, 0) for place in places]
-        mask = [apart or not place for apart, place in zip(special, places, strict=True)]
-        none = [None] * len(ids)
-        return SimpleNamespace(
-            ids=ids, tokens=tokens, offsets=offsets, special_tokens_mask=mask, sequence_ids=none
-        )
-
-
-def _letters(text: str) -> list[tuple[str, int]]:
-    """The letters of a text without case, accents and spaces, each with its place."""
-    return [
-        (letter, at)
-        for at, character in enumerate(text)
-        for letter in normalize("NFKD", character.translate(ALIKE).casefold())
-        if category(letter) != "Mn" and not letter.isspace()
-    ]
-
-
-def _plain(text: str) -> str:
-    return "".join(letter for letter, _ in _letters(text))
-
-
-def _aligned(text: str, spelled: Sequence[str | None]) -> list[tuple[int, int] | None]:
-    """Where in a text each of these stands, in order; what is unknown (None) fills the gaps."""
-    letters, places = _letters(text), list[tuple[int, int] | None]([None] * len(spelled))
-    plain, owners = _plain(text), [at for _, at in letters]
-    waiting, at, n = list[int](), 0, 0  # n: the letter from which on text is left
-
-    def settle(end: int) -> None:
-        words = [word.span() for word in re.compile(r"\S+").finditer(text, at, end)]
-        if words and len(words) != len(waiting):
-            words = [(words[0][0], words[-1][1])] * len(waiting)
-        for number, place in zip(waiting, words, strict=False):
-            places[number] = place
-        waiting.clear()
-
-    for number, each in enumerate(spelled):
-        if not each:
-            waiting += [number] * (each is None)
-            continue
-        wanted, begin, first = _plain(each), at, n
-        if waiting:  # as many letters as tell where it begins
-            ahead = spelled[number : number + AHEAD]
-            behind = re.escape("".join(_plain(each or "") for each in takewhile(bool, ahead)))
-            found = re.compile(f"(?={behind})").finditer(plain, n) if wanted else ()
-            starts = [each.start() for each in found if each.start() < len(plain)]
-            to_the_end = number + AHEAD >= len(spelled) and None not in ahead
-            words = [n for n in starts if not text[max(0, owners[n] - 1) :][:2].isalnum()]
-            first = next(iter(starts[-1:] if to_the_end else words or starts), -1)
-            begin = owners[first] if first >= 0 else len(text)
-        exact = each.rstrip() or each
-        if text.startswith(exact, begin):
-            place = begin, begin + len(exact)
-        elif wanted and first >= 0 and plain.startswith(wanted, first):
-            place = owners[first], owners[first + len(wanted) - 1] + 1
-        else:
-            waiting.append(number)
-            continue
-        settle(place[0])
-        places[number], at = place, place[1]
-        n = first + len(wanted)
-    settle(len(text))
-    return places
-
-
 def backend_of(folder: Path) -> tuple[Any, bool]:
     """The fast tokenizer in what `transformers_tokenizer` makes, or one of Python; and whether it
     gives token types.
@@ -366,6 +245,9 @@ def backend_of(folder: Path) -> tuple[Any, bool]:
         # many classes begin with a vocabulary of a few special tokens, to which all is unknown
         raise FileNotFoundError("there is no vocabulary among them")
     if not own.is_fast:
+        from attnviz.models.folder.python_tokenizer import PythonTokenizer
+
+        check_words(own.get_vocab(), "the vocabulary")
         return PythonTokenizer(own), False
     backend: Tokenizer = own.backend_tokenizer
     if not (folder / TOKENIZER).is_file():
@@ -417,6 +299,10 @@ def _harmless(settings: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in settings.items()
         if name not in ELSEWHERE and not name.endswith(("_file", "_object"))
     }
+    for name, value in kept.items():
+        if name.endswith("_kwargs") and isinstance(value, dict):  # for another program: names alone
+            named = {k: v for k, v in value.items() if not isinstance(v, str) or v.isidentifier()}
+            kept[name] = named
     added = kept.get("added_tokens_decoder")
     entries = list(added.values()) if isinstance(added, dict) else []
     check_added([{"id": 0, **entry} for entry in entries if isinstance(entry, dict)])

@@ -156,15 +156,10 @@ def _one_side(
     tokenizer: TextTokenizer,
     revision: str | None,
 ) -> HuggingFaceModel:
-    folder = tokenizer.folder
-    assert folder is not None
-    if sizes.reads == "image":
-        model, differs = fitted(model, folder)
-        tokenizer = replace(tokenizer, differs=differs)
-    elif sizes.reads == "text" and "input_ids" not in inspect.signature(model.forward).parameters:
-        raise reads_no_text(model.config.model_type)
+    model, tokenizer = _read_by(model, sizes, tokenizer)
     attention = _attention(model, sizes)
     card, unaligned = with_alignment(card, model, sizes)
+    differs = tokenizer.differs or unaligned, _other_function(model, tokenizer)
     identity = ModelIdentity(
         name=name,
         architecture=sizes.architecture,
@@ -174,9 +169,7 @@ def _one_side(
         dtype=str(model.dtype).removeprefix("torch."),
         revision=revision,
         fingerprint=fingerprint(*weights_in(model)),
-        differs="; ".join(
-            filter(None, (tokenizer.differs or unaligned, _other_function(model, folder)))
-        ),
+        differs="; ".join(filter(None, differs)),
         implicit=sizes.implicit,
         reads_images=reads_images(model),
         reads=sizes.reads,
@@ -193,9 +186,26 @@ def _one_side(
     )
 
 
-def _other_function(model: Any, folder: Path) -> str:
+def _read_by(model: Any, sizes: ModelSizes, tokenizer: TextTokenizer) -> tuple[Any, TextTokenizer]:
+    """The model, fitted to the images that it reads; and the tokenizer, which says how.
+
+    Raises:
+        ModelError: it reads nothing that attnviz gives it.
+    """
+    if sizes.reads == "image":
+        assert tokenizer.folder is not None
+        model, differs = fitted(model, tokenizer.folder)
+        return model, replace(tokenizer, differs=differs)
+    if sizes.reads == "text" and "input_ids" not in inspect.signature(model.forward).parameters:
+        raise reads_no_text(model.config.model_type)
+    return model, tokenizer
+
+
+def _other_function(model: Any, tokenizer: TextTokenizer) -> str:
     """A note where the model runs with another attention function than its config.json names."""
-    asked, runs = plain_config(read_config(folder))[1], model.config._attn_implementation
+    assert tokenizer.folder is not None
+    asked = plain_config(read_config(tokenizer.folder))[1]
+    runs = model.config._attn_implementation
     other = asked not in ("", "eager", runs)
     return f"its config.json asks for {asked}; it runs with {runs}" if other else ""
 
