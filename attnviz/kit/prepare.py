@@ -168,7 +168,7 @@ def notes_on(
     names = sorted(tokenizer.spelled(text), key=text.index)
     if not names:
         return ()
-    spelled = f"special tokens of the text are read as {{}}: {', '.join(map(readable, names))}"
+    spelled = f"special tokens of the text are read as {{}}: {', '.join(map(readable, names[:8]))}"
     if not options.special:
         return (f"{spelled.format('text')}; {option('special')} reads them as such",)
     marks = {token.id for token in tokenizer.ends(tokenizer.adds_special)[1]}

@@ -249,6 +249,9 @@ def telling(model: Any, ids: Tensor, types: Tensor) -> Any:
 
     view = _view(model, more)
     view.given_types = ids, types
+    if hasattr(model.config, "encoder"):  # which is run alone, too
+        encoder = _view(model.get_encoder(), more)
+        view.get_encoder = lambda: encoder
     return view
 
 

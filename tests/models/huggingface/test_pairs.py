@@ -17,6 +17,7 @@ from tokenizers.pre_tokenizers import Whitespace
 import attnviz
 from attnviz.commands.show.capture import AttentionCapture
 from attnviz.errors import ExitStatus, InputError, UsageError
+from attnviz.models.huggingface.vision import float64_copy, telling
 from attnviz.records.heads import Head
 from tests.architectures import PAIR_SIZES, SIZES, T5_SIZES
 from tests.conftest import Run
@@ -246,6 +247,23 @@ def test_parts_of_a_model_are_ablated_with_the_segments() -> None:
     for head in range(4):
         expected = float((losses(head) - losses(None)).mean())
         assert changes[head] == pytest.approx(expected, abs=1e-4)
+
+
+def test_an_encoder_that_is_run_alone_is_told_the_segments() -> None:
+    config = hf.EncoderDecoderConfig.from_encoder_decoder_configs(
+        hf.BertConfig(**SIZES), hf.BertConfig(**SIZES, is_decoder=True, add_cross_attention=True)
+    )
+    model = spread(hf.EncoderDecoderModel(config))
+    given = tokenizer_of("types")(A, B, return_tensors="pt")
+    view = telling(model, given.input_ids, given.token_type_ids)
+    with torch.no_grad():
+        for encoder in (view.get_encoder(), float64_copy(view).get_encoder()):
+            found = encoder(input_ids=given.input_ids).last_hidden_state
+            plain = model.get_encoder()(**given).last_hidden_state
+            assert found.float().numpy() == pytest.approx(plain.numpy(), abs=1e-4)
+        start = torch.tensor([[1]])
+        both = (m(input_ids=given.input_ids, decoder_input_ids=start).logits for m in (view, model))
+        assert float((next(both) - next(both)).abs().max()) > 0.01
 
 
 def test_several_texts_have_a_pair_each_or_one_for_all() -> None:
