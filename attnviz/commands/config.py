@@ -9,7 +9,7 @@ from typer.core import TyperOption
 
 from attnviz.draw.terminal.cells import Column, listing
 from attnviz.draw.titles import amount
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, nearest
 from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver, destination_of
@@ -56,7 +56,8 @@ def config(
     to = destination_of(session, output)
     commands = session.root.command.list_commands(session.root)
     if name is not None and name not in commands:
-        raise UsageError(f"there is no command {name!r}", f"commands are {', '.join(commands)}")
+        hint = nearest(name, commands) or f"commands are {', '.join(commands)}"
+        raise UsageError(f"there is no command {name!r}", hint)
     defaults = {each: _defaults(session, each) for each in commands}
     if to.format.name == "txt":
         pieces: list[Piece] = list(_shown(session, defaults, name))

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, nearest
 from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import STDOUT
@@ -61,7 +61,8 @@ def schema(
     elif name in known:
         text = json.dumps(known[name].schema(name), indent=1, ensure_ascii=False) + "\n"
     else:
-        raise UsageError(f"{name!r} has no schema", f"those that have one are {', '.join(known)}")
+        hint = nearest(name, known) or f"those that have one are {', '.join(known)}"
+        raise UsageError(f"{name!r} has no schema", hint)
     if output is None or str(output) == STDOUT:
         write_stream(session.environment.stdout.buffer, [text])
     else:

@@ -22,7 +22,7 @@ _NAME = re.compile(r"sample:\S+|\S+\.(txt|md|csv|jsonl?|html?|png|jpe?g|wav)", r
 STDIN = "-"
 HOW = (
     f"give it in quotes, with {option('file', 'FILE')}, or through a pipe: "
-    'echo "a text" | attnviz show'
+    'echo "a text" | attnviz COMMAND'
 )
 
 

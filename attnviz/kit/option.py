@@ -551,7 +551,7 @@ def _for_typer(parameters: Iterable[inspect.Parameter]) -> list[inspect.Paramete
         info = info_of(annotation)
         if info is not None:
             FLAGS.setdefault(name, next((f for f in flags_of(info) if f.startswith("--")), ""))
-            is_path = _plain(annotation) in (Path, Path | None)
+            is_path = any(Path in (kind, *get_args(kind)) for kind in _kinds(annotation))
             info.parser = _path if is_path else functools.partial(_read, name, annotation)
     return spread
 
