@@ -44,7 +44,7 @@ def parameter(each: dict[str, Any]) -> str:
     default = each.get("default_meaning", each.get("default"))
     facts = {
         "one of": "" if shown == typed_choices else ", ".join(choices),
-        "at least": each.get("minimum"),
+        "above" if each.get("exclusive_minimum") else "at least": each.get("minimum"),
         "at most": each.get("maximum"),
         "environment": each.get("environment"),
         "default": default,

@@ -101,10 +101,10 @@ EXACT_TOKENS = Fields[Any](
 
 
 def ran(first: Capture, texts: int | None, noun: str, name: Callable[[Capture], str]) -> str:
-    """`builtin, mean of 3 texts`; a single run by its `name`."""
-    if texts is None:
-        return name(first)
-    return f"{readable(first.model.name)}, mean of {amount(texts, noun)}"
+    """`builtin, mean of 3 texts`; a single run by its `name`; and a half precision of the run."""
+    several = f"{readable(first.model.name)}, mean of {amount(texts or 0, noun)}"
+    half = f", in {first.model.dtype}" if first.model.dtype.endswith("float16") else ""
+    return (name(first) if texts is None else several) + half
 
 
 def named(token: Candidate) -> str:

@@ -17,6 +17,10 @@ SCHEMA = "attnviz-help/1"
 TYPES: dict[Any, str] = {bool: "boolean", int: "integer", float: "number", Path: "path"}
 
 
+class Above(float):
+    """The `min` of an option that refuses this number, too."""
+
+
 @dataclass(frozen=True)
 class Exclusion:
     """Options that are refused, why, and what to do instead.
@@ -85,6 +89,7 @@ def _parameter(each: Any, **more: Any) -> dict[str, Any]:
         "type": TYPES.get(plain, "string"),
         "choices": kind.choices,
         "minimum": each.min,
+        "exclusive_minimum": isinstance(each.min, Above),
         "maximum": each.max,
         "default": each.default,
         "default_meaning": shown if isinstance(shown, str) else None,

@@ -15,7 +15,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from attnviz.console import make_consoles
 from attnviz.errors import UsageError, option
-from attnviz.kit.described import SCHEMA, Exclusion, described
+from attnviz.kit.described import SCHEMA, Above, Exclusion, described
 from attnviz.kit.session import Session, process_session
 from attnviz.kit.write import write_stream
 
@@ -214,7 +214,8 @@ def description_of(parameter: TyperArgument | TyperOption, ctx: Any) -> Text:
     if least is not None and most is not None:
         bounds = f"{_number(least)} to {_number(most)}"
     else:
-        bounds = f"{_number(least)} or more" if least is not None else ""
+        more = "" if isinstance(least, Above) else " or more"
+        bounds = f"{_number(least)}{more}" if least is not None else ""
         bounds = f"{_number(most)} or less" if most is not None else bounds
     extra = [bounds, f"env: {parameter.envvar}" if parameter.envvar else ""]
     if isinstance(parameter, TyperOption) and len("|".join(_choices(parameter))) > MOST_CHOICES:
@@ -226,6 +227,8 @@ def description_of(parameter: TyperArgument | TyperOption, ctx: Any) -> Text:
 
 
 def _number(value: float) -> str:
+    if isinstance(value, Above):
+        return f"above {value:g}"
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 

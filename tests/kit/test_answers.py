@@ -112,3 +112,16 @@ def test_words_that_share_the_space_before_them_are_compared_without_it() -> Non
     assert '"4" without the space before it' in " ".join(str(asked).split())
     after_space = attnviz.predict("2 + 2 = ", model("gpt2"), answer="4", versus="5")
     assert "without the space" not in str(after_space)
+
+
+def test_effects_in_half_precision_say_so(run: Run) -> None:
+    folder = str(model("gpt2")._loaded.tokenizer.folder)
+    text, source = "he sat . it was", "he sit . it was"
+    for command in (
+        ("ablate", text, "--head", "L1H1"),
+        ("patch", text, "--from", source, "--head", "L1H1"),
+        ("circuit", text, "--from", source, "--head", "L1H1"),
+    ):
+        for dtype in ("bfloat16", "float32"):
+            out = run(*command, "-m", folder, "--dtype", dtype, "--answer", "red").out
+            assert ("in bfloat16;" in " ".join(out.split())) is (dtype == "bfloat16"), command

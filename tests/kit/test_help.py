@@ -172,3 +172,17 @@ def test_a_help_without_colour_has_no_escape_sequence(run: Run, arguments: str) 
     plain = run("show", *arguments.split(), terminal=True, variables=variables)
     assert "\x1b" not in plain.out
     assert "\x1b" in run("show", "--help", terminal=True, variables=variables).out
+
+
+def test_a_least_number_that_is_not_allowed_is_said_in_words_and_in_data(run: Run) -> None:
+    for name, option, said in (("generate", "top_p", "above 0 to 1"), ("train", "lr", "above 0")):
+        options = json.loads(run(name, "--help", "-f", "json").out)["options"]
+        excluded = [each["name"] for each in options if each.get("exclusive_minimum")]
+        assert excluded == [option]
+        assert f"[{said}; default:" in " ".join(run(name, "--help-all").out.split())
+    assert run("generate", "a", "--top-p", "0", "--temperature", "1").status is ExitStatus.USAGE
+
+
+def test_an_option_without_its_value_names_the_values(run: Run) -> None:
+    err = run("explain", "--example").err
+    assert "--example has no value; give one of three-inputs, multi-head" in err

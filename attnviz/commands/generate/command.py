@@ -20,6 +20,7 @@ from attnviz.inputs.prompts import By, Prompt
 from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
+from attnviz.kit.described import Above
 from attnviz.kit.lines import note_strange
 from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, finished_by, only
 from attnviz.kit.prepare import TextOptions
@@ -77,7 +78,7 @@ TopP: TypeAlias = Annotated[
     answer_option(
         "--top-p",
         metavar="P",
-        min=0.0,
+        min=Above(0),
         max=1.0,
         help="Sample from the likeliest tokens whose probabilities add up to this.",
     ),

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from attnviz.errors import UsageError, option
+from attnviz.kit.described import Above
 from attnviz.kit.option import panel_option
 from attnviz.kit.options import LARGEST_SEED
 from attnviz.models.folder.config import GPTConfig
@@ -44,7 +45,8 @@ class Plan:
         32
     )
     lr: Annotated[
-        float, panel_option(RUN, "--lr", metavar="RATE", min=0.0, help="The highest learning rate.")
+        float,
+        panel_option(RUN, "--lr", metavar="RATE", min=Above(0), help="The highest learning rate."),
     ] = 2e-3
     seed: Annotated[
         int,
