@@ -108,10 +108,7 @@ def ran(first: Capture, texts: int | None, noun: str, name: Callable[[Capture], 
 
 
 def named(token: Candidate) -> str:
-    """A token in a sentence; of a word of several tokens it says that it is the first.
-
-    A token that is the whole word has lost the space before it, a token that is not measured.
-    """
+    """A token in a sentence; of several of a word, that it is the first, or lacks the space."""
     name = fenced(name_of(token.label))
     if token.begins and token.begins == token.exact:
         return f"{name} without the space before it"
