@@ -204,11 +204,7 @@ KNOWN = (
 
 
 def in_our_words(content: Any, origin: str) -> Any:
-    """An object with our keys in place of those of RAGAS; anything else as it is.
-
-    Raises:
-        InputError: it has two keys for the same.
-    """
+    """An object with our keys in place of those of RAGAS; anything else as it is."""
     if not isinstance(content, Mapping):
         return content
     ours = dict[str, Any]()
@@ -227,11 +223,7 @@ def is_told(text: object) -> TypeGuard[str]:
 
 
 def checked_documents(entries: object, origin: str) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """The documents as objects, and what is not read: those that are blank.
-
-    Raises:
-        InputError: one of them has no text.
-    """
+    """The documents as objects, and what is not read: those that are blank."""
     if not isinstance(entries, list):
         raise InputError(f"documents in {origin} is not a list", QUESTION_HINT)
     kept, blank = list[dict[str, Any]](), list[str]()

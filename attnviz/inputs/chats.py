@@ -38,8 +38,8 @@ OF_QUESTION = ("question", "documents", *IMAGES, *OF_LINE)
 """The keys that are read of a chat, and of a question."""
 OWN = (*LISTS, "conversations", "chat_template", "return_assistant_tokens_mask")
 """Names that no variable of a template can have, as `apply_chat_template` takes them itself."""
-ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
-"""The roles of messages that have a `type` instead, as those of RAGAS and LangChain."""
+ROLES = {"human": "user", "ai": "assistant"}
+"""The roles of messages by their `type`, which those of RAGAS and LangChain have."""
 THINKING = ("reasoning_content", "reasoning", "thinking")
 """The fields in which templates look for an assistant's thinking."""
 _THOUGHT = re.compile(r"\s*(?:<think>(.*?)</think>|\[THINK\](.*?)\[/THINK\])", re.DOTALL)
@@ -82,7 +82,7 @@ def chat_of(content: object, origin: str, folder: Path = Path()) -> Chat:
         if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
             raise InputError(f"{key} in {origin} is not a list of objects", CHAT_HINT)
     kept["messages"] = [
-        {"role": ROLES[m["type"]], **m} if "role" not in m and m.get("type") in ROLES else m
+        {"role": ROLES.get(m["type"], m["type"]), **m} if isinstance(m.get("type"), str) else m
         for m in kept["messages"]
     ]
     for number, message in enumerate(kept["messages"], start=1):
@@ -98,7 +98,10 @@ def chat_of(content: object, origin: str, folder: Path = Path()) -> Chat:
         )
     own = _of_line(chat, origin, OF_CHAT)
     own["unread"] += blank
-    return Chat(kept, _named_apart(list(_parts(kept))), name, variables, **own, images=images)
+    parts = list(_parts(kept))
+    names = zip(parts, told_apart([part.name for part in parts], TAKEN), strict=True)
+    named = tuple(replace(part, name=own_name) for part, own_name in names)
+    return Chat(kept, named, name, variables, **own, images=images)
 
 
 def _of_line(entry: Mapping[str, Any], origin: str, read: Collection[str]) -> dict[str, Any]:
@@ -114,11 +117,6 @@ def _of_line(entry: Mapping[str, Any], origin: str, read: Collection[str]) -> di
     check_encodable(str(id_))
     unread = tuple(str(key) for key in entry if key not in read)
     return {"id": id_, "target": target, "unread": unread}
-
-
-def _named_apart(parts: Sequence[ChatPart]) -> tuple[ChatPart, ...]:
-    names = told_apart([part.name for part in parts], TAKEN)
-    return tuple(replace(part, name=name) for part, name in zip(parts, names, strict=True))
 
 
 def _check(message: Mapping[str, Any], where: str) -> None:

@@ -44,8 +44,8 @@ def question_of(prepared: Prepared, answer: str | None, versus: str | None) -> Q
         return Question(first)
     other = candidate_after(prepared, versus, "versus")
     if other.id == first.id and not first.exact.strip(" Ġ▁"):  # the space is a token of its own
-        first = candidate_after(prepared, answer, "answer", spaced=False)
-        other = candidate_after(prepared, versus, "versus", spaced=False)
+        first = replace(candidate_after(prepared, answer, "answer", after=" "), begins=answer)
+        other = replace(candidate_after(prepared, versus, "versus", after=" "), begins=versus)
     if other.id == first.id:
         raise UsageError(
             f"{option('versus', repr(versus))} begins with the same token as "
@@ -55,49 +55,38 @@ def question_of(prepared: Prepared, answer: str | None, versus: str | None) -> Q
     return Question(first, other)
 
 
-NO_SPACES = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003ffff]"
-)
-"""Letters and marks of Chinese, Japanese, Thai and their kin, which put no space between words."""
+# Words without spaces between them: Chinese, Japanese, Thai and their kin.
+UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\uff01-\uff9f𠀀-𿿿]"
+# Ends of texts that the next word stands against: what opens, `2+2=`, `well-`.
 OPEN = re.compile(
-    r"""\s$|[(\[{“‘«„¿¡$€£¥#@_/\\]$|(?:^|[\s(\[{])["'`]$|[^\s=+*<>~^&|–—-][=+*<>~^&|–—-]+$"""
+    rf"""(?:{UNSPACED}|[\s(\[{{“‘«„¿¡$€£¥#@_/\\]|(?:^|[\s(\[{{])["'`]|[^\s=+*<>~^&|–—-][=+*<>~^&|–—-]+)$"""
 )
-"""The end of a text that its next word stands against: a space, what opens, `2+2=`, `well-`."""
-CLOSES = re.compile(r"\s|['’]\w|[])}»”’%°/]")
-STOPS = re.compile(r"[.,;:!?…]")
-"""The beginnings of words that stand against the text; the latter unless the text has spaces."""
-ANCHORS = "\n", "("
-"""Texts with which a tokenizer joins no word."""
+# Words that stand against the text; stops only unless the text has spaces before them.
+CLOSES, STOPS = re.compile(rf"\s|['’]\w|[])}}»”’%°/]|{UNSPACED}"), re.compile(r"[.,;:!?…]")
+ANCHORS = "\n", "("  # texts with which a tokenizer joins no word
 
 
 def space_due(text: str, word: str) -> bool:
     """Whether a space stands between a text and the word that follows it."""
-    against = OPEN.search(text) or CLOSES.match(word) or not text
-    marks = STOPS.match(word) and not re.search(r"\s[.,;:!?]", text)
-    quote = word[:1] == '"' and text.count('"') % 2  # which it closes
-    return not (against or marks or quote or any(map(NO_SPACES.match, (text[-1:], word[:1]))))
+    stop = STOPS.match(word) and not re.search(r"\s[.,;:!?]", text)
+    return bool(text) and not (OPEN.search(text) or CLOSES.match(word) or stop)
 
 
-def candidate_after(
-    prepared: Prepared, word: str, parameter: str, *, spaced: bool = True
-) -> Candidate:
+def candidate_after(prepared: Prepared, word: str, parameter: str, *, after: str = "") -> Candidate:
     """The token that a word is where it follows the text; of several tokens the first.
 
     Where the tokenizer joins the word with the text, it is as after a text that it joins with none.
-    `parameter`: the one that holds the word, for messages. `spaced`: with its space where one is
-    due; else the space is a token of its own, which the words that are compared share.
+    `parameter`: the one that holds the word, for messages. `after`: stands behind the text.
     """
-    text, tokenizer = prepared.empty.text, prepared.model.tokenizer
+    text, tokenizer = prepared.empty.text + after, prepared.model.tokenizer
     alone = replace(prepared.options, text_pair=None)  # its text is that of both
     encode(tokenizer, text + word, alone)  # its errors are the word's
-    due = space_due(text, word)
-    spaces = ("",) if not spaced else (" ", "") if due else ("", " ")
+    spaces = (" ", "") if space_due(text, word) else ("", " ")
     for space, before in product(spaces, (text, *ANCHORS)):
         start, ids = tokenizer.ids(before), tokenizer.ids(before + space + word)
         own = ids[len(start) :] if ids[: len(start)] == start else []
         if own and (space or before is text or tokenizer.exact(own[0])[:1] != " "):
-            whole = len(own) == 1 and (spaced or not due)
-            return replace(candidate(prepared, own[0]), begins="" if whole else word)
+            return replace(candidate(prepared, own[0]), begins="" if len(own) == 1 else word)
     raise UsageError(f"{option(parameter, repr(word))} is not a token here", "give a word")
 
 

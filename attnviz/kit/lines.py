@@ -230,13 +230,10 @@ def _deliver_each(
 
     A picture and a page are of the mean alone. `mean_alone`: so is what the terminal shows.
     """
-    form, every = to.format.name, list[Result[Any]]()
+    form = to.format.name
     if to.format.picture or form == "html" or (mean_alone and form == "txt"):
-        for result in results:
-            every.append(result)
-            mean_result([*every[:1], *every[1:][-1:]])  # two without a mean end it at once
-        mean = mean_result(every)
-        say(session, mean._about_mean)
+        mean = mean_result(list(results))
+        say(session, mean._noted)
         deliver_result(session, to, mean)
     elif form == "json":  # one document
         *before, last = _with_mean(session, to, results)
@@ -277,7 +274,7 @@ def _with_mean(
             raise
         session.complain(error.spelled(as_flag))
     else:
-        say(session, mean._about_mean)
+        say(session, mean._noted)
         yield mean
 
 

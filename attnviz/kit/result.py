@@ -83,8 +83,7 @@ class Form(Generic[T]):
             `terminal` takes their number, too.
         named: so does `picture`, which names as many.
         mean: makes one record of those of several texts, where they have a mean.
-        about_mean: a note on it, if there is one to make; then `mean` takes the numbers of the
-            texts, too.
+        about_mean: makes notes on it, where `mean` takes the numbers of the texts, too.
         mean_form: the form of that mean, where it is another.
     """
 
@@ -135,7 +134,7 @@ class Result(Generic[T]):
 
     `_top`: how many parts go out; None: all, as rows. `_line`: the number of the input line; None:
     a mean over all. `_before`: the results whose rows stand before its own. `_made`: how it was
-    made, where that was read with it.
+    made, where that was read with it. `_noted`: notes on a mean.
     """
 
     _form: Form[T]
@@ -147,6 +146,7 @@ class Result(Generic[T]):
     _line: int | None = 1
     _before: "Sequence[Result[Any]]" = ()
     _made: Row | None = None
+    _noted: Sequence[str] = ()
 
     @property
     def command(self) -> str:
@@ -167,13 +167,7 @@ class Result(Generic[T]):
     def notes(self) -> tuple[str, ...]:
         """Notes on the texts: that one was cut, or is unlike those of the training."""
         of_models = (note for model in self.models for note in model_notes(model))
-        return tuple(dict.fromkeys([*of_models, *notes_of(self.captures, self._about_mean)]))
-
-    @property
-    def _about_mean(self) -> Sequence[str]:
-        """The note on a mean, if there is one."""
-        noted = self._line is None and self._form.about_mean
-        return [*filter(None, [self._form.part("about_mean", "")(self.record)])] if noted else []
+        return tuple(dict.fromkeys([*of_models, *notes_of(self.captures, self._noted)]))
 
     @property
     def rows(self) -> list[Row]:
@@ -292,7 +286,8 @@ def mean_result(results: Sequence[Result[Any]]) -> Result[Any]:
     assert form.mean is not None
     lines = [[each._line for each in results]] if form.about_mean else []
     record = form.mean([each.record for each in results], *lines)
-    return Result(form.mean_form or form, record, _top=top, _line=None).after(results)
+    noted = form.part("about_mean", "")(record) if lines else ()
+    return Result(form.mean_form or form, record, _top=top, _line=None, _noted=noted).after(results)
 
 
 def refuse_picture(*_: object, **look: object) -> NoReturn:

@@ -47,17 +47,13 @@ Scored: TypeAlias = tuple[Capture, MeasureHeads | MeasurePatches]
 """A run, without its patterns, and what was measured of it."""
 
 
-MARKED = "previous, duplicate and induction"
-"""Metrics that need no row of the first copy."""
-
-
 @dataclass(frozen=True)
 class Probe:
     """The standard probe: random tokens, twice.
 
     `length`: how many tokens, each another, are repeated; `samples`: how often they are drawn
-    anew, from `seed` on; `whole`: of the metrics that are `MARKED`, means over whole diagonals, as
-    TransformerLens takes them, else over the rows of the second copy.
+    anew, from `seed` on; `whole`: `previous`, `duplicate` and `induction` over whole
+    diagonals, as TransformerLens takes them, else over the rows of the second copy.
     """
 
     length: int = 50
@@ -169,8 +165,9 @@ def score_probe(
     front = "BOS and then " if before else "no BOS, "
     sampled = "1 sample" if probe.samples == 1 else f"{probe.samples} samples"
     drawn = f"{probe.length} random tokens twice, {sampled}"
-    rows = "whole diagonals" if probe.whole else "the second copy's rows"
-    convention = f"{front}{drawn} from seed {probe.seed}; all rows, for {MARKED} {rows}"
+    rows = "all rows, for previous, duplicate and induction "
+    rows += "whole diagonals" if probe.whole else "the second copy's rows"
+    convention = f"{front}{drawn} from seed {probe.seed}; {rows}"
     return replace(_report(samples), probe=convention, others=())
 
 

@@ -51,10 +51,7 @@ class ChatTemplate:
 
 @dataclass(frozen=True)
 class Rendered:
-    """A chat as its model reads it: the parts that have a place, and what is to be said of it.
-
-    `missing`: the names of the parts that the template leaves out.
-    """
+    """A chat as its model reads it: the parts that have a place, those that are left out, notes."""
 
     text: str
     segments: tuple[Segment, ...]
@@ -145,25 +142,22 @@ def _joined(chat: Chat) -> Chat:
             f"give the prompt as a text with {option('image')}",
         )
 
-    def texts(content: Sequence[Any]) -> list[str]:
-        return [part["text"] if isinstance(part, dict) else part for part in content]
-
-    def joined(part: ChatPart) -> ChatPart:
-        at: Any = part.paths[0]
-        if at[2] != "content" or len(at) < 4:
-            return part
-        own, slices = texts(chat.content["messages"][at[1]]["content"]), list[int]()
-        for path, within in zip_longest(part.paths, part.within):
-            n: Any = path[3]
-            slices += (len("".join(own[:n])) + i for i in within or (0, len(own[n])))
-        return replace(part, paths=(at[:3],), within=((min(slices), max(slices)),))
+    def text(content: Any) -> Any:
+        parts = content if isinstance(content, list) else [content]
+        texts = [part["text"] if isinstance(part, dict) else part for part in parts]
+        return "".join(texts) if isinstance(content, list) else content
 
     messages = [
-        {**m, "content": "".join(texts(m["content"]))} if isinstance(m.get("content"), list) else m
+        {**m, "content": text(m["content"])} if isinstance(m.get("content"), list) else m
         for m in chat.content["messages"]
     ]
-    content = {**chat.content, "messages": messages}
-    return replace(chat, content=content, parts=tuple(map(joined, chat.parts)))
+    parts = tuple(
+        replace(part, paths=(part.paths[0][:3],))
+        if part.paths and part.paths[0][2] == "content" and len(part.paths[0]) > 3
+        else part
+        for part in chat.parts
+    )
+    return replace(chat, content={**chat.content, "messages": messages}, parts=parts)
 
 
 def _marked(chat: Chat, parts: Collection[ChatPart]) -> Any:

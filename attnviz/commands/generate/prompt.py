@@ -23,7 +23,7 @@ from attnviz.inputs.prompts import (
     with_documents,
 )
 from attnviz.inputs.samples import found
-from attnviz.inputs.text import STDIN, check_not_blank, read_file
+from attnviz.inputs.text import LARGEST, STDIN, check_not_blank, read_file
 from attnviz.kit import options as g
 from attnviz.kit.lines import text_alone
 from attnviz.kit.option import Call
@@ -75,10 +75,11 @@ def prompt_for(
         if images and not asked.documents:
             read = _beside_images(model, asked.text, images, None, (), raw=raw)
         else:
-            read = _after_documents(model, asked.text, asked.documents, images, raw=raw)
+            whole = with_documents(asked.text, asked.documents)
+            read = _through_template(model, whole, images, raw=raw)
         return replace(read, id=asked.id, unread=asked.unread)
     if documents:
-        return _after_documents(model, asked, documents, images, raw=raw)
+        return _through_template(model, with_documents(asked, documents), images, raw=raw)
     if images:
         return _beside_images(model, asked, images, by, wanted, raw=raw)
     if raw:
@@ -132,8 +133,13 @@ def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequen
             f"give its prompt as a text, with {option('docs')} or {option('segments')}, or as "
             f'{{"question": "…", "documents": […]}}, a line each of a .jsonl {option("file")}',
         )
-    made = _rendered_chat(template, chat)
-    segments = made.segments
+    made, before = _rendered_chat(template, chat)
+    (used, *more), segments = made.notes, made.segments
+    used += (
+        ", which does not write the documents: they stand before the last message of a user"
+        if before
+        else ""
+    )
     if by or wanted:
         objects = {part.name for part in chat.parts if part.around}
         whole = [each for each in segments if each.name in objects]
@@ -142,43 +148,50 @@ def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequen
     parts = partition(made.text, segments, TEMPLATE, blanks=True)
     asking, instructing = _asking(chat, made.segments, parts, by)
     asking |= instructing
-    read = Prompt(made.text, parts, template.name, made.notes, chat.id, asking, instructing)
+    notes = (used, *more)
+    read = Prompt(made.text, parts, template.name, notes, chat.id, asking, instructing)
     return replace(read, unread=chat.unread)
 
 
-def _rendered_chat(template: "ChatTemplate", chat: Chat) -> "Rendered":
-    """The chat; documents that its template does not write stand before the question."""
+def _rendered_chat(
+    template: "ChatTemplate", chat: Chat, *, placed: bool = False
+) -> "tuple[Rendered, bool]":
+    """The chat, and whether documents that its template does not write stand before the question.
+
+    `placed`: also documents that it writes in another spelling, which have no place.
+    """
     from attnviz.models.chat import rendered
 
     documents = [part for part in chat.parts if part.paths[0][0] == "documents"]
+    names = {part.name for part in documents}
     try:
         made = rendered(template, chat)
-        if not {part.name for part in documents}.intersection(made.missing):
-            return made
+        gone = names.difference(e.name for e in made.segments) if placed else made.missing
+        if names.isdisjoint(gone):
+            return made, False
     except RefusedChat:
         if not documents:
             raise
-    made = rendered(template, _documents_before(chat, documents))
-    where = "which does not write the documents: they stand before the last message of a user"
-    return replace(made, notes=(f"{made.notes[0]}, {where}", *made.notes[1:]))
+    return rendered(template, _documents_before(chat, documents)), True
 
 
 def _documents_before(chat: Chat, documents: Sequence[ChatPart]) -> Chat:
     """The chat with its documents in the last message of a user, before what it says."""
     content: Any = json.loads(json.dumps({**chat.content, "documents": None}))
     said = [part for part in chat.parts if part.paths[0][0] == "messages"]
-    users = [p for p in said if content["messages"][p.paths[0][1]]["role"] == "user"]
-    if not users:
+    asks = [p for p in said if content["messages"][p.paths[0][1]]["role"] == "user"][-1:]
+    if not asks:
         wrong = "the model's chat template does not write the documents"
         raise InputError(f"{wrong}, and no user asks about them", "add a message of a user")
-    to, moved = users[-1].paths[0], [*documents, users[-1]]
-    *texts, asked = (reduce(getitem, part.paths[0], dict[Any, Any](chat.content)) for part in moved)
-    own = [Document(part.name, str(text)) for part, text in zip(documents, texts, strict=True)]
-    prompt = with_documents(str(asked), own)
-    slices = [each.slices[0] for each in prompt.segments if each.name not in RESTS]
+    (to, *more), moved = asks[0].paths, [*documents, *asks]
+    texts = [str(reduce(getitem, p.paths[0], dict[Any, Any](chat.content))) for p in moved]
+    own = [Document(part.name, text) for part, text in zip(documents, texts, strict=False)]
+    prompt = with_documents(texts[-1], own)
+    *slices, (start, _) = (e.slices[0] for e in prompt.segments if e.name not in RESTS)
+    spans = [*slices, (start, LARGEST)]  # the last one goes on in further parts, where these join
     placed = {
-        part: replace(part, paths=(to, *part.paths[1:]), within=(slice_,))
-        for part, slice_ in zip(moved, slices, strict=True)
+        part: replace(part, paths=(to, *(more if part in asks else ())), within=(span,))
+        for part, span in zip(moved, spans, strict=True)
     }
     reduce(getitem, to[:-1], content)[to[-1]] = prompt.text
     return replace(
@@ -219,18 +232,6 @@ def _template(model: "LoadedModel", chat: Chat) -> "ChatTemplate | None":
     return read_template(model.tokenizer.folder, chat) if model.tokenizer.folder else None
 
 
-def _after_documents(
-    model: "LoadedModel",
-    question: str,
-    documents: Sequence[Document],
-    images: int,
-    *,
-    raw: bool,
-) -> Prompt:
-    """Documents and a question through the model's chat template, if it has one."""
-    return _through_template(model, with_documents(question, documents), images, raw=raw)
-
-
 def _through_template(
     model: "LoadedModel", prompt: Prompt, images: int, *, raw: bool, documents: bool = True
 ) -> Prompt:
@@ -238,40 +239,20 @@ def _through_template(
 
     `documents`: its segments but the last one are documents.
     """
-    chat = chat_of_question(prompt, apart=False)
+    documents = documents and len(prompt.segments) > 1
+    chat = chat_of_question(prompt, apart=documents)
     template = None if raw else _template(model, chat)
     if template is None:
         return before_text(prompt, images) if images else prompt
-    made, where = _rendered_question(template, prompt, images, documents=documents)
+    chat = with_images(chat, images) if images else chat
+    made, before = _rendered_chat(template, chat, placed=True)
+    where = "with the documents in its own place for them" if documents else "as one message"
+    where = "with the documents before the question" if before else where
     note = f"the prompt went through the model's chat template {template.name!r}, {where}; "
     note += f"{option('raw')} leaves the template out"
     segments = partition(made.text, made.segments, TEMPLATE, blanks=True)
     notes = (note, *made.notes[1:])
     return Prompt(made.text, segments, template.name, notes, asking=prompt.asking)
-
-
-def _rendered_question(
-    template: "ChatTemplate", prompt: Prompt, images: int, *, documents: bool
-) -> "tuple[Rendered, str]":
-    """The documents in the template's own place, if it writes all of them, else in the message."""
-    from attnviz.models.chat import rendered
-
-    def made(*, apart: bool) -> "Rendered":
-        chat = chat_of_question(prompt, apart=apart)
-        return rendered(template, with_images(chat, images) if images else chat)
-
-    if documents and "documents" in template.source and len(prompt.segments) > 1:
-        try:
-            whole = made(apart=True)
-        except RefusedChat:
-            pass
-        else:
-            if len(whole.segments) == sum(each.name not in RESTS for each in prompt.segments):
-                return whole, "with the documents in its own place for them"
-    after = documents and len(prompt.segments) > 1
-    return made(apart=False), (
-        "with the documents before the question" if after else "as one message"
-    )
 
 
 # What the command line gives.

@@ -65,18 +65,17 @@ def shares_of(report: PatchReport) -> str:
     """The meaning of a share, with a warning where the two texts hardly differ."""
     little = little_apart(report.before.measured, report.ends.measured)
     shares = f"{SHARE}; the two are {little}" if little else SHARE
-    left, lines = len(report.against), report.lines or 1
+    lines, left = report.lines or 1, len(report.against)
     return f"{shares}; of {lines - left} of the {lines} pairs" if left else shares
 
 
-def without_shares(mean: PatchReport | PatchedTogether) -> str:
-    """A note that names the pairs that no share is over; empty where all have one."""
+def without_shares(mean: PatchReport | PatchedTogether) -> Sequence[str]:
+    """A note that names the pairs that no share is over."""
     report = mean.report if isinstance(mean, PatchedTogether) else mean
-    if not report.against:
-        return ""
     side = "higher" if report.ends.measured >= report.before.measured else "lower"
     lines = f"line{'s' * (len(report.against) > 1)} {', '.join(map(str, report.against))}"
-    return f"the source is not {side} than the text on {lines}: in the mean change, and in no share"
+    said = f"the source is not {side} than the text on {lines}: in the mean change, and in no share"
+    return [said] if report.against else []
 
 
 def patching(report: PatchReport) -> str:
