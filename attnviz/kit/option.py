@@ -128,8 +128,7 @@ def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
             bound = signature.bind(*args, **named)
             for name, value in bound.arguments.items():
                 if name in TEXTS_OF_PYTHON:
-                    model = bound.arguments.get("model", BUILTIN)
-                    value = bound.arguments[name] = _with_ids(value, model)
+                    value = bound.arguments[name] = _with_ids(value, bound.arguments)
                 _check_argument(parameters[name], value)
             values = {**bound.arguments, **bound.arguments.get("options", {})}
             values.pop("options", None)
@@ -232,13 +231,16 @@ TEXTS_OF_PYTHON = frozenset("text texts given prompt source mean_from resample_f
 """Parameters that take texts, and token ids in the place of each."""
 
 
-def _with_ids(value: Any, model: Any) -> Any:
+def _with_ids(value: Any, given: Mapping[str, Any]) -> Any:
     """A text or several; each list of token ids has become the text that they spell."""
     value = value.squeeze().tolist() if hasattr(value, "squeeze") else value  # of numpy or torch
     if not isinstance(value, list | tuple):
         return value
     if not value or any(type(each) is not int for each in value):
-        return type(value)(_with_ids(each, model) for each in value)
+        return type(value)(_with_ids(each, given) for each in value)
+    for name in {"docs", "image"}.intersection(given):
+        raise UsageError("token ids are all that is read", f"leave {option(name)} out")
+    model = given.get("model", BUILTIN)
     if isinstance(model, str | PathLike):
         return tokenizer_of(Source(fspath(model), quiet=True)).text_of_ids(value)
     return model._loaded.tokenizer.text_of_ids(value) if hasattr(model, "_loaded") else value

@@ -95,8 +95,8 @@ class TextOfIds(str):
     tokenizer: Any
 
     def __add__(self, text: str) -> Any:
-        ids = [token.id for token in self.tokens]
-        return self.tokenizer.text_of_ids([*ids, *self.tokenizer.ids(text)])
+        own = [token.id for token in self.tokens]
+        return self.tokenizer.text_of_ids([*own, *self.tokenizer.ids(text)])
 
 
 def numbered(tokens: Iterable[Token], first: int = 0) -> tuple[Token, ...]:
@@ -132,16 +132,12 @@ def parts_of_images(tokens: Sequence[Token]) -> dict[str, str]:
     for token in tokens:
         if token.image is not None:
             parts.setdefault(token.image, []).extend([token.label] if token.patch else [])
-    several = len(parts) > 1
-    names = {n: f"image {n + 1}" if several else "image" for n in parts}
-    return {
-        names[
-            n
-        ]: f"{len(own)} parts of {'' if several else 'the '}{names[n]}, {own[0]} to {own[-1]}"
-        if own
-        else names[n]
-        for n, own in parts.items()
-    }
+    several, told = len(parts) > 1, dict[str, str]()
+    for n, own in parts.items():
+        name, the = (f"image {n + 1}", "") if several else ("image", "the ")
+        what = f"{len(own)} part{'s' if len(own) > 1 else ''} of {the}{name}"
+        told[name] = f"{what}, {own[0]} to {own[-1]}" if own else name
+    return told
 
 
 def class_rows(tokens: Sequence[Token]) -> tuple[int, ...]:
