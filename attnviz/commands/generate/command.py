@@ -13,7 +13,7 @@ from attnviz.commands.generate.prompt import documents_given, prompt_for, prompt
 from attnviz.commands.generate.results import Before
 from attnviz.commands.generate.run import Answering, Writing, answering
 from attnviz.commands.generate.writer import writing
-from attnviz.errors import IdleOption, option
+from attnviz.errors import IdleOption, UsageError, option
 from attnviz.inputs.beside import folder_of, is_jsonl
 from attnviz.inputs.chats import Question, chat_of_line, images_of, question_or_text
 from attnviz.inputs.prompts import By, Prompt
@@ -36,7 +36,7 @@ from attnviz.kit.values import (
     words,
 )
 from attnviz.kit.write import Piece
-from attnviz.records.tokens import Chat, Sampling
+from attnviz.records.tokens import Chat, Sampling, TextOfIds
 from attnviz.records.transforms import How
 
 Docs: TypeAlias = Annotated[
