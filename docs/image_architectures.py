@@ -11,7 +11,9 @@ from tempfile import TemporaryDirectory
 from attnviz.records.capture import Kind
 from attnviz.records.images import ImageView
 from tests.vision import test_encoders
+from tests.vision.beside import MODELS, Beside
 from tests.vision.encoders import ENCODERS, Encoder
+from tests.vision.test_beside import difference, local_of, prepared
 from tests.vision.test_places import SHAPES, check, made_local
 from tests.vision.test_places import noise as image_of
 from tests.vision.test_rows import loaded
@@ -24,10 +26,27 @@ SIZES = ((150, 70), (40, 90), (260, 90))
 
 
 def image_table() -> str:
-    """A row for each architecture; of Llama 3.2 Vision also for its cross-attention."""
+    """A row for each architecture; of those with cross-attention to an image also for that."""
     rows = [row(sighted) for sighted in ZOO]
     cross = next(sighted for sighted in ZOO if sighted.name == "mllama")
-    return HEAD + "".join([*rows, row(cross, kind="cross")])
+    return HEAD + "".join([*rows, row(cross, kind="cross"), *map(beside_row, BESIDE)])
+
+
+def beside_row(made: Beside) -> str:
+    """One that reads an image beside a text, measured."""
+    largest = max(difference(made, image_of(*size), "cross") for size in SIZES)
+    (image,), right = prepared(made, image_of(260, 90)).empty.images, 0
+    for shape in SHAPES.values():
+        with suppress(AssertionError):
+            local, places = local_of(made, image_of(*shape))
+            check(local, image_of(*shape), places)
+            right += 1
+    name = f"{made.name} (cross-attention)"
+    return f"| {name} | {grids(image.views)} | {largest:.1e} | {right} of {len(SHAPES)} |\n"
+
+
+BESIDE = (MODELS[0],)
+"""Of several models of one architecture the first."""
 
 
 def row(sighted: Sighted, kind: Kind | None = None) -> str:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.catalog import Source, locate
-from attnviz.models.huggingface.attention import foreign
+from attnviz.models.huggingface.attention import foreign, hooked, language_of
 from attnviz.models.huggingface.load import load_huggingface
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.vision import float64_copy
@@ -136,12 +136,17 @@ def eager_weights(
         model.model.set_attn_implementation("eager")
     try:
         with torch.inference_mode():
-            output = body(**model.inputs(ids, target), output_attentions=True)
+            text, inner = language_of(model.model), list[Any]()
+            with hooked([text.register_forward_hook(lambda *made: inner.append(made[-1]))]):
+                output = body(**model.inputs(ids, target), output_attentions=True)
     finally:
         for config, implementation in before:  # parts of a model may differ in it
             config._attn_implementation = implementation
     attending = [n for n, heads in enumerate(model.identity.heads_per_layer) if heads]
-    weights = output["attentions" if "attentions" in output else THEIRS[model.kind]]
+    for each in inner:  # of a text beside an image, what the whole model returns is the image's
+        output = each if getattr(each, "attentions", None) else output
+    own = THEIRS[model.kind]
+    weights = output[own if own in output else "attentions"]
     if len(weights) == len(model.identity.heads_per_layer):  # some may be of another kind
         weights = [weights[n] for n in attending]
     patterns = [w for w in weights if isinstance(w, Tensor) and w.dim() == 4]

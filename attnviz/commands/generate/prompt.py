@@ -90,7 +90,7 @@ def prompt_for(
 
 def check_answers_images(model: "LoadedModel") -> None:
     """Refuse images where the model reads none, or writes nothing about them."""
-    if model.reads == "image":
+    if model.reads_images or model.reads == "image":
         model.require("generate")
     model.check_sees()
 

@@ -313,7 +313,8 @@ def sizes_of(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSizes:
         layers = _first_of(part, [*names, "num_hidden_layers"])
     else:
         vision = getattr(config, "vision_config", None) if kind == "encoder" else None
-        crosses = kind == "cross" and getattr(text, "cross_attention_layers", None)
+        sights = ["cross_attention_layers", "encoder_hidden_size"]  # of an image's tokens
+        crosses = kind == "cross" and hasattr(config, "vision_config") and _first_of(text, sights)
         if not (implicit or crosses or vision):
             check_kind(kind)
         heads, layers = (_first_of(vision or text, names) for names in (HEADS, LAYERS))

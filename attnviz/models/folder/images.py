@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 from attnviz.errors import ModelError
 from attnviz.models.folder.files import CONFIG, IMAGES, foreign, read_object, reason
+from attnviz.models.folder.reading import BESIDE
 from attnviz.models.folder.tokenizer import tokenizer_settings, transformers_tokenizer
 
 PROCESSOR = "processor_config.json"
@@ -85,7 +86,8 @@ def _processor(folder: Path, settings: Mapping[str, dict[str, Any]], clean: Path
     own = {k: v for k, v in settings[PROCESSOR].items() if k != "image_processor"}
     still: Any = type(kind.__name__, (kind,), {"check_argument_for_proper_class": _unchecked})
     processor = still.from_args_and_dict(args, own)
-    if not isinstance(getattr(processor, "image_token", None), str):  # one of sounds
+    placed = isinstance(getattr(processor, "image_token", None), str)  # else one of sounds
+    if not placed and config.get("model_type") not in BESIDE:
         raise _no_processor(config)
     return processor
 

@@ -23,6 +23,10 @@ TOWERS = ("clip", "siglip", "siglip2", "metaclip_2")
 """Models that read a text and an image apart from each other, each with layers of its own."""
 
 
+BESIDE = ("blip",)
+"""Models that read one image beside every text, in which nothing stands for it."""
+
+
 def reads_of(config: Any) -> Reads:
     """What a model with this configuration of transformers reads.
 

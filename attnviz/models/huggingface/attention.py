@@ -193,7 +193,8 @@ def listening(model: Any, heard: Heard) -> Iterator[None]:
         named = hasattr(output, "_fields")  # a named tuple takes its parts one by one
         return type(output)(*without) if named else type(output)(without)
 
-    modules = attention_modules(model)
+    sides = [language_of(model), vision_of(model)] if reads_images(model) else [model]
+    modules = dict.fromkeys(each for side in sides for each in innermost(side))
     requests = (m.register_forward_pre_hook(request, with_kwargs=True) for m in modules)
     with hooked(requests), hooked(m.register_forward_hook(hear) for m in modules):
         yield
@@ -215,7 +216,10 @@ def reads_images(model: Any) -> bool:
 
 def language_of(model: Any) -> Any:
     """The module that reads text: the whole model, unless it has a side for images, too."""
-    return model.get_decoder() if reads_images(model) else model
+    if not reads_images(model):
+        return model
+    own = getattr(model, "text_encoder", None)  # it reads, and what is behind it writes (BLIP)
+    return model.get_decoder() if own is None else own
 
 
 def vision_of(model: Any) -> Any:
@@ -225,7 +229,12 @@ def vision_of(model: Any) -> Any:
 
 def attention_modules(model: Any) -> list[nn.Module]:
     """The innermost modules that read text with attention in the name of their class."""
-    named = [m for m in language_of(model).modules() if "Attention" in type(m).__name__]
+    return innermost(language_of(model))
+
+
+def innermost(side: nn.Module) -> list[nn.Module]:
+    """The innermost modules of a side of a model with attention in the name of their class."""
+    named = [m for m in side.modules() if "Attention" in type(m).__name__]
     return [m for m in named if not any(part in named for part in list(m.modules())[1:])]
 
 

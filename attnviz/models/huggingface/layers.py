@@ -43,7 +43,7 @@ class Layers:
         self._names = {
             module: name
             for name, module in model.named_modules()
-            if module in own and (of_vision or kind in ("self", kind_of(name)))
+            if module in own and (of_vision or kind in (kind_of(name), alone(name)))
         }
         self._own = {module: layer_of(name) for module, name in self._names.items()}
         self._architecture = model.config.model_type
@@ -98,6 +98,11 @@ def layer_of(module: str) -> int:
 def _place(module: str) -> str:
     """The place of a module in its layer, whatever the layer's number: its name from there on."""
     return re.sub(r"^.*?(?:^|\.)\d+(?=\.|$)", "", module, count=1)
+
+
+def alone(module: str) -> Kind:
+    """Which of one text's attentions a module is, by its dotted name."""
+    return "cross" if CROSS.search(module) else "self"
 
 
 def kind_of(module: str) -> Kind:

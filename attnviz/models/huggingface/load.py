@@ -22,9 +22,10 @@ from attnviz.models.folder.config import (
     transformers_config,
 )
 from attnviz.models.folder.files import PICKLED, foreign, plain_config, read_config
-from attnviz.models.folder.reading import TOWERS, reads_no_text, reads_of
+from attnviz.models.folder.reading import BESIDE, TOWERS, reads_no_text, reads_of
 from attnviz.models.folder.tokenizer import TYPES
 from attnviz.models.huggingface.attention import forward, reads_images, watching
+from attnviz.models.huggingface.beside import ImageBeside, blank_beside
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
 from attnviz.models.huggingface.encoding import ImageEncoder, fitted, reader_of
@@ -224,6 +225,8 @@ def _engine_class(model: Any, sizes: ModelSizes, *, causal: bool) -> type[Huggin
         return ImageEncoder
     if sizes.reads == "speech":
         return SpeechWriter if model.config.is_encoder_decoder else SpeechModel
+    if model.config.model_type in BESIDE:
+        return ImageBeside
     if kind in ("cross", "encoder") and reads_images(model):
         return HuggingFaceModel if kind == "cross" else VisionSide
     if kind != "self":
@@ -243,7 +246,10 @@ def _attention(model: Any, sizes: ModelSizes) -> "ModelAttention":
     if sizes.implicit:
         heads = implicit_heads(model, inputs, layers)
         return ModelAttention(heads, causal=True, sinks=False)
-    if sizes.kind == "encoder" and reads_images(model):  # it is at work where there is an image
+    beside = model.config.model_type in BESIDE
+    if (
+        sizes.kind == "encoder" and reads_images(model) and not beside
+    ):  # it is at work where there is an image
         return ModelAttention(sizes.heads_per_layer, causal=False, sinks=False)
     return attention_of(model, inputs, layers, sizes.kind)
 
@@ -323,6 +329,8 @@ def _few_tokens(model: Any, sizes: ModelSizes) -> dict[str, Any]:
     padding = getattr(model.config.get_text_config(), "pad_token_id", None)
     ids = [id_ for id_ in range(min(5, sizes.vocab_size)) if id_ != padding][:4]
     text = torch.tensor([ids], device=model.device)
+    if model.config.model_type in BESIDE:
+        return {"input_ids": text, **blank_beside(model)}
     if sizes.kind == "cross" and reads_images(model):
         width = model.config.get_text_config().hidden_size
         image = torch.zeros((1, 2, width), dtype=model.dtype, device=model.device)

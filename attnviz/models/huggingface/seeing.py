@@ -39,7 +39,7 @@ def see(
     assert tokenizer.folder is not None  # every engine of transformers has one
     processor = _processor(tokenizer.folder)
     if not how.special:
-        _check_plain(model, text)
+        check_plain(model, text)
     folder, count = None if how.whole else tokenizer.folder, len(pictures)
     marked, told = _marked(processor, folder, text, count)
     around = (tokenizer.bos if how.bos is None else how.bos) and not told
@@ -123,7 +123,7 @@ def _check_bos(begins: str | None, before: str, after: str, *, bos: bool, templa
         )
 
 
-def _check_plain(model: "HuggingFaceModel", text: str) -> None:
+def check_plain(model: "HuggingFaceModel", text: str) -> None:
     """Check that a text spells no special token, since those of the images are read as such."""
     added = model.tokenizer.backend.get_added_tokens_decoder().values()
     plain = text.replace(MARK, "")

@@ -36,9 +36,9 @@ class ImageInputs:
     `text`: what is read, with the model's own mark in the place of each image; `expanded`: with as
     many marks as an image has tokens; `spans`: for each image its characters in both. `beside`: the
     arguments of a forward pass beside the `ids` (n); `cells`: for each image the places of its
-    tokens that have the id `token`, in order. `crossed`: they are not among those of the text,
-    which has cross-attention to them (Llama 3.2 Vision). `sheet`: that of an image of which the
-    attention within it is recorded.
+    tokens that have the id `token`, in order; -1: the text has none. `crossed`: they are not among
+    those of the text, which has cross-attention to them (Llama 3.2 Vision). `sheet`: that of an
+    image of which the attention within it is recorded.
     """
 
     text: str
@@ -327,10 +327,11 @@ def beside_of(model: Any, ids: Tensor) -> dict[str, Any]:
 def beside(given: ImageInputs, ids: Tensor) -> dict[str, Any]:
     """What is beside ids (B, n) that hold the tokens of all images.
 
-    Nothing where none of the tokens is one of an image, as in the later steps of an answer.
+    Nothing where none of the tokens is one of an image, as in the later steps of an answer; but
+    for a model whose text has none.
     """
     here, prompt = ids == given.token, torch.tensor(given.ids) == given.token
-    if not here.any():
+    if given.token >= 0 and not here.any():
         return {}
     more: dict[str, Any] = {}
     for name, value in given.beside.items():

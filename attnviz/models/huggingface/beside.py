@@ -1,0 +1,174 @@
+"""Models that read one image beside a text in which nothing stands for it (BLIP).
+
+A run shows where the image comes in: as keys of cross-attention.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from inspect import signature
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from attnviz.errors import InputError, ModelError, UsageError, option
+from attnviz.models.folder.images import read_processor
+from attnviz.models.huggingface.attention import forward, vision_of, watching
+from attnviz.models.huggingface.layers import alone
+from attnviz.models.huggingface.model import HuggingFaceModel
+from attnviz.models.huggingface.places import SheetGrid, TooCoarse, sheet_grid
+from attnviz.models.huggingface.seeing import check_plain
+from attnviz.models.huggingface.vision import (
+    IDLE,
+    OF_TOKENS,
+    ImageInputs,
+    check_sides,
+    processing,
+    seeing,
+    typed,
+)
+from attnviz.models.loaded import Ability, SeenText
+from attnviz.records.capture import Kind
+from attnviz.records.images import MARK, RawImage, ReadAs, SeenImage, label_of
+from attnviz.records.tokens import Token, numbered
+
+_processor = lru_cache(2)(read_processor)
+
+
+class ImageBeside(HuggingFaceModel):
+    """The attention of a text beside an image, or to it, or within it."""
+
+    def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
+        """The arguments of its forward pass: the text and the image, whatever the ids."""
+        given = getattr(self.model, "given_images", None)
+        if given is None:
+            raise UsageError(
+                f"{self.identity.name} reads an image beside every text",
+                f"give one with {option('image')}",
+            )
+        return super().inputs(given.ids)
+
+    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
+        raw = self._one_image(text, pictures)
+        plain = replace(self, model=getattr(self.model, "plain", self.model))
+        if not how.special:
+            check_plain(plain, text)
+        around = self.tokenizer.bos if how.bos is None else how.bos
+        tokens = self.tokenizer.encode(text, bos=around, special=how.special)
+        if len(tokens) > self.tokenizer.context:
+            raise InputError(
+                f"the text has {len(tokens):,} tokens, but the model takes at most "
+                f"{self.tokenizer.context:,}",
+                "shorten it",
+            )
+        given, grid = plain._given(text, tokens, raw, around=around)
+        image = SeenImage(raw, (grid.view,))
+        given = replace(given, images=(image,), cells=(grid.patches,))
+        view = replace(plain, model=seeing(plain.model, given))
+        keys = view._keys(grid, image)
+        rows = keys if self.kind == "encoder" else tokens
+        return SeenText(view, text, rows, (image,), keys=() if self.kind == "self" else keys)
+
+    def _one_image(self, text: str, pictures: Sequence[RawImage]) -> RawImage:
+        if len(pictures) != 1:
+            raise InputError(
+                f"{self.identity.name} reads one image at a time, and {len(pictures)} are given",
+                "give one",
+            )
+        if MARK in text:
+            raise InputError(
+                f"{self.identity.name} reads its image beside the text, which has no place for it",
+                f"leave {MARK} out of the text",
+            )
+        check_sides(pictures[0])
+        return pictures[0]
+
+    def _given(
+        self, text: str, tokens: Sequence[Token], raw: RawImage, *, around: bool
+    ) -> tuple[ImageInputs, SheetGrid]:
+        """What its processor makes of a text and an image, and the grid of the patches."""
+        from PIL import Image
+
+        assert self.tokenizer.folder is not None
+        processor, model = _processor(self.tokenizer.folder), self.model
+        with processing(model):
+            picture = [Image.fromarray(raw.pixels)]
+            made = processor(
+                images=picture, text=[text], return_tensors="pt", add_special_tokens=around
+            )
+            try:
+                grid = sheet_grid(processor, model, raw)
+            except TooCoarse:
+                raise InputError(
+                    f"the image {raw.name} is too small to tell its patches", "give a larger one"
+                ) from None
+        ids = tuple(made.pop("input_ids")[0].tolist())
+        if ids != tuple(token.id for token in tokens):
+            raise ModelError(
+                f"the processor of {self.identity.name} makes other tokens of this text than its "
+                "tokenizer",
+                "use the processor that belongs to the model",
+            )
+        image = {name: made[name] for name in made if name not in (*IDLE, *OF_TOKENS)}
+        beside = {**typed(image, model.dtype), **_begun(model)}
+        return ImageInputs(text, text, (), ids, -1, beside, (), ()), grid
+
+    def _keys(self, grid: SheetGrid, image: SeenImage) -> tuple[Token, ...]:
+        """The tokens of the image, as a run shows their number: perhaps a class token first."""
+        read = keys_read(self.model, self.inputs(()))
+        before = read.get("encoder" if self.kind == "encoder" else "cross", 0) - len(grid.patches)
+        if before not in (0, 1):
+            raise ModelError(
+                f"this {type(self.model).__name__} reads its text and its image apart from each "
+                "other",
+                "use a model that reads them together, such as BlipForConditionalGeneration",
+            )
+        special = Token(0, 0, "", 0, 0, special=True)
+        named = [replace(special, name="[class]", image=0)] * before
+        named += [
+            replace(special, name=label_of(patch, (image,)), image=0, patch=patch)
+            for patch in grid.patches
+            if patch is not None
+        ]
+        return numbered(named)
+
+    def _refusal(self, ability: Ability | Literal["contributions"]) -> UsageError:
+        if ability in ("value_norms", "contributions"):
+            return super()._refusal(ability)
+        return UsageError(
+            f"attnviz shows what {self.identity.name} attends to, and does nothing else with a "
+            "model that reads its image beside the text",
+            "use a model with images among its tokens, such as LLaVA",
+        )
+
+
+@torch.inference_mode()
+def keys_read(model: Any, inputs: dict[str, Any]) -> dict[Kind, int]:
+    """How many keys each kind of a model's attention has: of its text and of its image side."""
+    vision, names = set(vision_of(model).modules()), {m: n for n, m in model.named_modules()}
+    found = dict[Kind, int]()
+
+    def see(module: Any, keys: Tensor) -> None:
+        kind: Kind = "encoder" if module in vision else alone(names[module])
+        found.setdefault(kind, keys.size(-1 if keys.dim() > 2 else 0))
+
+    with watching(model, lambda call: see(call.module, call.k[0, :, 0]), see):
+        forward(model.base_model, **inputs)
+    return found
+
+
+def blank_beside(model: Any) -> dict[str, Any]:
+    """The arguments of a forward pass over a black image, beside those of a text."""
+    config = getattr(model.config, "vision_config", model.config)
+    size = config.image_size
+    high, wide = (size, size) if isinstance(size, int) else size
+    pixels = torch.zeros((1, 3, high, wide), dtype=model.dtype, device=model.device)
+    return {"pixel_values": pixels, **_begun(model)}
+
+
+def _begun(model: Any) -> dict[str, Any]:
+    """The beginning of the answer, of a model that has to be given one."""
+    if "decoder_input_ids" not in signature(model.forward).parameters:
+        return {}
+    return {"decoder_input_ids": torch.tensor([[model.decoder_start_token_id]])}
