@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import transformers
@@ -80,7 +81,25 @@ MODELS = (
     Beside("blip", "BlipForConditionalGeneration", reader="text_decoder"),
     Beside("blip", "BlipForQuestionAnswering", more={"decoder_input_ids": [[0]]}),
     Beside("blip", "BlipForImageTextRetrieval"),
+    *(
+        Beside(
+            name="vilt",
+            model=model,
+            classes=("ViltProcessor", "ViltImageProcessor"),
+            reader="vilt",
+            config={**SIDE, **TEXT, "image_size": 64, "patch_size": 16},
+            images={"size": {"shortest_edge": 64}, "size_divisor": 16},
+            cell=16,
+        )
+        for model in ("ViltForMaskedLM", "ViltForQuestionAnswering")
+    ),
 )
+
+
+def in_order(weights: Tensor, count: int, **_: Any) -> Tensor:
+    """In the place of `torch.multinomial`, by which ViLT draws an order of its patches."""
+    assert len(weights) == count
+    return torch.arange(count)
 
 
 def read_by(model: Any, reader: str, inputs: Mapping[str, Tensor]) -> tuple[Any, Any]:
@@ -91,7 +110,7 @@ def read_by(model: Any, reader: str, inputs: Mapping[str, Tensor]) -> tuple[Any,
         lambda _module, _args, given, made: seen.append((given, made)), with_kwargs=True
     )
     try:
-        with torch.no_grad():
+        with torch.no_grad(), patch("torch.multinomial", in_order):
             model(**inputs, output_attentions=True)
     finally:
         handle.remove()

@@ -1,7 +1,7 @@
 """Models that read an image beside a text, in which nothing stands for it."""
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -29,7 +29,7 @@ from tests.vision.local import make_local
 from tests.vision.test_places import SHAPES, Places, check, noise
 
 TEXT = "What is it?"
-BLIP = MODELS[:3]
+BLIP, VILT = MODELS[:3], MODELS[3:]
 EVERY = pytest.mark.parametrize("made", MODELS, ids=lambda made: made.model)
 OF_BLIP = pytest.mark.parametrize("made", BLIP, ids=lambda made: made.model)
 
@@ -78,6 +78,23 @@ def test_rows_of_the_text_and_to_the_image_are_those_of_transformers(made: Besid
     assert prepared(made, pixels).empty.causal is (made.reader == "text_decoder")
 
 
+@pytest.mark.parametrize("made", VILT, ids=lambda made: made.model)
+def test_rows_of_one_sequence_of_text_and_patches_are_those_of_transformers(made: Beside) -> None:
+    for size in ((150, 70), (40, 90)):
+        assert difference(made, noise(*size)) < 1e-5
+    empty = prepared(made, noise(150, 70)).empty
+    assert [token.label for token in empty.query_tokens[10:13]] == ["?", "[class]", "@r0c0"]
+    assert not empty.causal
+    options = TextOptions(images=(RawImage("a.png", noise(90, 60)),))
+    assert verify(engine_of(made), None, TEXT, options).exact
+
+
+def test_patches_that_a_model_leaves_out_at_random_are_refused() -> None:
+    few = replace(VILT[0], config={**VILT[0].config, "max_image_length": 7})
+    with pytest.raises(ModelError, match="reads 7 of the image's 18 patches"):
+        prepared(few, noise(150, 70))
+
+
 @OF_BLIP
 def test_rows_within_the_image_are_those_of_transformers(made: Beside) -> None:
     pixels, within = noise(150, 70), list[Any]()
@@ -108,24 +125,31 @@ class Local:
 
     def tokens(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
         inputs = self.made.inputs(folder_of(self.made), TEXT, Image.fromarray(pixels))
+        if self.made in VILT:
+            _, (joined, _) = read_by(self.local, "vilt.embeddings", inputs)
+            return np.asarray(joined[0, len(TEXT) :].numpy())
         given, _ = read_by(self.local, self.made.reader, inputs)
         return np.asarray(given["encoder_hidden_states"][0].numpy())
 
 
 def local_of(made: Beside, pixels: NDArray[np.uint8]) -> tuple[Any, Places]:
     """A local model, and where attnviz says that the tokens of its image are."""
-    make_local(model := deepcopy(made.eager(folder_of(made))))
-    empty = prepared(made, pixels, "cross").empty
-    assert [token.label for token in empty.key_tokens[:2]] == ["[class]", "@r0c0"]
-    return Local(made, model), Places(
-        empty.images[0].views, [token.patch for token in empty.key_tokens]
-    )
+    model = deepcopy(made.eager(folder_of(made)))
+    if made in BLIP:  # what ViLT reads of an image has been through no layer
+        make_local(model)
+    empty = prepared(made, pixels, "cross" if made in BLIP else None).empty
+    tokens = empty.key_tokens[0 if made in BLIP else len(TEXT) :]
+    assert [token.label for token in tokens[:2]] == ["[class]", "@r0c0"]
+    return Local(made, model), Places(empty.images[0].views, [token.patch for token in tokens])
 
 
 @pytest.mark.parametrize("shape", ["wide", slow("tall"), slow("square"), slow("tiny")])
-def test_patches_react_to_the_pixels_of_their_boxes_and_to_no_others(shape: str) -> None:
+@pytest.mark.parametrize("made", [BLIP[0], VILT[0]], ids=lambda made: made.name)
+def test_patches_react_to_the_pixels_of_their_boxes_and_to_no_others(
+    made: Beside, shape: str
+) -> None:
     pixels = noise(*SHAPES[shape])
-    local, places = local_of(BLIP[0], pixels)
+    local, places = local_of(made, pixels)
     check(local, pixels, places)
     with pytest.raises(AssertionError):
         check(local, pixels, places.shifted())

@@ -23,7 +23,7 @@ TOWERS = ("clip", "siglip", "siglip2", "metaclip_2")
 """Models that read a text and an image apart from each other, each with layers of its own."""
 
 
-BESIDE = ("blip",)
+BESIDE = ("blip", "vilt")
 """Models that read one image beside every text, in which nothing stands for it."""
 
 

@@ -14,6 +14,7 @@ from torch.utils.hooks import RemovableHandle
 
 from attnviz.errors import ModelError
 from attnviz.models.folder.files import cut
+from attnviz.models.folder.reading import BESIDE
 from attnviz.models.huggingface.call import AttentionCall, eager_of, is_foreign
 
 
@@ -211,7 +212,8 @@ def hooked(handles: Iterable[RemovableHandle]) -> Iterator[None]:
 
 def reads_images(model: Any) -> bool:
     """Whether a model takes images beside a text."""
-    return getattr(model.config, "vision_config", None) is not None
+    config = model.config
+    return getattr(config, "vision_config", None) is not None or config.model_type in BESIDE
 
 
 def language_of(model: Any) -> Any:

@@ -1,9 +1,10 @@
-"""Models that read one image beside a text in which nothing stands for it (BLIP).
+"""Models that read one image beside a text in which nothing stands for it (BLIP, ViLT).
 
-A run shows where the image comes in: as keys of cross-attention.
+A run shows where the image comes in: as keys of cross-attention, or behind the text in one
+sequence with it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from inspect import signature
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.models.folder.images import read_processor
-from attnviz.models.huggingface.attention import forward, vision_of, watching
+from attnviz.models.huggingface.attention import forward, language_of, vision_of, watching
 from attnviz.models.huggingface.layers import alone
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.places import SheetGrid, TooCoarse, sheet_grid
@@ -34,6 +35,8 @@ from attnviz.records.images import MARK, RawImage, ReadAs, SeenImage, label_of
 from attnviz.records.tokens import Token, numbered
 
 _processor = lru_cache(2)(read_processor)
+CROSSED: Mapping[Kind, Kind] = {"self": "cross", "cross": "cross", "encoder": "encoder"}
+"""Which attention of a model has the tokens of the image as its keys, by the kind that is asked."""
 
 
 class ImageBeside(HuggingFaceModel):
@@ -66,7 +69,12 @@ class ImageBeside(HuggingFaceModel):
         image = SeenImage(raw, (grid.view,))
         given = replace(given, images=(image,), cells=(grid.patches,))
         view = replace(plain, model=seeing(plain.model, given))
-        keys = view._keys(grid, image)
+        read = keys_read(view.model, view.inputs(()))
+        joined = read.get("self", 0) > len(tokens)
+        every = read["self"] - len(tokens) if joined else read.get(CROSSED[self.kind], 0)
+        keys = view._of_image(every - len(grid.patches), grid, image, at=len(text) * joined)
+        if joined:
+            return SeenText(view, text, numbered((*tokens, *keys)), (image,))
         rows = keys if self.kind == "encoder" else tokens
         return SeenText(view, text, rows, (image,), keys=() if self.kind == "self" else keys)
 
@@ -111,20 +119,20 @@ class ImageBeside(HuggingFaceModel):
                 "use the processor that belongs to the model",
             )
         image = {name: made[name] for name in made if name not in (*IDLE, *OF_TOKENS)}
-        beside = {**typed(image, model.dtype), **_begun(model)}
+        beside = {**_ordered(model, typed(image, model.dtype), grid), **_begun(model)}
         return ImageInputs(text, text, (), ids, -1, beside, (), ()), grid
 
-    def _keys(self, grid: SheetGrid, image: SeenImage) -> tuple[Token, ...]:
-        """The tokens of the image, as a run shows their number: perhaps a class token first."""
-        read = keys_read(self.model, self.inputs(()))
-        before = read.get("encoder" if self.kind == "encoder" else "cross", 0) - len(grid.patches)
+    def _of_image(
+        self, before: int, grid: SheetGrid, image: SeenImage, *, at: int
+    ) -> tuple[Token, ...]:
+        """The tokens of the image, `before` them perhaps a class token; `at`: their characters."""
         if before not in (0, 1):
             raise ModelError(
                 f"this {type(self.model).__name__} reads its text and its image apart from each "
                 "other",
                 "use a model that reads them together, such as BlipForConditionalGeneration",
             )
-        special = Token(0, 0, "", 0, 0, special=True)
+        special = Token(0, 0, "", at, at, special=True)
         named = [replace(special, name="[class]", image=0)] * before
         named += [
             replace(special, name=label_of(patch, (image,)), image=0, patch=patch)
@@ -146,7 +154,8 @@ class ImageBeside(HuggingFaceModel):
 @torch.inference_mode()
 def keys_read(model: Any, inputs: dict[str, Any]) -> dict[Kind, int]:
     """How many keys each kind of a model's attention has: of its text and of its image side."""
-    vision, names = set(vision_of(model).modules()), {m: n for n, m in model.named_modules()}
+    vision = {*vision_of(model).modules()} - {*language_of(model).modules()}
+    names = {module: name for name, module in model.named_modules()}
     found = dict[Kind, int]()
 
     def see(module: Any, keys: Tensor) -> None:
@@ -165,6 +174,29 @@ def blank_beside(model: Any) -> dict[str, Any]:
     high, wide = (size, size) if isinstance(size, int) else size
     pixels = torch.zeros((1, 3, high, wide), dtype=model.dtype, device=model.device)
     return {"pixel_values": pixels, **_begun(model)}
+
+
+@torch.inference_mode()
+def _ordered(model: Any, image: dict[str, Any], grid: SheetGrid) -> dict[str, Any]:
+    """What the model is given of an image; of one that draws an order of its patches, row by row.
+
+    ViLT shuffles them, and knows where each is, as it adds its position before.
+    """
+    embed = getattr(getattr(model.base_model, "embeddings", None), "visual_embed", None)
+    if embed is None:
+        return image
+    pixels, mask = (image[name].to(model.device) for name in ("pixel_values", "pixel_mask"))
+    with torch.random.fork_rng():
+        embeds, mask, (at, _) = embed(pixels, mask, model.config.max_image_length)
+    if at.size(1) != len(grid.patches):
+        raise ModelError(
+            f"the model reads {at.size(1)} of the image's {len(grid.patches)} patches, which it "
+            "draws at random",
+            "give an image of other proportions, or set max_image_length to -1 in its config.json",
+        )
+    order = (at[0, :, 0] * grid.view.columns + at[0, :, 1]).argsort()
+    embeds = torch.cat([embeds[:, :1], embeds[:, 1:][:, order]], dim=1)
+    return {"image_embeds": embeds, "pixel_mask": mask}
 
 
 def _begun(model: Any) -> dict[str, Any]:

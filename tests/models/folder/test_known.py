@@ -247,17 +247,15 @@ def test_a_folder_in_the_format_of_its_authors_says_how_to_convert_it(
     assert "authors' format" in run("show", TEXT, "--model", str(tmp_path)).err
 
 
-def test_a_model_of_pictures_and_text_is_not_called_in_need_of_a_longer_text(
-    run: Run, tmp_path: Path
-) -> None:
+def test_a_model_of_a_picture_and_a_text_asks_for_the_picture(run: Run, tmp_path: Path) -> None:
     sizes = {
         "vocab_size": 257, "hidden_size": 16, "intermediate_size": 8, "num_hidden_layers": 1,
         "num_attention_heads": 2, "max_position_embeddings": 64, "image_size": 8, "patch_size": 4,
     }  # fmt: skip
     save_over_bytes(tmp_path, transformers.ViltModel(transformers.ViltConfig(**sizes)))
     ended = run("show", TEXT, "--model", str(tmp_path))
-    assert ended.status is ExitStatus.MODEL
-    assert "vilt takes pixel_values beside a text; attnviz gives it none" in ended.err
+    assert ended.status is ExitStatus.USAGE
+    assert "reads an image beside every text; give one with --image" in ended.err
     assert not any(word in ended.err for word in ("longer", "cannot run"))
 
 
