@@ -58,7 +58,9 @@ def main() -> NoReturn:
         sys.stderr.write("attnviz: interrupted\n")
         _STATUS[0] = 130
     except SystemExit as end:
-        _STATUS[0] = end.code if isinstance(end.code, int) else 0
+        if isinstance(end.code, str):
+            sys.stderr.write(f"{end.code}\n")
+        _STATUS[0] = int(end.code or 0) if isinstance(end.code, int | None) else 1
     except Ended as ended:
         signal.signal(ended.number, signal.SIG_DFL)
         os.kill(os.getpid(), ended.number)

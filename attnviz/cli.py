@@ -76,7 +76,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 """Each command, a function in a module of its name, and the first line of its help."""
 GONE = dict.fromkeys(
     ("attnviz atlas --like", "attnviz atlas --pair", "attnviz atlas --cluster"),
-    'docs/scan.md, "Heads that are alike", shows lines of pandas that do the same',
+    'docs/scan.md, "Heads that are alike", shows how to do this with pandas',
 )
 """Options that there were, and what to do instead."""
 
@@ -311,7 +311,7 @@ def _instead_of(name: str, known: Mapping[str, Any], command: str) -> str:
     if word in FORMATS and "--format" in known:
         return f"give {as_flag('format', word)}"
     if given := known.get(word) or known.get(f"{word}s"):  # an argument, which has no dashes
-        return f"{given.metavar} needs none: {command} {given.metavar}"
+        return f"{given.metavar} is given without an option: {command} {given.metavar}"
     return nearest(word, map(bare, known)).replace("mean ", "mean --")
 
 

@@ -110,7 +110,7 @@ def _rows(queries: Iterable[int] | int | None, tokens: int) -> range:
     rows = range(given[0] % tokens, given[-1] % tokens + 1) if given else range(0)
     if not given or [each + tokens * (each < 0) for each in given] != [*rows]:
         raise UsageError(
-            "queries are not positions of tokens that follow each other",
+            "queries are not consecutive positions of tokens",
             f"give numbers from 0 to {tokens - 1}, or -1 for the last token",
         )
     return rows

@@ -110,7 +110,8 @@ def _of_line(entry: Mapping[str, Any], origin: str, read: Collection[str]) -> di
     large = isinstance(id_, int) and abs(id_) > LARGEST
     if isinstance(id_, bool) or not isinstance(id_, str | int | None) or large:
         raise InputError(
-            f"the id in {origin} is no text and no whole number of up to 30 digits", "give one"
+            f"the id in {origin} is neither a text nor a whole number of up to 30 digits",
+            "give one",
         )
     if not isinstance(target, str | None):
         raise InputError(f"the target in {origin} is not a text", "give the answer as a text")
@@ -328,7 +329,8 @@ def question_or_text(line: str, file: Path | None = None) -> str | Question:
         content["question"] = content.pop("text")
     if asks and not content.keys().isdisjoint(("question", *IMAGES)):
         return question_of(content, "the line", folder_of(file))
-    if isinstance(content, list) or (asks and "messages" in content):
+    said = content if isinstance(content, list) else content.get("messages") if asks else None
+    if said and isinstance(said, list) and isinstance(said[0], dict) and "role" in said[0]:
         raise InputError("the line is a chat", f"give the file as {option('chat')}")
     raise InputError("the line holds no question", KNOWN)
 

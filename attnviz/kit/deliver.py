@@ -37,7 +37,7 @@ STDOUT = "-"
 NEVER_READ = (".html", ".png", ".svg", ".pdf", ".csv", ".tsv")
 """The files of a folder that no model and no scan has: a call may write them again."""
 OWN = b'{\n"schema": "attnviz'
-"""So does a JSON object begin that attnviz wrote."""
+"""The beginning of every JSON object that attnviz writes."""
 LINE = "{line}"
 """Stands for the number of the line in the name of a file that each line gets."""
 
@@ -148,10 +148,11 @@ def _of_file(path: Path) -> Iterator[Path]:
 
 def _in_folder(folder: Path, written: Iterable[Path]) -> Iterator[Path]:
     """What may be read of a folder and what is in it, among its files and those to be written."""
-    whole = folder.resolve()
+    whole, is_model = folder.resolve(), (folder / "config.json").is_file()
+    never = (*NEVER_READ, ".jsonl", ".npz") if is_model else NEVER_READ
     within = (each for each in written if whole in each.resolve().parents)
     for file in filter(Path.is_file, (*within, *folder.iterdir())):
-        if file.suffix.lower() not in NEVER_READ:
+        if file.suffix.lower() not in never:
             with file.open("rb") as stream:
                 if stream.read(len(OWN)) != OWN:
                     yield file

@@ -59,7 +59,7 @@ def question_of(prepared: Prepared, answer: str | None, versus: str | None) -> Q
 UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\uff01-\uff9f𠀀-𿿿]"
 # Ends of texts that the next word stands against: what opens, `2+2=`, `well-`.
 OPEN = re.compile(
-    rf"""(?:{UNSPACED}|[\s(\[{{“‘«„¿¡$€£¥#@_/\\]|(?:^|[\s(\[{{])["'`]|[^\s=+*<>~^&|–—-][=+*<>~^&|–—-]+)$"""
+    rf"""(?:{UNSPACED}|[\s(\[{{“‘«„¿¡$€£¥_/\\]|(?:^|[\s(\[{{])["'`#@]|[^\s=+*<>~^&|–—-][=+*<>~^&|–—-]+)$"""
 )
 # Words that stand against the text; stops only unless the text has spaces before them.
 CLOSES, STOPS = re.compile(rf"\s|['’]\w|[])}}»”’%°/]|{UNSPACED}"), re.compile(r"[.,;:!?…]")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from math import inf
-from numbers import Real
+from numbers import Integral, Real
 from os import PathLike, fspath
 from pathlib import Path
 from types import NoneType, UnionType
@@ -36,7 +36,7 @@ from typer.models import OptionInfo
 
 from attnviz.errors import IdleOption, UsageError, argument, nearest, option
 from attnviz.kit.completion import FILES, TEXTS
-from attnviz.kit.described import Exclusion
+from attnviz.kit.described import Above, Exclusion
 from attnviz.kit.help import show_whole
 from attnviz.kit.session import FLAGS, Session, session_of
 from attnviz.models.catalog import Source, tokenizer_of
@@ -213,16 +213,21 @@ def check_number(
     name: str, value: Any, least: float | None, most: float | None = None, *, whole: bool = False
 ) -> None:
     """Check that a number, perhaps a whole one, lies between limits, which are in it."""
-    low, high = -inf if least is None else least, most or (inf if whole else LARGEST)
+    low = -inf if least is None else least
+    high = most if most is not None else inf if whole else LARGEST
     form, wrong = "d" if whole else "g", "is out of range"
     limits = "one" if least is None else f"{least:{form}} or more"
     limits = limits if most is None else f"{low:{form}} to {most:{form}}"
+    if isinstance(least, Above):
+        limits = f"more than {low:{form}}" + (
+            "" if most is None else f", and at most {most:{form}}"
+        )
     number = isinstance(value, Real) and value == value and not (whole and isinstance(value, bool))
     if number and most is None and value > high:
         wrong, limits = "is too large", "a smaller one"
     elif not number or (whole and not isinstance(value, int)):
         wrong = "is not a whole number" if whole else "is not a number"
-    elif low <= value <= high:
+    elif low <= value <= high and not (isinstance(least, Above) and value == low):
         return
     raise UsageError(f"{option(name, repr(value))} {wrong}", f"give {limits}")
 
@@ -233,11 +238,15 @@ TEXTS_OF_PYTHON = frozenset("text texts given prompt source mean_from resample_f
 
 def _with_ids(value: Any, given: Mapping[str, Any]) -> Any:
     """A text or several; each list of token ids has become the text that they spell."""
-    value = value.squeeze().tolist() if hasattr(value, "squeeze") else value  # of numpy or torch
+    if hasattr(value, "tolist"):  # of numpy or torch; a batch of one text is that text
+        value = value.tolist()
+        value = value[0] if isinstance(value, list) and len(value) == 1 else value
+        value = [value] if isinstance(value, int) else value
     if not isinstance(value, list | tuple):
         return value
-    if not value or any(type(each) is not int for each in value):
+    if not value or not all(isinstance(n, Integral) and not isinstance(n, bool) for n in value):
         return type(value)(_with_ids(each, given) for each in value)
+    value = [*map(int, value)]
     for name in {"docs", "image"}.intersection(given):
         raise UsageError("token ids are all that is read", f"leave {option(name)} out")
     model = given.get("model", BUILTIN)

@@ -122,9 +122,13 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
     if not tokenizer.vocab_size:
         raise UsageError("this model reads images alone, and no text", "use a model of text")
     if isinstance(text, TextOfIds):
-        if options.bos is not None or options.text_pair is not None:
-            idle = option("bos") if options.text_pair is None else option("text_pair")
-            raise IdleOption("token ids are read as they are", f"leave {idle} out")
+        idle = {
+            "bos": options.bos,
+            "text_pair": options.text_pair,
+            "special": options.special or None,
+        }
+        for name in (name for name, value in idle.items() if value is not None):
+            raise IdleOption("token ids are read as they are", f"leave {option(name)} out")
         return text.tokens
     pair, whole = options.text_pair, options.whole(text)
     for each in (text, *(() if pair is None else (pair,))):
@@ -153,6 +157,8 @@ def as_read(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tupl
     They are where that was asked for, and where it has the mask of a model that fills masks; in the
     place of another model's mask stands its own.
     """
+    if isinstance(text, TextOfIds):
+        return text, options
     pair, special = options.text_pair, options.special
     for each in MASKS:
         if (each in text or each in (pair or "")) and (mask := tokenizer.fills):
@@ -164,7 +170,7 @@ def as_read(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tupl
 def notes_on(
     tokenizer: "TextTokenizer", text: str, tokens: Sequence[Token], options: TextOptions
 ) -> tuple[str, ...]:
-    """What became of the special tokens that a text spells; one may part it, as a pair is."""
+    """How the special tokens that a text spells were read, and whether one of them parts it."""
     names = sorted(tokenizer.spelled(text), key=text.index)
     if not names:
         return ()

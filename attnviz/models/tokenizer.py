@@ -48,7 +48,7 @@ MOST_PER_BYTE = 4
 """How many tokens a byte of the text may become, at most."""
 WINDOW = 8
 """The most tokens before a new one that decide how it is spelled."""
-ALIGNED = "its tokenizer tells no places of tokens, which are found by what they spell"
+ALIGNED = "its tokenizer does not tell where tokens stand; they are found by what they spell"
 UNKNOWN = "transformers adds tokens that the model does not know"
 AS_SAVED = "the tokenizer is read from tokenizer.json as it is, as {}"
 WORD_MARKS = ("Ġ", "▁")  # a space alone, as byte-level and SentencePiece vocabularies spell it

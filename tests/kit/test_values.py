@@ -138,7 +138,10 @@ def test_a_loaded_model_is_not_loaded_again() -> None:
         (lambda: attnviz.generate(TEXT, docs={"a": None}), "None is not a text"),
         (lambda: attnviz.generate(TEXT, docs={"a": Path("a")}), "path.read_text()"),
         (lambda: attnviz.generate(TEXT, temperature="1"), "temperature='1' is not a number"),
-        (lambda: attnviz.generate(TEXT, top_p=2), "top_p=2 is out of range; give 0 to 1"),
+        (
+            lambda: attnviz.generate(TEXT, top_p=2),
+            "top_p=2 is out of range; give more than 0, and at most 1",
+        ),
         (lambda: attnviz.generate(TEXT, stop=[3]), "stop is of type int"),
         (lambda: attnviz.generate([]), "the prompt holds no messages"),
         (lambda: attnviz.generate(["a", "b"]), "a value of type list is not a text"),
@@ -231,6 +234,16 @@ def test_the_ids_of_a_text_say_what_the_text_says(name: str) -> None:
     assert str(READ[name](model, torch.tensor([ids]), np.array(others))) == str(expected)
 
 
+def test_a_single_id_and_numbers_of_numpy_are_ids_and_a_batch_is_several_texts() -> None:
+    one, two = attnviz.tokens([5]), attnviz.tokens([5, 7])
+    for given in (np.array([5]), np.array([[5]]), torch.tensor([[5]]), [np.int64(5)]):
+        assert attnviz.tokens(given).rows == one.rows
+    assert attnviz.tokens([np.int64(5), np.int32(7)]).rows == two.rows
+    batch = attnviz.heads(torch.tensor([[5, 7, 9], [9, 5, 5]]))
+    assert str(batch) == str(attnviz.heads([[5, 7, 9], [9, 5, 5]]))
+    assert "means over 2 texts" in str(batch)
+
+
 def test_ids_are_read_as_they_are_though_their_text_has_others() -> None:
     model = attnviz.load_model()
     letters = [id_ for letter in "blue" for id_ in ids_of(letter, model)[1:]]
@@ -252,6 +265,7 @@ def test_ids_are_read_as_they_are_though_their_text_has_others() -> None:
         (lambda: attnviz.capture([5, "a"]), "a value of type int is not a text"),
         (lambda: attnviz.capture([5, True]), "a value of type int is not a text"),
         (lambda: attnviz.capture([5], bos=True), "ids are read as they are; leave bos out."),
+        (lambda: attnviz.capture([5], special=True), "as they are; leave special out."),
         (lambda: attnviz.capture([5], "shapes-vit"), "reads no text"),
         (
             lambda: attnviz.generate([5], docs={"a": "b"}),

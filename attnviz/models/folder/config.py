@@ -281,7 +281,9 @@ def _check_known(raw: Mapping[str, Any], folder: Path) -> None:
             "use a model whose architecture is in transformers itself",
         )
     if architecture is None and (folder.absolute().parent / "modules.json").is_file():
-        raise ModelError(f"{where!r} is a part of a sentence-transformers model", "give it all")
+        raise ModelError(
+            f"{where!r} is a part of a sentence-transformers model", "give the folder above it"
+        )
     if architecture is None:
         raise ModelError(
             f"the config.json in {where!r} has no model_type, by which transformers {__version__} "

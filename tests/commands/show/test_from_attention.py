@@ -137,7 +137,7 @@ def test_rows_of_some_tokens_are_those_of_the_whole_text() -> None:
     assert attnviz.from_attention(whole, names, queries=range(7)).record.kind == "self"
     refused: tuple[Any, ...] = ([1, 3], [7], [-8], "w1", [], [0.5], [[1]], [4, 3])
     for wrong in refused:
-        with pytest.raises(UsageError, match="queries are not positions of tokens that follow"):
+        with pytest.raises(UsageError, match="queries are not consecutive positions"):
             attnviz.from_attention(whole, names, queries=wrong)
     with pytest.raises(UsageError, match=r"not causal.*give the tokens of these rows alone"):
         attnviz.from_attention(weights(2, 7, 7, causal=False), names, queries=[3])
