@@ -145,8 +145,7 @@ def eager_weights(
     attending = [n for n, heads in enumerate(model.identity.heads_per_layer) if heads]
     for each in inner:  # of a text beside an image, what the whole model returns is the image's
         output = each if getattr(each, "attentions", None) else output
-    own = THEIRS[model.kind]
-    weights = output[own if own in output else "attentions"]
+    weights = output[own if (own := THEIRS[model.kind]) in output else "attentions"]
     if len(weights) == len(model.identity.heads_per_layer):  # some may be of another kind
         weights = [weights[n] for n in attending]
     patterns = [w for w in weights if isinstance(w, Tensor) and w.dim() == 4]

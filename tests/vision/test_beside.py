@@ -200,7 +200,7 @@ def test_an_image_has_no_place_in_the_text_and_there_is_one(run: Run, tmp_path: 
 
 def test_a_model_whose_text_does_not_meet_the_image_is_refused() -> None:
     apart = Beside("blip", "BlipModel", reader="text_model")
-    with pytest.raises(ModelError, match="reads its text and its image apart"):
+    with pytest.raises(ModelError, match="reads its text apart from its image"):
         prepared(apart, noise(60, 60))
 
 

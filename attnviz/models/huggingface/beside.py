@@ -1,10 +1,9 @@
 """Models that read one image beside a text in which nothing stands for it (BLIP, ViLT).
 
-A run shows where the image comes in: as keys of cross-attention, or behind the text in one
-sequence with it.
+A run shows whether it is the keys of cross-attention, or behind the text in one sequence.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from inspect import signature
@@ -18,13 +17,15 @@ from attnviz.models.folder.images import read_processor
 from attnviz.models.huggingface.attention import forward, language_of, vision_of, watching
 from attnviz.models.huggingface.layers import alone
 from attnviz.models.huggingface.model import HuggingFaceModel
-from attnviz.models.huggingface.places import SheetGrid, TooCoarse, sheet_grid
-from attnviz.models.huggingface.seeing import check_plain
+from attnviz.models.huggingface.pixels import usual_size
+from attnviz.models.huggingface.places import SheetGrid, sheet_grid
+from attnviz.models.huggingface.seeing import check_plain, check_same
 from attnviz.models.huggingface.vision import (
     IDLE,
     OF_TOKENS,
     ImageInputs,
-    check_sides,
+    check_fits,
+    one_image,
     processing,
     seeing,
     typed,
@@ -35,8 +36,6 @@ from attnviz.records.images import MARK, RawImage, ReadAs, SeenImage, label_of
 from attnviz.records.tokens import Token, numbered
 
 _processor = lru_cache(2)(read_processor)
-CROSSED: Mapping[Kind, Kind] = {"self": "cross", "cross": "cross", "encoder": "encoder"}
-"""Which attention of a model has the tokens of the image as its keys, by the kind that is asked."""
 
 
 class ImageBeside(HuggingFaceModel):
@@ -53,44 +52,31 @@ class ImageBeside(HuggingFaceModel):
         return super().inputs(given.ids)
 
     def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
-        raw = self._one_image(text, pictures)
+        raw = one_image(self.identity.name, pictures)
+        if MARK in text:
+            raise InputError(
+                f"{self.identity.name} reads its image beside the text, which has no place for it",
+                f"leave {MARK} out of the text",
+            )
         plain = replace(self, model=getattr(self.model, "plain", self.model))
         if not how.special:
             check_plain(plain, text)
         around = self.tokenizer.bos if how.bos is None else how.bos
         tokens = self.tokenizer.encode(text, bos=around, special=how.special)
-        if len(tokens) > self.tokenizer.context:
-            raise InputError(
-                f"the text has {len(tokens):,} tokens, but the model takes at most "
-                f"{self.tokenizer.context:,}",
-                "shorten it",
-            )
+        check_fits(tokens, self.tokenizer.context)
         given, grid = plain._given(text, tokens, raw, around=around)
         image = SeenImage(raw, (grid.view,))
         given = replace(given, images=(image,), cells=(grid.patches,))
         view = replace(plain, model=seeing(plain.model, given))
         read = keys_read(view.model, view.inputs(()))
         joined = read.get("self", 0) > len(tokens)
-        every = read["self"] - len(tokens) if joined else read.get(CROSSED[self.kind], 0)
+        kind: Kind = "encoder" if self.kind == "encoder" else "cross"
+        every = read["self"] - len(tokens) if joined else read.get(kind, 0)
         keys = view._of_image(every - len(grid.patches), grid, image, at=len(text) * joined)
         if joined:
             return SeenText(view, text, numbered((*tokens, *keys)), (image,))
         rows = keys if self.kind == "encoder" else tokens
         return SeenText(view, text, rows, (image,), keys=() if self.kind == "self" else keys)
-
-    def _one_image(self, text: str, pictures: Sequence[RawImage]) -> RawImage:
-        if len(pictures) != 1:
-            raise InputError(
-                f"{self.identity.name} reads one image at a time, and {len(pictures)} are given",
-                "give one",
-            )
-        if MARK in text:
-            raise InputError(
-                f"{self.identity.name} reads its image beside the text, which has no place for it",
-                f"leave {MARK} out of the text",
-            )
-        check_sides(pictures[0])
-        return pictures[0]
 
     def _given(
         self, text: str, tokens: Sequence[Token], raw: RawImage, *, around: bool
@@ -105,19 +91,9 @@ class ImageBeside(HuggingFaceModel):
             made = processor(
                 images=picture, text=[text], return_tensors="pt", add_special_tokens=around
             )
-            try:
-                grid = sheet_grid(processor, model, raw)
-            except TooCoarse:
-                raise InputError(
-                    f"the image {raw.name} is too small to tell its patches", "give a larger one"
-                ) from None
-        ids = tuple(made.pop("input_ids")[0].tolist())
-        if ids != tuple(token.id for token in tokens):
-            raise ModelError(
-                f"the processor of {self.identity.name} makes other tokens of this text than its "
-                "tokenizer",
-                "use the processor that belongs to the model",
-            )
+            grid = sheet_grid(processor, model, raw)
+        check_same(self, tokens, tuple(made.pop("input_ids")[0].tolist()))
+        ids = tuple(token.id for token in tokens)
         image = {name: made[name] for name in made if name not in (*IDLE, *OF_TOKENS)}
         beside = {**_ordered(model, typed(image, model.dtype), grid), **_begun(model)}
         return ImageInputs(text, text, (), ids, -1, beside, (), ()), grid
@@ -128,18 +104,14 @@ class ImageBeside(HuggingFaceModel):
         """The tokens of the image, `before` them perhaps a class token; `at`: their characters."""
         if before not in (0, 1):
             raise ModelError(
-                f"this {type(self.model).__name__} reads its text and its image apart from each "
-                "other",
+                f"this {type(self.model).__name__} reads its text apart from its image",
                 "use a model that reads them together, such as BlipForConditionalGeneration",
             )
         special = Token(0, 0, "", at, at, special=True)
-        named = [replace(special, name="[class]", image=0)] * before
-        named += [
-            replace(special, name=label_of(patch, (image,)), image=0, patch=patch)
-            for patch in grid.patches
-            if patch is not None
-        ]
-        return numbered(named)
+        return numbered(
+            replace(special, name=label_of(p, (image,)) if p else "[class]", image=0, patch=p)
+            for p in (*[None] * before, *grid.patches)
+        )
 
     def _refusal(self, ability: Ability | Literal["contributions"]) -> UsageError:
         if ability in ("value_norms", "contributions"):
@@ -160,7 +132,7 @@ def keys_read(model: Any, inputs: dict[str, Any]) -> dict[Kind, int]:
 
     def see(module: Any, keys: Tensor) -> None:
         kind: Kind = "encoder" if module in vision else alone(names[module])
-        found.setdefault(kind, keys.size(-1 if keys.dim() > 2 else 0))
+        found.setdefault(kind, keys.size(-1))
 
     with watching(model, lambda call: see(call.module, call.k[0, :, 0]), see):
         forward(model.base_model, **inputs)
@@ -169,19 +141,14 @@ def keys_read(model: Any, inputs: dict[str, Any]) -> dict[Kind, int]:
 
 def blank_beside(model: Any) -> dict[str, Any]:
     """The arguments of a forward pass over a black image, beside those of a text."""
-    config = getattr(model.config, "vision_config", model.config)
-    size = config.image_size
-    high, wide = (size, size) if isinstance(size, int) else size
-    pixels = torch.zeros((1, 3, high, wide), dtype=model.dtype, device=model.device)
+    sides = usual_size(vision_of(model))
+    pixels = torch.zeros((1, 3, *sides), dtype=model.dtype, device=model.device)
     return {"pixel_values": pixels, **_begun(model)}
 
 
 @torch.inference_mode()
 def _ordered(model: Any, image: dict[str, Any], grid: SheetGrid) -> dict[str, Any]:
-    """What the model is given of an image; of one that draws an order of its patches, row by row.
-
-    ViLT shuffles them, and knows where each is, as it adds its position before.
-    """
+    """What the model is given of an image; of ViLT, which shuffles patches, they are row by row."""
     embed = getattr(getattr(model.base_model, "embeddings", None), "visual_embed", None)
     if embed is None:
         return image
@@ -203,4 +170,5 @@ def _begun(model: Any) -> dict[str, Any]:
     """The beginning of the answer, of a model that has to be given one."""
     if "decoder_input_ids" not in signature(model.forward).parameters:
         return {}
-    return {"decoder_input_ids": torch.tensor([[model.decoder_start_token_id]])}
+    begun = torch.tensor([[model.decoder_start_token_id]], device=model.device)
+    return {"decoder_input_ids": begun}

@@ -15,14 +15,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnviz.errors import InputError, ModelError
+from attnviz.errors import ModelError
 from attnviz.models.folder.images import RESIZED, TORCHVISION, class_of_images, read_processor
 from attnviz.models.folder.reading import reads_of
 from attnviz.models.huggingface.attention import attention_modules, forward, hooked
 from attnviz.models.huggingface.model import SelfAttending
 from attnviz.models.huggingface.pixels import pixels_of
-from attnviz.models.huggingface.places import Patches, TooCoarse, sheet_grid
-from attnviz.models.huggingface.vision import check_sides, processing, typed
+from attnviz.models.huggingface.places import Patches, sheet_grid
+from attnviz.models.huggingface.vision import one_image, processing, typed
 from attnviz.models.loaded import SeenText
 from attnviz.records.capture import FloatArray
 from attnviz.records.images import Patch, RawImage, ReadAs, SeenImage, label_of
@@ -46,23 +46,12 @@ class ImageEncoder(SelfAttending):
         }
 
     def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
-        if len(pictures) != 1:
-            raise InputError(
-                f"{self.identity.name} reads one image at a time, and {len(pictures)} are given",
-                "give one",
-            )
+        raw = one_image(self.identity.name, pictures)
         assert self.tokenizer.folder is not None
-        (raw,) = pictures
-        check_sides(raw)
         processor = read_processor(self.tokenizer.folder, alone=True)
         with processing(self.model):
             seeing = replace(self, given=pixels_of(processor.image_processor, self.model, raw))
-            try:
-                grid = sheet_grid(processor, self.model, raw)
-            except TooCoarse:
-                raise InputError(
-                    f"the image {raw.name} is too small to tell its patches", "give a larger one"
-                ) from None
+            grid = sheet_grid(processor, self.model, raw)
         images = (SeenImage(raw, (grid.view,)),)
         return SeenText(seeing, raw.name, _tokens(seeing, grid.patches, images), images)
 

@@ -246,10 +246,7 @@ def _attention(model: Any, sizes: ModelSizes) -> "ModelAttention":
     if sizes.implicit:
         heads = implicit_heads(model, inputs, layers)
         return ModelAttention(heads, causal=True, sinks=False)
-    beside = model.config.model_type in BESIDE
-    if (
-        sizes.kind == "encoder" and reads_images(model) and not beside
-    ):  # it is at work where there is an image
+    if sizes.kind == "encoder" and reads_images(model):  # it is at work where there is an image
         return ModelAttention(sizes.heads_per_layer, causal=False, sinks=False)
     return attention_of(model, inputs, layers, sizes.kind)
 

@@ -17,13 +17,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnviz.errors import InputError
 from attnviz.models.contributing import Writing
 from attnviz.models.engine import numbers
 from attnviz.models.huggingface.attention import forward, hooked
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import ProvenRows
 from attnviz.models.huggingface.encoding import ImageEncoder
+from attnviz.models.huggingface.vision import check_fits
 from attnviz.models.huggingface.writing import Writings
 from attnviz.models.loaded import SeenText
 from attnviz.models.tokenizer import TextTokenizer
@@ -55,12 +55,7 @@ class ClipSight(ImageEncoder):
             return seen
         bos = self.reader.bos if how.bos is None else how.bos
         tokens = self.reader.encode(text, bos=bos, special=how.special)
-        if len(tokens) > self.reader.context:
-            raise InputError(
-                f"the text has {len(tokens)} tokens, but the model takes at most "
-                f"{self.reader.context}",
-                "shorten it",
-            )
+        check_fits(tokens, self.reader.context)
         assert isinstance(seen.model, ClipSight)
         toward, cosine = direction(self.towers, [t.id for t in tokens], seen.model.inputs(()))
         view = replace(seen.model, toward=toward, kind="cross")

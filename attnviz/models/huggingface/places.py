@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attnviz.errors import InputError
 from attnviz.records.images import Box, ImageView, Patch, RawImage, SeenImage
 
 PixelSheet: TypeAlias = NDArray[np.float32]
@@ -84,9 +85,14 @@ def sheet_grid(processor: Any, model: Any, raw: RawImage) -> SheetGrid:
     """The patches of the overview of an image, or of its first sheet.
 
     Raises:
-        TooCoarse: they cannot be measured.
+        InputError: they cannot be measured.
     """
-    sheets, windows, made = _measured(processor, raw)
+    try:
+        sheets, windows, made = _measured(processor, raw)
+    except TooCoarse:
+        raise InputError(
+            f"the image {raw.name} is too small to tell its patches", "give a larger one"
+        ) from None
     names = _named(windows, raw.size)
     number = names.index("overview") if "overview" in names else 0
     size = getattr(model.config, "vision_config", model.config).patch_size

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from attnviz.errors import IdleOption, InputError, ModelError, option
 from attnviz.models.chat import Rendered, read_template, rendered
 from attnviz.models.folder.images import read_processor
-from attnviz.models.huggingface.places import TooCoarse, sheet_grid
+from attnviz.models.huggingface.places import sheet_grid
 from attnviz.models.huggingface.vision import (
     ImageInputs,
     looks_ahead,
@@ -50,13 +50,7 @@ def see(
         begins, templated = processor.tokenizer.bos_token, bool(told)
         _check_bos(begins, marked, read.text, bos=how.bos, templated=templated)
     tokens = tokenizer.encode(read.expanded, bos=around, special=True)
-    own = [token.id for token in tokens]
-    if tuple(own) != read.ids and tuple(own[1:]) != read.ids:
-        raise ModelError(
-            f"the processor of {model.identity.name} makes other tokens of this text than its "
-            "tokenizer",
-            "use the processor that belongs to the model",
-        )
+    check_same(model, tokens, read.ids)
     if model.kind == "encoder":
         return _within_vision(model, processor, read, told)
     ahead = looks_ahead(model.model, read)
@@ -66,6 +60,17 @@ def see(
     placed = _placed(tokens, read)
     spans = tuple(span for span, _ in read.spans)
     return SeenText(view, read.text, placed, read.images, told, spans, keys)
+
+
+def check_same(model: "HuggingFaceModel", tokens: Sequence[Token], ids: tuple[int, ...]) -> None:
+    """Check that a processor's tokens are the tokenizer's, but perhaps for a BOS."""
+    own = tuple(token.id for token in tokens)
+    if ids not in (own, own[1:]):
+        raise ModelError(
+            f"the processor of {model.identity.name} makes other tokens of this text than its "
+            "tokenizer",
+            "use the processor that belongs to the model",
+        )
 
 
 def _within_vision(
@@ -83,12 +88,7 @@ def _within_vision(
             "are given",
             "give one",
         )
-    try:
-        grid = sheet_grid(processor, model.model, image.raw)
-    except TooCoarse:
-        raise InputError(
-            f"the image {image.raw.name} is too small to tell its patches", "give a larger one"
-        ) from None
+    grid = sheet_grid(processor, model.model, image.raw)
     view = seeing(model.model, replace(read, sheet=grid.number))
     before = vision_tokens(view, read) - len(grid.patches)
     if before not in (0, 1):

@@ -104,6 +104,25 @@ def _of_tiles(model: Any, made: Mapping[str, Any]) -> list[int]:
     return [int(tiles.sum()) * (patches + 1) for tiles in made["aspect_ratio_mask"][0]]
 
 
+def one_image(name: str, pictures: Sequence[RawImage]) -> RawImage:
+    """The image of a model that reads one at a time, checked."""
+    if len(pictures) != 1:
+        raise InputError(
+            f"{name} reads one image at a time, and {len(pictures)} are given", "give one"
+        )
+    check_sides(pictures[0])
+    return pictures[0]
+
+
+def check_fits(tokens: Sequence[Any], context: int) -> None:
+    """Check that a model takes so many tokens of a text."""
+    if len(tokens) > context:
+        raise InputError(
+            f"the text has {len(tokens)} tokens, but the model takes at most {context}",
+            "shorten it",
+        )
+
+
 LEAST_SIDE, MOST_LONG = 4, 200
 """The fewest pixels of a side, and how many times as long the other one may be.
 
