@@ -17,7 +17,12 @@ USAGE, INPUT, MODEL, OUTPUT = (
 
 CASES: list[tuple[str, list[str], ExitStatus, str]] = [
     # arguments, exit code, a part of the sentence
-    ("an option without its value", ["show", "a", "--head"], USAGE, "requires an argument"),
+    (
+        "an option without its value",
+        ["show", "a", "--head"],
+        USAGE,
+        "--head has no value; give --head HEADS",
+    ),
     ("help of no command", ["help", "nosuch"], USAGE, "there is no command and no term 'nosuch'"),
     ("a text with a dash", ["show", "- a cat"], USAGE, "put -- before a text that begins with"),
     ("a text with two", ["show", "--a cat"], USAGE, "put -- before a text that begins with"),
