@@ -88,9 +88,13 @@ def test_what_is_wrong_is_a_sentence(call: Callable[[], Any], said: str) -> None
         call()
 
 
-def test_pairs_that_run_in_opposite_directions_have_no_mean_share() -> None:
-    with pytest.raises(attnviz.AttnvizError, match="give each line its own answer and versus"):
-        attnviz.patch([BLUE, RED], [RED, BLUE], **ASKED)
+def test_pairs_that_run_in_opposite_directions_have_a_mean_change_and_one_side_a_share() -> None:
+    found = attnviz.patch([BLUE, RED], [RED, BLUE], heads="L4H0", **ASKED)
+    *each, mean = found.rows
+    assert mean["change"] == pytest.approx(sum(row["change"] for row in each) / 2)
+    (left,) = found.record.against
+    assert mean["share"] == pytest.approx(each[2 - left]["share"])
+    assert f"on line {left}: in the mean change, and in no share" in str(found.notes)
 
 
 def test_a_word_of_several_tokens_is_measured_by_its_first_behind_a_space() -> None:
