@@ -66,7 +66,7 @@ REFUSED = (
     (f"predict {BLUE} --attribute --versus blue", USAGE, "is the likeliest token itself"),
     # generate
     (f"generate {MURDER} --by line --segment a=0:2", USAGE, "--by cuts a prompt"),
-    (f"generate {MURDER} --top-p 0", USAGE, "is not a probability"),
+    (f"generate {MURDER} --top-p 0", USAGE, "give more than 0, and at most 1"),
     (f"generate {MURDER} --doc README.md --by line", USAGE, "--doc makes segments"),
     (f"generate {MURDER} --chat README.md", USAGE, "--chat is the whole prompt"),
     (f"generate {MURDER} --head L9H0", USAGE, "no layer 9"),

@@ -176,8 +176,9 @@ def reader_of(model: Any, tokenizer: Any) -> Any:
             return reader
     text = getattr(tokenizer, "tokenizer", None) if isinstance(tokenizer, ProcessorMixin) else None
     if not isinstance(text or tokenizer, PreTrainedTokenizerBase):
+        kind = f"a value of type {type(text or tokenizer).__name__}"
         raise ModelError(
-            f"a value of type {type(text or tokenizer).__name__} is no tokenizer of transformers",
+            "no tokenizer was given" if tokenizer is None else f"{kind} is no tokenizer",
             "give the one that AutoTokenizer.from_pretrained loads for this model",
         )
     return tokenizer

@@ -558,7 +558,7 @@ def test_a_report_does_not_take_the_place_of_its_results(run: Run, file: Path) -
     path, before = written(file, answer(1)), file.read_bytes()
     ended = run("report", path, "-o", path)
     assert (ended.status, file.read_bytes()) == (ExitStatus.USAGE, before)
-    assert f"would overwrite {path!r}, an input of the same call" in ended.err
+    assert "results.jsonl', an input of the same call; name another file." in ended.err
 
 
 def test_the_path_of_a_page_holds_where_the_report_lies(run: Run, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_the_queries_of_the_document_work_as_printed(
 ) -> None:
     monkeypatch.chdir(folder)
     text = DOCUMENT.read_text(encoding="utf-8")
-    (python,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    python, _alike = re.findall(r"```python\n(.*?)```", text, re.DOTALL)  # the latter: test_alike
     before, _, last = python.strip().rpartition("\n\n")
     names: dict[str, object] = {}
     exec(before, names)
