@@ -240,6 +240,7 @@ def outlying(layer: int, head: int, name: str) -> float:
     return 0.9 if (layer, head, name) == (3, 2, "induction") else 0.1 + 0.01 * head + 0.02 * layer
 
 
+@pytest.mark.slow
 def test_the_scatter_names_outliers_in_the_terminal_in_rows_and_in_a_picture(
     run: Run, tmp_path: Path
 ) -> None:

@@ -51,10 +51,10 @@ def agree(found: Differences) -> None:
 
 def test_tokens_weights_and_predictions_of_any_text_are_those_of_python(lesson: Lesson) -> None:
     rng = random.Random(3)
-    texts = [*TEXTS, *(random_text(rng) for _ in range(8))]
+    texts = [*TEXTS[::2], *(random_text(rng) for _ in range(4))]
     found = compared(attnviz.load_model()._loaded, lesson(), texts)
     agree(found)
-    assert 8 < found.refused < len(texts) / 2  # the test itself compares enough
+    assert 3 < found.refused < len(texts) / 2  # the test itself compares enough
 
 
 def test_a_model_that_train_made_runs_in_the_page(lesson: Lesson, tmp_path: Path) -> None:
@@ -77,6 +77,7 @@ def test_the_translator_writes_and_attends_in_the_page_as_in_python(
     agree(compared(model._loaded, lesson("translator", texts[0], kind=kind), texts))
 
 
+@pytest.mark.slow
 def test_words_that_the_translator_was_not_trained_on_are_those_of_python(lesson: Lesson) -> None:
     page = lesson("translator", "the cat sees a small bird .", kind="cross")
     model = attnviz.load_model("translator")._loaded

@@ -107,6 +107,7 @@ def test_the_panes_show_the_weights_of_the_head_that_was_moved_to() -> None:
     explore(saved(), does)
 
 
+@pytest.mark.slow
 def test_keys_that_come_faster_than_frames_are_all_taken() -> None:
     async def does(there: Visit) -> None:
         for keys in ("kkkhh", "jjll", "jl"):
@@ -683,6 +684,7 @@ def test_a_text_too_long_for_the_model_is_said_and_can_be_mended(model: LoadedMo
     explore(Opened("the " * 300, Runs(model, TextOptions())), does)
 
 
+@pytest.mark.slow
 def test_a_very_long_text_scrolls_to_where_the_user_goes() -> None:
     async def does(there: Visit) -> None:
         await there.press("slash", *"599", "enter")

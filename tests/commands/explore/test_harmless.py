@@ -3,6 +3,7 @@
 import unicodedata
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 
 from attnviz.commands.explore.scene import Opened
@@ -39,6 +40,7 @@ def test_evil_tokens_and_titles_stay_letters_on_every_screen() -> None:
     check_every_screen(["red", *EVIL, "red"], named)
 
 
+@pytest.mark.slow
 @given(words=awkward_pieces)
 @settings(max_examples=3, deadline=None)
 def test_any_text_stays_letters_on_every_screen(words: list[str]) -> None:

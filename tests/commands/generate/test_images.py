@@ -266,6 +266,7 @@ def test_regions_lie_side_by_side_over_what_the_model_saw(folder: Folder) -> Non
     assert sum(each.share or 0 for each in found.occlusions) == pytest.approx(column, abs=0.02)
 
 
+@pytest.mark.slow
 def test_regions_are_rows_and_a_map_with_the_strongest_named(run: Run, llava: Folder) -> None:
     asked = ("generate", *llava.asked, "--image", str(llava.image), "--target", "a dog", "--check")
     ended = run(*asked, "--rows", "word", "-f", "jsonl")

@@ -79,6 +79,7 @@ def test_without_marks_the_answer_is_one_section_and_a_user_can_name_others(run:
     assert [row["section"] for row in rows if row["segment"] == "1"] == ["why", "answer"]
 
 
+@pytest.mark.slow
 def test_python_has_the_same(run: Run) -> None:
     answer = attnviz.generate(PROMPT, target=THOUGHT, hops=2)
     rows = answer.shares("section")

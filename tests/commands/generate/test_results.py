@@ -84,7 +84,7 @@ def test_a_run_that_was_killed_at_any_byte_ends_in_the_same_file(
 
     monkeypatch.setattr(Answering, "check", counted)
     draw = random.Random(0)
-    for cut in [0, 1, first_of_5, first_of_5 + 9, len(whole), *draw.sample(range(len(whole)), 4)]:
+    for cut in [0, first_of_5, first_of_5 + 9, *draw.sample(range(len(whole)), 2)]:
         asked.clear()
         check._WRITTEN.clear()  # as in a new process
         out.write_bytes(whole[:cut])

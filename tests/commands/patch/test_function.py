@@ -152,6 +152,6 @@ def test_a_name_of_several_tokens_cuts_several_links_and_says_how_many() -> None
 
 
 def test_a_word_without_end_is_named_by_its_beginning() -> None:
-    shown = str(attnviz.ablate(BLUE, answer="x" * 10_000, heads="L0H0"))
+    shown = str(attnviz.ablate(BLUE, answer="x" * 1_000, heads="L0H0"))
     assert "the first token of xxxx" in on_one_line(shown)
     assert shown.count("x") < 200

@@ -368,6 +368,7 @@ def bucket(s3: fsspec.AbstractFileSystem) -> str:
     return f"s3://{name}"
 
 
+@pytest.mark.slow  # a server, and two scans in processes
 def test_corpus_and_result_lie_in_a_bucket(
     bucket: str, run: Run, corpus: Path, tmp_path: Path
 ) -> None:

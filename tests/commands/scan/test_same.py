@@ -143,6 +143,7 @@ def killed(start: Started, out: Path, times: int, draw: random.Random) -> list[i
     return finished
 
 
+@pytest.mark.slow  # shards that are lost are counted anew in test_links.py
 def test_a_scan_that_was_killed_goes_on_to_the_same_bytes(
     start: Started, whole: dict[str, bytes], tmp_path: Path
 ) -> None:

@@ -275,6 +275,7 @@ def crossed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return species("mllama").make(tmp_path_factory.mktemp("mllama"))
 
 
+@pytest.mark.slow
 def test_without_a_patch_among_the_keys_the_picture_is_a_heatmap(
     run: Run, crossed: Path, images: list[Path], tmp_path: Path
 ) -> None:
@@ -294,6 +295,7 @@ def test_without_a_patch_among_the_keys_the_picture_is_a_heatmap(
 SAID_BESIDE = "beside the tokens of the text; --kind cross shows the attention to them\n"
 
 
+@pytest.mark.slow
 def test_the_one_token_of_an_image_beside_the_text_is_not_the_image(
     run: Run, crossed: Path, images: list[Path], tmp_path: Path
 ) -> None:
