@@ -115,6 +115,17 @@ def test_what_most_rows_have_in_common_is_counted(
     assert found(shown(pattern, bos=bos)) == Finding(tendency=Tendency(*expected))
 
 
+def test_half_of_the_rows_are_a_tendency_and_one_row_less_is_none() -> None:
+    half = np.eye(7, k=-1, dtype=np.float32)
+    half[[0, 2, 4, 6]] = np.eye(7, dtype=np.float32)[[0, 0, 1, 3]]
+    text = "a fluffy blue creature roamed the verdant"
+    assert found(shown(half, text)) == Finding(tendency=Tendency("previous", 3, 6))
+    half[5] = np.eye(7, dtype=np.float32)[2]
+    less = found(shown(half, text))
+    assert less is not None
+    assert less.tendency is None
+
+
 def test_rows_that_attend_to_what_followed_their_earlier_copy_are_told() -> None:
     pattern = np.zeros((8, 8), np.float32)
     pattern[range(8), [0, 0, 0, 1, 1, 2, 3, 4]] = 1

@@ -75,3 +75,10 @@ def test_columns_have_the_types_of_their_fields() -> None:
     assert np.isnan(columns["weight"][0])
     assert columns["name"].tolist() == ["ash", "elm"]
     assert LEAF.columns([])["weight"].dtype == np.float64
+
+
+def test_a_whole_number_that_may_be_missing_is_a_column_of_floats() -> None:
+    counted = Fields[int | None]("Counted", "", (Field("count", int | None, "", lambda n: n),))
+    columns = counted.columns([counted.row(3), counted.row(None)])
+    assert columns["count"][0] == 3
+    assert np.isnan(columns["count"][1])

@@ -129,6 +129,11 @@ def test_words_begin_and_end_where_their_weight_does() -> None:
         assert word.begin - 0.05 <= middle <= word.end + 0.05
 
 
+def test_a_text_without_an_end_ends_with_the_sound() -> None:
+    run = attnviz.from_attention(diagonal(3, 60)[None], ["the", " cat", " sat"], times=0.05)
+    assert attnviz.align(run).record.words[-1].end == pytest.approx(60 * 0.05)
+
+
 def test_heads_are_aligned_one_after_another() -> None:
     """Medians of all heads at once took eleven times the weights."""
     weights = np.random.default_rng(0).dirichlet(np.ones(400), (64, 20)).astype(np.float32)
