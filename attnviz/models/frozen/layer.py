@@ -162,6 +162,12 @@ class FrozenNorm:
         y = y if self.weight is None else y * self.weight
         return y if self.constant is None else y + _as_often(self.constant, x)
 
+    def at(self, token: int) -> "FrozenNorm":
+        """The norm of one token, for vectors (B, 1, d)."""
+        of_token = slice(token, token + 1)
+        constant = None if self.constant is None else self.constant[..., of_token, :]
+        return replace(self, scale=self.scale[..., of_token, :], constant=constant)
+
 
 def _as_often(of_tokens: Tensor, x: Tensor) -> Tensor:
     """Rows of n tokens (n, ...), repeated for those of several texts (B·n, d)."""

@@ -201,7 +201,7 @@ class FrozenRun:
         heads = (
             0 if a is None else a.q.size(0) for a in (f.attention for f in self.layers[:layer])
         )
-        parts = _parts(self.n, tuple(heads), tuple(self.embedded))
+        parts = parts_of_walk(self.n, tuple(heads), tuple(self.embedded))
         together = torch.cat(values, dim=1).cpu().double().numpy()
         shares = Shares(parts, together, total.cpu().double().numpy())
         return Walk(shares, at_attention)
@@ -282,7 +282,7 @@ def _sources(parts: Sequence[Part]) -> Sources:
 
 
 @lru_cache(maxsize=4)
-def _parts(n: int, heads: tuple[int, ...], embedded: tuple[Embedded, ...]) -> tuple[Part, ...]:
+def parts_of_walk(n: int, heads: tuple[int, ...], embedded: tuple[Embedded, ...]) -> tuple[Part, ...]:
     """The parts of a walk down the layers with so many heads, in its order.
 
     A long text has as many that walks must share them.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -43,6 +43,18 @@ from attnviz.models.huggingface.layers import (
     unknown,
 )
 from attnviz.models.huggingface.vision import of_text
+
+
+NormRows: TypeAlias = tuple[nn.Module, Tensor, Tensor]
+"""A norm, what it read, and what it gave."""
+
+
+@dataclass(frozen=True, eq=False)
+class AddedBy:
+    """How a layer adds what its attention gives: times a factor, and through a norm or none."""
+
+    factor: float
+    norm: nn.Module | None = None
 
 
 @dataclass
@@ -102,8 +114,7 @@ class TurnRecorder:
             for i in range(len(heads_per_layer))
         }
         self.turns: list[Turn] = []
-        self.before: list[tuple[nn.Module, Tensor, Tensor]] = []
-        self.behind: list[tuple[nn.Module, Tensor, Tensor]] = []
+        self.before, self.behind = list[NormRows](), list[NormRows]()
         self.final: Tensor | None = None
         self._inside = False
 
@@ -177,6 +188,26 @@ class HuggingFaceLayer(FrozenLayer):
             except ReachedAttention as reached:
                 return reached.args
         raise self._unknown_attention()
+
+    @property
+    def module(self) -> nn.Module:
+        return self._turn.layer
+
+    def added_by(self) -> AddedBy | None:
+        """How it adds what its attention gives; None: in another way than `AddedBy` has."""
+        if self._factor is not None:
+            return AddedBy(self._factor)
+        draw = torch.Generator().manual_seed(1)
+        x, given = torch.randn((2, *self._turn.x.shape), generator=draw).to(self._turn.x)
+        with torch.no_grad():
+            added = self.passes(x, given) - x
+            for module, calls in self._norms.items():
+                if len(calls) > 1 or calls[0].scale.dim() != given.dim():
+                    continue  # those of queries and keys are given (1, n, heads, d_k)
+                factor = factor_between(calls[0](given), added)
+                if factor is not None:
+                    return AddedBy(factor, module)
+        return None
 
     def _unknown_attention(self) -> ModelError:
         return unknown(f"{type(self._turn.layer).__name__} attends in a way that is not known")
@@ -260,13 +291,14 @@ def freeze_transformers(model: Any, ids: Tensor, heads_per_layer: Sequence[int])
         turns = recorder.turns
         if len(turns) != len(heads_per_layer):
             raise unknown(f"{type(model).__name__} does not run its layers one after the other")
-        embedded, constant = embedded_of(model, ids, recorder)
+        embedded, constant = embedded_of(model, ids, turns[0].x[0], recorder.before)
+        logits, last = getattr(output, "logits", None), turns[-1].after
         return FrozenRun(
             embedded=embedded,
             constant=constant,
             layers=[_held(model, turn) for turn in turns],
             streams=[*(turn.x[0] for turn in turns), turns[-1].after[0]],
-            output=output_of(model, recorder, getattr(output, "logits", None)),
+            output=output_of(model, recorder.final, last, recorder.behind, logits),
             vocabulary=vocabulary_of(model, ids, embedded["embedding"]),
             rotary=is_rotary(model),
         )
@@ -360,16 +392,15 @@ def _nothing_seen(
 
 
 def embedded_of(
-    model: Any, ids: Tensor, recorder: TurnRecorder
+    model: Any, ids: Tensor, x: Tensor, before: Sequence[NormRows]
 ) -> tuple[dict[Embedded, Tensor], Tensor]:
-    """The embeddings added up before the first layer (n, d), and a norm's addend (n, d)."""
-    x = recorder.turns[0].x[0]
+    """The embeddings added up in x (n, d) before the first layer (n, d), and a norm's addend."""
     token = model.get_input_embeddings()(ids)[0]
     zeros = torch.zeros_like(x)
     # ALBERT's are narrower than its layers; those of images are what their side makes of them
     if token.shape != x.shape or not of_text(model, ids).all():
         return {"embedding": x}, zeros
-    for module, read, output in recorder.before:
+    for module, read, output in before:
         norm = frozen_norm(module, read, output)
         if norm is not None and near(output[0], x) and read.shape == output.shape:
             constant = norm(torch.zeros_like(read))
@@ -400,14 +431,23 @@ def vocabulary_of(model: Any, ids: Tensor, embedded: Tensor) -> Tensor | None:
     return None if factor is None else every if factor == 1 else factor * every
 
 
-def output_of(model: Any, recorder: TurnRecorder, logits: Tensor | None) -> FrozenOutput | None:
-    """The way to the logits; None where there is none that is affine."""
-    head, final, last = output_layer(model), recorder.final, recorder.turns[-1].after
+def output_of(
+    model: Any,
+    final: Tensor | None,
+    last: Tensor,
+    behind: Sequence[NormRows],
+    logits: Tensor | None,
+) -> FrozenOutput | None:
+    """The way from the stream `last` (1, n, d) to the logits; None where none is affine.
+
+    `final`: what the output layer read; `behind`: the norms between the two.
+    """
+    head = output_layer(model)
     if head is None or final is None or logits is None or final.shape != last.shape:
         return None
     norms = [
         norm
-        for module, read, output in recorder.behind
+        for module, read, output in behind
         if read.shape == last.shape and near(read, last)
         if (norm := frozen_norm(module, read, output)) is not None
     ]

@@ -17,7 +17,14 @@ from torch.overrides import TorchFunctionMode
 from attnviz.models.contributing import Writing
 from attnviz.models.huggingface.attention import forward, gated, hooked, recording
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.layers import Layers, check_recordable, matrix_of, parts_of, unknown
+from attnviz.models.huggingface.layers import (
+    LayerParts,
+    Layers,
+    check_recordable,
+    matrix_of,
+    parts_of,
+    unknown,
+)
 from attnviz.records.capture import Kind
 
 Written = Callable[[int, AttentionCall, Writing], None]
@@ -27,9 +34,18 @@ Written = Callable[[int, AttentionCall, Writing], None]
 class Writings:
     """Hands every attention call of some layers over, once what it writes is known."""
 
-    def __init__(self, model: Any, layers: Collection[int], kind: Kind, written: Written) -> None:
+    def __init__(
+        self,
+        model: Any,
+        layers: Collection[int],
+        kind: Kind,
+        written: Written,
+        parts: Mapping[int, LayerParts] | None = None,
+    ) -> None:
+        """`parts`: those of the layers, where they are known; else a run over a token finds them."""
         check_recordable(model)
-        self._model, self._written, self._parts = model, written, parts_of(model, layers, kind)
+        self._model, self._written = model, written
+        self._parts = parts_of(model, layers, kind) if parts is None else parts
         self._layers = Layers(model, kind)
         like = torch.empty((), dtype=model.dtype, device=model.device)
         self._w_o = {

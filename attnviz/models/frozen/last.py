@@ -1,0 +1,181 @@
+"""What the last position of a text reads and writes, and how far each part of it moves a logit.
+
+With the last norm held at what it was, a logit is affine in what was added to the residual stream
+at that position: the direct effect of a head, key by key, is exact (Elhage et al. 2021, "A
+Mathematical Framework for Transformer Circuits"; nostalgebraist 2020). One pass gives it, and keeps
+nothing of other positions but the values that they are read with.
+
+Letters in the shape comments as in `models/frozen/run.py`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from attnviz.models.frozen.layer import FrozenOutput
+from attnviz.models.frozen.run import Embedded, FrozenRun, gradients, parts_of_walk
+from attnviz.records.parts import Shares
+
+
+@dataclass(frozen=True, eq=False)
+class LastLayer:
+    """A layer at the last position.
+
+    `weights` (h, n): the row of each head; v (g, n, d_v), w_o (h, d_v, d): the values, and the
+    output projection; `gate` (h, d_v or 1): what a gate behind the softmax lets through. `added`
+    is affine in vectors (B, 1, d): what the stream gets of an attention output; `attended`,
+    `written` (d): that output, and all that the layer adds.
+    """
+
+    weights: Tensor
+    v: Tensor
+    w_o: Tensor
+    gate: Tensor | None
+    added: Callable[[Tensor], Tensor]
+    attended: Tensor
+    written: Tensor
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        """(h, n): ‖v·W_O‖ of each key."""
+        squares = self.w_o @ self.w_o.transpose(1, 2)  # (h, d_v, d_v)
+        v = self._values
+        return ((v @ squares) * v).sum(dim=-1).clamp_min(0).sqrt()
+
+    @property
+    def heads(self) -> Tensor:
+        """(d): what the heads add up to, without the bias of their projection."""
+        z = (self.weights[:, None] @ self._values)[:, 0]  # (h, d_v)
+        z = z if self.gate is None else z * self.gate
+        return torch.einsum("hv,hvd->d", z, self.w_o)
+
+    def effects(self, direction: Tensor) -> Tensor:
+        """(S, h, n): how far each key's share goes along directions (S, d) of attention's output."""
+        by_value = torch.einsum("sd,hvd->shv", direction, self.w_o)
+        if self.gate is not None:
+            by_value = by_value * self.gate
+        return torch.einsum("shv,hnv->shn", by_value, self._values) * self.weights
+
+    @property
+    def _values(self) -> Tensor:
+        return self.v.repeat_interleave(len(self.weights) // len(self.v), dim=0)
+
+
+@dataclass(frozen=True, eq=False)
+class LastRead:
+    """The last position of a run of n tokens.
+
+    `layers`: None where one has no attention and adds `alone[layer]` (d). `embedded`, `constant`
+    (d): what was added up before the first layer. `final` (d): the stream behind the last one.
+    `logits` (V).
+    """
+
+    n: int
+    embedded: Mapping[Embedded, Tensor]
+    constant: Tensor
+    layers: Sequence[LastLayer | Tensor]
+    final: Tensor
+    output: FrozenOutput
+    logits: Tensor
+
+    def direction(self, ids: Sequence[int]) -> Tensor:
+        """Directions (S, d) of the logits of tokens, each less the mean over the vocabulary."""
+        return self.output.weight[list(ids)] - self._mean
+
+    def effects(self, directions: Tensor) -> list[Tensor | None]:
+        """The direct effect of every key through every head on sums of logits: (S, h, n) a layer.
+
+        `directions` (S, d): of what the output layer reads.
+        """
+        gradient = self._at_stream(directions)[0]
+        return [
+            layer.effects(_through(layer, gradient)[0]) if isinstance(layer, LastLayer) else None
+            for layer in self.layers
+        ]
+
+    def shares(self, directions: Tensor) -> Shares:
+        """Sums of logits, without biases of the output layer, over the parts of the model."""
+        gradient, constant = self._at_stream(directions)  # (S, d), (S)
+        sums, last, values = len(directions), self.n - 1, list[Tensor]()
+
+        def at_last(number: Tensor) -> Tensor:  # (S) to (S, n)
+            placed = number.new_zeros((sums, self.n))
+            placed[:, last] = number
+            return placed
+
+        for layer in reversed(self.layers):
+            if not isinstance(layer, LastLayer):
+                values.append(at_last(gradient @ layer))
+                continue
+            to_attention, more = _through(layer, gradient)
+            effects = layer.effects(to_attention)
+            attended = to_attention @ layer.attended
+            values.append(at_last(gradient @ layer.written - attended - more))
+            values.append(effects.flatten(1))
+            constant = constant + more + attended - effects.sum(dim=(1, 2))
+        for vector in self.embedded.values():
+            values.append(at_last(gradient @ vector))
+        constant = constant + gradient @ self.constant
+        values.append(constant[:, None])
+        heads = tuple(len(e.weights) if isinstance(e, LastLayer) else 0 for e in self.layers)
+        with torch.no_grad():
+            total = (self.output.reads(self.final[None, None])[:, 0] * directions).sum(dim=-1)
+        parts = parts_of_walk(self.n, heads, tuple(self.embedded))
+        together = torch.cat(values, dim=1).cpu().double().numpy()
+        return Shares(parts, together, total.cpu().double().numpy())
+
+    @cached_property
+    def _mean(self) -> Tensor:
+        return self.output.weight.mean(dim=0)
+
+    def _at_stream(self, directions: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradients (S, d) of the numbers by the stream at the end, and their constants (S)."""
+
+        def number(x: Tensor) -> Tensor:
+            return (self.output.reads(x)[:, 0] * directions).sum(dim=-1)
+
+        (gradient,), constant = gradients(number, self.final.new_zeros((len(directions), 1, len(self.final))))
+        return gradient[:, 0], constant
+
+
+def _through(layer: LastLayer, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients (S, d) by what attention gives, of those by the stream; and their constants (S)."""
+
+    def number(attended: Tensor) -> Tensor:
+        return (layer.added(attended)[:, 0] * gradient).sum(dim=-1)
+
+    (to_attention,), constant = gradients(number, torch.zeros_like(gradient)[:, None])
+    return to_attention[:, 0], constant
+
+
+def last_of(run: FrozenRun) -> LastRead:
+    """The last position of a run that is held fixed, whose layers add what they are given."""
+    last = run.n - 1
+    assert run.output is not None  # the caller has seen that there is one
+    norm = run.output.norm
+    output = replace(run.output, norm=None if norm is None else norm.at(last))
+    row, layers = torch.tensor([last]), list[LastLayer | Tensor]()
+    for layer, before, after in zip(run.layers, run.streams, run.streams[1:], strict=False):
+        a, written = layer.attention, (after - before)[last]
+        if a is None:
+            layers.append(written)
+            continue
+        weights = a.weights(row)[:, 0]
+        layers.append(
+            LastLayer(weights, a.v, a.w_o, None, lambda x: x, a.attended[last], written)
+        )
+    final = run.streams[-1][last]
+    logits = output.reads(final[None, None])[0, 0] @ output.weight.T
+    embedded = {kind: vectors[last] for kind, vectors in run.embedded.items()}
+    return LastRead(
+        n=run.n,
+        embedded=embedded,
+        constant=run.constant[last],
+        layers=layers,
+        final=final,
+        output=output,
+        logits=logits if output.bias is None else logits + output.bias,
+    )
