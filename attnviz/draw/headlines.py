@@ -9,6 +9,8 @@ known for is knowledge from its model's card, and worded so.
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
+import numpy as np
+
 from attnviz.draw.labels import distinct_labels, name_of
 from attnviz.draw.matrix import key_shares
 from attnviz.draw.titles import amount, pane_titles
@@ -18,13 +20,16 @@ from attnviz.records.exhibit import Choice, ChoiceReason, Exhibit, HeadMap, Map
 from attnviz.records.heads import Finding, FoundLink, Habit, NamedHead, Tendency, listed
 from attnviz.records.images import BESIDE
 from attnviz.records.positions import groups_of
+from attnviz.records.rests import rests_in
 from attnviz.records.sounds import ALIGNMENT
 from attnviz.records.tokens import Token, class_rows
 
 CHOSEN: Mapping[ChoiceReason, str] = {
     "acts": "chosen automatically",
     "card": "chosen automatically, as the model's card names it",
-    "generic": "chosen automatically by a generic score",
+    "brings": "chosen by what comes next",
+    "moves": "chosen as it moves most from afar",
+    "writes": "chosen automatically, as it attends most to what is written",
     "sees": "chosen automatically, as it looks at single places of the image",
     "aligned": "chosen automatically, as it follows the sound best",
 }
@@ -36,6 +41,8 @@ HABITS: Mapping[Habit, str] = {
 EVEN = 3  # times the mean: a largest weight below it stands out in no row
 LONGEST = 24  # letters of a label
 SINK = 0.3  # of the weight: a column with as much rules the colours
+ALSO, MOST_ALSO = 0.5, 2  # of the strongest effect: heads with as much are named, too
+MOST_RESTS = 4
 SHOWN_SINKS = 0.005  # of the weight on an image; less would be 0%
 
 
@@ -202,6 +209,40 @@ def _part(rows: int, of: int) -> str:
 def share(weight: float) -> str:
     """A weight in two digits, as it stands in a sentence: `.69`, `1.00`."""
     return f"{weight:.2f}".removeprefix("0")
+
+
+def next_said(exhibit: Exhibit) -> str:
+    """`next: “ Mary” .92 (“ the” .02) · strongest link: to#2 → Mary +1.5 by L23H0; also L23H1`.
+
+    Empty where no head was chosen by what comes next.
+    """
+    capture, choice = exhibit.capture, exhibit.choice
+    brings = capture.brings if choice is not None and choice.why in ("brings", "moves") else None
+    if brings is None:
+        return ""
+    (first, probability), *others = brings.likeliest
+    after = "".join(f" ({token} {share(chance)})" for token, chance in others)
+    said = f"next: {first} {share(probability)}{after}"
+    if brings.times < 1:
+        return f"{said} · no link brings it more than a token drawn at random"
+    keys, queries = distinct_labels(capture.key_tokens), distinct_labels(capture.query_tokens)
+    key = next(i for i, token in enumerate(capture.key_tokens) if token.end > brings.start)
+    (head, most), *more = brings.effects
+    whose = "" if brings.token == first else f" for {brings.token}"
+    link = f"{_cut(queries[-1])} → {_cut(keys[key])} {most:+.1f}{whose} by {head}"
+    also = [f"{each} {effect:+.1f}" for each, effect in more if effect >= ALSO * most][:MOST_ALSO]
+    return f"{said} · strongest link: {link}" + (f"; also {', '.join(also)}" if also else "")
+
+
+def rests_said(exhibit: Exhibit) -> str:
+    """`, rests: When, the`: the keys on which the picked head rests."""
+    choice, capture = exhibit.choice, exhibit.capture
+    if choice is None or choice.why not in ("brings", "moves"):
+        return ""
+    labels = distinct_labels(capture.key_tokens)
+    rests = [_cut(labels[i]) for i in np.flatnonzero(rests_in(capture, choice.heads[0])).tolist()]
+    more = f" and {len(rests) - MOST_RESTS} more" if len(rests) > MOST_RESTS else ""
+    return f", rests left out: {', '.join(rests[:MOST_RESTS])}{more}" if rests else ""
 
 
 def sink_said(exhibit: Exhibit) -> str:

@@ -8,11 +8,10 @@ import numpy as np
 
 from attnviz.builtin.evidence import acts_of, evidence
 from attnviz.errors import UsageError, option
-from attnviz.kit.prepare import HeadOptions, Prepared
-from attnviz.kit.telling import FindTellingHead, finder_for
-from attnviz.records.apply import whole_exhibit
-from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
-from attnviz.records.exhibit import Choice, Exhibit, HeadMap, Map, links_of
+from attnviz.kit.prepare import HeadOptions
+from attnviz.kit.telling import FindMovingHead, finder_for
+from attnviz.records.capture import Capture, ModelIdentity
+from attnviz.records.exhibit import Choice, ChoiceReason, Exhibit, HeadMap, Map, links_of
 from attnviz.records.heads import (
     Behaviour,
     Finding,
@@ -26,6 +25,7 @@ from attnviz.records.heads import (
     listed,
 )
 from attnviz.records.positions import last_word, one_position
+from attnviz.records.rests import find_rests, rests_in, rows_of
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Relative
 
@@ -108,7 +108,7 @@ def first_query(finding: Finding | None) -> int | None:
 
 # The head to show when the user chose none: a head that the model's card names, where the words
 # give evidence of its behaviour and the head acts on them; of several the most specific (`ORDER`).
-# Else the head with the highest generic score.
+# Else the head that brings what comes next, if its link stands out; else the one that moves most.
 
 ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "senses", "adjectives", "induction")
 """Behaviours, the most specific first."""
@@ -116,6 +116,12 @@ ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "senses", "adjectives", "
 
 def default_head(capture: Capture) -> Choice:
     """The head with the clearest pattern on this text, among the heads of the capture."""
+    choice = acting_choice(capture) or bringing_choice(capture, capture.heads)
+    return choice or Choice(*most_telling_head(capture))
+
+
+def acting_choice(capture: Capture) -> Choice | None:
+    """A head that the card names, where it acts on this text, or is the only one."""
     seen = evidence(capture) if capture.named_heads else {}
     acting = [
         named
@@ -131,7 +137,14 @@ def default_head(capture: Capture) -> Choice:
     only = only_named(capture.named_heads)
     if only is not None and only.head in capture.heads:
         return Choice((only.head,), "card", only)
-    return Choice((most_telling_head(capture),), finder_for(capture).why)
+    return None
+
+
+def bringing_choice(capture: Capture, heads: Sequence[Head]) -> Choice | None:
+    """The head among these whose link brings most of what comes next, where it stands out."""
+    brings = capture.brings
+    stands_out = brings is not None and brings.times >= 1 and brings.head in heads
+    return Choice((brings.head,), "brings") if brings and stands_out else None
 
 
 def only_named(heads: Sequence[NamedHead]) -> NamedHead | None:
@@ -139,22 +152,19 @@ def only_named(heads: Sequence[NamedHead]) -> NamedHead | None:
     return heads[0] if len(heads) == 1 and heads[0].behaviour not in ORDER else None
 
 
-def most_telling_head(capture: Capture) -> Head:
-    """The head with the highest measure; ties go to the earliest head."""
+def most_telling_head(capture: Capture) -> tuple[tuple[Head], ChoiceReason]:
+    """The head with the highest measure, and which it is; ties go to the earliest head."""
+    if capture.kind == "answer" and capture.model.engine != "array":
+        keys, new = (
+            np.array([token.id for token in tokens])
+            for tokens in (capture.key_tokens, capture.query_tokens)
+        )
+        written = {h: float(capture.weights(h)[keys == new[:, None]].sum()) for h in capture.heads}
+        return (max(sorted(written), key=lambda head: written[head]),), "writes"
     find = finder_for(capture)
-    written = capture.kind == "answer" and capture.model.engine != "array"
-    queries = np.arange(len(capture.query_tokens)) + capture.first_query
-    keys, new = (
-        np.array([token.id for token in tokens])
-        for tokens in (capture.key_tokens, capture.query_tokens)
-    )
     for head in capture.heads:
-        weights = capture.weights(head)
-        if isinstance(find, FindTellingHead) and written:
-            find.sums[head] = float((weights * (keys == new[:, None])).sum())
-        else:
-            find(PatternBlock(head.layer, (head.head,), queries, weights[None]))
-    return find.highest()
+        find(rows_of(capture, head))
+    return (find.highest(),), find.why
 
 
 # What a head does on a text: the clearest rows of the behaviour for which it was picked; else what
@@ -183,12 +193,43 @@ def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) 
         told = sorted(acts[:MOST_PAIRS])  # by query
         strong = (link for row in told for link in row[:MOST_KEYS] if link.weight >= TELLING)
         return Finding(tuple(strong), behaviour)
+    if exhibit.choice is not None and exhibit.choice.why in ("brings", "moves"):
+        return _of_what_moves(exhibit, head_map)
     strongest = _strongest(exhibit, head_map)
     tendency = _tendency(exhibit, strongest)
     if tendency is not None:
         return Finding(tendency=tendency)
     links = _telling(exhibit, head_map) or [each for each in strongest if each.weight >= TELLING]
     return Finding(_rows_of(exhibit, head_map, links)) if links else None
+
+
+def _of_what_moves(exhibit: Exhibit, head_map: Map) -> Finding | None:
+    """The row for which the head was picked, and one more, by their strongest links off rests."""
+    capture, head = exhibit.capture, _head_of(head_map)
+    exhibit = replace(exhibit, keys=keys_off_rests(exhibit, head_map))
+    telling = _telling(exhibit, head_map)
+    if exhibit.choice is not None and exhibit.choice.why == "brings":
+        first = len(capture.query_tokens) - 1
+    else:
+        find = FindMovingHead(capture, find_rests(capture, (head,)))
+        find(rows_of(capture, head))
+        first = find.best[head][1] - capture.first_query
+    telling.sort(key=lambda link: link.query != first)
+    links = _rows_of(exhibit, head_map, telling)
+    return Finding(tuple(sorted(links, key=lambda link: link.query != first))) if links else None
+
+
+def keys_off_rests(exhibit: Exhibit, head_map: Map) -> tuple[int, ...]:
+    """The shown keys that are no rest of a head, nor the first token of a causal model."""
+    capture = exhibit.capture
+    rests = rests_in(capture, _head_of(head_map))
+    return tuple(key for key in exhibit.keys if not rests[key] and (key or not capture.causal))
+
+
+def _head_of(head_map: Map) -> Head:
+    assert head_map.layer is not None
+    assert head_map.head is not None  # a rule picks one head
+    return Head(head_map.layer, head_map.head)
 
 
 def strongest_query(exhibit: Exhibit, head_map: Map) -> int | None:
@@ -282,39 +323,6 @@ def _telling(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
     return sorted(best.values(), key=lambda link: -link.weight)
 
 
-# One head and one query of a text: those that a user names, or those that `show` would tell of.
-
-
-def one_row(
-    prepared: Prepared, head: str | None, query: str | None
-) -> tuple[Choice, int, Exhibit | None]:
-    """The head with why it is this one, the query, and the head's pattern where a rule picked it.
-
-    Without `query` it is that of the finding's first link, or the last word.
-    """
-    choice, shown = _head(prepared, head)
-    position = first_query(shown.finding) if shown and query is None else None
-    tokens = prepared.empty.query_tokens
-    return choice, position_of(tokens, query) if position is None else position, shown
-
-
 def position_of(tokens: Sequence[Token], query: str | None) -> int:
     """The position of the query that was named, or of the last word."""
     return last_word(tokens) if query is None else one_position(tokens, query, "query")
-
-
-def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Exhibit | None]:
-    """The head, why this one, and its pattern; nothing is captured where the user named it."""
-    model = prepared.model
-    plan = plan_heads(model.identity, model.card.heads, HeadOptions(heads=named))
-    if named is not None and len(plan.recorded) != 1:
-        raise UsageError(
-            f"{option('head', named)} names {len(plan.recorded)} heads",
-            f"name one, as in {option('head', 'L1H2')}",
-        )
-    if plan.choice and not plan.choice.picked:
-        return plan.choice, None
-    captured = prepared.record(plan.recorded)
-    choice = plan.pick(captured)
-    (head,) = choice.heads
-    return choice, with_finding(whole_exhibit(captured.only(choice.heads), choice), head)

@@ -10,43 +10,61 @@ from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import ChoiceReason
 from attnviz.records.heads import Head, every_head
 from attnviz.records.images import lie_beside, one_sheet, spatial_entropy, take_much
+from attnviz.records.rests import TINY, FindRests, find_rests, lengths_of
 from attnviz.records.sounds import ALIGNMENT, heard_rows, path_shares
 from attnviz.records.tokens import class_rows
 
-# The most telling head of a model whose card names none. Its generic score is the sum over the
-# queries of the largest weight on a key that is neither the query itself, nor the token just
-# before it, nor the first token (a sink); for an answer, the weight on keys that are the token
-# written. In rows of signed numbers a weight is its share of the sum of all magnitudes.
+# The head that moves most to one query, of a model whose card names none. A key's share in what a
+# row takes, less its mean share over all rows that may take it, is high where one query asks for it
+# and others do not. For an answer, it is the weight on keys that are the token written.
 
-
-TINY = np.finfo(np.float32).tiny
+NEAR = 2
+"""Links over no more tokens than this are left out: most heads have them on any text."""
+LEFT = 0.2
+"""A row that has less of its weight off rests moves nothing."""
 
 
 @dataclass
-class FindTellingHead:
-    """Consumes the rows of a run, sums the measure of each head, and finds the most telling one."""
+class FindMovingHead:
+    """Consumes the rows of a run, and finds the head with the link that moves most.
 
-    causal: bool
-    signed: bool = False
-    sums: dict[Head, float] = field(default_factory=dict)
-    why: ClassVar[ChoiceReason] = "generic"
+    `rests`: those of all heads. Links to rests, to the first token of a causal model, and of or to
+    special tokens are left out.
+    """
+
+    empty: Capture
+    rests: FindRests
+    best: dict[Head, tuple[float, int]] = field(default_factory=dict)
+    """Of each head the highest share, and the query that has it."""
+    why: ClassVar[ChoiceReason] = "moves"
+
+    def __post_init__(self) -> None:
+        keys = [not token.special for token in self.empty.key_tokens]
+        if self.empty.causal:
+            keys[0] = False
+        self._keys = np.array(keys)
+        self._queries = np.array([not token.special for token in self.empty.query_tokens])
 
     def __call__(self, block: PatternBlock) -> None:
-        distance = block.queries[:, None] - np.arange(block.weights.shape[2])
-        away = distance > 1 if self.causal else np.abs(distance) > 1
-        away[:, 0] = False
-        weights = block.weights
-        if self.signed:
-            sizes = np.abs(weights)
-            weights = sizes / np.maximum(sizes.sum(axis=2, keepdims=True), TINY)
-        strongest = np.where(away, weights, np.float32(0)).max(axis=2)  # (heads, rows)
-        for number, total in zip(block.heads, strongest.sum(axis=1).tolist(), strict=True):
+        n, first = block.weights.shape[2], self.empty.first_query
+        far = np.abs(block.queries[:, None] - np.arange(n)) > NEAR
+        far &= self._keys[:n] & self._queries[block.queries - first][:, None]
+        lengths = lengths_of(self.rests.lengths, block.layer, block.heads, n)
+        for number, weights, length in zip(block.heads, block.weights, lengths, strict=True):
             head = Head(block.layer, number)
-            self.sums[head] = self.sums.get(head, 0.0) + total
+            off = ~self.rests.of(head)[:n] & self._keys[:n]
+            sizes, taken = weights.sum(axis=1), weights * length
+            shares = taken / np.maximum(taken.sum(axis=1, keepdims=True), TINY)
+            more = shares - self.rests.means(head)[1][:n]
+            kept = weights @ off.astype(np.float32) >= LEFT * sizes
+            more = np.where(far & off & kept[:, None], more, -1.0).max(axis=1, initial=-1.0)
+            row = int(more.argmax())
+            found = float(more[row]), int(block.queries[row])
+            self.best[head] = max(self.best.get(head, (-1.0, 0)), found, key=lambda each: each[0])
 
     def highest(self) -> Head:
-        """The head with the highest measure; ties go to the earliest head."""
-        return max(sorted(self.sums), key=lambda head: self.sums[head])
+        """The head with the highest share; ties go to the earliest head."""
+        return max(sorted(self.best), key=lambda head: self.best[head][0])
 
 
 @dataclass
@@ -146,8 +164,13 @@ class FindAligningHead:
         return max(sorted(self.shares), key=lambda head: self.shares[head], default=first)
 
 
-def finder_for(empty: Capture) -> FindTellingHead | FindSeeingHead | FindAligningHead:
-    """What finds the head to show of a text, of a text with images, or of a sound."""
+def finder_for(
+    empty: Capture, rests: FindRests | None = None
+) -> FindMovingHead | FindSeeingHead | FindAligningHead:
+    """What finds the head to show of a text, of a text with images, or of a sound.
+
+    `rests`: of a text, where they are found.
+    """
     if empty.kind == "cross" and any(token.time for token in empty.key_tokens):
         return FindAligningHead(empty)
     beside = lie_beside(empty.images, (token.patch for token in empty.key_tokens))
@@ -155,4 +178,4 @@ def finder_for(empty: Capture) -> FindTellingHead | FindSeeingHead | FindAlignin
         seeing = FindSeeingHead(empty)
         if seeing.rows.any():
             return seeing
-    return FindTellingHead(empty.causal, empty.signed)
+    return FindMovingHead(empty, find_rests(empty) if rests is None else rests)

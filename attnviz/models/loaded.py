@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attnviz.models.engine import RecordedHead
+    from attnviz.models.frozen.last import LastRead
     from attnviz.models.frozen.run import FrozenRun
     from attnviz.models.tokenizer import TextTokenizer
 
@@ -129,7 +130,16 @@ class HeardSpeech:
 
 
 Ability: TypeAlias = Literal[
-    "predict", "classes", "fill", "generate", "value_norms", "record", "vectors", "freeze", "write"
+    "predict",
+    "classes",
+    "fill",
+    "generate",
+    "value_norms",
+    "record",
+    "vectors",
+    "freeze",
+    "last",
+    "write",
 ]
 """A method that some engines refuse."""
 
@@ -425,6 +435,16 @@ class LoadedModel(ABC):
     def freeze(self, ids: Sequence[int]) -> "FrozenRun":
         """Run the tokens, and hold norms and attention at what they were."""
         raise self._refusal("freeze")
+
+    def last(self, ids: Sequence[int]) -> "LastRead":
+        """Run the tokens, and record what the last position reads, adds up and predicts.
+
+        A model that predicts can do it.
+
+        Raises:
+            ModelError: its logits are no sum over its parts that attnviz can follow.
+        """
+        raise self._refusal("predict")
 
     def classes(self) -> tuple[Sequence[str], FloatArray]:
         """The names of the classes that an image may have, and its logits of them (classes)."""

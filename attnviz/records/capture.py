@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import ModelError, option
-from attnviz.records.heads import Head, NamedHead, Reads
+from attnviz.records.heads import Bringing, Head, NamedHead, Reads
 from attnviz.records.images import SeenImage
 from attnviz.records.tokens import CallOptions, HeardSound, Segment, Token
 from attnviz.records.transforms import SIGNED, Transform, value_name
@@ -186,6 +186,9 @@ ShownKind: TypeAlias = Literal["cross", "encoder", "decoder", "implicit"]
 
 VALUE_NORMS = "value_norms"
 """The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN where there is no such head."""
+RESTS = "rests"
+"""The extra that is 1 where a key is a rest of a head (`records/rests.py`), else 0: (layers, heads,
+n_keys), NaN where there is no such head."""
 GATES = "gates"
 """The extra that holds what a gate behind the softmax lets through, (2, layers, heads, n_queries):
 its mean, and the share that passes of the length of what the head writes; NaN where it is none."""
@@ -281,7 +284,8 @@ class Capture:
     that the model was never trained on; `loss` is how well the model predicted the text, where its
     card says what that means. `segments`: those of the prompt, where the capture is of an answer;
     its text is the prompt with the answer behind it. `asked`: with which options it was made.
-    `images`, `sound`: those that the model read; `notes`: on how it did.
+    `images`, `sound`: those that the model read; `notes`: on how it did. `brings`: the links of the
+    last position that bring what comes next, where that was asked for; no file keeps it.
     """
 
     text: str
@@ -306,6 +310,7 @@ class Capture:
     images: tuple[SeenImage, ...] = ()
     sound: HeardSound | None = None
     notes: tuple[str, ...] = ()
+    brings: Bringing | None = None
 
     @property
     def strange(self) -> bool:

@@ -94,11 +94,24 @@ Map: TypeAlias = HeadMap | LinkMap | CellMap
 
 
 ChoiceReason: TypeAlias = Literal[
-    "asked", "only", "held", "acts", "card", "generic", "sees", "aligned", "retrieval", "all"
+    "asked",
+    "only",
+    "held",
+    "acts",
+    "card",
+    "brings",
+    "moves",
+    "writes",
+    "sees",
+    "aligned",
+    "retrieval",
+    "all",
 ]
 """Named by the user; the model's only one; the capture's only one; a named head that acts on this
-text; the only one that the card names; the one with the highest generic score, that looks at single
-places of an image, or that follows a sound; those that retrieve; every head, as none is known."""
+text; the only one that the card names; the one that brings most of what comes next, that moves most
+to one query, that attends to what an answer writes, that looks at single places of an image, or
+that follows a sound; those that retrieve;
+every head, as none is known."""
 
 
 @dataclass(frozen=True)

@@ -298,6 +298,30 @@ class FoundLink(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Bringing:
+    """The links of a text's last position that bring a next token, to one key and strongest first.
+
+    `likeliest`: the two likeliest next tokens as they are spelled, each with its probability;
+    `token`: the one that is brought, one of several that are nearly as likely. `start`: where in
+    the text the key begins. `effects`: the heads, each with what its link to the key adds to the
+    token's logit, less the mean over the vocabulary. `times`: the root of the sum of their squares,
+    as a multiple of that which 95 of 100 tokens drawn at random stay below: below 1 no link stands
+    out.
+    """
+
+    likeliest: tuple[tuple[str, float], ...]
+    token: str
+    start: int
+    effects: tuple[tuple[Head, float], ...]
+    times: float
+
+    @property
+    def head(self) -> Head:
+        """The head whose link brings most."""
+        return self.effects[0][0]
+
+
+@dataclass(frozen=True)
 class Tendency:
     """The habit that the strongest links of `rows` of `of` queries share.
 

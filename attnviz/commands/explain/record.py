@@ -3,7 +3,8 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from attnviz.kit.choose import one_row, with_finding
+from attnviz.kit.bringing import one_row
+from attnviz.kit.choose import with_finding
 from attnviz.kit.prepare import Prepared
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Finding

@@ -18,10 +18,10 @@ from attnviz.console import Display, plain_text
 from attnviz.draw.headlines import beside_notes
 from attnviz.draw.titles import amount
 from attnviz.errors import IdleOption, UsageError, option
-from attnviz.kit.choose import HeadPlan, first_query, plan_capture, plan_heads, with_finding
+from attnviz.kit.bringing import pick_before, with_links
+from attnviz.kit.choose import first_query, plan_capture, plan_heads, with_finding
 from attnviz.kit.prepare import LINK_BYTES, PICTURE_BYTES, Prepared, TextOptions, prepare
 from attnviz.kit.result import notes_of
-from attnviz.kit.telling import finder_for
 from attnviz.kit.write import Piece, choose_format, encoded, write_bytes
 from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of, with_whole_images
 from attnviz.records.capture import Capture, PatternBlock
@@ -62,13 +62,13 @@ def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show)
         plan = plan_additions(model.identity, show)
         return _exhibit(prepared.record(plan.recorded), Choice(plan.recorded), show)
     plan = plan_heads(model.identity, model.card.heads, show.heads)
-    plan = _pick_before(prepared, plan)
+    prepared, plan = pick_before(prepared, plan)
     whole = prepared.budget.holds_whole(plan.choice.heads if plan.choice else plan.recorded)
     if whole or show.needs.page:  # which keeps everything
         show = _legible(show, prepared.empty)
     if plan.choice is not None:
         return _show_heads(prepared, plan.choice, show)
-    captured = prepared.record(plan.recorded)
+    captured = with_links(prepared, prepared.record(plan.recorded))
     choice = plan.pick(captured)
     if show.transforms.scores or show.transforms.contribution:
         captured = _recorded(prepared, choice.heads, show)
@@ -208,17 +208,6 @@ def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
 def _with_norms(prepared: Prepared, captured: Capture, show: Show) -> Capture:
     needed = show.transforms.weighted or show.needs.norms
     return prepared.with_norms(captured) if needed else captured
-
-
-def _pick_before(prepared: Prepared, plan: HeadPlan) -> HeadPlan:
-    """Pick the head by its generic score, in a run of its own, where patterns are too large."""
-    heads = plan.recorded
-    if plan.choice or prepared.budget.holds_whole(heads):
-        return plan
-    find = finder_for(prepared.empty)
-    prepared.budget.check_patterns(heads, 0)
-    prepared.run(heads, find)
-    return HeadPlan(heads, Choice((find.highest(),), find.why))
 
 
 def _reducing(

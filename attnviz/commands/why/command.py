@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from attnviz.commands.why.rows import CONTRAST, WRITTEN
 from attnviz.errors import IdleOption, InputError, ModelError, UsageError, option
 from attnviz.kit import options as g
-from attnviz.kit.choose import one_row
+from attnviz.kit.bringing import one_row
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
 from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, panel_option

@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from attnviz.console import PLAIN, Display
-from attnviz.draw.headlines import about, image_said, map_titles
+from attnviz.draw.headlines import about, image_said, map_titles, next_said, rests_said
 from attnviz.draw.labels import ascii_only, fenced
 from attnviz.draw.terminal.cells import SHADES, cell_style, cut, folded, shade_of, signed_style
 from attnviz.draw.titles import NEAR, facts, gate_sentences, left_out, written
@@ -21,14 +21,16 @@ FLAT = (
 
 def heading(exhibit: Exhibit, display: Display) -> list[Text]:
     """One line (more where it is narrow) that says what this is."""
-    line = Text()
+    coming, line = next_said(exhibit), Text()
     sentence = about(exhibit, display.speller)
     if sentence:
         title = readable(sentence) + (" · " if display.unicode else " | ")
         line.append(fenced(title) if display.unicode else in_ascii(title))
-    what = exhibit.subtitle or facts(exhibit.capture) + image_said(exhibit)
+    what = exhibit.subtitle or facts(exhibit.capture) + image_said(exhibit) + rests_said(exhibit)
     line.append(fenced(what) if display.unicode else ascii_only(what), style="dim")
-    lines = folded(line, display.width)
+    first = fenced(readable(coming)) if display.unicode else in_ascii(coming)
+    lines = folded(Text(first), display.width) if coming and not exhibit.subtitle else []
+    lines += folded(line, display.width)
     plain = exhibit.capture.target and not exhibit.subtitle
     remarks = [written(exhibit.capture)] if plain else []
     for sentence in (*remarks, *([FLAT] if exhibit.by_row else [])):

@@ -8,15 +8,19 @@ nothing of other positions but the values that they are read with.
 Letters in the shape comments as in `models/frozen/run.py`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from attnviz.models.engine import numbers
 from attnviz.models.frozen.layer import FrozenOutput
 from attnviz.models.frozen.run import Embedded, FrozenRun, gradients, parts_of_walk
+from attnviz.records.capture import FloatArray
 from attnviz.records.parts import Shares
 
 
@@ -53,7 +57,7 @@ class LastLayer:
         return torch.einsum("hv,hvd->d", z, self.w_o)
 
     def effects(self, direction: Tensor) -> Tensor:
-        """(S, h, n): how far each key's share goes along directions (S, d) of attention's output."""
+        """(S, h, n): how far what each key gives goes along directions (S, d)."""
         by_value = torch.einsum("sd,hvd->shv", direction, self.w_o)
         if self.gate is not None:
             by_value = by_value * self.gate
@@ -85,16 +89,41 @@ class LastRead:
         """Directions (S, d) of the logits of tokens, each less the mean over the vocabulary."""
         return self.output.weight[list(ids)] - self._mean
 
-    def effects(self, directions: Tensor) -> list[Tensor | None]:
-        """The direct effect of every key through every head on sums of logits: (S, h, n) a layer.
+    def effects(self, directions: Tensor) -> Iterator[tuple[int, Tensor]]:
+        """Each layer with the direct effects of its heads and keys on sums of logits (S, h, n).
 
         `directions` (S, d): of what the output layer reads.
         """
         gradient = self._at_stream(directions)[0]
-        return [
-            layer.effects(_through(layer, gradient)[0]) if isinstance(layer, LastLayer) else None
-            for layer in self.layers
-        ]
+        for number, layer in enumerate(self.layers):
+            if isinstance(layer, LastLayer):
+                yield number, layer.effects(_through(layer, gradient)[0])
+
+    @torch.no_grad()
+    def brought(
+        self, ids: Sequence[int], several: int, kept: Mapping[int, NDArray[np.bool_]]
+    ) -> tuple[dict[int, FloatArray], FloatArray]:
+        """Effects on the logits of tokens, each less the vocabulary's mean, of the kept links.
+
+        `kept`: for each layer (h, n). Returns those of the first `several` tokens, by layer
+        (several, h, n), and the root of the sum of squares of those above 0 over all heads (S, n).
+        """
+        squares, by_layer = self.final.new_zeros((len(ids), self.n)), dict[int, FloatArray]()
+        for layer, effects in self.effects(self.direction(ids)):
+            effects = effects * torch.from_numpy(kept[layer]).to(effects.device)
+            squares += effects.clamp_min(0).square().sum(dim=1)
+            by_layer[layer] = numbers(effects[:several])
+        return by_layer, numbers(squares.sqrt())
+
+    @property
+    def lengths(self) -> FloatArray:
+        """(layers, heads, n): ‖v·W_O‖ of each key, NaN where there is no such head."""
+        own = {i: each.lengths for i, each in enumerate(self.layers) if isinstance(each, LastLayer)}
+        heads = max(map(len, own.values()))
+        found = np.full((len(self.layers), heads, self.n), np.nan, np.float32)
+        for i, lengths in own.items():
+            found[i, : len(lengths)] = numbers(lengths)
+        return found
 
     def shares(self, directions: Tensor) -> Shares:
         """Sums of logits, without biases of the output layer, over the parts of the model."""
@@ -137,7 +166,9 @@ class LastRead:
         def number(x: Tensor) -> Tensor:
             return (self.output.reads(x)[:, 0] * directions).sum(dim=-1)
 
-        (gradient,), constant = gradients(number, self.final.new_zeros((len(directions), 1, len(self.final))))
+        (gradient,), constant = gradients(
+            number, self.final.new_zeros((len(directions), 1, len(self.final)))
+        )
         return gradient[:, 0], constant
 
 
@@ -164,9 +195,7 @@ def last_of(run: FrozenRun) -> LastRead:
             layers.append(written)
             continue
         weights = a.weights(row)[:, 0]
-        layers.append(
-            LastLayer(weights, a.v, a.w_o, None, lambda x: x, a.attended[last], written)
-        )
+        layers.append(LastLayer(weights, a.v, a.w_o, None, lambda x: x, a.attended[last], written))
     final = run.streams[-1][last]
     logits = output.reads(final[None, None])[0, 0] @ output.weight.T
     embedded = {kind: vectors[last] for kind, vectors in run.embedded.items()}

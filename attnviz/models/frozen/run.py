@@ -282,7 +282,9 @@ def _sources(parts: Sequence[Part]) -> Sources:
 
 
 @lru_cache(maxsize=4)
-def parts_of_walk(n: int, heads: tuple[int, ...], embedded: tuple[Embedded, ...]) -> tuple[Part, ...]:
+def parts_of_walk(
+    n: int, heads: tuple[int, ...], embedded: tuple[Embedded, ...]
+) -> tuple[Part, ...]:
     """The parts of a walk down the layers with so many heads, in its order.
 
     A long text has as many that walks must share them.

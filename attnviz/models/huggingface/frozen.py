@@ -44,7 +44,6 @@ from attnviz.models.huggingface.layers import (
 )
 from attnviz.models.huggingface.vision import of_text
 
-
 NormRows: TypeAlias = tuple[nn.Module, Tensor, Tensor]
 """A norm, what it read, and what it gave."""
 

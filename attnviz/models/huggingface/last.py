@@ -8,6 +8,7 @@ pass sees that its heads add up to what their projection gave.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
+from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -82,7 +83,9 @@ def _plan(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> Plan:
     for i in attending:
         how = run.layers[i].added_by()  # type: ignore[attr-defined]
         if how is None:
-            raise unknown(f"{type(layers[i]).__name__} adds what its attention gives in its own way")
+            raise unknown(
+                f"{type(layers[i]).__name__} adds what its attention gives in its own way"
+            )
         added[i] = how
     if len(set(layers)) < len(layers):
         raise unknown(f"layers of {type(model).__name__} share their modules")
@@ -131,11 +134,13 @@ class LastRecorder:
         last, streams = ids[:, -1:], [stream[0, 0] for stream in self._streams]
         output = output_of(self._model, self._final, self._streams[-1], self._behind, logits)
         if output is None or len(streams) != len(self._plan.layers) + 1:
-            raise unknown(f"the logits of {type(self._model).__name__} are not a sum over its parts")
+            raise unknown(
+                f"the logits of {type(self._model).__name__} are not a sum over its parts"
+            )
         embedded, constant = embedded_of(self._model, last, self._streams[0][0], self._before)
         layers = [
             self._layer(i, after - before)
-            for i, (before, after) in enumerate(zip(streams, streams[1:], strict=False))
+            for i, (before, after) in enumerate(pairwise(streams))
         ]
         return LastRead(
             n=ids.size(1),

@@ -27,6 +27,7 @@ from attnviz.models.engine import (
     rows_at_a_time,
     sent,
 )
+from attnviz.models.frozen.last import LastRead
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import (
     corrected,
@@ -42,6 +43,7 @@ from attnviz.models.huggingface.capture import ProvenRows, reduce_windows, run_a
 from attnviz.models.huggingface.dissecting import dissected, output_vectors
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.huggingface.intervening import SitePlace, changed_runs, passing, vectors_at
+from attnviz.models.huggingface.last import last_read
 from attnviz.models.huggingface.layers import (
     Layers,
     check_outputs,
@@ -370,6 +372,9 @@ class CausalLM(OneSequence):
     """A causal model with an output layer: it predicts the next token."""
 
     predict = OneSequence._hand_over_logits
+
+    def last(self, ids: Sequence[int]) -> LastRead:
+        return last_read(self.model, self.inputs(ids), self.identity.heads_per_layer)
 
     @torch.inference_mode()
     def intervene(

@@ -42,7 +42,7 @@ class Writings:
         written: Written,
         parts: Mapping[int, LayerParts] | None = None,
     ) -> None:
-        """`parts`: those of the layers, where they are known; else a run over a token finds them."""
+        """`parts`: those of the layers; None: a run over a token finds them."""
         check_recordable(model)
         self._model, self._written = model, written
         self._parts = parts_of(model, layers, kind) if parts is None else parts

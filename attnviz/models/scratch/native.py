@@ -35,6 +35,7 @@ from attnviz.models.engine import (
 )
 from attnviz.models.folder.config import GPTConfig, check_computable, gpt2_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
+from attnviz.models.frozen.last import LastRead, last_of
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
@@ -233,6 +234,10 @@ class NativeModel(LoadedModel):
 
     def freeze(self, ids: Sequence[int]) -> FrozenRun:
         return freeze_gpt(self.model, self._ids(ids))
+
+    @torch.no_grad()
+    def last(self, ids: Sequence[int]) -> LastRead:
+        return last_of(self.freeze(ids))
 
     def record(
         self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()

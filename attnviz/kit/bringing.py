@@ -1,0 +1,186 @@
+"""Which links of a text's last position bring what the model writes next.
+
+    last position ─► direct effects on the likeliest next tokens ─► the key that stands out
+
+The rule is in docs/selection.md, with what it reaches on texts that it was not made for.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.errors import ModelError, UsageError, option
+from attnviz.kit.choose import (
+    HeadPlan,
+    acting_choice,
+    bringing_choice,
+    first_query,
+    plan_heads,
+    position_of,
+    with_finding,
+)
+from attnviz.kit.intervene import keep_next_tokens
+from attnviz.kit.prepare import HeadOptions, Prepared
+from attnviz.kit.telling import FindMovingHead, finder_for
+from attnviz.records.apply import whole_exhibit
+from attnviz.records.capture import RESTS, VALUE_NORMS, Capture, FloatArray
+from attnviz.records.exhibit import Choice, Exhibit
+from attnviz.records.heads import Bringing, Head, every_head
+from attnviz.records.positions import word_groups
+from attnviz.records.predict import LogitRows
+from attnviz.records.rests import FindRests, find_rests
+
+if TYPE_CHECKING:
+    from attnviz.models.frozen.last import LastRead
+
+NEARLY, MOST = 0.5, 5
+"""A next token may be followed that is at least this part as likely as the likeliest."""
+TOLD = 8
+"""Heads whose effects are kept, the strongest first."""
+DRAWN, OFTEN = 100, 0.95
+"""Tokens drawn at random, and how many of them stay below what stands out."""
+
+
+def with_links(prepared: Prepared, captured: Capture) -> Capture:
+    """A capture of all heads with what one of them is chosen by: rests, and what comes next.
+
+    It takes a run, of models whose values can be read; none where heads are chosen otherwise.
+    """
+    if acting_choice(captured) or not isinstance(finder_for(captured), FindMovingHead):
+        return captured
+    read, lengths = _read(prepared)
+    if lengths is not None:
+        captured = replace(captured, extras={**captured.extras, VALUE_NORMS: lengths})
+    rests = find_rests(captured)
+    return replace(
+        captured,
+        extras={**captured.extras, RESTS: rests.array(captured.model.heads_per_layer)},
+        brings=None if read is None else bringing(prepared, read, rests),
+    )
+
+
+def pick_before(prepared: Prepared, plan: HeadPlan) -> tuple[Prepared, HeadPlan]:
+    """Pick the head where patterns are too large to be kept, in runs that keep none."""
+    heads = plan.recorded
+    if plan.choice or prepared.budget.holds_whole(heads):
+        return prepared, plan
+    prepared.budget.check_patterns(heads, 0)
+    find = finder_for(prepared.empty)
+    if isinstance(find, FindMovingHead):
+        empty = prepared.empty
+        read, lengths = _read(prepared)
+        rests = FindRests(prepared.shape, lengths, empty.causal, empty.one_sequence)
+        prepared.run(heads, rests)
+        brings = None if read is None else bringing(prepared, read, rests)
+        of_heads = rests.array(prepared.model.identity.heads_per_layer)
+        empty = replace(empty, brings=brings, extras={**empty.extras, RESTS: of_heads})
+        prepared = replace(prepared, empty=empty)
+        if (choice := bringing_choice(empty, heads)) is not None:
+            return prepared, HeadPlan(heads, choice)
+        find = FindMovingHead(empty, rests)
+    prepared.run(heads, find)
+    return prepared, HeadPlan(heads, Choice((find.highest(),), find.why))
+
+
+def _read(prepared: Prepared) -> "tuple[LastRead | None, FloatArray | None]":
+    """The last position of the run, and the lengths of all values; None where not known."""
+    read = read_last(prepared)
+    return read, value_lengths(prepared) if read is None else read.lengths
+
+
+def read_last(prepared: Prepared) -> "LastRead | None":
+    """The last position of the run; None where nothing is predicted that attnviz can follow."""
+    if prepared.model.can("last"):
+        with suppress(ModelError):
+            return prepared.model.last(prepared.ids)
+    return None
+
+
+def value_lengths(prepared: Prepared) -> FloatArray | None:
+    """‖v·W_O‖ of each key, as `VALUE_NORMS` holds it; None where no values can be read."""
+    if prepared.empty.one_sequence and prepared.model.can("value_norms"):
+        with suppress(ModelError):
+            return prepared.model.value_norms(prepared.ids)
+    return None
+
+
+def bringing(prepared: Prepared, read: "LastRead", rests: FindRests) -> Bringing | None:
+    """The links to the key that most brings a next token; None where there is no key to bring it.
+
+    Left out are the position itself with the pieces of its word, the first token, special tokens,
+    and the rests of each head. Of several tokens the one is followed that has the largest effect
+    times the root of its probability.
+    """
+    keep = keep_next_tokens(prepared, MOST)
+    logits: NDArray[np.float32] = read.logits.float().cpu().numpy()
+    keep(LogitRows(None, np.array([len(prepared.ids) - 1]), logits[None]))
+    likeliest = keep.next_tokens[0].candidates
+    several = [c for c in likeliest if c.probability >= NEARLY * likeliest[0].probability]
+    drawn = np.random.default_rng(0).integers(len(logits), size=DRAWN).tolist()
+    kept = _kept(prepared, rests)
+    effects, squares = read.brought([*(c.id for c in several), *drawn], len(several), kept)
+    scale = np.sqrt([c.probability for c in several])
+    best = int((squares[: len(several)].max(axis=1) * scale).argmax())
+    key = int(squares[best].argmax())
+    if not squares[best, key] > 0:
+        return None
+    bar = float(np.quantile(squares[len(several) :].max(axis=1), OFTEN))
+    by_head = {
+        Head(layer, head): float(each[best, head, key])
+        for layer, each in effects.items()
+        for head in range(each.shape[1])
+    }
+    return Bringing(
+        likeliest=tuple((c.quoted, c.probability) for c in likeliest[:2]),
+        token=several[best].quoted,
+        start=prepared.empty.key_tokens[key].start,
+        effects=tuple(sorted(by_head.items(), key=lambda each: -each[1])[:TOLD]),
+        times=float(squares[best, key]) / max(bar, 1e-30),
+    )
+
+
+def _kept(prepared: Prepared, rests: FindRests) -> dict[int, NDArray[np.bool_]]:
+    """The links that may bring a token, for each layer (h, n)."""
+    tokens = prepared.empty.key_tokens
+    keys = np.array([not token.special and token.image is None for token in tokens])
+    keys[0], keys[list(word_groups(tokens)[-1])] = False, False
+    kept = dict[int, list[NDArray[np.bool_]]]()
+    for head in every_head(prepared.model.identity.heads_per_layer):
+        kept.setdefault(head.layer, []).append(keys & ~rests.of(head))
+    return {layer: np.stack(rows) for layer, rows in kept.items()}
+
+
+# One head and one query of a text: those that a user names, or those that `show` would tell of.
+
+
+def one_row(
+    prepared: Prepared, head: str | None, query: str | None
+) -> tuple[Choice, int, Exhibit | None]:
+    """The head with why it is this one, the query, and the head's pattern where a rule picked it.
+
+    Without `query` it is that of the finding's first link, or the last word.
+    """
+    choice, shown = _head(prepared, head)
+    position = first_query(shown.finding) if shown and query is None else None
+    tokens = prepared.empty.query_tokens
+    return choice, position_of(tokens, query) if position is None else position, shown
+
+
+def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Exhibit | None]:
+    """The head, why this one, and its pattern; nothing is captured where the user named it."""
+    model = prepared.model
+    plan = plan_heads(model.identity, model.card.heads, HeadOptions(heads=named))
+    if named is not None and len(plan.recorded) != 1:
+        raise UsageError(
+            f"{option('head', named)} names {len(plan.recorded)} heads",
+            f"name one, as in {option('head', 'L1H2')}",
+        )
+    if plan.choice and not plan.choice.picked:
+        return plan.choice, None
+    captured = with_links(prepared, prepared.record(plan.recorded))
+    choice = plan.pick(captured)
+    (head,) = choice.heads
+    return choice, with_finding(whole_exhibit(captured.only(choice.heads), choice), head)

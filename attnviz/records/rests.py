@@ -1,0 +1,150 @@
+"""Where the attention of a head rests: keys that take weight and give little.
+
+A *rest* of a head is a key
+
+- whose share of the weighted contribution, weight × ‖v·W_O‖ (Kobayashi et al. 2020, "Attention is
+  Not Only a Weight", arXiv 2004.10102), is less than half of its share of the weight, where that is
+  a tenth and more; or
+- whose column is alike whoever asks: more than half of the queries, of at least three, give it more
+  than .3. It is what sinks are found by (Xiao et al. 2023, arXiv 2309.17453; Gu et al. 2024, "When
+  Attention Sink Emerges in Language Models", arXiv 2410.10781).
+
+Both are means over the queries that may attend to the key, but for itself.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.records.capture import (
+    RESTS,
+    VALUE_NORMS,
+    Capture,
+    FloatArray,
+    IntArray,
+    PatternBlock,
+)
+from attnviz.records.heads import Head
+
+TAKES = 0.1
+"""The mean weight from which a key takes weight."""
+GIVES = 0.5
+"""A share of the weighted contribution that is a smaller part of the weight is little."""
+ALIKE, ASKED = 0.3, 3
+"""The weight that most queries give to a key that is alike for all, and the fewest to judge by."""
+TINY = np.finfo(np.float32).tiny
+
+
+@dataclass
+class FindRests:
+    """Consumes the rows of a run, and finds the rests of each head.
+
+    `shape`: (n_queries, n_keys). `lengths` (layers, heads, n_keys): ‖v·W_O‖ of each key; None where
+    no values can be read, so that columns alone are judged. `itself`: query and key of one position
+    are the same token.
+    """
+
+    shape: tuple[int, int]
+    lengths: FloatArray | None
+    causal: bool
+    itself: bool
+    _sums: dict[Head, NDArray[np.float64]] = field(default_factory=dict)
+    """Of each head (3, n_keys): weights, shares of contribution, how many are above ALIKE."""
+
+    def __call__(self, block: PatternBlock) -> None:
+        weights, n = block.weights, block.weights.shape[2]
+        lengths = lengths_of(self.lengths, block.layer, block.heads, n)  # (heads, n)
+        rows = (weights @ lengths[:, :, None])[:, :, 0]  # of each row all that it takes
+        parts = 1 / np.maximum(rows, TINY)
+        above = weights > ALIKE
+        sums = np.stack(
+            [
+                weights.sum(axis=1),
+                (parts[:, None] @ weights)[:, 0] * lengths,
+                np.count_nonzero(above, axis=1),
+            ],
+            axis=1,
+        ).astype(np.float64)  # (heads, 3, n)
+        if self.itself:
+            own = np.flatnonzero(block.queries < n)
+            at = block.queries[own]
+            each = weights[:, own, at]  # (heads, rows)
+            shares = each * lengths[:, at] * parts[:, own]
+            sums[:, :, at] -= np.stack([each, shares, above[:, own, at]], axis=1)
+        for number, one in zip(block.heads, sums, strict=True):
+            head = Head(block.layer, number)
+            if head not in self._sums:
+                self._sums[head] = np.zeros((3, self.shape[1]))
+            self._sums[head][:, :n] += one
+
+    def means(self, head: Head) -> NDArray[np.float64]:
+        """(3, n_keys): the mean weight, share, and part of the queries above ALIKE of each key."""
+        return self._sums[head] / np.maximum(self._asked, 1)
+
+    def of(self, head: Head) -> NDArray[np.bool_]:
+        """The rests of a head (n_keys)."""
+        weight, share, above = self.means(head)
+        takes = (weight >= TAKES) & (share < GIVES * weight)
+        rests: NDArray[np.bool_] = takes | ((above > 0.5) & (self._asked >= ASKED))
+        return rests
+
+    def array(self, heads_per_layer: Sequence[int]) -> FloatArray:
+        """The rests that were found, as `RESTS` holds them."""
+        shape = len(heads_per_layer), max(heads_per_layer), self.shape[1]
+        found = np.full(shape, np.nan, np.float32)
+        for head in self._sums:
+            found[head] = self.of(head)
+        return found
+
+    @property
+    def _asked(self) -> IntArray:
+        """How many other queries may attend to each key (n_keys)."""
+        queries, keys = self.shape
+        if not self.causal:
+            return np.full(keys, queries - self.itself)
+        before = keys - queries  # keys in front of the first query, as before an answer
+        first = np.maximum(np.arange(keys) - before, 0)
+        asked: IntArray = np.maximum(queries - first - self.itself, 0)
+        return asked
+
+
+def lengths_of(lengths: FloatArray | None, layer: int, heads: Sequence[int], n: int) -> FloatArray:
+    """‖v·W_O‖ of the first n keys (heads, n); 1 where no values can be read."""
+    return (
+        np.ones((len(heads), n), np.float32) if lengths is None else lengths[layer, list(heads), :n]
+    )
+
+
+def find_rests(capture: Capture, heads: Sequence[Head] | None = None) -> FindRests:
+    """The rests of all heads of a capture, or of some; by columns alone where it has no lengths."""
+    shape, itself = (len(capture.query_tokens), len(capture.key_tokens)), capture.one_sequence
+    lengths = _of_these_keys(capture, VALUE_NORMS)
+    find = FindRests(shape, lengths, capture.causal, itself)
+    for head in capture.heads if heads is None else heads:
+        find(rows_of(capture, head))
+    return find
+
+
+def rows_of(capture: Capture, head: Head) -> PatternBlock:
+    """All rows of a head of a capture, as a run hands them over; signed numbers by their size."""
+    queries = np.arange(len(capture.query_tokens)) + capture.first_query
+    return PatternBlock(head.layer, (head.head,), queries, np.abs(capture.weights(head)[None]))
+
+
+def rests_in(capture: Capture, head: Head) -> NDArray[np.bool_]:
+    """The rests of a head (n_keys), as the capture holds them; else by what it holds."""
+    held = _of_these_keys(capture, RESTS)
+    if held is not None and not np.isnan(held[head][0]):
+        rests: NDArray[np.bool_] = held[head] > 0
+        return rests
+    if head in capture.heads:
+        return find_rests(capture, (head,)).of(head)
+    return np.zeros(len(capture.key_tokens), np.bool_)
+
+
+def _of_these_keys(capture: Capture, name: str) -> FloatArray | None:
+    """An extra of each key; None where there is none, or keys were merged since."""
+    extra = capture.extras.get(name)
+    return extra if extra is not None and extra.shape[-1] == len(capture.key_tokens) else None
