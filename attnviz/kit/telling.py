@@ -36,7 +36,6 @@ class FindMovingHead:
     rests: FindRests
     best: dict[Head, tuple[float, int]] = field(default_factory=dict)
     """Of each head the highest share, and the query that has it."""
-    why: ClassVar[ChoiceReason] = "moves"
 
     def __post_init__(self) -> None:
         keys = [not token.special for token in self.empty.key_tokens]
@@ -44,10 +43,11 @@ class FindMovingHead:
             keys[0] = False
         self._keys = np.array(keys)
         self._queries = np.array([not token.special for token in self.empty.query_tokens])
+        self._near = min(NEAR, max(0, int(self._keys.sum()) - 2))  # of a short text all is near
 
     def __call__(self, block: PatternBlock) -> None:
         n, first = block.weights.shape[2], self.empty.first_query
-        far = np.abs(block.queries[:, None] - np.arange(n)) > NEAR
+        far = np.abs(block.queries[:, None] - np.arange(n)) > self._near
         far &= self._keys[:n] & self._queries[block.queries - first][:, None]
         lengths = lengths_of(self.rests.lengths, block.layer, block.heads, n)
         for number, weights, length in zip(block.heads, block.weights, lengths, strict=True):
@@ -65,6 +65,10 @@ class FindMovingHead:
     def highest(self) -> Head:
         """The head with the highest share; ties go to the earliest head."""
         return max(sorted(self.best), key=lambda head: self.best[head][0])
+
+    @property
+    def why(self) -> ChoiceReason:
+        return "moves" if max(self.best.values())[0] > 0 else "first"
 
 
 @dataclass

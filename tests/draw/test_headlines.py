@@ -52,14 +52,14 @@ def test_several_rows_are_apart() -> None:
         (("one key", 5, 7, 4), "5 of 7 tokens from “creature” on attend most to it"),
     ],
 )
-def test_the_generic_choice_is_told_by_what_its_rows_have_in_common(
+def test_a_head_that_moves_most_is_told_by_what_its_rows_have_in_common(
     tendency: tuple[Habit, int, int, int | None], said: str
 ) -> None:
-    choice = Choice((HEAD,), "generic")
+    choice = Choice((HEAD,), "moves")
     shown = replace(EXHIBIT, choice=choice, finding=Finding(tendency=Tendency(*tendency)))
     assert said in about(shown)
     assert "known for" not in about(shown)  # it may not be so here
-    assert about(shown).endswith("(chosen automatically by a generic score)")
+    assert about(shown).endswith("(chosen as it moves most from afar)")
 
 
 def test_a_head_kept_from_an_earlier_line_says_so() -> None:
@@ -70,14 +70,14 @@ def test_a_head_kept_from_an_earlier_line_says_so() -> None:
 def test_long_labels_are_cut() -> None:
     capture = make_capture(["x" * 60, " b"])
     finding = Finding((FoundLink(1, 0, 0.9),))
-    shown = replace(make_exhibit(capture), caption="", choice=Choice((Head(0, 0),), "generic"))
+    shown = replace(make_exhibit(capture), caption="", choice=Choice((Head(0, 0),), "moves"))
     assert f"b → {'x' * 23}… .90" in about(replace(shown, finding=finding))
 
 
 def test_a_link_to_itself_and_a_piece_of_a_word_are_said_to_be_so() -> None:
     capture = make_capture(["Co", "al", " dust"])
     finding = Finding((FoundLink(2, 0, 0.6), FoundLink(2, 2, 0.3)))
-    shown = replace(make_exhibit(capture), caption="", choice=Choice((Head(0, 0),), "generic"))
+    shown = replace(make_exhibit(capture), caption="", choice=Choice((Head(0, 0),), "moves"))
     assert "dust → “Co” of “Coal” .60, itself .30" in about(replace(shown, finding=finding))
 
 

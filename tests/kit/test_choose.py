@@ -1,12 +1,15 @@
 """Which head is shown when nobody chose one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from attnviz.kit.choose import default_head, most_telling_head
-from attnviz.kit.telling import FindTellingHead
-from attnviz.records.capture import PatternBlock
+from attnviz.kit.telling import FindMovingHead
+from attnviz.records.capture import VALUE_NORMS
 from attnviz.records.heads import Head, NamedHead
+from attnviz.records.rests import find_rests, rows_of
 from tests.factories import make_capture, random_patterns
 
 
@@ -18,31 +21,59 @@ def _looking_at(size: int, key: int) -> np.ndarray:
     return pattern
 
 
-def _how_telling(pattern: np.ndarray) -> float:
+def _moving(size: int) -> np.ndarray:
+    """The last query looks at the third token, all others at the first one."""
+    pattern = _looking_at(size, 0)
+    pattern[-1] = np.eye(size, dtype=np.float32)[2]
+    return pattern
+
+
+TEXT_OF_8 = "a fluffy blue creature roamed the verdant forest"
+
+
+def _how_moving(pattern: np.ndarray, lengths: np.ndarray | None = None) -> float:
     """The measure of the head of one pattern (n, n)."""
-    find = FindTellingHead(causal=True)
-    find(PatternBlock(0, (0,), np.arange(len(pattern)), pattern[None]))
-    return find.sums[Head(0, 0)]
+    capture = make_capture(TEXT_OF_8, patterns={Head(0, 0): pattern})
+    if lengths is not None:
+        norms = np.ones((2, 3, 8), np.float32)
+        norms[0, 0] = lengths
+        capture = replace(capture, extras={VALUE_NORMS: norms})
+    find = FindMovingHead(capture, find_rests(capture))
+    find(rows_of(capture, Head(0, 0)))
+    return find.best[Head(0, 0)][0]
 
 
-def test_a_head_that_looks_far_away_tells_more_than_one_that_rests() -> None:
-    size = 8
-    rests, stays, before = (np.eye(size, k=k, dtype=np.float32) for k in (0, 0, -1))
-    rests = _looking_at(size, 0)
+def test_a_head_that_moves_something_to_one_query_moves_more_than_one_that_rests() -> None:
+    stays, before = (np.eye(8, k=k, dtype=np.float32) for k in (0, -1))
     before[0, 0] = 1
-    assert _how_telling(rests) == _how_telling(stays) == _how_telling(before) == 0
-    assert _how_telling(_looking_at(size, 2)) > 3
+    second_sink = _looking_at(8, 2)
+    once = _looking_at(8, 0)
+    once[7] = np.eye(8, dtype=np.float32)[2]
+    for resting in (_looking_at(8, 0), stays, before, second_sink):
+        assert _how_moving(resting) <= 0
+    assert _how_moving(once) == pytest.approx(1 - 1 / 5)  # less the mean of five later queries
 
 
-def test_how_telling_a_head_is_follows_its_formula() -> None:
-    (pattern,) = random_patterns(1, 9, seed=3)
-    best = [max(pattern[i, 1 : i - 1], default=0.0) for i in range(3, 9)]
-    assert _how_telling(pattern) == pytest.approx(np.sum(best), abs=1e-6)
+def test_a_key_moves_as_much_as_its_values_are_long() -> None:
+    (pattern,) = random_patterns(1, 8, seed=3)
+    lengths = np.linspace(0.5, 2, 8).astype(np.float32)
+    share = pattern * lengths / (pattern * lengths).sum(axis=1, keepdims=True)
+    mean = np.array([share[k + 1 :, k].mean() if k < 7 else 0 for k in range(8)])
+    weight = np.array([pattern[k + 1 :, k].mean() if k < 7 else 0 for k in range(8)])
+    rest = (weight >= 0.1) & (mean < weight / 2)
+    rest |= np.array([k < 5 and (pattern[k + 1 :, k] > 0.3).mean() > 0.5 for k in range(8)])
+    best = max(
+        share[q, k] - mean[k]
+        for q in range(8)
+        for k in range(1, q - 2)
+        if not rest[k] and pattern[q, 1:][~rest[1:]].sum() >= 0.2
+    )
+    assert _how_moving(pattern, lengths) == pytest.approx(best, abs=1e-6)
 
 
 def test_without_a_card_the_most_telling_head_is_shown() -> None:
-    capture = make_capture(patterns={Head(1, 0): _looking_at(8, 2)})
-    assert most_telling_head(capture) == Head(1, 0)
+    capture = make_capture(patterns={Head(1, 0): _moving(8)})
+    assert most_telling_head(capture) == ((Head(1, 0),), "moves")
     assert default_head(capture).heads == (Head(1, 0),)
 
 
@@ -67,12 +98,12 @@ def _links(size: int, *links: tuple[int, int]) -> np.ndarray:
 @pytest.mark.parametrize(
     ("adjectives", "pronouns", "expected"),
     [
-        ((), (), "generic"),
+        ((), (), "moves"),
         (((2, 1),), (), "adjectives"),  # cat → blue
         ((), ((5, 2),), "pronouns"),  # it → cat
         (((2, 1),), ((5, 2),), "pronouns"),  # the more specific one
-        (((3, 1),), (), "generic"),  # a verb that attends to an adjective shows nothing
-        (((2, 0),), ((5, 3),), "generic"),  # a pronoun that attends to a verb neither
+        (((3, 1),), (), "moves"),  # a verb that attends to an adjective shows nothing
+        (((2, 0),), ((5, 3),), "moves"),  # a pronoun that attends to a verb neither
     ],
 )
 def test_a_named_head_is_shown_where_its_behaviour_is(
@@ -82,14 +113,14 @@ def test_a_named_head_is_shown_where_its_behaviour_is(
     capture = make_capture(TEXT, patterns=patterns, named_heads=(ADJECTIVES, PRONOUNS))
     choice = default_head(capture)
     assert (choice.named.behaviour if choice.named else choice.why) == expected
-    assert (choice.why == "acts") == (expected != "generic")
+    assert (choice.why == "acts") == (expected != "moves")
 
 
 def test_a_head_acts_only_with_enough_of_the_row() -> None:
     pattern = _links(7)
     pattern[2] = (0.65, 0.35, 0, 0, 0, 0, 0)  # cat → a, blue
     capture = make_capture(TEXT, patterns={Head(0, 0): pattern}, named_heads=(ADJECTIVES,))
-    assert default_head(capture).why == "generic"
+    assert default_head(capture).why == "moves"
     pattern[2] = (0.45, 0.55, 0, 0, 0, 0, 0)
     capture = make_capture(TEXT, patterns={Head(0, 0): pattern}, named_heads=(ADJECTIVES,))
     assert default_head(capture).named == ADJECTIVES
@@ -102,6 +133,6 @@ def test_the_only_named_head_of_another_behaviour_is_shown_as_the_card_says() ->
 
 
 def test_a_capture_that_lacks_a_named_head_falls_back_to_the_most_telling_head() -> None:
-    capture = make_capture(named_heads=(ADJECTIVES,), patterns={Head(1, 0): _looking_at(8, 2)})
+    capture = make_capture(named_heads=(ADJECTIVES,), patterns={Head(1, 0): _moving(8)})
     choice = default_head(capture.only((Head(1, 0), Head(1, 1))))
-    assert (choice.heads, choice.why) == ((Head(1, 0),), "generic")
+    assert (choice.heads, choice.why) == ((Head(1, 0),), "moves")
