@@ -115,11 +115,10 @@ def bringing(prepared: Prepared, read: "LastRead", rests: FindRests) -> Bringing
     times the root of its probability.
     """
     keep = keep_next_tokens(prepared, MOST)
-    logits: NDArray[np.float32] = read.logits.float().cpu().numpy()
-    keep(LogitRows(None, np.array([len(prepared.ids) - 1]), logits[None]))
+    keep(LogitRows(None, np.array([len(prepared.ids) - 1]), read.logit_row))
     likeliest = keep.next_tokens[0].candidates
     several = [c for c in likeliest if c.probability >= NEARLY * likeliest[0].probability]
-    drawn = np.random.default_rng(0).integers(len(logits), size=DRAWN).tolist()
+    drawn = np.random.default_rng(0).integers(len(read.logits), size=DRAWN).tolist()
     kept = _kept(prepared, rests)
     effects, squares = read.brought([*(c.id for c in several), *drawn], len(several), kept)
     scale = np.sqrt([c.probability for c in several])

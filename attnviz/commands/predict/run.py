@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz.errors import InputError, ModelError, UsageError, option, readable
+from attnviz.kit.bringing import read_last
 from attnviz.kit.intervene import candidate_after, keep_next_tokens, question_of
 from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare, side_of
 from attnviz.kit.roles import Alike, roles_of
@@ -29,6 +30,7 @@ from attnviz.records.predict import (
 )
 
 if TYPE_CHECKING:
+    from attnviz.models.frozen.last import LastRead
     from attnviz.models.loaded import LoadedModel
 
 
@@ -63,8 +65,10 @@ def predict_text(
     fills = model.can("fill")
     prepared, positions = (_with_masks if fills else _whole)(model, text, options, reading)
     run = prepared.model.fill if fills else prepared.model.predict
-    logits = 4 * len(prepared.ids) * model.tokenizer.vocab_size  # transformers makes all at once
-    prepared.budget.check(logits, "shorten the text")
+    read = None if reading.each or fills else read_last(prepared)
+    if read is None:
+        logits = 4 * len(prepared.ids) * model.tokenizer.vocab_size  # all are made at once
+        prepared.budget.check(logits, "shorten the text")
     every, through = (keep_next_tokens(prepared, reading.top, follow=not fills) for _ in range(2))
     question, end = None, list[FloatArray]()
     if reading.answer is not None:
@@ -75,7 +79,10 @@ def predict_text(
         if question:  # the last rows are those of the last position
             end[:] = [rows.logits[-1].copy()]
 
-    run(prepared.ids, positions, consume, lens=False)
+    if read is None:
+        run(prepared.ids, positions, consume, lens=False)
+    else:
+        consume(LogitRows(None, np.array(positions), read.logit_row))
     if reading.lens:
         run(prepared.ids, positions[-1:], through, lens=True)
     *each, last = every.next_tokens
@@ -84,9 +91,9 @@ def predict_text(
         last=last,
         each=each,
         lens=through.next_tokens,
-        evidence=_evidence(prepared, positions[-1]),
+        evidence=_evidence(prepared, positions[-1], read),
         attribution=(
-            _attribution(prepared, reading, question, last.candidates[0])
+            _attribution(prepared, reading, question, last.candidates[0], read)
             if reading.attribute
             else None
         ),
@@ -149,7 +156,11 @@ def _answered(question: Question, last: FloatArray) -> PredictedAnswer:
 
 
 def _attribution(
-    prepared: Prepared, reading: Reading, question: Question | None, likeliest: Candidate
+    prepared: Prepared,
+    reading: Reading,
+    question: Question | None,
+    likeliest: Candidate,
+    read: "LastRead | None",
 ) -> Attribution:
     """The answer's logit, or the likeliest token's (beside `versus`), as a sum over parts."""
     other = reading.versus
@@ -161,7 +172,7 @@ def _attribution(
             )
         question = Question(likeliest, versus)
     question = question or Question(likeliest)
-    sums = frozen(prepared)
+    sums = frozen(prepared) if read is None else read
     output = sums.output
     if output is None:
         raise ModelError(
@@ -170,7 +181,7 @@ def _attribution(
         )
     ids = list(question.ids)
     signs = output.weight.new_tensor([1.0, -1.0][: len(ids)])
-    shares = sums.of_logits(len(prepared.ids) - 1, signs[None] @ output.weight[ids]).shares
+    shares = sums.shares(signs[None] @ output.weight[ids])
     bias = 0.0 if output.bias is None else float(signs @ output.bias[ids])
     roles = roles_of(prepared.empty, reading.roles, reading.segments)
     by_position = reading.roles == "position"
@@ -180,7 +191,7 @@ def _attribution(
 PER_LAYER, FAINT = 3, 0.1
 
 
-def _evidence(prepared: Prepared, position: int) -> list[LastLink]:
+def _evidence(prepared: Prepared, position: int, read: "LastRead | None") -> list[LastLink]:
     """The strongest links of a position, layer by layer, without those to the first token.
 
     The links to an image are one, from its first token.
@@ -197,7 +208,12 @@ def _evidence(prepared: Prepared, position: int) -> list[LastLink]:
             at, weight = Head(block.layer, block.heads[head]), float(wholes[head, key])
             evidence.append(LastLink(at, int(starts[key]), weight))
 
-    prepared.run(every_head(prepared.model.identity.heads_per_layer), consume, (position,))
+    if read is None:
+        prepared.run(every_head(prepared.model.identity.heads_per_layer), consume, (position,))
+    else:
+        for layer, rows in read.weight_rows():
+            heads = tuple(range(len(rows)))
+            consume(PatternBlock(layer, heads, np.array([position]), rows[:, None]))
     evidence.sort(key=lambda link: (link.head.layer, -link.weight))
     layers = groupby(evidence, key=lambda link: link.head.layer)
     return [link for _, links in layers for link in islice(links, PER_LAYER)]

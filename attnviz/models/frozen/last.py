@@ -50,6 +50,12 @@ class LastLayer:
         return ((v @ squares) * v).sum(dim=-1).clamp_min(0).sqrt()
 
     @property
+    def size(self) -> Tensor:
+        """What the heads take is at most as long as this, summed up."""
+        taken = (self.weights * self._values.norm(dim=-1)).sum(dim=1)
+        return taken @ self.w_o.flatten(1).norm(dim=1)
+
+    @property
     def heads(self) -> Tensor:
         """(d): what the heads add up to, without the bias of their projection."""
         z = (self.weights[:, None] @ self._values)[:, 0]  # (h, d_v)
@@ -114,6 +120,17 @@ class LastRead:
             squares += effects.clamp_min(0).square().sum(dim=1)
             by_layer[layer] = numbers(effects[:several])
         return by_layer, numbers(squares.sqrt())
+
+    @property
+    def logit_row(self) -> FloatArray:
+        """The logits (1, V)."""
+        return numbers(self.logits)[None]
+
+    def weight_rows(self) -> Iterator[tuple[int, FloatArray]]:
+        """Each layer with the position's weights (h, n)."""
+        for number, layer in enumerate(self.layers):
+            if isinstance(layer, LastLayer):
+                yield number, numbers(layer.weights)
 
     @property
     def lengths(self) -> FloatArray:

@@ -161,6 +161,10 @@ class FrozenRun:
 
         return self.walked(len(self.layers), len(rows), logit)
 
+    def shares(self, rows: Tensor) -> Shares:
+        """Sums of logits after the last position, in directions (S, d), over all parts."""
+        return self.of_logits(self.n - 1, rows).shares
+
     def of_taken(self, walk: Walk, head: Head, source: int) -> tuple[Walk, int]:
         """The parts of a head's part in a walk's only sum, and the row that took most of it."""
         a, to = self.attention(head), walk.at_attention[head.layer][0]  # (n, d)

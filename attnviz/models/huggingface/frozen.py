@@ -201,8 +201,9 @@ class HuggingFaceLayer(FrozenLayer):
         with torch.no_grad():
             added = self.passes(x, given) - x
             for module, calls in self._norms.items():
-                if len(calls) > 1 or calls[0].scale.dim() != given.dim():
-                    continue  # those of queries and keys are given (1, n, heads, d_k)
+                weight = calls[0].weight
+                if len(calls) > 1 or (weight is not None and len(weight) != given.size(-1)):
+                    continue  # one of queries or keys is narrower
                 factor = factor_between(calls[0](given), added)
                 if factor is not None:
                     return AddedBy(factor, module)

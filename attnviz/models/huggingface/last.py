@@ -139,8 +139,7 @@ class LastRecorder:
             )
         embedded, constant = embedded_of(self._model, last, self._streams[0][0], self._before)
         layers = [
-            self._layer(i, after - before)
-            for i, (before, after) in enumerate(pairwise(streams))
+            self._layer(i, after - before) for i, (before, after) in enumerate(pairwise(streams))
         ]
         return LastRead(
             n=ids.size(1),
@@ -168,7 +167,7 @@ class LastRecorder:
         layer = LastLayer(weights, writing.v, w_o, writing.gate, added, attended, written)
         bias = getattr(part.output, "bias", None)
         apart = layer.heads - (attended if bias is None else attended - bias)
-        if apart.abs().max() > NEAR * (weights * layer.lengths).sum():
+        if apart.abs().max() > NEAR * layer.size:
             name = type(part.attention).__name__
             raise unknown(f"{name} changes its heads' outputs before it adds them up")
         return layer
