@@ -162,6 +162,14 @@ def watched(progress: Progress) -> Iterator[None]:
         _WATCHING.reset(before)
 
 
+def told_of(items: Sequence[K]) -> Iterator[K]:
+    """The same items, each a run; whoever watches is told how many are done."""
+    for done, item in enumerate(items, start=1):
+        yield item
+        if tell := _WATCHING.get():
+            tell(done, len(items))
+
+
 @contextmanager
 def counted_as_one(total: int) -> Iterator[None]:
     """Tell how many of the runs of several texts are done, not of each by itself."""

@@ -1,9 +1,8 @@
-"""The heads whose rows an answer is shown by: named, or known to retrieve, else all."""
+"""The heads whose rows an answer is shown by: named, or measured to retrieve, else all."""
 
-import shlex
 from typing import TYPE_CHECKING
 
-from attnviz.commands.heads.retrieval import heads_for_answers, known
+from attnviz.commands.heads.retrieval import FOR_ANSWERS, heads_for_answers, not_measurable
 from attnviz.draw.titles import amount
 from attnviz.errors import readable
 from attnviz.kit.prepare import HeadOptions
@@ -11,48 +10,32 @@ from attnviz.records.exhibit import Choice
 from attnviz.records.heads import choose_heads
 
 if TYPE_CHECKING:
-    from attnviz.models.catalog import Source
     from attnviz.models.loaded import LoadedModel
 
 
-def choice_of(model: "LoadedModel", heads: HeadOptions) -> Choice:
-    """The heads that the user names, else those known to retrieve, else all.
+def choice_of(model: "LoadedModel", heads: HeadOptions, max_memory: int | None = None) -> Choice:
+    """The heads that the user names, else those that retrieve, which are measured once, else all.
 
     Of a translator: the head that its card names, as `show` takes it.
     """
     if model.kind == "cross" and len(model.card.heads) == 1 and not heads.named:
         (named,) = model.card.heads
         return Choice((named.head,), "card", named)
-    retrieving = () if heads.named else heads_for_answers(model)
+    retrieving = () if heads.named else heads_for_answers(model, max_memory)
     if retrieving:
         return Choice(tuple(sorted(retrieving)), "retrieval")
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     return Choice(chosen, "asked" if heads.named else "all")
 
 
-def note_on(choice: Choice, model: "LoadedModel", source: "Source | None") -> str | None:
-    """That no head is known to retrieve, and what measures it; None where nothing could.
-
-    `source`: where the model came from; None: it was in memory.
-    """
+def note_on(choice: Choice, model: "LoadedModel") -> str | None:
+    """That no head retrieves, or none can be seen to; None where nothing is to be measured."""
     if choice.why != "all" or model.kind != "self" or not model.causal:
         return None
-    name = readable(model.identity.name)
-    every = f"so all {amount(len(choice.heads), 'head')} are joined"
-    if known(model) is not None:
-        return f"no head of {name} was found to retrieve, {every}"
-    every += ", most of which look at what is near"
-    if source is None:
-        measures = "attnviz.heads(model=…, retrieval=True).record.heads"
-        return f"no retrieval heads of {name} are known, {every}; {measures} measures them"
-    words = ["attnviz", "heads", "--retrieval", "-m", source.name]
-    placed = source.placement
-    words += ["--revision", source.revision] if source.revision else []
-    words += ["--dtype", placed.dtype] if placed.dtype != "auto" else []
-    words += ["--engine", source.engine] if source.engine != "auto" else []
-    return f"no retrieval heads of {name} are known, {every}; measure them once: " + (
-        readable(shlex.join(words))
-    )
+    every = f"so all {amount(len(choice.heads), 'head')} are joined, most of which look at what is "
+    if wrong := not_measurable(model, FOR_ANSWERS):
+        return f"retrieval heads cannot be measured, as {wrong}, {every}near"
+    return f"no head of {readable(model.identity.name)} was found to retrieve, {every}near"
 
 
 def names_of(choice: Choice) -> str:

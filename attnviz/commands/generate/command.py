@@ -8,9 +8,10 @@ from typing import Annotated, Any, TypeAlias
 
 from attnviz.commands.generate.answered import AttentionAnswer
 from attnviz.commands.generate.chain import check_hops
+from attnviz.commands.generate.choice import choice_of, names_of
 from attnviz.commands.generate.looks import AnswerLooks, answer_option, check_looks, check_resume
 from attnviz.commands.generate.prompt import documents_given, prompt_for, prompt_given
-from attnviz.commands.generate.results import Before
+from attnviz.commands.generate.results import Before, results_file
 from attnviz.commands.generate.run import Answering, Writing, answering
 from attnviz.commands.generate.writer import writing
 from attnviz.errors import IdleOption, UsageError, option
@@ -206,7 +207,7 @@ def generate(
     <AttentionAnswer builtin, 1 token, L4H0>
 
     `docs` are texts by name. With a model that has a chat template they go through it, unless
-    `raw`. Without heads, the retrieval heads are taken where they are known, else all.
+    `raw`. Without heads, those that retrieve are taken, which are measured the first time; else all.
 
     Args:
         prompt: a text; or the messages of a chat, or an object with these as `messages` and
@@ -227,7 +228,7 @@ def generate(
     if contribution:
         model._loaded.check_contributions()
     which, named = which_heads(layers, heads), words("sections", sections)
-    ready = answering(model._loaded, read, options, writing, which, reduce, model._source)
+    ready = answering(model._loaded, read, options, writing, which, reduce)
     return replace(ready, contribution=contribution, sections=named, hops=hops)
 
 
@@ -306,7 +307,11 @@ def command_line(
     prompt = prompt_given(session, call, text, chat, lines=lines)
     ready = model_of(session, model, run)
     before = Before(documents, call["image"] or (), folder_of(chat or text.file))
-    with writing(session, to, looks, ready._loaded.identity, pages, before) as writer:
+    which = which_heads(call["layers"], call["heads"])
+    with session.running("measuring which heads retrieve"):
+        choice = choice_of(ready._loaded, which, ready._max_memory)
+    results = partial(results_file, pages=pages, before=before, heads=names_of(choice))
+    with writing(session, to, looks, ready._loaded.identity, results) as writer:
 
         def answered(prompt: str | Chat | Question, line: int | None = None) -> Iterator[Piece]:
             return writer.noted(call(prompt=prompt, model=ready, docs=documents or None), line)

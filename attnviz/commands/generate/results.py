@@ -76,7 +76,7 @@ _READ = Fields[Any](
     (
         *(LINE, _ID),
         *(Field(name, str) for name in ("input", "model", "settings")),
-        *(Field(name, str | None, optional=True) for name in ("error", "page")),
+        *(Field(name, str | None, optional=True) for name in ("error", "page", "heads")),
     ),
 )
 _BEGINNINGS = b'{"line": 1, "row": ', b'{"line": 1, "id": '
@@ -114,6 +114,7 @@ class Results:
     """A results file that is being written.
 
     `file`: open, and held against another run. `made`: the model and the settings of its rows.
+    `heads`: those whose rows are joined.
     `pages`: the folder of the answers' pages. `lines`: those of the input that it has. `end`: how
     many of its bytes are kept. `now`: the line that is being answered, and its number.
     """
@@ -121,6 +122,7 @@ class Results:
     path: Path
     file: FileIO
     made: Mapping[str, str]
+    heads: str
     pages: Path | None
     before: Before
     lines: dict[int, _Line] = field(default_factory=dict)
@@ -153,8 +155,8 @@ class Results:
     def _check_one_run(self, row: JsonObject) -> None:
         """See that a row is of this model with these settings."""
         shown = repr(str(self.path))
-        for key, value in self.made.items():
-            if row[key] != value:
+        for key, value in {**self.made, "heads": self.heads}.items():
+            if row.get(key, value) != value:
                 raise UsageError(
                     f"{shown} has the {key} {row[key]!r}, and this run {value!r}",
                     "give the same, or another file",
@@ -264,7 +266,7 @@ def _id_of(text: str | None) -> Id:
 
 @contextmanager
 def results_file(
-    path: Path, model: ModelIdentity, pages: Path | None, before: Before
+    path: Path, model: ModelIdentity, pages: Path | None, before: Before, heads: str
 ) -> Iterator[Results]:
     """A results file to go on with, which no other run writes meanwhile."""
     settings = current_call().options
@@ -274,7 +276,7 @@ def results_file(
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     with FileIO(descriptor, "r+b") as file:
         _hold(file, path)
-        yield Results(path, file, made, pages, before)
+        yield Results(path, file, made, heads, pages, before)
 
 
 def _hold(file: FileIO, path: Path) -> None:

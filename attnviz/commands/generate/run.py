@@ -57,7 +57,6 @@ MANY = 4
 """Pieces of a word that a model hardly met while it was trained."""
 
 if TYPE_CHECKING:
-    from attnviz.models.catalog import Source
     from attnviz.models.loaded import LoadedModel, SeenText
 
 
@@ -162,8 +161,8 @@ class Answering:
 
     `target`: the ids of an answer that is given. `choice`: the heads; `how`: the way in which their
     rows are joined. `room`: how many new tokens fit into the model's context, where fewer than
-    asked for do. `each_head`: the rows of each head are also kept apart. `source`: where the model
-    came from; None: it was in memory. `contribution`: its rows are contribution weights.
+    asked for do. `each_head`: the rows of each head are also kept apart. `contribution`:
+    its rows are contribution weights.
     `sections`, `hops`: as `Answer` has them. `seen`: the prompt with its images; `see`: reads it
     with others.
     """
@@ -179,7 +178,6 @@ class Answering:
     budget: Budget
     room: int | None
     each_head: bool = False
-    source: "Source | None" = None
     contribution: bool = False
     sections: tuple[str, ...] = ()
     hops: int = 0
@@ -194,7 +192,7 @@ class Answering:
     @property
     def model_notes(self) -> tuple[str, ...]:
         """Notes on every answer of this model: how its heads were chosen, and its beams."""
-        about_heads = note_on(self.choice, self.model, self.source)
+        about_heads = note_on(self.choice, self.model)
         notes = () if about_heads is None else (about_heads,)
         if self.target is not None:
             return notes
@@ -455,9 +453,9 @@ def answering(
     writing: Writing,
     heads: HeadOptions,
     how: How = "mean",
-    source: "Source | None" = None,
 ) -> Answering:
-    """A prompt that is ready to be answered; `source`: as in `Answering`."""
+    """A prompt that is ready to be answered."""
+    choice = choice_of(model, heads, options.max_memory)  # before it sees images
     crossed, context, most = model.kind == "cross", model.tokenizer.context, writing.sampling.most
     # a new token that is the last one is not read itself
     most_read = context if crossed else context - 1
@@ -467,7 +465,6 @@ def answering(
     tokens, left_out = fit(read, most_read, options.truncate)
     n = len(tokens)
     room = context if crossed else context - n
-    choice = choice_of(model, heads)
     if how == "max" and len(choice.heads) == 1:
         raise UsageError(f"{option('reduce', how)} joins heads, and there is one", "leave it out")
     target = None if writing.target is None else _ids_of(model, writing.target, options)
@@ -477,7 +474,7 @@ def answering(
     prepared = Answering(
         model, prompt, tokens, left_out, writing, target, choice, how, budget, short
     )
-    prepared = replace(prepared, source=source, seen=seen, see=see)
+    prepared = replace(prepared, seen=seen, see=see)
     if left_out == (0, 0) and prompt.template is None:
         for note in prepared.empty_notes:
             raise InputError(note, "begin it where a word begins")

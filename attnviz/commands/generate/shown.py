@@ -57,8 +57,9 @@ def about_heads(shares: AnswerShares) -> str:
         return f"{known}{choice.heads[0]}"
     if choice.why == "all":
         return f"the {how} of all {len(choice.heads)} heads"
-    known = "the retrieval heads " if choice.why == "retrieval" else ""
-    return f"the {how} of {known}{listed(choice.heads)}"
+    if choice.why == "retrieval":  # they were measured, so that each is named
+        return f"the {how} of the retrieval heads {', '.join(map(str, choice.heads))}"
+    return f"the {how} of {listed(choice.heads)}"
 
 
 def by_segment(shares: AnswerShares, *, begun: bool = False) -> Exhibit:

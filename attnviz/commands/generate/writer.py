@@ -1,7 +1,7 @@
 """Answers in their format, one after the other."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from attnviz.commands.generate.answer import Answer, AnswerView, repeats
 from attnviz.commands.generate.looks import AnswerLooks
 from attnviz.commands.generate.occluded import MANY, runs_of
-from attnviz.commands.generate.results import Before, Results, answer_lines, results_file
+from attnviz.commands.generate.results import Results, answer_lines
 from attnviz.commands.generate.rows import of_shares
 from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import picture_view
@@ -156,14 +156,13 @@ def writing(
     to: Destination,
     looks: AnswerLooks,
     model: ModelIdentity,
-    pages: Path | None,
-    before: Before,
+    open_results: Callable[[Path, ModelIdentity], AbstractContextManager[Results]],
 ) -> Iterator[Writer]:
     """A writer of this model's answers; with --resume, into a file of results."""
     with ExitStack() as opened:
         results = None
         if session.value("resume") and to.output is not None:
-            results = opened.enter_context(results_file(to.output, model, pages, before))
+            results = opened.enter_context(open_results(to.output, model))
         watch = opened.enter_context(session.counting("token"))
         yield Writer(session, to, looks, watch, results)
 

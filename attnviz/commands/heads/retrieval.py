@@ -15,6 +15,7 @@ from attnviz.draw.terminal.cells import bar_style, folded
 from attnviz.draw.titles import amount, bar_of
 from attnviz.errors import UsageError, readable
 from attnviz.kit import cache
+from attnviz.kit.intervene import told_of
 from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare_tokens
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import ModelIdentity, PatternBlock
@@ -49,6 +50,10 @@ class Needles:
     depths: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
     samples: int = 4
     seed: int = 0
+
+
+FOR_ANSWERS = Needles(samples=2)
+"""Half as many texts, for a model that is measured when its first answer is shown."""
 
 
 @dataclass(frozen=True)
@@ -110,15 +115,12 @@ def measure_retrieval(
     Raises:
         UsageError: the model does not attend to what it reads itself, or has too short a context.
     """
-    if model.kind != "self" or not model.causal:
-        raise UsageError(
-            f"{model.identity.name} does not go on with a text, so no head can copy from it",
-            "use a model that does",
-        )
+    if wrong := not_measurable(model, needles):
+        raise UsageError(wrong, "use another model")
     scores = dict.fromkeys(every_head(model.identity.heads_per_layer), 0.0)
     stacks = list(haystacks(model, needles))
     measure = _looked_at if score == "attention" else _written
-    for stack in stacks:
+    for stack in told_of(stacks):
         tokens = numbered(Token(0, id_, model.tokenizer.label(id_), 0, 0) for id_ in stack.ids)
         for head, of_stack in measure(prepare_tokens(model, tokens, options), stack):
             scores[head] += of_stack
@@ -160,17 +162,28 @@ def _written(prepared: Prepared, stack: Haystack) -> list[tuple[Head, float]]:
     return found
 
 
+def not_measurable(model: "LoadedModel", needles: Needles) -> str | None:
+    """Why no head of this model can be seen to copy; None: it can be measured."""
+    if model.kind != "self" or not model.causal:
+        return f"{model.identity.name} does not go on with a text, so no head can copy from it"
+    tokenizer, few = model.tokenizer, needles.length + NAME
+    if _filler_in(model, needles) < needles.length or len(tokenizer.ordinary_ids()) <= few:
+        return f"the context of {tokenizer.context} tokens, or the vocabulary, is too small"
+    return None
+
+
+def _filler_in(model: "LoadedModel", needles: Needles) -> int:
+    """The number of the filler's tokens that fit into the model's context."""
+    tokenizer = model.tokenizer
+    others = len(tokenizer.ends(tokenizer.bos)[0]) + 2 * NAME + 2 * needles.length
+    return min(needles.filler, tokenizer.context - others)
+
+
 def haystacks(model: "LoadedModel", needles: Needles) -> Iterator[Haystack]:
     """Every sample at every depth, in a context that is as long as the model's at most."""
     tokenizer, length = model.tokenizer, needles.length
     first = [token.id for token in tokenizer.ends(tokenizer.bos)[0]]
-    ordinary = np.array(tokenizer.ordinary_ids())
-    size = min(needles.filler, tokenizer.context - len(first) - 2 * NAME - 2 * length)
-    if size < length or len(ordinary) < length + NAME + 1:
-        raise UsageError(
-            f"the context of {tokenizer.context} tokens, or the vocabulary, is too small",
-            "use another model",
-        )
+    ordinary, size = np.array(tokenizer.ordinary_ids()), _filler_in(model, needles)
     for number in range(needles.samples):
         draw = np.random.default_rng((needles.seed, number))
         needle = draw.choice(ordinary, NAME + length, replace=False).tolist()
@@ -297,7 +310,21 @@ def known(model: "LoadedModel") -> Retrieval | None:
     return None
 
 
-def heads_for_answers(model: "LoadedModel") -> tuple[Head, ...]:
-    """The heads whose rows say most about an answer: those of the card, else those measured."""
-    measured = None if model.card.retrieval else known(model)
-    return model.card.retrieval or tuple(sorted(measured.heads if measured else ()))
+_NOT_KEPT = dict[Path, Retrieval]()
+"""What this process measured where the user's cache cannot be written."""
+
+
+def heads_for_answers(model: "LoadedModel", max_memory: int | None = None) -> tuple[Head, ...]:
+    """The heads whose rows say most about an answer: those of the card, else those measured.
+
+    A model without either is measured now, and its scores are kept; none if it cannot be. The card
+    of a bundled model names its head, so that nothing is measured of it.
+    """
+    if model.card.retrieval or model.kind != "self":
+        return model.card.retrieval
+    measured = known(model) or _NOT_KEPT.get(cache.kept_in(model, KEPT))
+    if measured is None and not not_measurable(model, FOR_ANSWERS):
+        measured = measure_retrieval(model, FOR_ANSWERS, TextOptions(max_memory=max_memory))
+        if keep(model, measured) is None:
+            _NOT_KEPT[cache.kept_in(model, KEPT)] = measured
+    return tuple(sorted(measured.heads)) if measured else ()
