@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
@@ -24,8 +24,8 @@ from attnviz.records.tokens import Segment, Token
 from attnviz.records.transforms import How
 
 KeyKind: TypeAlias = Literal["sink", "segment", "special", "answer", "region"]
-"""The first token, or a learned sink; a segment; special tokens within the prompt; the answer; of
-rows alone, a region of an image."""
+"""The first token, a learned sink and other rests; a segment; special tokens within the prompt; the
+answer; of rows alone, a region of an image."""
 RowUnit: TypeAlias = Literal["token", "word", "sentence", "section", "head"]
 """The unit of a row of shares: a part of the answer, or the whole answer in one head."""
 AnswerView: TypeAlias = Literal["table", "links", "heatmap", "text", "image"]
@@ -55,6 +55,46 @@ class AnswerPart:
     section: str | None = None
 
 
+ALIKE, ASKED = 0.3, 3
+"""The weight that most rows give to a rest, whatever they write, and the fewest to judge by."""
+
+
+@dataclass
+class FindResting:
+    """Finds, row by row, what heads spend on keys on which they rest: the column is alike for all.
+
+    Each row is judged by itself and those before it, as rows go out while the model writes.
+    `heads`: how many there are. `may`: the keys that may be rests (n), which stand in no document:
+    one that the head copies from would look the same.
+    """
+
+    heads: int
+    may: IntArray
+    _above: IntArray = field(init=False)
+    """(heads, n): how many rows gave more than ALIKE."""
+
+    def __post_init__(self) -> None:
+        self._above = np.zeros((self.heads, len(self.may)), int)
+
+    def of_row(self, number: int, heads: Sequence[int], weights: FloatArray) -> FloatArray:
+        """The weights (h, keys) of the next row of these heads, whose number is given, (h, n).
+
+        They are 0 on keys that are no rests.
+        """
+        own = weights[:, self.may]
+        self._above[heads] += own > ALIKE
+        rests = (2 * self._above[heads] > number + 1) & (number + 1 >= ASKED)
+        return np.where(rests, own, 0).astype(np.float32)
+
+
+def _without_rests(rows: FloatArray, may: IntArray, rests: FloatArray) -> FloatArray:
+    """The rows (m, keys), with what lies on rests (m, n) moved to the first token, the sink."""
+    moved = rows.copy()
+    moved[:, may] -= rests
+    moved[:, 0] += rests.sum(axis=1)
+    return moved
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """An answer, with the joined rows of the chosen heads.
@@ -63,7 +103,8 @@ class Answer:
     keys): the rows joined. `choice` and `how`: the heads whose rows were joined, and how.
     `columns`: the groups of keys. `id`, `asking`: as of its prompt. `hops`: how many times the
     weights on the answer were carried back. `named`: the sections that the user names. `images`:
-    the names of columns that are images.
+    the names of columns that are images. `may`, `rests` (new tokens, n): the keys
+    that may be rests, and what the joined rows spend there where they are.
     """
 
     text: str
@@ -77,13 +118,21 @@ class Answer:
     hops: int = 0
     named: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
+    may: IntArray = field(default_factory=lambda: np.zeros(0, int))
+    rests: FloatArray = field(default_factory=lambda: np.zeros((1, 0), np.float32))
 
     @cached_property
     def carried(self) -> FloatArray:
         """The rows, their weights on written tokens carried back to what these attended to."""
-        if not self.hops:
-            return self.weights
-        return carried(self.weights, self.hops).astype(np.float32)
+        return self._back(self.weights)
+
+    @cached_property
+    def counted(self) -> FloatArray:
+        """The same for shares: without rests, which count as the sink."""
+        return self._back(_without_rests(self.weights, self.may, self.rests))
+
+    def _back(self, rows: FloatArray) -> FloatArray:
+        return carried(rows, self.hops).astype(np.float32) if self.hops else rows
 
     @cached_property
     def gates(self) -> FloatArray | None:
@@ -137,7 +186,7 @@ class Answer:
 
     def mean_shares(self) -> list[tuple[KeyGroup, float]]:
         """The share of each column in the whole answer."""
-        return list(zip(self.columns, self._mean(self.carried).tolist(), strict=True))
+        return list(zip(self.columns, self._mean(self.counted).tolist(), strict=True))
 
     def shares(self, unit: RowUnit, some: slice = slice(None)) -> "AnswerShares":
         """The shares of the segments in each token, word or sentence, or in each head.
@@ -160,7 +209,7 @@ class Answer:
 
     def shares_of(self, parts: Sequence[AnswerPart], before: int = 0) -> "AnswerShares":
         """The shares of the segments in these parts; `before`: how many there are before them."""
-        means = [self._mean(self.carried[part.first : part.after]) for part in parts]
+        means = [self._mean(self.counted[part.first : part.after]) for part in parts]
         shares = np.array(means, np.float32).reshape(len(parts), len(self.columns))
         return AnswerShares(self, tuple(parts), shares, before=before)
 
@@ -168,7 +217,7 @@ class Answer:
         """The mean share of each column in these rows (rows, keys).
 
         The sink is a column of its own: the first token, which models use for attention that must
-        go somewhere (Xiao et al. 2024, arXiv 2309.17453), and what a learned sink takes.
+        go somewhere (Xiao et al. 2024, arXiv 2309.17453), what a learned sink takes, and rests.
         """
         mean = weights.mean(axis=0, dtype=np.float64)  # (n_keys,)
         shares = np.array([mean[column.keys].sum() for column in self.columns])
@@ -187,9 +236,17 @@ class Answer:
         capture = self.capture
         rows = {head: capture.weights(head) for head in capture.heads}
         parts = tuple(AnswerPart(str(h), 0, len(capture.query_tokens), h) for h in rows)
-        shares = np.stack([self._mean(weights) for weights in rows.values()])
+        shares = np.stack([self._mean(self._of_head(weights)) for weights in rows.values()])
         ratios = [_lookback(capture, weights) for weights in rows.values()]
         return AnswerShares(self, parts, shares, np.array(ratios, np.float32))
+
+    def _of_head(self, rows: FloatArray) -> FloatArray:
+        """The rows of one head without its rests."""
+        if not len(self.may):
+            return rows
+        find = FindResting(1, self.may)
+        rests = [find.of_row(n, [0], row[None])[0] for n, row in enumerate(rows)]
+        return _without_rests(rows, self.may, np.stack(rests))
 
     def parts(self, unit: RowUnit) -> list[AnswerPart]:
         """The parts of the answer, each with its tokens: tokens, words, sentences or sections."""
@@ -290,6 +347,13 @@ class AnswerShares:
     lookback: FloatArray | None = None
     before: int = 0
     check: Check | None = None
+
+    @property
+    def rests(self) -> FloatArray:
+        """How much of the weight of each part rests, and is no share of a segment (parts)."""
+        columns = [i for i, c in enumerate(self.answer.columns) if c.part in ("sink", "special")]
+        resting: FloatArray = self.shares[:, columns].sum(axis=1)
+        return resting
 
     @property
     def gates(self) -> FloatArray | None:

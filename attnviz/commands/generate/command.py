@@ -207,7 +207,7 @@ def generate(
     <AttentionAnswer builtin, 1 token, L4H0>
 
     `docs` are texts by name. With a model that has a chat template they go through it, unless
-    `raw`. Without heads, those that retrieve are taken, which are measured the first time; else all.
+    `raw`. Without heads, those that retrieve are taken, which are measured once; else all.
 
     Args:
         prompt: a text; or the messages of a chat, or an object with these as `messages` and

@@ -42,6 +42,7 @@ class SegmentShare:
     head: Any
     lookback: Any
     heads: str
+    rests: float
     change: Any = ABSENT
     needed: Any = ABSENT
     weight: Any = ABSENT
@@ -73,7 +74,8 @@ SHARE = Fields[SegmentShare](
         Field(
             "part",
             KeyKind,
-            "What the segment is; sink: the first token; region: a part of an image, with --check.",
+            "What the segment is; sink: the first token, and other rests but special tokens; "
+            "region: a part of an image, with --check.",
         ),
         Field(
             "share",
@@ -93,6 +95,12 @@ SHARE = Fields[SegmentShare](
             "lookback", float | None, "With --rows head: the head's lookback ratio.", optional=True
         ),
         Field("heads", str, "The heads whose rows were joined, as --head takes them, or all."),
+        Field(
+            "rests",
+            float,
+            "How much of the weight of this part rests, and is no share of a segment: that on the "
+            "first token, special tokens, and other keys that take weight whatever is written.",
+        ),
         Field(
             "needed",
             bool | None,
@@ -163,6 +171,7 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
     """A row for each part of the answer and each column."""
     check, lookback = shares.check, shares.lookback
     names, through, gates = names_of(shares.answer.choice), shares.through, shares.gates
+    rests = shares.rests
     for n, part in enumerate(shares.parts):
         head = part.head
         for i, (column, share) in enumerate(
@@ -181,6 +190,7 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
                 head=head.head if head else ABSENT,
                 lookback=ABSENT if lookback is None else measured(float(lookback[n])),
                 heads=str(head) if head else names,
+                rests=float(rests[n]),
                 **_of_check(check, segment, part),
                 section=ABSENT if part.section is None else part.section,
                 hops=shares.answer.hops or ABSENT,

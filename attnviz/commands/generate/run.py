@@ -18,6 +18,7 @@ import numpy as np
 from attnviz.commands.generate.answer import (
     Answer,
     AnswerShares,
+    FindResting,
     KeyGroup,
     RowUnit,
     columns_of_prompt,
@@ -44,7 +45,15 @@ from attnviz.kit.prepare import (
     loss_of,
     notes_on,
 )
-from attnviz.records.capture import GATES, Capture, FloatArray, LayerPattern, PatternBlock, Wanted
+from attnviz.records.capture import (
+    GATES,
+    Capture,
+    FloatArray,
+    IntArray,
+    LayerPattern,
+    PatternBlock,
+    Wanted,
+)
 from attnviz.records.exhibit import Choice
 from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.heads import Head, by_layer
@@ -66,19 +75,30 @@ class KeepRows:
 
     `rows`: for each new token (1 or heads, keys). `how`: None keeps each head. `keys`: the number
     of keys in the first row, and how many more there are in each later one. `first`: the query
-    whose row belongs to the first one.
+    whose row belongs to the first one. `may`: as of `Answer`; `rests`: for each new token, too.
     """
 
     heads: tuple[Head, ...]
     how: How | None
     keys: tuple[int, int]
     first: int = 0
+    may: IntArray = field(default_factory=lambda: np.zeros(0, int))
     rows: list[FloatArray] = field(default_factory=list)
+    rests: list[FloatArray] = field(default_factory=list)
+
+    @cached_property
+    def _find(self) -> FindResting:
+        return FindResting(len(self.heads), self.may)
+
+    @cached_property
+    def _places(self) -> dict[Head, int]:
+        return {head: place for place, head in enumerate(self.heads)}
 
     def __call__(self, block: PatternBlock) -> None:
+        own = [self._places[Head(block.layer, head)] for head in block.heads]
         places, weights = [0], block.weights
         if self.how is None:
-            places = [self.heads.index(Head(block.layer, head)) for head in block.heads]
+            places = own
         elif self.how == "max":
             weights = weights.max(axis=0, keepdims=True)
         else:
@@ -89,16 +109,24 @@ class KeepRows:
             if query == len(self.rows):
                 size = 1 if self.how else len(self.heads)
                 self.rows.append(np.zeros((size, seen.shape[1]), np.float32))
+                self.rests.append(np.zeros(len(self.may), np.float32))
+            if len(self.may):
+                rests = self._find.of_row(query, own, block.weights[:, i])
+                self.rests[query] += rests.sum(axis=0) / len(self.heads)
             row = self.rows[query]
             row[places] = np.maximum(row[places], seen) if self.how == "max" else row[places] + seen
 
 
 @dataclass(frozen=True)
 class NewToken:
-    """A token that was written, and its row: the weights (1 or heads, keys)."""
+    """A token that was written, and its row: the weights (1 or heads, keys).
+
+    `rests`: what the heads, joined, spend on the keys that may be rests.
+    """
 
     id: int
     row: FloatArray
+    rests: FloatArray
 
 
 Tell: TypeAlias = Callable[[NewToken], bool]
@@ -263,6 +291,16 @@ class Answering:
             self._segments, self.prompt.segments, crossed=self._crossed, sinks=self.model.sinks
         )
 
+    @cached_property
+    def _may_rest(self) -> IntArray:
+        """The keys that may be rests: behind the first token, in no document; none without one."""
+        prompt = self.prompt
+        sources = [prompt.source(each.name) == "document" for each in prompt.segments]
+        if self._crossed or self.contribution or self.how == "max" or not any(sources):
+            return np.zeros(0, int)
+        of = enumerate(self._segments)
+        return np.array([k for k, i in of if k and i is not None and not sources[i]], int)
+
     @property
     def _crossed(self) -> bool:
         return self.model.kind == "cross"
@@ -289,22 +327,23 @@ class Answering:
         self.budget.check(kept * self.budget.shape[1], what)
         first = len(self.tokens) - 1 if self.target is not None and not self._crossed else 0
         grow = (len(self.tokens), 0 if self._crossed else 1)
-        keep = KeepRows(heads, None if self.each_head else self.how, grow, first)
+        how = None if self.each_head else self.how
+        keep = KeepRows(heads, how, grow, first, self._may_rest)
         if self.target is not None:  # read in one pass
             ids, new = self._ids, list(self.target)
             read, target = (ids, new) if self._crossed else ([*ids, *new[:-1]], [])
             queries = None if self._crossed else tuple(range(first, first + len(new)))
             wanted = Wanted(by_layer(heads), queries, contributions=self.contribution)
             self.model.run(read, wanted, keep, target)
-            for id_, row in zip(new, keep.rows, strict=True):
-                tell(NewToken(id_, row))
+            for each in zip(new, keep.rows, keep.rests, strict=True):
+                tell(NewToken(*each))
             return
         written = list[int]()
         stops = self.writing.stop or self.model.card.stop
 
         def go_on(id_: int) -> bool:
             written.append(id_)
-            if not tell(NewToken(id_, keep.rows[-1])):
+            if not tell(NewToken(id_, keep.rows[-1], keep.rests[-1])):
                 return False
             so_far = self.model.tokenizer.decoded(written) if stops else ""
             return not any(stop in so_far for stop in stops)
@@ -392,6 +431,7 @@ class Answering:
         recorded = replace(blank, layers=tuple(layers))
         made = Answer(text, recorded, joined, self.choice, self.how, columns, self.prompt.id)
         made = replace(made, asking=self.prompt.asking, images=self.prompt.images)
+        made = replace(made, may=self._may_rest, rests=np.stack([each.rests for each in new]))
         return replace(made, named=self.sections, hops=self.hops)
 
     def check(self, answer: Answer, method: CheckMethod = "delete") -> Check:

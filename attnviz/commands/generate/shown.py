@@ -269,7 +269,10 @@ def _sink(answer: Answer, column: KeyGroup) -> str:
     """Which token the sink is, and what it is for."""
     own = [name_of(answer.capture.key_tokens[key].label) for key in column.keys.tolist()]
     named = " and ".join([*own, *(["a learned sink"] if answer.capture.sinks else [])])
-    return f"sink  {named}, the first token: it takes the attention that no other key is given"
+    told = f"sink  {named}, the first token: it takes the attention that no other key is given"
+    found = answer.may[answer.rests.any(axis=0)].tolist()
+    names = dict.fromkeys(name_of(answer.capture.key_tokens[key].label) for key in found)
+    return f"{told}; heads also rest on {', '.join(names)}" if found else told
 
 
 def _through(shares: AnswerShares, display: Display) -> Iterator[Text]:

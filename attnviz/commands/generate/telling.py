@@ -80,7 +80,8 @@ def on_shares(report: AnswerReport) -> Iterator[str]:
     yield (
         "The [share|share of attention] is the part of all [attention] that the model gave to a "
         "source while it wrote the answer. Shares sum to 1 over the sources and, below the rule, "
-        "what is no source."
+        "what is no source: the question, the answer itself, and rests, such as the first token, "
+        "which take what no source is given."
     )
     if report.answer.hops:
         yield (

@@ -240,7 +240,7 @@ def test_rows_of_a_stream_are_those_of_the_whole_answer(run: Run) -> None:
         assert streamed == rows_of(run(*options, "-f", "json").out)
         table = run(*options, "-f", "csv").out.splitlines()
         assert len(table) == 1 + len(streamed)
-        assert table[0] == "line,row,text,segment,part,share,heads"
+        assert table[0] == "line,row,text,segment,part,share,heads,rests"
 
 
 def test_a_row_goes_out_before_the_model_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:

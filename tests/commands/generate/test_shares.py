@@ -1,14 +1,20 @@
 """The shares of segments sum to 1."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import attnviz
+from attnviz.commands.generate import answer
 from attnviz.commands.generate.answer import (
     Answer,
     AnswerPart,
+    FindResting,
     KeyGroup,
     columns_of_prompt,
 )
@@ -16,7 +22,10 @@ from attnviz.records.capture import Capture, FloatArray, LayerPattern
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head
 from attnviz.records.tokens import Segment, partition, segment_of
+from tests.commands.heads.test_retrieval import planted, saved
+from tests.conftest import Run
 from tests.factories import make_capture, make_tokens, random_patterns
+from tests.reading import on_one_line
 
 CHOICE = Choice((Head(0, 0),))
 
@@ -90,3 +99,55 @@ def test_a_head_whose_rows_a_sink_takes_has_no_lookback_ratio() -> None:
     assert shares.lookback is not None
     assert np.isnan(shares.lookback).all()
     np.testing.assert_allclose(shares.shares[0, 0], 1)
+
+
+def test_a_head_rests_on_a_key_that_most_of_three_rows_so_far_give_much() -> None:
+    find = FindResting(2, np.array([1, 3]))
+    rows = np.full((4, 2, 5), 0.1, np.float32)
+    rows[:, 0, 1] = 0.5  # of the first head every row
+    rows[:2, 1, 3] = 0.5  # of the second head two of four
+    rows[:, :, 2] = 0.6  # a key of a document
+    rests = [find.of_row(n, [0, 1], row).tolist() for n, row in enumerate(rows)]
+    nothing = [[0, 0], [0, 0]]
+    assert rests[:2] == [nothing, nothing]  # two rows are too few to judge by
+    np.testing.assert_allclose(rests[2], [[0.5, 0], [0, 0.1]])
+    np.testing.assert_allclose(rests[3], [[0.5, 0], [0, 0]])
+
+
+def test_what_rests_is_the_sinks_and_no_share_of_a_segment() -> None:
+    capture = answered(3)
+    weights = random_patterns(1, 6, seed=3)[0][-3:]
+    may, rests = np.array([3]), weights[:, [3]] / 2
+    resting = replace(answer_of(capture, weights), may=may, rests=rests)
+    before, parts = answer_of(capture, weights), [AnswerPart(str(i), i, i + 1) for i in range(3)]
+    for hops in (0, 1):
+        plain, shares = (replace(a, hops=hops).shares_of(parts) for a in (before, resting))
+        np.testing.assert_allclose(shares.shares.sum(axis=1), 1, atol=1e-6)
+        np.testing.assert_allclose(shares.shares[:, 2], plain.shares[:, 2] / 2, atol=1e-6)
+        np.testing.assert_allclose(shares.rests, plain.rests + plain.shares[:, 2] / 2, atol=1e-6)
+    np.testing.assert_array_equal(resting.carried, before.carried)  # views show all weights
+
+
+DOCUMENTS = {"one": "ab cd", "two": "ef"}
+
+
+@pytest.mark.parametrize("unit", ["token", "head"])
+def test_rests_of_the_question_are_told_in_rows_and_below_the_table(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit: str
+) -> None:
+    monkeypatch.setattr(answer, "ALIKE", 0.01)  # the second head attends to all keys alike
+    name = saved(tmp_path / "model", planted(matching=False))
+    for document, text in DOCUMENTS.items():
+        (tmp_path / f"{document}.txt").write_text(text)
+    files = [part for each in DOCUMENTS for part in ("--doc", str(tmp_path / f"{each}.txt"))]
+    asked = ("generate", "gh", *files, "-m", name, "--max-new-tokens", "4", "--head", "L1H0")
+    rows = [*map(json.loads, run(*asked, "-f", "jsonl", "--rows", unit).out.splitlines())]
+    told = attnviz.generate("gh", name, docs=DOCUMENTS, max_new_tokens=4, heads="L1H0")
+    assert told.shares(unit) == rows
+    for number in {row["row"] for row in rows}:
+        of = {row["segment"]: row for row in rows if row["row"] == number}
+        assert of["sink"]["share"] == of["sink"]["rests"] == of["one"]["rests"]
+        assert (of["question"]["share"] == 0) is (unit == "token" and number > 2)
+        assert of["one"]["share"] > 0.1
+        assert sum(row["share"] for row in of.values()) == pytest.approx(1, abs=1e-5)
+    assert r"is given; heads also rest on \n, g, h" in on_one_line(run(*asked).out)
