@@ -96,12 +96,6 @@ SHARE = Fields[SegmentShare](
         ),
         Field("heads", str, "The heads whose rows were joined, as --head takes them, or all."),
         Field(
-            "rests",
-            float,
-            "How much of the weight of this part rests, and is no share of a segment: that on the "
-            "first token, special tokens, and other keys that take weight whatever is written.",
-        ),
-        Field(
             "needed",
             bool | None,
             "With --check: whether the document is one of a smallest set without which most of "
@@ -159,6 +153,12 @@ SHARE = Fields[SegmentShare](
         Field("y0", int | None, optional=True),
         Field("x1", int | None, optional=True),
         Field("y1", int | None, optional=True),
+        Field(
+            "rests",
+            float,
+            "How much of the weight of this part rests, and is no share of a segment: that on the "
+            "first token, special tokens, and other keys that take weight whatever is written.",
+        ),
         *OF_ANSWER,
     ),
 )
