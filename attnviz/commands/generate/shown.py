@@ -42,11 +42,12 @@ def about_answer(shares: AnswerShares) -> str:
     size, hops = size_of_answer(capture), shares.answer.hops
     back = f", {amount(hops, 'hop')} back" if hops else ""
     images = f", {image_facts(capture)}" if capture.images else ""
-    return f"{readable(capture.model.name)}, {about_heads(shares)}{what}: {size}{images}{back}"
+    heads = about_heads(shares, each=True)
+    return f"{readable(capture.model.name)}, {heads}{what}: {size}{images}{back}"
 
 
-def about_heads(shares: AnswerShares) -> str:
-    """`the mean of all 20 heads`, `retrieval head L4H0`."""
+def about_heads(shares: AnswerShares, *, each: bool = False) -> str:
+    """`the mean of all 20 heads`, `retrieval head L4H0`; `each`: every retrieval head by name."""
     choice, how = shares.answer.choice, shares.answer.how
     if shares.lookback is not None:
         return f"each of {amount(len(choice.heads), 'head')}"
@@ -57,9 +58,10 @@ def about_heads(shares: AnswerShares) -> str:
         return f"{known}{choice.heads[0]}"
     if choice.why == "all":
         return f"the {how} of all {len(choice.heads)} heads"
-    if choice.why == "retrieval":  # they were measured, so that each is named
-        return f"the {how} of the retrieval heads {', '.join(map(str, choice.heads))}"
-    return f"the {how} of {listed(choice.heads)}"
+    if choice.why != "retrieval":
+        return f"the {how} of {listed(choice.heads)}"
+    named = ", ".join(map(str, choice.heads)) if each else listed(choice.heads)
+    return f"the {how} of the retrieval heads {named}"
 
 
 def by_segment(shares: AnswerShares, *, begun: bool = False) -> Exhibit:

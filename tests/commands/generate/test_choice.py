@@ -17,6 +17,7 @@ from attnviz.console import Environment
 from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
 from attnviz.kit.session import Session
+from attnviz.records.heads import every_head
 from tests.architectures import gpt2_in_memory
 from tests.commands.heads.test_retrieval import planted, saved
 from tests.conftest import Run, Terminal, tiny_model
@@ -61,6 +62,23 @@ def test_python_measures_too_and_the_document_that_is_copied_from_has_the_larges
 
     assert shares(None)["two"] > 0.95
     assert shares("all")["two"] < 0.55
+
+
+def test_a_table_names_each_measured_head_and_the_title_of_a_picture_the_first_and_last(
+    run: Run, tmp_path: Path
+) -> None:
+    name = saved(tmp_path / "model", tiny_model(n_layer=2, n_head=5, n_embd=20, n_positions=64))
+    model = attnviz.load_model(name)._loaded
+    heads = every_head(model.identity.heads_per_layer)
+    kept = retrieval.Retrieval(
+        model.identity, retrieval.Needles(), tuple((head, 0.5) for head in heads)
+    )
+    retrieval.keep(model, kept)
+    asked = ("generate", "abcdab", "-m", name, "--max-new-tokens", "1")
+    named = ", ".join(map(str, heads))
+    assert f"the mean of the retrieval heads {named}: 6" in on_one_line(run(*asked).out)
+    title = "the mean of the retrieval heads L0H0 to L1H4 (10 heads)"
+    assert title in on_one_line(run(*asked, "--view", "heatmap").out)
 
 
 def test_a_terminal_shows_how_far_the_measurement_is_and_quiet_shows_nothing(
