@@ -30,7 +30,8 @@ def choice_of(model: "LoadedModel", heads: HeadOptions, max_memory: int | None =
 
 def note_on(choice: Choice, model: "LoadedModel") -> str | None:
     """That no head retrieves, or none can be seen to; None where nothing is to be measured."""
-    if choice.why != "all" or model.kind != "self" or not model.causal:
+    writes = model.kind == "self" and model.causal and model.can("generate")
+    if choice.why != "all" or not writes:
         return None
     every = f"so all {amount(len(choice.heads), 'head')} are joined, most of which look at what is "
     if wrong := not_measurable(model, FOR_ANSWERS):

@@ -335,8 +335,8 @@ class Answering:
             queries = None if self._crossed else tuple(range(first, first + len(new)))
             wanted = Wanted(by_layer(heads), queries, contributions=self.contribution)
             self.model.run(read, wanted, keep, target)
-            for each in zip(new, keep.rows, keep.rests, strict=True):
-                tell(NewToken(*each))
+            for id_, row, rests in zip(new, keep.rows, keep.rests, strict=True):
+                tell(NewToken(id_, row, rests))
             return
         written = list[int]()
         stops = self.writing.stop or self.model.card.stop

@@ -320,11 +320,12 @@ def heads_for_answers(model: "LoadedModel", max_memory: int | None = None) -> tu
     A model without either is measured now, and its scores are kept; none if it cannot be. The card
     of a bundled model names its head, so that nothing is measured of it.
     """
-    if model.card.retrieval or model.kind != "self":
+    if model.card.retrieval or model.kind != "self" or not model.can("generate"):
         return model.card.retrieval
     measured = known(model) or _NOT_KEPT.get(cache.kept_in(model, KEPT))
     if measured is None and not not_measurable(model, FOR_ANSWERS):
-        measured = measure_retrieval(model, FOR_ANSWERS, TextOptions(max_memory=max_memory))
-        if keep(model, measured) is None:
-            _NOT_KEPT[cache.kept_in(model, KEPT)] = measured
+        with suppress(UsageError):  # an image has to stand beside every text
+            measured = measure_retrieval(model, FOR_ANSWERS, TextOptions(max_memory=max_memory))
+            if keep(model, measured) is None:
+                _NOT_KEPT[cache.kept_in(model, KEPT)] = measured
     return tuple(sorted(measured.heads)) if measured else ()

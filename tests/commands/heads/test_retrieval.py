@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     pass
 
 WORDS, PLACES = 257, 64
+NO_RESTS = np.zeros(0, np.float32)
 
 
 def planted(*, matching: bool = True) -> GPT:
@@ -204,7 +205,7 @@ class Panic(BaseException):
 @pytest.mark.parametrize("error", [Panic(), ValueError()])
 def test_whatever_ends_the_writing_ends_the_waiting_for_it(error: BaseException) -> None:
     def write(tell: Tell) -> None:
-        tell(NewToken(5, np.zeros((1, 2), np.float32)))
+        tell(NewToken(5, np.zeros((1, 2), np.float32), NO_RESTS))
         raise error
 
     new = streamed(write)
@@ -219,4 +220,4 @@ def test_rows_that_are_not_numbers_are_told(tmp_path: Path) -> None:
         model, cut_prompt("ab", None, ()), TextOptions(), Writing(), HeadOptions(heads="L1H0")
     )
     with pytest.raises(ModelError, match="not a number"):
-        asked.answer([NewToken(70, np.full((1, 2), np.nan, np.float32))])
+        asked.answer([NewToken(70, np.full((1, 2), np.nan, np.float32), NO_RESTS)])
