@@ -1,0 +1,106 @@
+"""The first screen of a causal model: what comes next, and which link brings it."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import attnviz
+from attnviz.draw.headlines import next_said
+from attnviz.kit import prepare
+from attnviz.kit.choose import bringing_choice
+from attnviz.models.scratch.gpt import GPT
+from attnviz.models.scratch.native import save_checkpoint
+from attnviz.records.capture import RESTS
+from attnviz.records.exhibit import Choice
+from attnviz.records.rests import rests_in
+from tests.commands.heads.test_retrieval import WORDS, planted, saved
+from tests.conftest import Run, bytes_tokenizer
+
+COPIED = "Qx#Zk9 w&Qx#Zk"  # "k" is followed by "9", which the last position looks up
+
+
+def copying() -> GPT:
+    """The planted model, whose second head writes what it attends to into the output."""
+    model = planted()
+    second: Any = model.h[1].attn
+    token = slice(0, WORDS)
+    with torch.no_grad():
+        second.w_v.weight[token, token] = torch.eye(WORDS)
+        second.w_o.weight[token, token] = 3 * torch.eye(WORDS)
+    return model
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return saved(tmp_path_factory.mktemp("copying"), copying())
+
+
+def test_the_head_that_brings_what_comes_next_is_shown_and_its_link_told(
+    run: Run, folder: str
+) -> None:
+    out = " ".join(run("show", COPIED, "-m", folder).out.split())
+    assert out.startswith('next: "9" ')
+    assert "strongest link: k#2 → 9 +" in out
+    assert "by L1H0" in out
+    assert "L1H0: “k” of “Zk” → “9” of “Zk9” 1.00" in out
+    assert "(chosen by what comes next; --head all shows every head)" in out
+
+
+def test_the_same_head_is_chosen_where_patterns_are_too_large_to_keep(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = attnviz.show(COPIED, folder).record
+    monkeypatch.setattr(prepare, "SMALL", 0)
+    long = attnviz.show(COPIED, folder).record
+    assert long.choice == whole.choice
+    assert long.capture.brings == whole.capture.brings
+    np.testing.assert_array_equal(long.capture.extras[RESTS], whole.capture.extras[RESTS])
+
+
+def test_neither_the_word_itself_nor_the_first_token_brings_anything(
+    tmp_path: Path,
+) -> None:
+    """Whose head attends to all tokens alike."""
+    model = copying()
+    second: Any = model.h[1].attn
+    second.w_q.weight.data.zero_()  # its rows are even
+    save_checkpoint(tmp_path / "even", model, bytes_tokenizer())
+    brings = attnviz.show("aab aab", str(tmp_path / "even")).record.capture.brings
+    assert brings is not None
+    assert brings.start in (1, 2, 3)
+
+
+def test_where_no_link_stands_out_that_is_said(gpt2_folder: Path) -> None:
+    record = attnviz.show("a b c d e f", str(gpt2_folder)).record
+    brings = record.capture.brings
+    assert brings is not None
+    low = replace(record.capture, brings=replace(brings, times=0.5))
+    exhibit = replace(record, capture=low, choice=Choice(record.capture.heads, "moves"))
+    assert next_said(exhibit).endswith("no link brings it more than a token drawn at random")
+    assert bringing_choice(low, low.heads) is None
+
+
+def test_a_named_head_has_no_line_on_what_comes_next(run: Run, folder: str) -> None:
+    out = run("show", COPIED, "-m", folder, "--head", "L1H0").out
+    assert "next:" not in out
+
+
+def test_rests_are_left_out_of_the_told_links_and_named(tmp_path: Path) -> None:
+    """Every query of a head attends to one key, whose column is alike whoever asks."""
+    weights = np.zeros((2, 9, 9), np.float32)
+    weights[:, :, 0] = 1
+    weights[1, 3:, 0], weights[1, 3:, 2] = 0.5, 0.5
+    weights[1, 8] = np.eye(9, dtype=np.float32)[5]
+    tokens = [f"Ġ{word}" for word in "one two three four five six seven eight nine".split()]
+    shown = attnviz.from_attention(weights, tokens).show()
+    assert shown.record.choice.heads == ((0, 1),)
+    assert np.flatnonzero(
+        rests_in(shown.record.capture, shown.record.choice.heads[0])
+    ).tolist() == [0, 2]
+    said = " ".join(str(shown).split())
+    assert "L0H1: nine → six 1.00" in said
+    assert "rests left out: one, three" in said
