@@ -58,7 +58,7 @@ def told_links(model: Any, case: Any) -> list[tuple[int, int, tuple[int, int]]]:
 
 
 def is_alike(capture: Any, query: int, key: int, head: tuple[int, int]) -> bool:
-    """Whether over half of the other queries give the key more than .3 in the head, of three or more."""
+    """Whether over half of the other queries, of three or more, give the key more than .3."""
     weights = capture.pattern(*head)[:, key]
     others = [q for q in range(len(weights)) if q > key or (not capture.record.causal and q != key)]
     return len(others) >= ASKED and bool((weights[others] > ALIKE).mean() > 0.5)
