@@ -218,7 +218,7 @@ def next_said(exhibit: Exhibit) -> str:
     Empty where no head was chosen by what comes next.
     """
     capture, choice = exhibit.capture, exhibit.choice
-    brings = capture.brings if choice is not None and choice.why in ("brings", "moves") else None
+    brings = capture.brings if choice is not None and choice.off_rests else None
     if brings is None:
         return ""
     (first, probability), *others = brings.likeliest
@@ -236,14 +236,14 @@ def next_said(exhibit: Exhibit) -> str:
 
 
 def rests_said(exhibit: Exhibit) -> str:
-    """`, rests: When, the`: the keys on which the picked head rests."""
+    """`, rests: When, the`: the keys on which the picked head rests, which are not told."""
     choice, capture = exhibit.choice, exhibit.capture
-    if choice is None or choice.why not in ("brings", "moves"):
+    if choice is None or not choice.off_rests:
         return ""
     labels = distinct_labels(capture.key_tokens)
     rests = [_cut(labels[i]) for i in np.flatnonzero(rests_in(capture, choice.heads[0])).tolist()]
     more = f" and {len(rests) - MOST_RESTS} more" if len(rests) > MOST_RESTS else ""
-    return f", rests left out: {', '.join(rests[:MOST_RESTS])}{more}" if rests else ""
+    return f", rests: {', '.join(rests[:MOST_RESTS])}{more}" if rests else ""
 
 
 def sink_said(exhibit: Exhibit) -> str:

@@ -193,7 +193,7 @@ def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) 
         told = sorted(acts[:MOST_PAIRS])  # by query
         strong = (link for row in told for link in row[:MOST_KEYS] if link.weight >= TELLING)
         return Finding(tuple(strong), behaviour)
-    if exhibit.choice is not None and exhibit.choice.why in ("brings", "moves"):
+    if exhibit.choice is not None and exhibit.choice.off_rests:
         return _of_what_moves(exhibit, head_map)
     strongest = _strongest(exhibit, head_map)
     tendency = _tendency(exhibit, strongest)

@@ -133,6 +133,11 @@ class Choice:
         """Whether a rule picked the head, among others."""
         return self.why not in ("asked", "only")
 
+    @property
+    def off_rests(self) -> bool:
+        """Whether the rule left out the keys on which the head rests."""
+        return self.why in ("brings", "moves")
+
 
 @dataclass(frozen=True)
 class Filters:

@@ -23,6 +23,7 @@ from attnviz.draw.titles import bar_of
 from attnviz.errors import Speller
 from attnviz.records.capture import Capture, IntArray
 from attnviz.records.exhibit import Exhibit, Links, Map, links_of, row_totals
+from attnviz.records.rests import rests_in
 
 # The layout of the table's keys side by side: the width of each column, and the length of bars.
 
@@ -79,23 +80,28 @@ MOST_COLUMNS = 12
 LABEL_OF_TWO = 12  # cells: of two keys side by side, longer labels are cut
 PIECE = 256  # lines that are printed at once
 LONG_REST, SHORT_REST = len("+0.02 on 12 more"), len("+0.02")
+RESTS, LEAST_RESTING = len("rests 0.90 "), 0.005
 
 
 @dataclass(frozen=True)
 class QueryRow:
-    """One query: its shown keys with their weights, strongest first, and what is left."""
+    """One query: its shown keys with their weights, strongest first, and what is left.
+
+    `resting`: the weight on keys on which the head rests, which stand apart.
+    """
 
     query: int
     keys: tuple[tuple[int, float], ...]
     rest: float
     others: int
+    resting: float = 0.0
 
     def strongest(self, limit: int, faint: float) -> "QueryRow":
         """At most `limit` keys, and none but the first below `faint`; the others join the rest."""
         n = sum(1 for rank, (_, weight) in enumerate(self.keys) if rank == 0 or weight >= faint)
         kept, dropped = self.keys[: min(n, limit)], self.keys[min(n, limit) :]
         rest = self.rest + sum(weight for _, weight in dropped)
-        return QueryRow(self.query, kept, rest, self.others + len(dropped))
+        return replace(self, keys=kept, rest=rest, others=self.others + len(dropped))
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,7 @@ def render(exhibit: Exhibit, display: Display | None = None) -> Iterator[Rendera
     without: list[str] = []  # heads of which no row is left
     for head_map in exhibit.maps:
         rows = rows_of(exhibit, head_map)
-        kept = [row for row in rows if row.keys]
+        kept = [row for row in rows if row.keys or row.resting]
         shown, missing = shown + len(kept), missing + len(rows) - len(kept)
         if not kept:
             without.append(head_map.label)
@@ -134,8 +140,11 @@ def render(exhibit: Exhibit, display: Display | None = None) -> Iterator[Rendera
 
 def rows_of(exhibit: Exhibit, head_map: Map) -> list[QueryRow]:
     """The queries asked for, each with the links that the filters leave."""
-    if not exhibit.weakest_left_out:  # no more is shown, so no more is sorted into rows
-        exhibit = replace(exhibit, top=MOST_SHOWN)
+    apart = set[int]()
+    if not exhibit.weakest_left_out:
+        apart = _apart(exhibit)
+        # no more is shown, so no more is sorted into rows
+        exhibit = replace(exhibit, top=MOST_SHOWN + len(apart))
     links, allowed = links_of(exhibit, head_map), exhibit.capture.allowed_count()
     per_query = np.bincount(links.query, minlength=len(allowed))
     totals = row_totals(exhibit, head_map)
@@ -147,8 +156,18 @@ def rows_of(exhibit: Exhibit, head_map: Map) -> list[QueryRow]:
         start = end
         rest = total - sum(weight for _, weight in keys)
         seen = int(allowed[query]) - sum(key < allowed[query] for key in exhibit.dropped)
-        rows.append(QueryRow(query, keys, rest, seen - len(keys)))
+        off = tuple(each for each in keys if each[0] not in apart)
+        resting = sum(weight for key, weight in keys if key in apart)
+        rows.append(QueryRow(query, off, rest, seen - len(keys), resting))
     return rows
+
+
+def _apart(exhibit: Exhibit) -> set[int]:
+    """The rests of the head that a rule picked; where it did not, no key stands apart."""
+    choice = exhibit.choice
+    if choice is None or not choice.off_rests or exhibit.dropped:
+        return set()
+    return set(np.flatnonzero(rests_in(exhibit.capture, choice.heads[0])).tolist())
 
 
 def _block(exhibit: Exhibit, rows: list[QueryRow], display: Display) -> Iterator[Text]:
@@ -179,12 +198,13 @@ def _fit(
     two = (LABEL_OF_TWO, SHORT_REST, SHORTEST_BAR)
     times = zip(exhibit.capture.key_tokens, keys, strict=True)
     whole = widest([key for token, key in times if token.time])  # a time that is cut tells nothing
+    resting = RESTS * any(row.resting >= LEAST_RESTING for row in rows)
     for n in numbers:
         few = [row.strongest(n, FAINT) for row in rows] if not exhibit.weakest_left_out else rows
         # A fourth key is worth less than bars that can be compared.
         for longest, rest, shortest in ways[:2] if n > 3 else ways if n > 2 else (*ways, two):
             ranks = _ranks(few, keys, max(longest, whole))
-            columns = arrange(ranks, n, room - rest - GAP, shortest=shortest)
+            columns = arrange(ranks, n, room - rest - resting - GAP, shortest=shortest)
             if columns:
                 return few, columns
     one = arrange(_ranks(stacked, keys, display.width), 1, room)
@@ -206,7 +226,7 @@ def _room_for_count(row: QueryRow, columns: Columns, room: int) -> bool:
     across = len(columns.cells)
     if across == 1 and len(row.keys) > 1:
         return True
-    behind = columns.cells[: (len(row.keys) - 1) % across + 1]
+    behind = columns.cells[: (len(row.keys) - 1) % across + 1] if row.keys else ()
     used = sum(label + NUMBER + bar + GAP for label, bar in behind)
     short, long = (len(_rest(row, counted=counted)) for counted in (False, True))
     return used + long <= room or used + short > room
@@ -250,10 +270,15 @@ def _indented(sheet: _Sheet) -> Text:
 
 
 def _rest(row: QueryRow, *, counted: bool) -> str:
-    """`+0.02 on 4 more`, without the number of keys unless they are counted; nothing of 0.00."""
+    """`+0.02 on 4 more`, without the number of keys unless they are counted; nothing of 0.00.
+
+    Before it, `rests 0.90`, where the head rests.
+    """
+    rests = f"rests {row.resting:.2f}" if row.resting >= LEAST_RESTING else ""
     if not row.others or f"{row.rest:.2f}" in ("0.00", "-0.00"):
-        return ""
-    return f"+{row.rest:.2f} on {row.others:,} more" if counted else f"+{row.rest:.2f}"
+        return rests
+    more = f"+{row.rest:.2f} on {row.others:,} more" if counted else f"+{row.rest:.2f}"
+    return f"{rests} {more}".lstrip()
 
 
 # The strongest links of all heads: a line for each query of a head that sees several keys.

@@ -103,4 +103,4 @@ def test_rests_are_left_out_of_the_told_links_and_named(tmp_path: Path) -> None:
     ).tolist() == [0, 2]
     said = " ".join(str(shown).split())
     assert "L0H1: nine → six 1.00" in said
-    assert "rests left out: one, three" in said
+    assert "rests: one, three" in said
