@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 NEARLY, MOST = 0.5, 5
 """A next token may be followed that is at least this part as likely as the likeliest."""
+LONGEST = 60
+"""Letters of a token that is told."""
 TOLD = 8
 """Heads whose effects are kept, the strongest first."""
 DRAWN, OFTEN = 100, 0.95
@@ -82,7 +84,7 @@ def pick_before(prepared: Prepared, plan: HeadPlan) -> tuple[Prepared, HeadPlan]
             return prepared, HeadPlan(heads, choice)
         find = FindMovingHead(empty, rests)
     prepared.run(heads, find)
-    return prepared, HeadPlan(heads, Choice((find.highest(),), find.why))
+    return prepared, HeadPlan(heads, find.choice())
 
 
 def _read(prepared: Prepared) -> "tuple[LastRead | None, FloatArray | None]":
@@ -133,8 +135,8 @@ def bringing(prepared: Prepared, read: "LastRead", rests: FindRests) -> Bringing
         for head in range(each.shape[1])
     }
     return Bringing(
-        likeliest=tuple((c.quoted, c.probability) for c in likeliest[:2]),
-        token=several[best].quoted,
+        likeliest=tuple((c.quoted[:LONGEST], c.probability) for c in likeliest[:2]),
+        token=several[best].quoted[:LONGEST],
         start=prepared.empty.key_tokens[key].start,
         effects=tuple(sorted(by_head.items(), key=lambda each: -each[1])[:TOLD]),
         times=float(squares[best, key]) / max(bar, 1e-30),

@@ -9,9 +9,9 @@ import numpy as np
 from attnviz.builtin.evidence import acts_of, evidence
 from attnviz.errors import UsageError, option
 from attnviz.kit.prepare import HeadOptions
-from attnviz.kit.telling import FindMovingHead, finder_for
+from attnviz.kit.telling import finder_for
 from attnviz.records.capture import Capture, ModelIdentity
-from attnviz.records.exhibit import Choice, ChoiceReason, Exhibit, HeadMap, Map, links_of
+from attnviz.records.exhibit import Choice, Exhibit, HeadMap, Map, links_of
 from attnviz.records.heads import (
     Behaviour,
     Finding,
@@ -25,7 +25,7 @@ from attnviz.records.heads import (
     listed,
 )
 from attnviz.records.positions import last_word, one_position
-from attnviz.records.rests import find_rests, rests_in, rows_of
+from attnviz.records.rests import rests_in, rows_of
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Relative
 
@@ -117,7 +117,7 @@ ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "senses", "adjectives", "
 def default_head(capture: Capture) -> Choice:
     """The head with the clearest pattern on this text, among the heads of the capture."""
     choice = acting_choice(capture) or bringing_choice(capture, capture.heads)
-    return choice or Choice(*most_telling_head(capture))
+    return choice or most_telling_head(capture)
 
 
 def acting_choice(capture: Capture) -> Choice | None:
@@ -144,7 +144,9 @@ def bringing_choice(capture: Capture, heads: Sequence[Head]) -> Choice | None:
     """The head among these whose link brings most of what comes next, where it stands out."""
     brings = capture.brings
     stands_out = brings is not None and brings.times >= 1 and brings.head in heads
-    return Choice((brings.head,), "brings") if brings and stands_out else None
+    if not (brings and stands_out):
+        return None
+    return Choice((brings.head,), "brings", start=capture.query_tokens[-1].start)
 
 
 def only_named(heads: Sequence[NamedHead]) -> NamedHead | None:
@@ -152,19 +154,19 @@ def only_named(heads: Sequence[NamedHead]) -> NamedHead | None:
     return heads[0] if len(heads) == 1 and heads[0].behaviour not in ORDER else None
 
 
-def most_telling_head(capture: Capture) -> tuple[tuple[Head], ChoiceReason]:
-    """The head with the highest measure, and which it is; ties go to the earliest head."""
+def most_telling_head(capture: Capture) -> Choice:
+    """The head with the highest measure; ties go to the earliest head."""
     if capture.kind == "answer" and capture.model.engine != "array":
         keys, new = (
             np.array([token.id for token in tokens])
             for tokens in (capture.key_tokens, capture.query_tokens)
         )
         written = {h: float(capture.weights(h)[keys == new[:, None]].sum()) for h in capture.heads}
-        return (max(sorted(written), key=lambda head: written[head]),), "writes"
+        return Choice((max(sorted(written), key=lambda head: written[head]),), "writes")
     find = finder_for(capture)
     for head in capture.heads:
         find(rows_of(capture, head))
-    return (find.highest(),), find.why
+    return find.choice()
 
 
 # What a head does on a text: the clearest rows of the behaviour for which it was picked; else what
@@ -205,31 +207,20 @@ def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) 
 
 def _of_what_moves(exhibit: Exhibit, head_map: Map) -> Finding | None:
     """The row for which the head was picked, and one more, by their strongest links off rests."""
-    capture, head = exhibit.capture, _head_of(head_map)
-    exhibit = replace(exhibit, keys=keys_off_rests(exhibit, head_map))
+    choice, tokens = exhibit.choice, exhibit.capture.query_tokens
+    assert choice is not None  # the caller has seen why
+    first = next((i for i, token in enumerate(tokens) if token.end > (choice.start or 0)), 0)
+    exhibit = replace(exhibit, keys=keys_off_rests(exhibit.capture, choice.heads[0], exhibit.keys))
     telling = _telling(exhibit, head_map)
-    if exhibit.choice is not None and exhibit.choice.why == "brings":
-        first = len(capture.query_tokens) - 1
-    else:
-        find = FindMovingHead(capture, find_rests(capture, (head,)))
-        find(rows_of(capture, head))
-        first = find.best[head][1] - capture.first_query
     telling.sort(key=lambda link: link.query != first)
     links = _rows_of(exhibit, head_map, telling)
     return Finding(tuple(sorted(links, key=lambda link: link.query != first))) if links else None
 
 
-def keys_off_rests(exhibit: Exhibit, head_map: Map) -> tuple[int, ...]:
-    """The shown keys that are no rest of a head, nor the first token of a causal model."""
-    capture = exhibit.capture
-    rests = rests_in(capture, _head_of(head_map))
-    return tuple(key for key in exhibit.keys if not rests[key] and (key or not capture.causal))
-
-
-def _head_of(head_map: Map) -> Head:
-    assert head_map.layer is not None
-    assert head_map.head is not None  # a rule picks one head
-    return Head(head_map.layer, head_map.head)
+def keys_off_rests(capture: Capture, head: Head, keys: Sequence[int]) -> tuple[int, ...]:
+    """Those of the keys that are no rest of a head, nor the first token of a causal model."""
+    rests = rests_in(capture, head)
+    return tuple(key for key in keys if not rests[key] and (key or not capture.causal))
 
 
 def strongest_query(exhibit: Exhibit, head_map: Map) -> int | None:

@@ -1,13 +1,12 @@
 """Which head is shown where the model's card names none: consumers of the rows of one run."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.records.capture import Capture, PatternBlock
-from attnviz.records.exhibit import ChoiceReason
+from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head, every_head
 from attnviz.records.images import lie_beside, one_sheet, spatial_entropy, take_much
 from attnviz.records.rests import TINY, FindRests, find_rests, lengths_of
@@ -66,9 +65,14 @@ class FindMovingHead:
         """The head with the highest share; ties go to the earliest head."""
         return max(sorted(self.best), key=lambda head: self.best[head][0])
 
-    @property
-    def why(self) -> ChoiceReason:
-        return "moves" if max(self.best.values())[0] > 0 else "first"
+    def choice(self) -> Choice:
+        """The head with the highest share; of a text without any, the first one."""
+        head = self.highest()
+        share, query = self.best[head]
+        if share <= 0:
+            return Choice((head,), "first")
+        start = self.empty.query_tokens[query - self.empty.first_query].start
+        return Choice((head,), "moves", start=start)
 
 
 @dataclass
@@ -85,7 +89,6 @@ class FindSeeingHead:
 
     empty: Capture
     sums: dict[Head, NDArray[np.float64]] = field(default_factory=dict)
-    why: ClassVar[ChoiceReason] = "sees"
 
     def __post_init__(self) -> None:
         seen = [t.index for t in self.empty.key_tokens if t.image is not None]
@@ -121,6 +124,9 @@ class FindSeeingHead:
         first = max(named, key=lambda head: measure[head], default=best)
         return first if measure[first] >= measure[best] / 2 else best
 
+    def choice(self) -> Choice:
+        return Choice((self.highest(),), "sees")
+
     def _compact(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """How compact the weights of each row (heads, patches) are on the image (heads, 1)."""
         keys = self.empty.key_tokens
@@ -139,7 +145,6 @@ class FindAligningHead:
 
     empty: Capture
     shares: dict[Head, float] = field(default_factory=dict)
-    why: ClassVar[ChoiceReason] = "aligned"
 
     def __post_init__(self) -> None:
         self._rows, self._frames = heard_rows(self.empty)
@@ -166,6 +171,9 @@ class FindAligningHead:
         """The head to show; ties go to the earliest head."""
         first = min(self._seen)
         return max(sorted(self.shares), key=lambda head: self.shares[head], default=first)
+
+    def choice(self) -> Choice:
+        return Choice((self.highest(),), "aligned")
 
 
 def finder_for(

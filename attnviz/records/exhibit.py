@@ -120,13 +120,15 @@ class Choice:
     """Which heads are shown, and why.
 
     `named` is what the model's card says of the head that was picked; `line` the number of the
-    input line on which it was picked, where it was kept for the lines after it.
+    input line on which it was picked, where it was kept for the lines after it; `start`: where in
+    the text the query begins for which it was.
     """
 
     heads: tuple[Head, ...]
     why: ChoiceReason = "asked"
     named: NamedHead | None = None
     line: int | None = None
+    start: int | None = None
 
     @property
     def picked(self) -> bool:

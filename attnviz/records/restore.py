@@ -15,6 +15,7 @@ from attnviz.errors import readable
 from attnviz.records.capture import (
     END_READ,
     GATES,
+    RESTS,
     VALUE_NORMS,
     Capture,
     FloatArray,
@@ -25,6 +26,7 @@ from attnviz.records.capture import (
 )
 from attnviz.records.heads import (
     LONGEST_NAME,
+    Bringing,
     Figure,
     Head,
     ModelCard,
@@ -84,6 +86,17 @@ SEGMENT = Fields[Segment]("SegmentObject", "", (Field("name", str), Field("slice
 LOSS = Fields[TextLoss](
     "LossObject", "", (Field("nats", float), Field("characters", int), Field("limit", float))
 )
+BRINGING = Fields[Bringing](
+    "BringingObject",
+    "What comes next, and the links that bring it; of each head what its link adds to the logit.",
+    (
+        Field("likeliest", list[Any], "", lambda b: [list(each) for each in b.likeliest]),
+        Field("token", str),
+        Field("start", int),
+        Field("effects", list[Any], "", lambda b: [[*head, effect] for head, effect in b.effects]),
+        Field("times", float),
+    ),
+)
 CAPTURE = Fields[Capture](
     "CaptureObject",
     "A capture without its arrays.",
@@ -124,6 +137,7 @@ CAPTURE = Fields[Capture](
         ),
         IMAGES,
         HEARD,
+        Field("brings", BRINGING, "", lambda capture: capture.brings or ABSENT, optional=True),
     ),
 )
 OLDER: JsonObject = {"target": "", "sinks": False, "options": {}, "exact": ""}
@@ -259,6 +273,7 @@ def capture_from(facts: JsonObject) -> Capture:
         loss=_loss(facts["loss"]),
         segments=_segments(facts, len(text)),
         asked=CallOptions(facts["options"], facts["seed"]),
+        brings=_brings(facts.get("brings"), model, len(text)),
     )
 
 
@@ -286,7 +301,7 @@ def with_arrays(
         within = not array.size or bool(low <= array.min() and array.max() <= high)  # no NaN
         _check(within, f"a number of layer {layer.layer}")
     per_layer = capture.model.heads_per_layer
-    for name, most in ((VALUE_NORMS, LARGEST), (END_READ, LARGEST_WEIGHT)):
+    for name, most in ((VALUE_NORMS, LARGEST), (END_READ, LARGEST_WEIGHT), (RESTS, 1.0)):
         if (held := extras.get(name)) is not None:
             expected = (len(per_layer), max(per_layer), len(capture.key_tokens))
             _check(held.shape == expected, f"the shape of {name}")
@@ -398,6 +413,31 @@ def _transform(entry: JsonObject) -> Transform:
     _check(0 <= values.get("share", 0) <= 1, "transforms")
     _check(values.get("texts", 2) >= 2, "transforms")
     return known(**values)
+
+
+def _brings(entry: JsonObject | None, model: ModelIdentity, size: int) -> Bringing | None:
+    if entry is None:
+        return None
+    try:
+        likeliest = tuple((_short(token), float(chance)) for token, chance in entry["likeliest"])
+        effects = tuple((Head(*head), float(effect)) for *head, effect in entry["effects"])
+    except (TypeError, ValueError):
+        _check(False, "brings")
+    for head, _ in effects:
+        _check(all(type(number) is int for number in head), "brings")
+        _check_head(head, model)
+    numbers = [*(n for _, n in (*likeliest, *effects)), entry["times"]]
+    _check(all(abs(n) <= LARGEST for n in numbers), "brings")
+    _check(1 <= len(likeliest) <= 2 and 1 <= len(effects) <= MOST_ENTRIES, "brings")
+    _check(0 <= entry["start"] < size, "brings")
+    return Bringing(
+        likeliest, _short(entry["token"]), entry["start"], effects, float(entry["times"])
+    )
+
+
+def _short(text: object) -> str:
+    _check(isinstance(text, str) and len(text) <= LONGEST_NAME, "a token")
+    return readable(str(text))
 
 
 def _loss(entry: JsonObject | None) -> TextLoss | None:

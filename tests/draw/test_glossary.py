@@ -70,7 +70,7 @@ def test_a_term_is_found_in_any_case_in_the_plural_and_by_a_synonym(
 PRINTED = {  # the terms in what a command prints
     "explain": "head, query, key, value, score, mask, softmax, token, weight, LayerNorm, ΔE, "
     "value up, value map, residual stream, chance, cosine, vocabulary, known for, BOS, "
-    "generic score, held-out",
+    "rest, held-out",
     "why": "score, weight, entropy, head, MLP, biases, query, key, norm, attention, contrast, "
     "length, logit, part",
     "train": "held-out, trigram, bits per byte, head, broad, loss, checkpoint",

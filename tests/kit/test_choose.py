@@ -73,7 +73,9 @@ def test_a_key_moves_as_much_as_its_values_are_long() -> None:
 
 def test_without_a_card_the_most_telling_head_is_shown() -> None:
     capture = make_capture(patterns={Head(1, 0): _moving(8)})
-    assert most_telling_head(capture) == ((Head(1, 0),), "moves")
+    picked = most_telling_head(capture)
+    assert (picked.heads, picked.why) == ((Head(1, 0),), "moves")
+    assert picked.start == capture.query_tokens[-1].start
     assert default_head(capture).heads == (Head(1, 0),)
 
 

@@ -13,6 +13,7 @@ from attnviz.inputs import arrays
 from attnviz.inputs.captures import load_capture
 from attnviz.inputs.images import picture_of
 from attnviz.kit import options as g
+from attnviz.kit.bringing import with_links
 from attnviz.kit.choose import plan_heads
 from attnviz.kit.option import feature
 from attnviz.kit.options import HeadNames
@@ -24,7 +25,7 @@ from attnviz.kit.write import choose_format, encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import links_of
-from attnviz.records.heads import Head, listed
+from attnviz.records.heads import Head, every_head, listed
 from attnviz.records.means import mean_of
 from attnviz.records.rows import ColumnArray, Row, made_to_dict
 from attnviz.records.sounds import time_label
@@ -232,10 +233,12 @@ def capture(
     each = zip(texts, paired(options, text_pair, texts), strict=True)
     inner = side_of(inner, texts[0], options)
     plan = plan_heads(inner.identity, inner.card.heads, which)
+    whole = isinstance(text, str) and plan.recorded == every_head(inner.identity.heads_per_layer)
 
     def recorded(one: str, how: TextOptions) -> Capture:
         prepared = prepare(inner, one, how).with_gates()
         run = prepared.record(plan.recorded, scores=scores, contributions=contribution)
+        run = with_links(prepared, run) if whole else run
         return prepared.with_norms(run) if weighted else run
 
     if isinstance(text, str):

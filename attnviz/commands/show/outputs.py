@@ -31,7 +31,8 @@ class Needs:
     `links`: how many of the strongest of each row. `cells`: the most blocks a side, from the heads
     and the number of (queries, keys). `norms`: also the norms of the values. `one_query`: exactly
     one row is shown. `page`: a browser has to open it. `text`: all rows of text are needed, too;
-    `mean_patches`: one row for the patches of an image alone.
+    `mean_patches`: one row for the patches of an image alone; `choice`: also what a head is chosen
+    by, as whoever opens it chooses one.
     """
 
     links: int | None = None
@@ -41,6 +42,7 @@ class Needs:
     page: bool = False
     text: bool = False
     mean_patches: bool = False
+    choice: bool = False
 
 
 @dataclass(frozen=True)
@@ -291,7 +293,7 @@ OUTPUTS: tuple[Output, ...] = (
     _file(
         "npz",
         make=f"{__name__}:saved",
-        needs=lambda request: Needs(norms=request.transforms.weighted),
+        needs=lambda request: Needs(norms=request.transforms.weighted, choice=True),
         every_head=True,
         alone=True,
         refuses=_NO_FILTER,
@@ -299,7 +301,7 @@ OUTPUTS: tuple[Output, ...] = (
     _file(
         "html",
         make="attnviz.commands.show.page:page_as",
-        needs=lambda _: Needs(page=True),
+        needs=lambda _: Needs(page=True, choice=True),
         every_head=True,
         alone=True,
         refuses=_NO_CHOICE,

@@ -19,14 +19,21 @@ from attnviz.draw.headlines import beside_notes
 from attnviz.draw.titles import amount
 from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit.bringing import pick_before, with_links
-from attnviz.kit.choose import first_query, plan_capture, plan_heads, with_finding
+from attnviz.kit.choose import (
+    MOST_KEYS,
+    first_query,
+    keys_off_rests,
+    plan_capture,
+    plan_heads,
+    with_finding,
+)
 from attnviz.kit.prepare import LINK_BYTES, PICTURE_BYTES, Prepared, TextOptions, prepare
 from attnviz.kit.result import notes_of
 from attnviz.kit.write import Piece, choose_format, encoded, write_bytes
 from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of, with_whole_images
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, KeepCells, KeepLinks, Look
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, every_head
 from attnviz.records.images import lie_beside
 from attnviz.records.means import relative_to
 from attnviz.records.rows import ColumnArray, Row, made_to_dict
@@ -127,11 +134,17 @@ def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
     rows = _rows(prepared, show)
     if keep is None:
         captured = _relative(prepared, _recorded(prepared, heads, show, rows), show)
+        if show.needs.choice and heads == every_head(captured.model.heads_per_layer):
+            captured = with_links(prepared, captured)
         return _exhibit(_with_norms(prepared, captured, show), choice, show)
     links = prepared.shape[0] * (show.needs.links or 0) * LINK_BYTES
     prepared.budget.check_patterns(heads, len(heads) * (links or PICTURE_BYTES))
     n_queries, n_keys = prepared.shape
-    strongest = KeepLinks(n_queries, range(n_keys), prepared.empty.causal, 1, 0.0)
+    told: Sequence[int] = range(n_keys)
+    most = 1
+    if choice.off_rests:
+        told, most = keys_off_rests(prepared.empty, heads[0], told), MOST_KEYS
+    strongest = KeepLinks(n_queries, told, prepared.empty.causal, most, 0.0)
 
     def consume(block: PatternBlock) -> None:
         keep(block)

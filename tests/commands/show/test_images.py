@@ -324,7 +324,7 @@ def test_no_head_is_chosen_by_its_look_at_an_image_that_is_no_key(
     crossed: Path, images: list[Path]
 ) -> None:
     own = attnviz.capture(TEXT, crossed, image=images[0]).record
-    assert default_head(own).why == "generic"
+    assert default_head(own).why == "moves"
 
 
 @pytest.mark.parametrize(("kind", "row"), [("cross", "-1"), ("encoder", "@r3c3")])
