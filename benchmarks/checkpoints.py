@@ -22,19 +22,33 @@ LLAMA: dict[str, Any] = {
     "bos_token_id": None,
     "eos_token_id": None,
 }
-LENGTHS = (16, 64, 512, 900, 1024, 2048, 4096, 8192)
+SMOLLM: dict[str, Any] = {
+    "vocab_size": 49_152,
+    "hidden_size": 576,
+    "intermediate_size": 1536,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+    "max_position_embeddings": 8192,
+    "tie_word_embeddings": True,
+    "bos_token_id": None,
+    "eos_token_id": None,
+}
+"""The shape of SmolLM2-135M; the tokenizer uses the first 901 rows of the embedding."""
+LENGTHS = (14, 16, 64, 512, 900, 1024, 2048, 4096, 8192)
 CORPORA = {
     "40x512": (40, 512, 512),
     "1000x512": (1000, 512, 512),
     "40x100": (40, 60, 140),
     "400x100": (400, 60, 140),
     "16x500": (16, 500, 500),
+    "200x47": (200, 14, 80),
 }
 """The number of documents, and the fewest and most tokens of each."""
 
 
 def make(folder: Path) -> None:
-    """Both checkpoints with their tokenizer, texts and corpora; checkpoints are made once."""
+    """The checkpoints with their tokenizer, texts and corpora; checkpoints are made once."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
@@ -42,6 +56,7 @@ def make(folder: Path) -> None:
     for name, build in (
         ("gpt2", lambda: GPT2LMHeadModel(GPT2Config(**GPT2))),
         ("llama", lambda: LlamaForCausalLM(LlamaConfig(**LLAMA))),
+        ("smollm", lambda: LlamaForCausalLM(LlamaConfig(**SMOLLM))),
     ):
         if not (folder / name / "model.safetensors").is_file():
             build().save_pretrained(folder / name)
