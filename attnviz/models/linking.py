@@ -116,10 +116,10 @@ class StrongestLinks:
         parts = (np.split(part, ends) for part in (row % r + rows.first, keys, kept))
         inner = weights[:, (1 if rows.first == 0 else 0) :, 1:].flatten(1)
         most = inner.amax(dim=1) if inner.size(1) else weights.new_zeros(h)
-        for head, *own in zip(rows.heads, *parts, most.cpu().numpy()[:, None], strict=True):
-            self._parts.setdefault((rows.window, head), []).append(own)
+        for pair, *own in zip(rows.pairs, *parts, most.cpu().numpy()[:, None], strict=True):
+            self._parts.setdefault(pair, []).append(own)
             if rows.first + r == self.n:
-                self._give(rows.layer, rows.window, head)
+                self._give(rows.layer, *pair)
 
     def _give(self, layer: int, window: int, head: int) -> None:
         parts = zip(*self._parts.pop((window, head)), strict=True)

@@ -62,14 +62,14 @@ class HeadRows:
 
 @dataclass(frozen=True)
 class SomeHeadRows:
-    """Some query rows of some heads in one window of a batch.
+    """Some query rows of some heads in windows of a batch.
 
-    `first`: the first query; `weights` (h, r, m), on keys as in `HeadRows`.
+    `pairs`: the window and the head of each matrix; `first`: the first query; `weights`
+    (pairs, r, m), on keys as in `HeadRows`.
     """
 
     layer: int
-    window: int
-    heads: tuple[int, ...]
+    pairs: Sequence[tuple[int, int]]
     first: int
     weights: "Tensor"
 
@@ -220,7 +220,8 @@ class LoadedModel(ABC):
 
             def consume_again(block: PatternBlock, window: int = window) -> None:
                 first, weights = int(block.queries[0]), torch.from_numpy(block.weights)
-                reduction.take_again(SomeHeadRows(block.layer, window, block.heads, first, weights))
+                pairs = [(window, head) for head in block.heads]
+                reduction.take_again(SomeHeadRows(block.layer, pairs, first, weights))
 
             self.run(own, wanted, consume)
             again = {

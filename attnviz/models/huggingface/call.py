@@ -55,6 +55,26 @@ class AttentionCall:
         """The call for another text of the batch."""
         return replace(self, _text=text)
 
+    def joined(self, texts: Sequence[int]) -> "AttentionCall":
+        """Neighbouring texts as one, whose heads are theirs, one text after the other.
+
+        Several may be joined where `masks_alike` holds.
+        """
+        if len(texts) == 1:
+            return self.of(texts[0])
+        some = slice(texts[0], texts[-1] + 1)
+        q, k, v = (each[some].flatten(0, 1)[None] for each in self._texts)
+        output = self._result[0].reshape(self.texts, self.q.size(1), self.q.size(0), -1)[some]
+        output = output.transpose(0, 1).flatten(1, 2)[None]  # (1, n_q, B·h, d_v)
+        masks = None if self._masks is None else self._masks[:1]
+        return replace(self, _masks=masks, _texts=(q, k, v), _result=(output, None), _text=0)
+
+    @property
+    def masks_alike(self) -> bool:
+        """Whether the texts of the batch have the same mask, and no bias."""
+        masks = self._masks
+        return self.bias is None and (masks is None or len(masks) == 1 or masks.stride(0) == 0)
+
     @property
     def inputs(self) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of all texts (B, heads, n, d_k)."""

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from attnviz.errors import ModelError, option
 from attnviz.models.contributing import Writing
-from attnviz.models.engine import Handover, rows_at_a_time
+from attnviz.models.engine import ENTRIES, Handover, batches, rows_at_a_time
 from attnviz.models.huggingface.attention import forward, recording, watching
 from attnviz.models.huggingface.call import AttentionCall, Room
 from attnviz.models.huggingface.layers import Layers
@@ -48,11 +48,15 @@ class ProvenRows:
     until those of the next one are asked for.
     """
 
-    def __init__(self, errors: dict[int, float] | None = None) -> None:
-        """`errors`: if given, every row is checked, and each layer's largest error is put here."""
+    def __init__(
+        self, errors: dict[int, float] | None = None, plain: dict[Any, bool] | None = None
+    ) -> None:
+        """`errors`: if given, every row is checked, and each layer's largest error is put here.
+
+        `plain`: if given, keeps from run to run which modules compute attention plainly.
+        """
         self._draw, self._errors, self._room = Random(0), errors, Room()
-        self._plain: dict[Any, bool] = {}
-        """Modules whose attention is computed plainly, where that is what they do."""
+        self._plain = {} if plain is None else plain
 
     def of(
         self,
@@ -86,11 +90,15 @@ class ProvenRows:
 
         return rows
 
+    def is_plain(self, call: AttentionCall) -> bool:
+        """Whether a call's module computes plain attention, which is found out once."""
+        if call.module not in self._plain:
+            self._plain[call.module] = call.is_plain()
+        return self._plain[call.module]
+
     def _computed(self, call: AttentionCall, queries: Tensor) -> WeightRows | None:
         try:
-            if call.module not in self._plain:
-                self._plain[call.module] = call.is_plain()
-            if self._plain[call.module]:
+            if self.is_plain(call):
                 return call.plain_rows(queries, self._room)
             return call.weights(queries), None
         except torch.OutOfMemoryError:
@@ -317,16 +325,22 @@ def _hand_over(
         handover.take(layer, block, call.scores(block) if wanted.scores else weights)
 
 
-def reduce_windows(model: Any, ids: Tensor, wanted: Wanted, reduction: RowReduction) -> None:
-    """Run windows of text (B, n) at once, and give the wanted heads' rows to a reduction."""
-    layers, proven = Layers(model, "self"), ProvenRows()
+def reduce_windows(
+    model: Any, ids: Tensor, wanted: Wanted, reduction: RowReduction, plain: dict[Any, bool]
+) -> None:
+    """Run windows of text (B, n) at once, and give the wanted heads' rows to a reduction.
+
+    `plain`: as in `ProvenRows`.
+    """
+    layers, proven = Layers(model, "self"), ProvenRows(plain=plain)
 
     def on_call(call: AttentionCall) -> None:
         layer = layers.at_work(call.module)
         if layer is not None and layer in wanted.heads:
             if call.texts != len(ids):
                 raise ModelError(f"{model.config.model_type} mixes the texts of a batch", "run one")
-            _give(call, layer, wanted.heads[layer], reduction, proven)
+            with torch._C.DisableTorchFunction():  # no linear layer: `fast_products` has no part
+                _give(call, layer, wanted.heads[layer], reduction, proven)
         if layer == wanted.last_layer:
             raise LastLayerSeen
 
@@ -341,18 +355,29 @@ def _give(
     reduction: RowReduction,
     proven: ProvenRows,
 ) -> None:
-    """Give the rows of one call to a reduction, text by text, in blocks."""
-    call, own = call.dense, slice(None) if len(heads) == call.q.size(0) else list(heads)
-    step = rows_at_a_time(call.k.size(1), call.q.size(0))
-    for text in range(call.texts):
-        rows, windows = proven.of(call.of(text), layer, heads), slice(text, text + 1)
-        for queries in torch.split(torch.arange(call.q.size(1)), step):
+    """Give the rows of one call to a reduction, text by text, in blocks.
+
+    Those of small texts are computed together; blocks are those of one text, and so are the sums.
+    """
+    call, h, n = call.dense, call.q.size(0), call.q.size(1)
+    own = slice(None) if len(heads) == h else list(heads)
+    blocks = torch.split(torch.arange(n), rows_at_a_time(call.k.size(1), h))
+    alike = call.masks_alike and not call.foreign and proven.is_plain(call)
+    size = max(1, ENTRIES // (h * len(blocks[0]) * call.k.size(1))) if alike else 1
+    for texts in batches(range(call.texts), size):
+        every = [place * h + head for place in range(len(texts)) for head in heads]
+        rows = proven.of(call.joined(texts), layer, every)
+        for queries in blocks:
             weights, scores = rows(queries)
-            weights = weights[None, own]
-            scores = None if scores is None else scores[None, own]
-            reduction.take(HeadRows(layer, windows, int(queries[0]), weights, scores))
-        if again := reduction.again(layer, windows):
-            for queries in torch.split(torch.arange(call.q.size(1)), step):
-                weights, first = rows(queries)[0], int(queries[0])
-                some = tuple(head for _, head in again)
-                reduction.take_again(SomeHeadRows(layer, text, some, first, weights[list(some)]))
+            for place, text in enumerate(texts):
+                at, windows = slice(place * h, (place + 1) * h), slice(text, text + 1)
+                own_scores = None if scores is None else scores[None, at][:, own]
+                own_rows = weights[None, at][:, own]
+                reduction.take(HeadRows(layer, windows, int(queries[0]), own_rows, own_scores))
+        if again := reduction.again(layer, slice(texts[0], texts[-1] + 1)):
+            places = [(window - texts[0]) * h + head for window, head in again]
+            for queries in blocks:
+                if len(blocks) > 1:  # else they are still those of the only one
+                    weights = rows(queries)[0]
+                some = SomeHeadRows(layer, again, int(queries[0]), weights[places])
+                reduction.take_again(some)

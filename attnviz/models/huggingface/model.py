@@ -9,6 +9,7 @@ and a criterion that is asked after every token whether to go on.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from inspect import signature
 from typing import Any, Literal
 
@@ -338,9 +339,14 @@ class OneStack(HuggingFaceModel):
 class OneSequence(SelfAttending, OneStack):
     """A model that attends to the one text that it reads."""
 
+    @cached_property
+    def _plain(self) -> dict[Any, bool]:
+        return {}
+
     def reduce(self, ids: Tensor, wanted: Wanted, reduction: RowReduction) -> None:
         if self.model._can_set_attn_implementation():
-            reduce_windows(self.model, sent(ids, self.model.device), wanted, reduction)
+            ids = sent(ids, self.model.device)
+            reduce_windows(self.model, ids, wanted, reduction, self._plain)
         else:
             super().reduce(ids, wanted, reduction)
 

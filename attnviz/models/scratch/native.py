@@ -296,7 +296,7 @@ class _LayerRun:
 
     def _held_rows(self, window: int, heads: list[int]) -> list[SomeHeadRows]:
         return [
-            SomeHeadRows(self.layer, window, tuple(heads), first, pattern[window, heads])
+            SomeHeadRows(self.layer, [(window, h) for h in heads], first, pattern[window, heads])
             for first, pattern in self._held
         ]
 
@@ -308,7 +308,7 @@ class _LayerRun:
                 block = slice(first, min(first + AGAIN_ROWS, q.size(1)))
                 scores = attention_scores(q[head, block], k[head, : block.stop])
                 weights = attention_pattern(scores, causal_rows(block, q.device))[None]
-                yield SomeHeadRows(self.layer, window, (head,), first, weights)
+                yield SomeHeadRows(self.layer, [(window, head)], first, weights)
 
 
 def _cache(most: int) -> Hook:
