@@ -17,13 +17,11 @@ from attnviz.commands.atlas.folder import Request, is_of_this_scan, lost_files, 
 from attnviz.commands.atlas.record import CorpusText, FilePart, Shard, Split, files_of
 from attnviz.commands.scan.corpus import LONGEST, READ, documents_of
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
-from attnviz.commands.scan.plan import Done, ScanPlan, Trial, Tried
+from attnviz.commands.scan.plan import Done, ScanPlan, Trial, Tried, text_bytes
 from attnviz.errors import InputError
 from attnviz.inputs.places import ContentForm, is_url, named_form
 from attnviz.models.placement import SHARE, free_bytes
 
-GROWN = 3
-"""How many bytes of text a byte of a compressed file or a table becomes, roughly."""
 CHARACTERS = 4
 """Characters of a token, roughly."""
 PIECES, WINDOWS = 2048, 64
@@ -206,10 +204,9 @@ def _read(shard: Shard, request: Request, taken: "Spread", others: list[int]) ->
 
 def _text_size(piece: FilePart, split: Split) -> int:
     """About how many bytes of text a piece of a file holds that can be read."""
-    form, size = named_form(piece.path), piece.end - piece.start
-    if size > LONGEST and _is_one_text(piece.path, split):
+    if piece.end - piece.start > LONGEST and _is_one_text(piece.path, split):
         return 0
-    return size * (GROWN if form.compression is not None or form.kind == "table" else 1)
+    return text_bytes(piece)
 
 
 def _is_one_text(path: str, split: Split) -> bool:

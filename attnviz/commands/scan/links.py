@@ -10,6 +10,7 @@ FOLDER/links/…            the links that were kept of a shard, until the resul
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -46,6 +47,8 @@ MOST_BYTES = 1 << 29
 """Bytes of the links of a worker, at most; about three times as many while they are written."""
 LINK_BYTES = 8 * 8
 """Bytes of the links of one row, at most."""
+TOKEN_BYTES = 2
+"""Bytes of text of a token, at least; a rare text has more tokens."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,13 @@ class Keeping:
     sample: bool = False
 
     @classmethod
-    def of(cls, shards: int, heads: int, length: int) -> "Keeping":
-        """The same for every worker of a scan, of windows of at most so many tokens."""
-        examples = cls(examples=True).most_bytes(heads, length) <= MOST_BYTES
-        sample = cls(examples=True, sample=True).most_bytes(heads, length) <= MOST_BYTES
+    def of(cls, shards: int, heads: int, length: int, text: float = inf) -> "Keeping":
+        """The same for every worker of a scan, of windows of at most so many tokens.
+
+        `text`: bytes of text of the largest shard, as no worker holds the links of more than one.
+        """
+        examples = cls(examples=True).most_bytes(heads, length, text) <= MOST_BYTES
+        sample = cls(examples=True, sample=True).most_bytes(heads, length, text) <= MOST_BYTES
         return cls(shards <= KEPT_SHARDS and examples, shards <= SAMPLED_SHARDS and sample)
 
     @property
@@ -67,9 +73,10 @@ class Keeping:
         """Of how many windows a head's links are kept."""
         return self.examples * (TOP + DRAWN * PER_BIN) + self.sample * SAMPLE
 
-    def most_bytes(self, heads: int, length: int) -> int:
+    def most_bytes(self, heads: int, length: int, text: float = inf) -> int:
         """The bytes of all links that are kept, if they are as many as can be."""
-        return self.windows * heads * length * LINK_BYTES * (2 if length > 1 << 16 else 1)
+        rows = heads * int(min(self.windows * length, text / TOKEN_BYTES))
+        return rows * LINK_BYTES * (2 if length > 1 << 16 else 1)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, islice
+from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
@@ -28,6 +29,7 @@ from attnviz.commands.atlas.folder import (
 )
 from attnviz.commands.atlas.record import (
     NONE,
+    FilePart,
     Record,
     Shard,
     Skipped,
@@ -38,6 +40,7 @@ from attnviz.commands.atlas.tables import part_of
 from attnviz.commands.scan.corpus import documents_of_shard
 from attnviz.commands.scan.shards import SHARD, corpus_files, shards_of
 from attnviz.errors import InputError
+from attnviz.inputs.places import named_form
 from attnviz.models.catalog import Source, files_of_model, state_of_memory
 
 if TYPE_CHECKING:
@@ -179,6 +182,8 @@ class Job:
     """The digest of the manifest, which a worker must find in the folder; "": it only tries."""
     shards: int = 1
     """How many the corpus has."""
+    text: float = inf
+    """About how many bytes of text the largest of them has."""
     model: "LoadedModel | None" = None
 
 
@@ -187,6 +192,8 @@ class Job:
 R = TypeVar("R")
 WHOLE = (1, 1)
 """A scan in one part."""
+GROWN = 3
+"""How many bytes of text a byte of a compressed file or a table becomes, roughly."""
 MOST_SHARDS = 1 << 16
 """Shards of a corpus, at most, but for files that are never cut."""
 
@@ -294,8 +301,15 @@ def make_plan(
     states = [(file.path, file.size, file.mark) for file in files]
     weights = files_of_model(source) if model is None else state_of_memory(model)
     manifest = manifest_of(request, source, weights, states, len(shards))
-    job = Job(store, request, source, digest_of(manifest), len(shards), model)
+    largest = max((sum(map(text_bytes, shard.pieces)) for shard in shards), default=0)
+    job = Job(store, request, source, digest_of(manifest), len(shards), largest, model)
     return ScanPlan(job, manifest, shards, size)
+
+
+def text_bytes(piece: FilePart) -> int:
+    """About how many bytes of text a piece of a file holds."""
+    form, size = named_form(piece.path), piece.end - piece.start
+    return size * (GROWN if form.compression is not None or form.kind == "table" else 1)
 
 
 def shard_size(corpus: int) -> int:

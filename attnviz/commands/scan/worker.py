@@ -79,7 +79,7 @@ class Worker:
         from attnviz.models.reducing import device_name, use_threads
 
         use_threads(1)
-        self._store, self._request = job.store, job.request
+        self._store, self._request, self._text = job.store, job.request, job.text
         if job.scan:
             self._check_folder(job.scan)
         self._model = job.model or load_model(job.source)
@@ -99,7 +99,7 @@ class Worker:
         self._heads = sorted(choose_heads(identity.heads_per_layer, chosen.layers, chosen.heads))
         # on a graphics processor, to choose links in each layer is to wait for it
         on_processor = self._origin.device == "cpu"
-        keeping = Keeping.of(job.shards, len(self._heads), self._length)
+        keeping = Keeping.of(job.shards, len(self._heads), self._length, job.text)
         self._keeping = keeping if on_processor else Keeping()
         self._spelled = _speller(self._model.tokenizer)
         self._shortlist = self._empty_shortlist() if self._keeping.examples else None
@@ -275,7 +275,7 @@ class Worker:
             link_bytes=shortlist.bytes,
             beyond=beyond,
             seconds=ended - begun,
-            memory=memory + self._keeping.most_bytes(len(self._heads), self._length),
+            memory=memory + self._keeping.most_bytes(len(self._heads), self._length, self._text),
         )
 
     def _counted(self, texts: Sequence[str], keeper: LinkKeeper | None = None) -> Record:

@@ -259,6 +259,8 @@ def test_what_may_be_kept_is_bounded_by_the_corpus_and_by_memory() -> None:
     assert Keeping.of(shards=17, heads=144, length=512) == Keeping(examples=True, sample=False)
     assert Keeping.of(shards=1025, heads=144, length=512) == Keeping()
     assert Keeping.of(shards=1, heads=1024, length=2048) == Keeping()
+    assert Keeping.of(shards=1, heads=270, length=512) == Keeping(examples=True, sample=False)
+    assert Keeping.of(1, 270, 512, text=60_000) == Keeping(examples=True, sample=True)
 
 
 @pytest.mark.parametrize("length", [5, 1 << 16, (1 << 16) + 1])
