@@ -41,6 +41,8 @@ from attnviz.kit.values import (
 from attnviz.kit.write import make_folder
 from attnviz.models.catalog import Source
 from attnviz.models.folder.config import is_sighted
+from attnviz.models.folder.files import IMAGES
+from attnviz.models.folder.images import PROCESSOR
 from attnviz.models.placement import DType, Engine
 from attnviz.records.capture import Kind
 
@@ -343,8 +345,9 @@ def _say_counted(session: Session, store: Store) -> None:
     """The counts of a finished scan, and what could not be read."""
     result = read_atlas(store.where)
     say(session, model_notes(result.identity))
-    identity = result.identity
-    if identity and identity.engine == "transformers" and is_sighted(identity.architecture):
+    identity, files = result.identity, {name for name, *_ in result.manifest.get("files", ())}
+    # to ask transformers is to load torch, for some seconds
+    if identity and files & {IMAGES, PROCESSOR} and is_sighted(identity.architecture):
         name = readable(identity.name)
         session.note(f"{name} reads images too, but a scan gives it text alone")
     bad = result.manifest["result"]["skipped"]
