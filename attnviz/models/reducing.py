@@ -144,8 +144,9 @@ class _LayerSums:
         self.by_distance[own, :, n - m :] += (_by_distance if causal else _both_ways)(
             weights, first
         )
-        ones = weights.new_ones(*weights.shape[:2], 1, r)  # faster than to sum over rows
-        self.by_position[own, :, :m] += (ones @ weights)[:, :, 0]
+        ones = weights.new_ones(weights.size(1), 1, r)  # faster than to sum over rows
+        # each window alone: in one product its last bits would depend on how many there are
+        self.by_position[own, :, :m] += torch.stack([ones @ window for window in weights])[:, :, 0]
         self.previous[own] += weights.diagonal(first - 1, dim1=2, dim2=3).sum(dim=-1)
         self.marked[own] += known.mass(weights)
         apart, itself = _largest_of_rows(weights, first)  # (b, h, r)
@@ -310,11 +311,12 @@ def _entropies(weights: Tensor, most: Tensor, scores: Tensor | None) -> Tensor:
     if scores is None:
         smallest = torch.finfo(torch.float32).tiny
         return -weights.clamp_min(smallest).log_().mul_(weights).sum(dim=-1)
-    best = scores.amax(dim=-1)
-    # elsewhere one more pass is faster than to wait for a number
-    if scores.device.type != "cpu" or float(best.abs().max()) > SMALL_SCORE:
-        scores -= best[..., None]
-        best = torch.zeros_like(best)
+    best = off = scores.amax(dim=-1)  # (b, h, r)
+    if scores.device.type == "cpu":  # elsewhere one more pass is faster than to wait for a number
+        off = best * (best.abs().amax(dim=(1, 2), keepdim=True) > SMALL_SCORE)  # of each window
+    if off is best or off.any():
+        scores -= off[..., None]
+        best = best - off
     return (best - most.log()) * weights.sum(dim=-1) - scores.mul_(weights).sum(dim=-1)
 
 

@@ -355,9 +355,9 @@ def _give(
     reduction: RowReduction,
     proven: ProvenRows,
 ) -> None:
-    """Give the rows of one call to a reduction, text by text, in blocks.
+    """Give the rows of one call to a reduction, in blocks; those of small texts together.
 
-    Those of small texts are computed together; blocks are those of one text, and so are the sums.
+    A block has as many rows as it would have of one text, since last bits depend on that.
     """
     call, h, n = call.dense, call.q.size(0), call.q.size(1)
     own = slice(None) if len(heads) == h else list(heads)
@@ -366,15 +366,14 @@ def _give(
     size = max(1, ENTRIES // (h * len(blocks[0]) * call.k.size(1))) if alike else 1
     for texts in batches(range(call.texts), size):
         every = [place * h + head for place in range(len(texts)) for head in heads]
-        rows = proven.of(call.joined(texts), layer, every)
+        rows, windows = proven.of(call.joined(texts), layer, every), slice(texts[0], texts[-1] + 1)
         for queries in blocks:
             weights, scores = rows(queries)
-            for place, text in enumerate(texts):
-                at, windows = slice(place * h, (place + 1) * h), slice(text, text + 1)
-                own_scores = None if scores is None else scores[None, at][:, own]
-                own_rows = weights[None, at][:, own]
-                reduction.take(HeadRows(layer, windows, int(queries[0]), own_rows, own_scores))
-        if again := reduction.again(layer, slice(texts[0], texts[-1] + 1)):
+            shape = (len(texts), h, *weights.shape[1:])
+            own_scores = None if scores is None else scores.view(shape)[:, own]
+            own_rows = weights.view(shape)[:, own]
+            reduction.take(HeadRows(layer, windows, int(queries[0]), own_rows, own_scores))
+        if again := reduction.again(layer, windows):
             places = [(window - texts[0]) * h + head for window, head in again]
             for queries in blocks:
                 if len(blocks) > 1:  # else they are still those of the only one
