@@ -59,7 +59,7 @@ from attnviz.commands.scan.shards import check_unchanged
 from attnviz.commands.scan.windows import Window, WindowCutter
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError, option
 from attnviz.kit.prepare import load_model
-from attnviz.records.capture import IntArray
+from attnviz.records.capture import FloatArray, IntArray
 from attnviz.records.heads import Head, choose_heads
 from attnviz.records.metrics import HeadLinks
 from attnviz.records.tokens import SPECIAL_LABEL
@@ -337,22 +337,24 @@ class PairMass:
     vocabulary: int
     _pairs: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     _mass: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
-    _new: list[tuple[IntArray, IntArray]] = field(default_factory=list)
+    _new: list[tuple[IntArray, FloatArray]] = field(default_factory=list)
     _waiting: int = 0
 
     def add(self, ids: IntArray, links: HeadLinks) -> None:
         """Add the links of a window (n) between two tokens."""
         inner = _between_two(links)
         pairs = ids[links.queries[inner]] * self.vocabulary + ids[links.keys[inner]]
-        self._new.append((pairs, in_fixed_point(links.weights[inner].astype(np.float64))))
+        self._new.append((pairs, links.weights[inner]))
         self._waiting += len(pairs)
         if self._waiting > max(AT_ONCE, len(self._pairs)):
             self._add_up()
 
     def _add_up(self) -> None:
-        parts = [(self._pairs, self._mass), *self._new]
-        names, mass = (np.concatenate(each) for each in zip(*parts, strict=True))
-        self._pairs, self._mass = summed(names, mass)
+        if self._new:
+            names, weights = (np.concatenate(each) for each in zip(*self._new, strict=True))
+            mass = in_fixed_point(weights.astype(np.float64))
+            both = np.concatenate([self._pairs, names]), np.concatenate([self._mass, mass])
+            self._pairs, self._mass = summed(*both)
         self._new, self._waiting = [], 0
 
     def rows(self, spelled: Callable[[int], str]) -> Iterator[dict[str, Any]]:
