@@ -10,7 +10,7 @@ from pathlib import Path
 
 from inside import report
 
-from attnviz.commands.ablate.record import link_named
+from attnviz.commands.ablate.record import LinkNames
 from attnviz.commands.ablate.run import Ablating, ablate_each
 from attnviz.kit.prepare import TextOptions
 from attnviz.models.catalog import Source, load
@@ -22,7 +22,8 @@ how = Ablating()
 if what == ["mlps"]:
     how = Ablating(mlps="all")
 elif what:
-    how = Ablating(cut=link_named(what[0]))
+    query, _, key = what[0].rpartition(":")
+    how = Ablating(cut=LinkNames(((query, key),)))
 
 
 def ablate(n: int) -> None:
