@@ -66,24 +66,30 @@ class ProvenRows:
         queries: Tensor | None = None,
         *,
         scores: bool = False,
+        whole: bool = False,
     ) -> Callable[[Tensor], WeightRows]:
         """A function that gives rows of a call: of all queries or of these, in these heads.
 
-        `scores`: they are shown, so that they have to be what the weights are made of.
+        `scores`: they are shown, so that they have to be what the weights are made of. `whole`:
+        all rows will be asked for at once, so they are computed once.
         """
         checked = self._some(call, queries)
+        first = torch.arange(call.q.size(1)) if whole else checked
         ways = [self._computed] if scores else [self._computed, self._returned]
         if call.foreign:  # in half precision several weights fit: the function's own come first
             ways.reverse()
         for make in ways:
-            weight_rows = make(call, checked)
-            if weight_rows is not None and self._proven(call, checked, weight_rows[0], heads):
+            weight_rows = make(call, first)
+            if weight_rows is None:
+                continue
+            own = weight_rows[0][:, checked] if whole else weight_rows[0]
+            if self._proven(call, checked, own, heads):
                 break
         else:
             raise unproven(call, layer, scores=scores)
 
         def rows(queries: Tensor) -> WeightRows:
-            some = weight_rows if checked.equal(queries) else make(call, queries)
+            some = weight_rows if first.equal(queries) else make(call, queries)
             if some is None or not self._as_exact(call, layer, heads, queries, some[0]):
                 raise unproven(call, layer, scores=scores)
             return some
@@ -366,7 +372,8 @@ def _give(
     size = max(1, ENTRIES // (h * len(blocks[0]) * call.k.size(1))) if alike else 1
     for texts in batches(range(call.texts), size):
         every = [place * h + head for place in range(len(texts)) for head in heads]
-        rows, windows = proven.of(call.joined(texts), layer, every), slice(texts[0], texts[-1] + 1)
+        windows, several = slice(texts[0], texts[-1] + 1), len(blocks) > 1
+        rows = proven.of(call.joined(texts), layer, every, whole=not several)
         for queries in blocks:
             weights, scores = rows(queries)
             shape = (len(texts), h, *weights.shape[1:])
@@ -376,7 +383,7 @@ def _give(
         if again := reduction.again(layer, windows):
             places = [(window - texts[0]) * h + head for window, head in again]
             for queries in blocks:
-                if len(blocks) > 1:  # else they are still those of the only one
+                if several:  # else they are still those of the only one
                     weights = rows(queries)[0]
                 some = SomeHeadRows(layer, again, int(queries[0]), weights[places])
                 reduction.take_again(some)
