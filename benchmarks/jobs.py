@@ -280,6 +280,7 @@ def jobs(folder: Path) -> tuple[Job, ...]:
             long=True,
         ),
         *whole_scans(folder),
+        *trained_size(folder),
         Job(
             "scan's worker, built-in, 10,000 documents made on the fly",
             "1,000 documents",
@@ -310,9 +311,7 @@ def whole_scans(folder: Path) -> tuple[Job, ...]:
     gpt2 = str(folder / "gpt2")
 
     def scan(corpus: str) -> list[str]:
-        out, texts = str(folder / "scans" / corpus), str(folder / f"{corpus}.jsonl")
-        how = ["--length", "512", "--workers", "1"]
-        return [PYTHON, str(SCRIPTS / "scan_command.py"), out, texts, *how, "-m", gpt2]
+        return whole_scan(folder, "gpt2", corpus)
 
     def script(name: str, corpus: str, out: str) -> list[str]:
         texts = str(folder / f"{corpus}.jsonl")
@@ -342,5 +341,49 @@ def whole_scans(folder: Path) -> tuple[Job, ...]:
             scan("16x500"),
             script("eager_links.py", "16x500", "links.npz"),
             0.6,
+        ),
+        Job(
+            "whole scan, GPT-2-sized, 16 windows of 500",
+            "plain SDPA forward",
+            scan("16x500"),
+            [PYTHON, str(SCRIPTS / "plain_windows.py"), gpt2, "16", "500", "forward"],
+            1.6,
+        ),
+    )
+
+
+def whole_scan(folder: Path, model: str, corpus: str) -> list[str]:
+    """A scan of one of the corpora by one of the checkpoints."""
+    out, texts = str(folder / "scans" / corpus), str(folder / f"{corpus}.jsonl")
+    how = ["--length", "512", "--workers", "1", "-m", str(folder / model)]
+    return [PYTHON, str(SCRIPTS / "scan_command.py"), out, texts, *how]
+
+
+def trained_size(folder: Path) -> tuple[Job, ...]:
+    """What people run first on a model of SmolLM2's shape."""
+    model, corpus = str(folder / "smollm"), str(folder / "200x47.jsonl")
+    text, out = str(folder / "14.txt"), str(folder / "eager.npz")
+    return (
+        Job(
+            "whole scan, SmolLM2-sized, 200 documents of 14 to 80",
+            "all statistics and the links, eager, batched",
+            whole_scan(folder, "smollm", "200x47"),
+            [PYTHON, str(SCRIPTS / "eager_scan.py"), model, corpus, out],
+            1.2,
+        ),
+        Job(
+            "SmolLM2-sized, the probe of all heads",
+            "the same sums, eager, one batch",
+            [PYTHON, "-m", "attnviz", "heads", "-m", model],
+            [PYTHON, str(SCRIPTS / "eager_probe.py"), model, out],
+            1.2,
+        ),
+        Job(
+            "SmolLM2-sized, 14 tokens, all heads ablated",
+            "as many plain forwards in such batches",
+            [PYTHON, str(SCRIPTS / "ablate.py"), model, text, "transformers"],
+            [PYTHON, str(SCRIPTS / "batches.py"), model, text],
+            1.2,
+            timed_inside=True,
         ),
     )
