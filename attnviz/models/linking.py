@@ -119,10 +119,10 @@ class StrongestLinks:
         for pair, *own in zip(rows.pairs, *parts, most.cpu().numpy()[:, None], strict=True):
             self._parts.setdefault(pair, []).append(own)
             if rows.first + r == self.n:
-                self._give(rows.layer, *pair)
+                self._give(rows.layer, pair)
 
-    def _give(self, layer: int, window: int, head: int) -> None:
-        parts = zip(*self._parts.pop((window, head)), strict=True)
+    def _give(self, layer: int, pair: tuple[int, int]) -> None:
+        (window, head), parts = pair, zip(*self._parts.pop(pair), strict=True)
         queries, keys, kept, largest = map(np.concatenate, parts)
         self.give(
             HeadLinks(

@@ -41,8 +41,7 @@ from attnviz.kit.values import (
 from attnviz.kit.write import make_folder
 from attnviz.models.catalog import Source
 from attnviz.models.folder.config import is_sighted
-from attnviz.models.folder.files import IMAGES
-from attnviz.models.folder.images import PROCESSOR
+from attnviz.models.folder.images import PROCESSORS
 from attnviz.models.placement import DType, Engine
 from attnviz.records.capture import Kind
 
@@ -346,10 +345,8 @@ def _say_counted(session: Session, store: Store) -> None:
     result = read_atlas(store.where)
     say(session, model_notes(result.identity))
     identity, files = result.identity, {name for name, *_ in result.manifest.get("files", ())}
-    # to ask transformers is to load torch, for some seconds
-    if identity and files & {IMAGES, PROCESSOR} and is_sighted(identity.architecture):
-        name = readable(identity.name)
-        session.note(f"{name} reads images too, but a scan gives it text alone")
+    if identity and files & PROCESSORS and is_sighted(identity.architecture):
+        session.note(f"{readable(identity.name)} reads images too, but a scan gives it text alone")
     bad = result.manifest["result"]["skipped"]
     if bad:
         first, *_ = (store.read("skipped.jsonl") or b"").splitlines()

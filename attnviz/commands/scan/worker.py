@@ -352,9 +352,9 @@ class PairMass:
     def _add_up(self) -> None:
         if self._new:
             names, weights = (np.concatenate(each) for each in zip(*self._new, strict=True))
-            mass = in_fixed_point(weights.astype(np.float64))
-            both = np.concatenate([self._pairs, names]), np.concatenate([self._mass, mass])
-            self._pairs, self._mass = summed(*both)
+            mass = [self._mass, in_fixed_point(weights.astype(np.float64))]
+            names = np.concatenate([self._pairs, names])
+            self._pairs, self._mass = summed(names, np.concatenate(mass))
         self._new, self._waiting = [], 0
 
     def rows(self, spelled: Callable[[int], str]) -> Iterator[dict[str, Any]]:

@@ -20,6 +20,8 @@ from attnviz.models.folder.reading import BESIDE
 from attnviz.models.folder.tokenizer import tokenizer_settings, transformers_tokenizer
 
 PROCESSOR = "processor_config.json"
+PROCESSORS = {IMAGES, PROCESSOR}
+"""A model without either reads no images here, which is known without transformers and torch."""
 MOST_SIDE, MOST_AREA = 1 << 12, 1 << 25
 """The most pixels of a side, and of an image, that settings may ask for."""
 LEAST_STD = 1e-6
