@@ -29,7 +29,7 @@ CHOSEN: Mapping[ChoiceReason, str] = {
     "card": "chosen automatically, as the model's card names it",
     "brings": "chosen by what comes next",
     "moves": "chosen as it moves most from afar",
-    "first": "the first of all, as too little is here to choose by",
+    "even": "chosen automatically, though no head moves much",
     "writes": "chosen automatically, as it attends most to what is written",
     "sees": "chosen automatically, as it looks at single places of the image",
     "aligned": "chosen automatically, as it follows the sound best",

@@ -19,6 +19,8 @@ from attnviz.records.tokens import class_rows
 
 NEAR = 2
 """Links over no more tokens than this are left out: most heads have them on any text."""
+MOVES = 0.1
+"""A share that is less above its mean moves little."""
 LEFT = 0.2
 """A row that has less of its weight off rests moves nothing."""
 
@@ -66,11 +68,11 @@ class FindMovingHead:
         return max(sorted(self.best), key=lambda head: self.best[head][0])
 
     def choice(self) -> Choice:
-        """The head with the highest share; of a text without any, the first one."""
+        """The head with the highest share; nothing is claimed of it where that is little."""
         head = self.highest()
         share, query = self.best[head]
-        if share <= 0:
-            return Choice((head,), "first")
+        if share < MOVES:
+            return Choice((head,), "even")
         start = self.empty.query_tokens[query - self.empty.first_query].start
         return Choice((head,), "moves", start=start)
 

@@ -106,13 +106,13 @@ ChoiceReason: TypeAlias = Literal[
     "aligned",
     "retrieval",
     "all",
-    "first",
+    "even",
 ]
 """Named by the user; the model's only one; the capture's only one; a named head that acts on this
 text; the only one that the card names; the one that brings most of what comes next, that moves most
 to one query, that attends to what an answer writes, that looks at single places of an image, or
-that follows a sound; those that retrieve; every head, as none is known; the first one, as no rule
-tells heads apart on this text."""
+that follows a sound; those that retrieve; every head, as none is known; the highest of
+heads that all move little."""
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
 
     prepared.run(heads, consume, rows)
     shown = replace(_exhibit(prepared.empty, choice, show), maps=keep.maps())
-    if isinstance(keep, KeepCells) and choice.picked:
+    if choice.off_rests or (isinstance(keep, KeepCells) and choice.picked):
         finding = with_finding(replace(shown, maps=strongest.maps()), heads[0]).finding
         return replace(shown, finding=finding)
     return with_finding(shown, heads[0])

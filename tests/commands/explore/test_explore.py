@@ -164,11 +164,13 @@ def test_in_the_pattern_arrows_move_to_the_next_query_and_key() -> None:
         start = there.app.scene
         assert start
         await there.press("up")
-        assert (there.app.scene.query, there.app.scene.key) == (6, min(start.key, 7))
+        above = start.query - 1
+        assert (there.app.scene.query, there.app.scene.key) == (above, min(start.key, above + 1))
         await there.press("left")
         assert there.app.scene.key == start.key - 1
         await there.press("down", "right", "down")
-        assert (there.app.scene.query, there.app.scene.key) == (7, start.key)
+        assert there.app.scene.query == start.query + 1
+        assert there.app.scene.key == start.key
 
     explore(saved(seed=3), does)
 
@@ -184,7 +186,7 @@ def test_in_the_links_arrows_move_to_the_next_and_enter_follows() -> None:
         await there.press("enter")
         assert there.app.scene.query == second
 
-    explore(saved(seed=1), does)
+    explore(saved(seed=0), does)
 
 
 def test_a_slash_finds_a_token_while_it_is_typed_and_n_the_next() -> None:
