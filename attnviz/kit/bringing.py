@@ -47,11 +47,15 @@ DRAWN, OFTEN = 100, 0.95
 
 
 def with_links(prepared: Prepared, captured: Capture) -> Capture:
-    """A capture of all heads with what one of them is chosen by: rests, and what comes next.
+    """A capture with what a head is chosen by: rests, and what comes next.
 
-    It takes a run, of models whose values can be read; none where heads are chosen otherwise.
+    It takes a run of models whose values can be read; none where not all heads are held, or they
+    are chosen otherwise.
     """
-    if acting_choice(captured) or not isinstance(finder_for(captured), FindMovingHead):
+    every = captured.heads == every_head(captured.model.heads_per_layer)
+    if not every or captured.signed or acting_choice(captured):
+        return captured
+    if not isinstance(finder_for(captured), FindMovingHead):
         return captured
     read, lengths = _read(prepared)
     if lengths is not None:

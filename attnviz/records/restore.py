@@ -420,7 +420,7 @@ def _brings(entry: JsonObject | None, model: ModelIdentity, size: int) -> Bringi
         return None
     try:
         likeliest = tuple((_short(token), float(chance)) for token, chance in entry["likeliest"])
-        effects = tuple((Head(*head), float(effect)) for *head, effect in entry["effects"])
+        effects = tuple((Head(n, head), float(effect)) for n, head, effect in entry["effects"])
     except (TypeError, ValueError):
         _check(False, "brings")
     for head, _ in effects:

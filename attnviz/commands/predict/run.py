@@ -66,9 +66,6 @@ def predict_text(
     prepared, positions = (_with_masks if fills else _whole)(model, text, options, reading)
     run = prepared.model.fill if fills else prepared.model.predict
     read = None if reading.each or fills else read_last(prepared)
-    if read is None:
-        logits = 4 * len(prepared.ids) * model.tokenizer.vocab_size  # all are made at once
-        prepared.budget.check(logits, "shorten the text")
     every, through = (keep_next_tokens(prepared, reading.top, follow=not fills) for _ in range(2))
     question, end = None, list[FloatArray]()
     if reading.answer is not None:
@@ -79,10 +76,12 @@ def predict_text(
         if question:  # the last rows are those of the last position
             end[:] = [rows.logits[-1].copy()]
 
-    if read is None:
-        run(prepared.ids, positions, consume, lens=False)
-    else:
+    if read is not None:
         consume(LogitRows(None, np.array(positions), read.logit_row))
+    else:
+        logits = 4 * len(prepared.ids) * model.tokenizer.vocab_size  # all are made at once
+        prepared.budget.check(logits, "shorten the text")
+        run(prepared.ids, positions, consume, lens=False)
     if reading.lens:
         run(prepared.ids, positions[-1:], through, lens=True)
     *each, last = every.next_tokens
@@ -92,11 +91,7 @@ def predict_text(
         each=each,
         lens=through.next_tokens,
         evidence=_evidence(prepared, positions[-1], read),
-        attribution=(
-            _attribution(prepared, reading, question, last.candidates[0], read)
-            if reading.attribute
-            else None
-        ),
+        attribution=_attribution(prepared, reading, question, last.candidates[0], read),
         asked=_answered(question, end[0]) if question else None,
         fills=fills,
     )
@@ -161,8 +156,10 @@ def _attribution(
     question: Question | None,
     likeliest: Candidate,
     read: "LastRead | None",
-) -> Attribution:
+) -> Attribution | None:
     """The answer's logit, or the likeliest token's (beside `versus`), as a sum over parts."""
+    if not reading.attribute:
+        return None
     other = reading.versus
     if question is None and other is not None:
         versus = candidate_after(prepared, other, "versus")

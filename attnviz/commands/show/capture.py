@@ -25,7 +25,7 @@ from attnviz.kit.write import choose_format, encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import links_of
-from attnviz.records.heads import Head, every_head, listed
+from attnviz.records.heads import Head, listed
 from attnviz.records.means import mean_of
 from attnviz.records.rows import ColumnArray, Row, made_to_dict
 from attnviz.records.sounds import time_label
@@ -225,20 +225,18 @@ def capture(
         weighted: also record the norms of values, so that `show(weighted=True)` works later.
         contribution: record contribution weights in place of weights.
     """
-    texts = texts_of(text)
-    model = loaded(model, implicit=True)
+    texts, model = texts_of(text), loaded(model, implicit=True)
     inner, which = model._loaded, which_heads(layers, heads, everything=True)
     options = model._text_options(bos, special, truncate, target, image, audio, start)
     options = replace(options, matched=True)
     each = zip(texts, paired(options, text_pair, texts), strict=True)
     inner = side_of(inner, texts[0], options)
     plan = plan_heads(inner.identity, inner.card.heads, which)
-    whole = isinstance(text, str) and plan.recorded == every_head(inner.identity.heads_per_layer)
 
     def recorded(one: str, how: TextOptions) -> Capture:
         prepared = prepare(inner, one, how).with_gates()
         run = prepared.record(plan.recorded, scores=scores, contributions=contribution)
-        run = with_links(prepared, run) if whole else run
+        run = with_links(prepared, run) if isinstance(text, str) else run
         return prepared.with_norms(run) if weighted else run
 
     if isinstance(text, str):

@@ -33,7 +33,7 @@ from attnviz.kit.write import Piece, choose_format, encoded, write_bytes
 from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of, with_whole_images
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, KeepCells, KeepLinks, Look
-from attnviz.records.heads import Head, every_head
+from attnviz.records.heads import Head
 from attnviz.records.images import lie_beside
 from attnviz.records.means import relative_to
 from attnviz.records.rows import ColumnArray, Row, made_to_dict
@@ -134,8 +134,7 @@ def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
     rows = _rows(prepared, show)
     if keep is None:
         captured = _relative(prepared, _recorded(prepared, heads, show, rows), show)
-        if show.needs.choice and heads == every_head(captured.model.heads_per_layer):
-            captured = with_links(prepared, captured)
+        captured = with_links(prepared, captured) if show.needs.choice else captured
         return _exhibit(_with_norms(prepared, captured, show), choice, show)
     links = prepared.shape[0] * (show.needs.links or 0) * LINK_BYTES
     prepared.budget.check_patterns(heads, len(heads) * (links or PICTURE_BYTES))

@@ -53,7 +53,8 @@ class LastLayer:
     def size(self) -> Tensor:
         """What the heads take is at most as long as this, summed up."""
         taken = (self.weights * self._values.norm(dim=-1)).sum(dim=1)
-        return taken @ self.w_o.flatten(1).norm(dim=1)
+        size: Tensor = taken @ self.w_o.flatten(1).norm(dim=1)
+        return size
 
     @property
     def heads(self) -> Tensor:
@@ -199,6 +200,7 @@ def _through(layer: LastLayer, gradient: Tensor) -> tuple[Tensor, Tensor]:
     return to_attention[:, 0], constant
 
 
+@torch.no_grad()
 def last_of(run: FrozenRun) -> LastRead:
     """The last position of a run that is held fixed, whose layers add what they are given."""
     last = run.n - 1

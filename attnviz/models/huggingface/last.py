@@ -35,7 +35,7 @@ from attnviz.models.huggingface.writing import Writings
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class LastPlan:
     """Where the last position is recorded: the layers in order, and the norms outside of them.
 
     `parts`, `added`: of the layers that attend, by number.
@@ -47,7 +47,7 @@ class Plan:
     norms: Sequence[nn.Module]
 
 
-_PLANS: WeakKeyDictionary[nn.Module, Plan] = WeakKeyDictionary()
+_PLANS: WeakKeyDictionary[nn.Module, LastPlan] = WeakKeyDictionary()
 
 
 def last_read(model: Any, inputs: Mapping[str, Any], heads_per_layer: Sequence[int]) -> LastRead:
@@ -74,7 +74,7 @@ def _modules(part: LayerParts) -> set[nn.Module]:
     return set(part.layer.modules())
 
 
-def _plan(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> Plan:
+def _plan(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> LastPlan:
     run = freeze_transformers(model, ids, heads_per_layer)
     if run.output is None:
         raise unknown(f"the logits of {type(model).__name__} are not a sum over its parts")
@@ -91,13 +91,13 @@ def _plan(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> Plan:
         raise unknown(f"layers of {type(model).__name__} share their modules")
     inside = {module for layer in layers for module in layer.modules()}
     norms = [module for module in model.modules() if is_norm(module) and module not in inside]
-    return Plan(layers, parts_of(model, attending), added, norms)
+    return LastPlan(layers, parts_of(model, attending), added, norms)
 
 
 class LastRecorder:
     """Hooks that keep the last position of each place that the plan names."""
 
-    def __init__(self, model: Any, plan: Plan) -> None:
+    def __init__(self, model: Any, plan: LastPlan) -> None:
         self._model, self._plan, self._proven = model, plan, ProvenRows()
         self._streams: list[Tensor] = []
         """What arrives at each layer, and what leaves the last one; each (1, 1, d)."""

@@ -235,7 +235,6 @@ class NativeModel(LoadedModel):
     def freeze(self, ids: Sequence[int]) -> FrozenRun:
         return freeze_gpt(self.model, self._ids(ids))
 
-    @torch.no_grad()
     def last(self, ids: Sequence[int]) -> LastRead:
         return last_of(self.freeze(ids))
 
