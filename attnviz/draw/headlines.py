@@ -28,7 +28,7 @@ CHOSEN: Mapping[ChoiceReason, str] = {
     "acts": "chosen automatically",
     "card": "chosen automatically, as the model's card names it",
     "brings": "chosen by what comes next",
-    "moves": "chosen as it moves most from afar",
+    "moves": "chosen as it moves most to one token",
     "even": "chosen automatically, though no head moves much",
     "writes": "chosen automatically, as it attends most to what is written",
     "sees": "chosen automatically, as it looks at single places of the image",
@@ -43,7 +43,7 @@ EVEN = 3  # times the mean: a largest weight below it stands out in no row
 LONGEST = 24  # letters of a label
 SINK = 0.3  # of the weight: a column with as much rules the colours
 ALSO, MOST_ALSO = 0.5, 2  # of the strongest effect: heads with as much are named, too
-MOST_RESTS = 4
+MOST_RESTS, SMALL_EFFECT = 4, 0.095
 SHOWN_SINKS = 0.005  # of the weight on an image; less would be 0%
 
 
@@ -218,7 +218,8 @@ def next_said(exhibit: Exhibit) -> str:
     Empty where no head was chosen by what comes next.
     """
     capture, choice = exhibit.capture, exhibit.choice
-    brings = capture.brings if choice is not None and choice.off_rests else None
+    told = choice is not None and (choice.off_rests or choice.why == "even")
+    brings = capture.brings if told else None
     if brings is None:
         return ""
     (first, probability), *others = brings.likeliest
@@ -230,9 +231,13 @@ def next_said(exhibit: Exhibit) -> str:
     key = next(i for i, token in enumerate(capture.key_tokens) if token.end > brings.start)
     (head, most), *more = brings.effects
     whose = "" if brings.token == first else f" for {brings.token}"
-    link = f"{_cut(queries[-1])} → {_cut(keys[key])} {most:+.1f}{whose} by {head}"
-    also = [f"{each} {effect:+.1f}" for each, effect in more if effect >= ALSO * most][:MOST_ALSO]
+    link = f"{_cut(queries[-1])} → {_cut(keys[key])} {_effect(most)}{whose} by {head}"
+    also = [f"{each} {_effect(n)}" for each, n in more if n >= ALSO * most][:MOST_ALSO]
     return f"{said} · strongest link: {link}" + (f"; also {', '.join(also)}" if also else "")
+
+
+def _effect(number: float) -> str:
+    return f"{number:+.1f}" if abs(number) >= SMALL_EFFECT else f"{number:+.2f}"
 
 
 def rests_said(exhibit: Exhibit) -> str:

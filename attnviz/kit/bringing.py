@@ -24,7 +24,7 @@ from attnviz.kit.choose import (
 )
 from attnviz.kit.intervene import keep_next_tokens
 from attnviz.kit.prepare import HeadOptions, Prepared
-from attnviz.kit.telling import FindMovingHead, finder_for
+from attnviz.kit.telling import Finder, FindMovingHead, finder_for, moves_are_found
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import RESTS, VALUE_NORMS, Capture, FloatArray
 from attnviz.records.exhibit import Choice, Exhibit
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 NEARLY, MOST = 0.5, 5
 """A next token may be followed that is at least this part as likely as the likeliest."""
+FAR_OUT = 1e6
+"""What no token drawn at random comes near to stands out as much as this."""
 LONGEST = 60
 """Letters of a token that is told."""
 TOLD = 8
@@ -53,9 +55,7 @@ def with_links(prepared: Prepared, captured: Capture) -> Capture:
     are chosen otherwise.
     """
     every = captured.heads == every_head(captured.model.heads_per_layer)
-    if not every or captured.signed or acting_choice(captured):
-        return captured
-    if not isinstance(finder_for(captured), FindMovingHead):
+    if not every or captured.signed or acting_choice(captured) or not moves_are_found(captured):
         return captured
     read, lengths = _read(prepared)
     if lengths is not None:
@@ -74,9 +74,11 @@ def pick_before(prepared: Prepared, plan: HeadPlan) -> tuple[Prepared, HeadPlan]
     if plan.choice or prepared.budget.holds_whole(heads):
         return prepared, plan
     prepared.budget.check_patterns(heads, 0)
-    find = finder_for(prepared.empty)
-    if isinstance(find, FindMovingHead):
-        empty = prepared.empty
+    empty = prepared.empty
+    find: Finder
+    if not moves_are_found(empty):
+        find = finder_for(empty)
+    else:
         read, lengths = _read(prepared)
         rests = FindRests(prepared.shape, lengths, empty.causal, empty.one_sequence)
         prepared.run(heads, rests)
@@ -126,7 +128,7 @@ def bringing(prepared: Prepared, read: "LastRead", rests: FindRests) -> Bringing
     several = [c for c in likeliest if c.probability >= NEARLY * likeliest[0].probability]
     drawn = np.random.default_rng(0).integers(len(read.logits), size=DRAWN).tolist()
     kept = _kept(prepared, rests)
-    effects, squares = read.brought([*(c.id for c in several), *drawn], len(several), kept)
+    squares = read.brought([*(c.id for c in several), *drawn], kept)
     scale = np.sqrt([c.probability for c in several])
     best = int((squares[: len(several)].max(axis=1) * scale).argmax())
     key = int(squares[best].argmax())
@@ -134,16 +136,16 @@ def bringing(prepared: Prepared, read: "LastRead", rests: FindRests) -> Bringing
         return None
     bar = float(np.quantile(squares[len(several) :].max(axis=1), OFTEN))
     by_head = {
-        Head(layer, head): float(each[best, head, key])
-        for layer, each in effects.items()
-        for head in range(each.shape[1])
+        Head(layer, head): float(effect) * kept[layer][head, key]
+        for layer, effects in read.at_key(several[best].id, key).items()
+        for head, effect in enumerate(effects)
     }
     return Bringing(
         likeliest=tuple((c.quoted[:LONGEST], c.probability) for c in likeliest[:2]),
         token=several[best].quoted[:LONGEST],
         start=prepared.empty.key_tokens[key].start,
         effects=tuple(sorted(by_head.items(), key=lambda each: -each[1])[:TOLD]),
-        times=float(squares[best, key]) / max(bar, 1e-30),
+        times=min(float(squares[best, key]) / max(bar, 1e-30), FAR_OUT),
     )
 
 

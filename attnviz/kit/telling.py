@@ -1,6 +1,7 @@
 """Which head is shown where the model's card names none: consumers of the rows of one run."""
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,7 @@ class FindMovingHead:
     def __call__(self, block: PatternBlock) -> None:
         n, first = block.weights.shape[2], self.empty.first_query
         far = np.abs(block.queries[:, None] - np.arange(n)) > self._near
+        far |= not self.empty.one_sequence  # positions of two texts are not near each other
         far &= self._keys[:n] & self._queries[block.queries - first][:, None]
         lengths = lengths_of(self.rests.lengths, block.layer, block.heads, n)
         for number, weights, length in zip(block.heads, block.weights, lengths, strict=True):
@@ -178,18 +180,22 @@ class FindAligningHead:
         return Choice((self.highest(),), "aligned")
 
 
-def finder_for(
-    empty: Capture, rests: FindRests | None = None
-) -> FindMovingHead | FindSeeingHead | FindAligningHead:
-    """What finds the head to show of a text, of a text with images, or of a sound.
+Finder: TypeAlias = FindMovingHead | FindSeeingHead | FindAligningHead
 
-    `rests`: of a text, where they are found.
-    """
+
+def finder_for(empty: Capture) -> Finder:
+    """What finds the head to show of a text, of a text with images, or of a sound."""
+    if moves_are_found(empty):
+        return FindMovingHead(empty, find_rests(empty))
     if empty.kind == "cross" and any(token.time for token in empty.key_tokens):
         return FindAligningHead(empty)
+    return FindSeeingHead(empty)
+
+
+def moves_are_found(empty: Capture) -> bool:
+    """Whether the head to show is the one that moves most: not of a sound or a seen image."""
+    if empty.kind == "cross" and any(token.time for token in empty.key_tokens):
+        return False
     beside = lie_beside(empty.images, (token.patch for token in empty.key_tokens))
-    if empty.images and empty.kind in ("self", "encoder") and not beside:
-        seeing = FindSeeingHead(empty)
-        if seeing.rows.any():
-            return seeing
-    return FindMovingHead(empty, find_rests(empty) if rests is None else rests)
+    seen = empty.images and empty.kind in ("self", "encoder") and not beside
+    return not (seen and FindSeeingHead(empty).rows.any())

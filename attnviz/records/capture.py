@@ -285,7 +285,7 @@ class Capture:
     card says what that means. `segments`: those of the prompt, where the capture is of an answer;
     its text is the prompt with the answer behind it. `asked`: with which options it was made.
     `images`, `sound`: those that the model read; `notes`: on how it did. `brings`: the links of the
-    last position that bring what comes next, where that was asked for; no file keeps it.
+    last position that bring what comes next, where a head was to be chosen by them.
     """
 
     text: str

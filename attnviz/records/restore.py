@@ -273,7 +273,7 @@ def capture_from(facts: JsonObject) -> Capture:
         loss=_loss(facts["loss"]),
         segments=_segments(facts, len(text)),
         asked=CallOptions(facts["options"], facts["seed"]),
-        brings=_brings(facts.get("brings"), model, len(text)),
+        brings=_brings(facts.get("brings"), model, max((t.end for t in keys), default=0)),
     )
 
 
@@ -415,24 +415,30 @@ def _transform(entry: JsonObject) -> Transform:
     return known(**values)
 
 
-def _brings(entry: JsonObject | None, model: ModelIdentity, size: int) -> Bringing | None:
+def _brings(entry: JsonObject | None, model: ModelIdentity, end: int) -> Bringing | None:
     if entry is None:
         return None
     try:
-        likeliest = tuple((_short(token), float(chance)) for token, chance in entry["likeliest"])
-        effects = tuple((Head(n, head), float(effect)) for n, head, effect in entry["effects"])
+        likeliest = tuple((_short(token), _real(chance)) for token, chance in entry["likeliest"])
+        effects = tuple((Head(n, head), _real(effect)) for n, head, effect in entry["effects"])
     except (TypeError, ValueError):
         _check(False, "brings")
     for head, _ in effects:
         _check(all(type(number) is int for number in head), "brings")
         _check_head(head, model)
-    numbers = [*(n for _, n in (*likeliest, *effects)), entry["times"]]
-    _check(all(abs(n) <= LARGEST for n in numbers), "brings")
+    _check(all(0 <= chance <= 1 for _, chance in likeliest), "brings")
+    _check(all(abs(n) <= LARGEST for n in (entry["times"], *(n for _, n in effects))), "brings")
     _check(1 <= len(likeliest) <= 2 and 1 <= len(effects) <= MOST_ENTRIES, "brings")
-    _check(0 <= entry["start"] < size, "brings")
+    _check(0 <= entry["start"] < end, "brings")
+    effects = tuple(sorted(effects, key=lambda each: -each[1]))
     return Bringing(
         likeliest, _short(entry["token"]), entry["start"], effects, float(entry["times"])
     )
+
+
+def _real(number: object) -> float:
+    _check(isinstance(number, int | float) and not isinstance(number, bool), "a number")
+    return float(cast(float, number))
 
 
 def _short(text: object) -> str:

@@ -59,7 +59,7 @@ def test_a_head_that_moves_most_is_told_by_what_its_rows_have_in_common(
     shown = replace(EXHIBIT, choice=choice, finding=Finding(tendency=Tendency(*tendency)))
     assert said in about(shown)
     assert "known for" not in about(shown)  # it may not be so here
-    assert about(shown).endswith("(chosen as it moves most from afar)")
+    assert about(shown).endswith("(chosen as it moves most to one token)")
 
 
 def test_a_head_kept_from_an_earlier_line_says_so() -> None:

@@ -110,6 +110,47 @@ def test_a_model_is_planned_once_and_anew_where_a_projection_was_replaced() -> N
     assert after.shares(after.output.weight[[7]]).error < 1e-5
 
 
+def test_a_hook_on_a_module_changes_the_effects_and_its_end_changes_them_back() -> None:
+    model = model_of(*PLAIN[1])
+
+    def of_layer_1() -> float:
+        found = read(model)
+        return float(dict(found.effects(found.direction([7])))[1].abs().max())
+
+    before = of_layer_1()
+    hook = model.model.layers[1].self_attn.register_forward_hook(
+        lambda _m, _args, out: (torch.zeros_like(out[0]), *out[1:])
+    )
+    assert of_layer_1() == 0
+    hook.remove()
+    assert of_layer_1() == before
+
+
+def test_a_hook_that_adds_to_a_projection_is_part_of_its_bias() -> None:
+    model = model_of(*PLAIN[1])
+    model.model.layers[1].self_attn.o_proj.register_forward_hook(lambda _m, _args, out: out + 1)
+    found = read(model)
+    assert found.shares(found.output.weight[[7]]).error < 1e-5
+
+
+def test_it_is_the_same_in_float64_and_in_inference_mode() -> None:
+    single, double = (read(model_of(*PLAIN[1]).to(t)) for t in (torch.float32, torch.float64))
+    model = model_of(*PLAIN[1])
+    with torch.inference_mode():
+        inside = read(model)
+        kept = {i: np.ones((4, 9), np.bool_) for i in range(3)}
+        brought = inside.brought([7, 40], kept)
+    np.testing.assert_allclose(brought, single.brought([7, 40], kept), atol=1e-6)
+    np.testing.assert_allclose(brought, double.brought([7, 40], kept), atol=1e-4)
+    squares = sum(
+        np.maximum(effects.detach().numpy(), 0) ** 2
+        for _, effects in single.effects(single.direction([7, 40]))
+    )
+    np.testing.assert_allclose(brought, np.sqrt(np.sum(squares, axis=1)), atol=1e-5)
+    for layer, effects in single.effects(single.direction([40])):
+        np.testing.assert_allclose(single.at_key(40, 5)[layer], effects[0, :, 5].detach())
+
+
 def test_what_cannot_be_followed_is_refused() -> None:
     capped = model_of("gemma2", {**SIZES, "final_logit_softcapping": 3.0})
     with pytest.raises(ModelError, match="not a sum over its parts"):

@@ -90,7 +90,7 @@ class FindResting:
 def _without_rests(rows: FloatArray, may: IntArray, rests: FloatArray) -> FloatArray:
     """The rows (m, keys), with what lies on rests (m, n) moved to the first token, the sink."""
     moved = rows.copy()
-    moved[:, may] -= rests
+    moved[:, may] = np.maximum(moved[:, may] - rests, 0)
     moved[:, 0] += rests.sum(axis=1)
     return moved
 

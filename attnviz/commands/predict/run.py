@@ -65,6 +65,8 @@ def predict_text(
     fills = model.can("fill")
     prepared, positions = (_with_masks if fills else _whole)(model, text, options, reading)
     run = prepared.model.fill if fills else prepared.model.predict
+    size = 4 * model.tokenizer.vocab_size  # bytes of the logits after one position
+    prepared.budget.check(size, "shorten the text")
     read = None if reading.each or fills else read_last(prepared)
     every, through = (keep_next_tokens(prepared, reading.top, follow=not fills) for _ in range(2))
     question, end = None, list[FloatArray]()
@@ -79,8 +81,7 @@ def predict_text(
     if read is not None:
         consume(LogitRows(None, np.array(positions), read.logit_row))
     else:
-        logits = 4 * len(prepared.ids) * model.tokenizer.vocab_size  # all are made at once
-        prepared.budget.check(logits, "shorten the text")
+        prepared.budget.check(len(prepared.ids) * size, "shorten the text")  # all at once
         run(prepared.ids, positions, consume, lens=False)
     if reading.lens:
         run(prepared.ids, positions[-1:], through, lens=True)

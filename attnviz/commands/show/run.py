@@ -78,7 +78,8 @@ def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show)
     captured = with_links(prepared, prepared.record(plan.recorded))
     choice = plan.pick(captured)
     if show.transforms.scores or show.transforms.contribution:
-        captured = _recorded(prepared, choice.heads, show)
+        shown, extras = _recorded(prepared, choice.heads, show), captured.extras
+        captured = replace(shown, brings=captured.brings, extras={**extras, **shown.extras})
     captured = _relative(prepared, captured.only(choice.heads), show)
     return _exhibit(_with_norms(prepared, captured, show), choice, show)
 

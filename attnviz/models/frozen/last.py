@@ -23,6 +23,9 @@ from attnviz.models.frozen.run import Embedded, FrozenRun, gradients, parts_of_w
 from attnviz.records.capture import FloatArray
 from attnviz.records.parts import Shares
 
+AT_ONCE = 16
+"""Sums of logits whose effects are computed at once."""
+
 
 @dataclass(frozen=True, eq=False)
 class LastLayer:
@@ -106,21 +109,28 @@ class LastRead:
             if isinstance(layer, LastLayer):
                 yield number, layer.effects(_through(layer, gradient)[0])
 
-    @torch.no_grad()
-    def brought(
-        self, ids: Sequence[int], several: int, kept: Mapping[int, NDArray[np.bool_]]
-    ) -> tuple[dict[int, FloatArray], FloatArray]:
-        """Effects on the logits of tokens, each less the vocabulary's mean, of the kept links.
+    @torch.inference_mode(False)
+    def brought(self, ids: Sequence[int], kept: Mapping[int, NDArray[np.bool_]]) -> FloatArray:
+        """What kept links bring to the logits of tokens, each less the vocabulary's mean (S, n).
 
-        `kept`: for each layer (h, n). Returns those of the first `several` tokens, by layer
-        (several, h, n), and the root of the sum of squares of those above 0 over all heads (S, n).
+        The root of the sum of squares of the effects above 0 over all heads. `kept`: for each layer
+        (h, n).
         """
-        squares, by_layer = self.final.new_zeros((len(ids), self.n)), dict[int, FloatArray]()
+        parts = [ids[i : i + AT_ONCE] for i in range(0, len(ids), AT_ONCE)]
+        return np.concatenate([self._brought(part, kept) for part in parts])
+
+    @torch.no_grad()
+    def _brought(self, ids: Sequence[int], kept: Mapping[int, NDArray[np.bool_]]) -> FloatArray:
+        squares = self.final.new_zeros((len(ids), self.n))
         for layer, effects in self.effects(self.direction(ids)):
-            effects = effects * torch.from_numpy(kept[layer]).to(effects.device)
-            squares += effects.clamp_min(0).square().sum(dim=1)
-            by_layer[layer] = numbers(effects[:several])
-        return by_layer, numbers(squares.sqrt())
+            off = torch.from_numpy(~kept[layer]).to(effects.device)
+            squares += effects.clamp_min(0).masked_fill(off, 0).square().sum(dim=1)
+        return numbers(squares.sqrt())
+
+    @torch.inference_mode(False)
+    def at_key(self, id_: int, key: int) -> dict[int, FloatArray]:
+        """The effects of a key on a token's logit, less the vocabulary's mean: by layer (h)."""
+        return {i: numbers(each[0, :, key]) for i, each in self.effects(self.direction([id_]))}
 
     @property
     def logit_row(self) -> FloatArray:
@@ -143,6 +153,7 @@ class LastRead:
             found[i, : len(lengths)] = numbers(lengths)
         return found
 
+    @torch.inference_mode(False)
     def shares(self, directions: Tensor) -> Shares:
         """Sums of logits, without biases of the output layer, over the parts of the model."""
         gradient, constant = self._at_stream(directions)  # (S, d), (S)

@@ -5,7 +5,7 @@ OLMo 2); which of these is seen once for a model, on a run over one token that i
 pass sees that its heads add up to what their projection gave.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from itertools import pairwise
@@ -47,31 +47,37 @@ class LastPlan:
     norms: Sequence[nn.Module]
 
 
-_PLANS: WeakKeyDictionary[nn.Module, LastPlan] = WeakKeyDictionary()
+_PLANS: WeakKeyDictionary[nn.Module, tuple[Hashable, LastPlan]] = WeakKeyDictionary()
 
 
+@torch.inference_mode(False)
+@torch.no_grad()
 def last_read(model: Any, inputs: Mapping[str, Any], heads_per_layer: Sequence[int]) -> LastRead:
     """Run a model over a text, and record its last position.
 
     Raises:
         ModelError: a layer adds what its attention gives in another way, or caps its logits.
     """
-    plan = _PLANS.get(model)
-    if plan is None or any(part.output not in _modules(part) for part in plan.parts.values()):
-        plan = _PLANS[model] = _plan(model, inputs["input_ids"][:, -1:], heads_per_layer)
-    recorder = LastRecorder(model, plan)
+    state, (known, plan) = _state(model), _PLANS.get(model, (None, None))
+    if plan is None or known != state:
+        plan = _plan(model, inputs["input_ids"][:, -1:].clone(), heads_per_layer)
+        _PLANS[model] = state, plan
     few = "logits_to_keep" in signature(model.forward).parameters
     more: dict[str, Any] = {"logits_to_keep": 1} if few else {}
+    recorder = LastRecorder(model, plan)
     writings = Writings(model, plan.parts, "self", recorder.written, plan.parts)
-    with torch.no_grad():
-        with writings.watched(), hooked(recorder.hooks()):
-            logits = forward(model, **inputs, **more).logits[:, -1:]
-        return recorder.read(inputs["input_ids"], logits)  # of modules without our hooks
+    with writings.watched(), hooked(recorder.hooks()):
+        logits = forward(model, **inputs, **more).logits[:, -1:]
+    return recorder.read(inputs["input_ids"], logits, writings.biases)  # without our hooks
 
 
-def _modules(part: LayerParts) -> set[nn.Module]:
-    """The modules of a layer as it is now; a projection may have been replaced."""
-    return set(part.layer.modules())
+def _state(model: Any) -> Hashable:
+    """What a plan depends on: the modules, and what their users have put on them."""
+    modules = (
+        (id(m), len(m._forward_hooks), len(m._forward_pre_hooks), "forward" in vars(m))
+        for m in model.modules()
+    )
+    return model.dtype, str(model.device), tuple(modules)
 
 
 def _plan(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> LastPlan:
@@ -126,20 +132,27 @@ class LastRecorder:
         """Keep the last row of a layer's heads, and how it is written."""
         last = torch.tensor([call.q.size(1) - 1])
         rows = self._proven.of(call.dense, layer, range(call.q.size(0)), last)(last)[0]
-        gate = None if writing.gate is None else writing.gate[-1].float()
-        self._writes[layer] = rows[:, 0].clone(), Writing(call.v.clone(), writing.w_o, gate)
+        gate = None if writing.gate is None else writing.gate[-1].to(call.v.dtype)
+        row = rows[:, 0].to(call.v.dtype, copy=True)
+        self._writes[layer] = row, Writing(call.v.clone(), writing.w_o, gate)
 
-    def read(self, ids: Tensor, logits: Tensor) -> LastRead:
-        """What was recorded, of a run over ids (1, n) whose last logits are these (1, 1, V)."""
+    def read(self, ids: Tensor, logits: Tensor, biases: Mapping[int, Tensor | None]) -> LastRead:
+        """What was recorded, of a run over ids (1, n) whose last logits are these (1, 1, V).
+
+        `biases`: those of the output projections.
+        """
         last, streams = ids[:, -1:], [stream[0, 0] for stream in self._streams]
         output = output_of(self._model, self._final, self._streams[-1], self._behind, logits)
         if output is None or len(streams) != len(self._plan.layers) + 1:
             raise unknown(
                 f"the logits of {type(self._model).__name__} are not a sum over its parts"
             )
-        embedded, constant = embedded_of(self._model, last, self._streams[0][0], self._before)
+        wide = self._streams[0].size(-1)
+        norms = [each for each in self._before if each[1].dim() == 3 and each[1].size(-1) == wide]
+        embedded, constant = embedded_of(self._model, last, self._streams[0][0], norms)
         layers = [
-            self._layer(i, after - before) for i, (before, after) in enumerate(pairwise(streams))
+            self._layer(i, after - before, biases)
+            for i, (before, after) in enumerate(pairwise(streams))
         ]
         return LastRead(
             n=ids.size(1),
@@ -151,7 +164,9 @@ class LastRecorder:
             logits=logits[0, 0],
         )
 
-    def _layer(self, i: int, written: Tensor) -> LastLayer | Tensor:
+    def _layer(
+        self, i: int, written: Tensor, biases: Mapping[int, Tensor | None]
+    ) -> LastLayer | Tensor:
         if i not in self._plan.parts:
             return written
         weights, writing = self._writes[i]
@@ -165,7 +180,7 @@ class LastRecorder:
             return how.factor * (x if norm is None else norm(x))
 
         layer = LastLayer(weights, writing.v, w_o, writing.gate, added, attended, written)
-        bias = getattr(part.output, "bias", None)
+        bias = biases[i]
         apart = layer.heads - (attended if bias is None else attended - bias)
         if apart.abs().max() > NEAR * layer.size:
             name = type(part.attention).__name__
@@ -185,7 +200,7 @@ class LastRecorder:
         self._norms[module] = args[0][:, -1:], output[:, -1:]
 
     def _outside(self, module: nn.Module, args: Any, output: Any) -> None:
-        if args:
+        if args and isinstance(output, Tensor):
             where = self._behind if self._streams else self._before
             where.append((module, args[0][:, -1:], output[:, -1:]))
 

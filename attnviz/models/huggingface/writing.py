@@ -48,10 +48,12 @@ class Writings:
         self._parts = parts_of(model, layers, kind) if parts is None else parts
         self._layers = Layers(model, kind)
         like = torch.empty((), dtype=model.dtype, device=model.device)
-        self._w_o = {
-            layer: matrix_of(part.output, like.expand(part.width))[0]
+        matrices = {
+            layer: matrix_of(part.output, like.expand(part.width))
             for layer, part in self._parts.items()
         }
+        self._w_o = {layer: matrix for layer, (matrix, _) in matrices.items()}
+        self.biases = {layer: bias for layer, (_, bias) in matrices.items()}
         self._under_way = dict[nn.Module, tuple[int, AttentionCall]]()
         self._sigmoids = _Sigmoids()
 

@@ -1,5 +1,6 @@
 """The first screen of a causal model: what comes next, and which link brings it."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import save_checkpoint
 from attnviz.records.capture import RESTS
 from attnviz.records.exhibit import Choice
+from attnviz.records.heads import Head
+from attnviz.records.restore import CAPTURE, capture_from, facts_from
 from attnviz.records.rests import rests_in
 from tests.commands.heads.test_retrieval import WORDS, planted, saved
 from tests.conftest import Run, bytes_tokenizer
@@ -104,3 +107,45 @@ def test_rests_are_left_out_of_the_told_links_and_named(tmp_path: Path) -> None:
     said = " ".join(str(shown).split())
     assert "L0H1: nine → six 1.00" in said
     assert "rests: one, three" in said
+
+
+def test_a_saved_capture_chooses_as_the_model_did(folder: str, tmp_path: Path) -> None:
+    file = tmp_path / "saved.npz"
+    attnviz.capture(COPIED, folder).save(file)
+    loaded = attnviz.load(file)
+    assert loaded.record.brings == attnviz.capture(COPIED, folder).record.brings
+    assert str(loaded.show()) == str(attnviz.show(COPIED, folder))
+
+
+@pytest.mark.parametrize("option", ["--scores", "--contribution"])
+def test_scores_of_the_chosen_head_keep_its_rests_and_what_comes_next(
+    run: Run, folder: str, option: str
+) -> None:
+    rests = rests_in(attnviz.show(COPIED, folder).record.capture, Head(1, 0))
+    out = " ".join(run("show", COPIED, "-m", folder, option).out.split())
+    assert out.startswith('next: "9" ')
+    assert ("rests: " in out) == rests.any()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"start": 999},
+        {"start": -1},
+        {"likeliest": [["9", -7e20]]},
+        {"likeliest": [["9", "1"]]},
+        {"likeliest": []},
+        {"likeliest": [["9" * 100_000, 0.5]]},
+        {"effects": [[9, 0, 1.0]]},
+        {"effects": [[0, 0, float("inf")]]},
+        {"effects": [["a", 0, 1.0]]},
+        {"times": 1e300},
+    ],
+)
+def test_what_comes_next_in_a_file_is_checked(folder: str, change: dict[str, Any]) -> None:
+    record = attnviz.capture(COPIED, folder).record
+    facts: Any = json.loads(json.dumps(CAPTURE.row(record)))
+    assert capture_from(facts_from(facts)).brings == record.brings
+    facts["brings"] = {**facts["brings"], **change}
+    with pytest.raises(ValueError, match=r"cannot be right|is no"):
+        capture_from(facts_from(facts))
