@@ -110,7 +110,7 @@ def read_last(prepared: Prepared) -> "LastRead | None":
 def value_lengths(prepared: Prepared) -> FloatArray | None:
     """‖v·W_O‖ of each key, as `VALUE_NORMS` holds it; None where no values can be read."""
     if prepared.empty.one_sequence and prepared.model.can("value_norms"):
-        with suppress(ModelError):
+        with suppress(ModelError, UsageError):
             return prepared.model.value_norms(prepared.ids)
     return None
 

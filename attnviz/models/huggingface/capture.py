@@ -9,8 +9,8 @@ function itself returned. Times the values, it gives the model's output; where n
 refused.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from random import Random
 from typing import Any, TypeAlias
 
@@ -39,6 +39,20 @@ WeightRows: TypeAlias = tuple[Tensor, Tensor | None]
 """Weights of query rows (h, rows, n), and their scores where those are known."""
 CannotCompute = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError)
 """Errors of eager functions that want more than some rows, or another's arguments."""
+
+
+@contextmanager
+def followed(model: Any) -> Iterator[None]:
+    """Refuse by name a model whose layers are called or built in a way that nobody foresaw."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except CannotCompute as error:
+        raise ModelError(
+            f"{type(model).__name__} cannot be followed through its layers",
+            "its patterns can be shown; for this use one such as GPT-2 or Llama",
+        ) from error
 
 
 class ProvenRows:

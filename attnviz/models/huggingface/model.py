@@ -40,7 +40,12 @@ from attnviz.models.huggingface.attention import (
     watching,
 )
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.capture import ProvenRows, reduce_windows, run_and_capture
+from attnviz.models.huggingface.capture import (
+    ProvenRows,
+    followed,
+    reduce_windows,
+    run_and_capture,
+)
 from attnviz.models.huggingface.dissecting import dissected, output_vectors
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.huggingface.intervening import SitePlace, changed_runs, passing, vectors_at
@@ -295,7 +300,7 @@ class SelfAttending(HuggingFaceModel):
 
         projections = {part.output for part in parts.values()}
         hooks = (projection.register_forward_hook(see) for projection in projections)
-        with corrected(model, measure), hooked(hooks):
+        with followed(model), corrected(model, measure), hooked(hooks):
             forward(model.base_model, **self.inputs(ids))
         return np.asarray(norms.numpy())
 
@@ -380,7 +385,8 @@ class CausalLM(OneSequence):
     predict = OneSequence._hand_over_logits
 
     def last(self, ids: Sequence[int]) -> LastRead:
-        return last_read(self.model, self.inputs(ids), self.identity.heads_per_layer)
+        with followed(self.model):
+            return last_read(self.model, self.inputs(ids), self.identity.heads_per_layer)
 
     @torch.inference_mode()
     def intervene(
