@@ -22,7 +22,7 @@ from attnviz.models.contributing import Writing
 from attnviz.models.engine import ENTRIES, Handover, batches, rows_at_a_time
 from attnviz.models.huggingface.attention import forward, recording, watching
 from attnviz.models.huggingface.call import AttentionCall, Room
-from attnviz.models.huggingface.layers import Layers
+from attnviz.models.huggingface.layers import Layers, unknown
 from attnviz.models.huggingface.writing import Writings
 from attnviz.models.loaded import HeadRows, RowReduction, SomeHeadRows
 from attnviz.records.capture import Consumer, Kind, Wanted
@@ -49,10 +49,7 @@ def followed(model: Any) -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except CannotCompute as error:
-        raise ModelError(
-            f"{type(model).__name__} cannot be followed through its layers",
-            "its patterns can be shown; for this use one such as GPT-2 or Llama",
-        ) from error
+        raise unknown(f"{type(model).__name__} cannot be followed through its layers") from error
 
 
 class ProvenRows:

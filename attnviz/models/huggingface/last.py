@@ -105,10 +105,8 @@ class LastRecorder:
 
     def __init__(self, model: Any, plan: LastPlan) -> None:
         self._model, self._plan, self._proven = model, plan, ProvenRows()
-        self._streams: list[Tensor] = []
-        """What arrives at each layer, and what leaves the last one; each (1, 1, d)."""
-        self._rows = dict[nn.Module, Tensor]()
-        """The outputs of projections."""
+        self._streams: list[Tensor] = []  # what arrives at each layer, and leaves the last one
+        self._rows = dict[nn.Module, Tensor]()  # the outputs of projections
         self._norms = dict[nn.Module, tuple[Tensor, Tensor]]()
         self._before, self._behind = list[NormRows](), list[NormRows]()
         self._writes = dict[int, tuple[Tensor, Writing]]()
