@@ -23,6 +23,8 @@ from tests.browsing import Open
 from tests.commands.atlas.atlases import without_result
 from tests.conftest import Run
 
+pytestmark = pytest.mark.slow  # three scans in each worker; test_run.py has the whole ones
+
 TEXTS = (
     "a fluffy blue creature roamed the verdant forest",
     "Tom was stabbed by Leo . Anna cleaned the floor . the murderer was",

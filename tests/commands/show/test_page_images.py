@@ -18,6 +18,8 @@ from tests.conftest import Run, slow
 from tests.vision.encoders import encoder
 from tests.vision.zoo import species
 
+pytestmark = pytest.mark.slow  # models of images in a browser; test_images.py has their numbers
+
 TEXT, ANSWER = "what is red?", "a dog. it ran."
 CAPTION = "document.querySelector('#images figcaption').textContent"
 
