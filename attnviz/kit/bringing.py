@@ -75,10 +75,8 @@ def pick_before(prepared: Prepared, plan: HeadPlan) -> tuple[Prepared, HeadPlan]
         return prepared, plan
     prepared.budget.check_patterns(heads, 0)
     empty = prepared.empty
-    find: Finder
-    if not moves_are_found(empty):
-        find = finder_for(empty)
-    else:
+    find: Finder | None = None if moves_are_found(empty) else finder_for(empty)
+    if find is None:
         read, lengths = _read(prepared)
         rests = FindRests(prepared.shape, lengths, empty.causal, empty.one_sequence)
         prepared.run(heads, rests)

@@ -209,7 +209,8 @@ def _of_what_moves(exhibit: Exhibit, head_map: Map) -> Finding | None:
     """The row for which the head was picked, and one more, by their strongest links off rests."""
     choice, tokens = exhibit.choice, exhibit.capture.query_tokens
     assert choice is not None  # the caller has seen why
-    first = next((i for i, token in enumerate(tokens) if token.end > (choice.start or 0)), 0)
+    start = choice.start  # None on other lines than that on which it was picked
+    first = next((i for i, t in enumerate(tokens) if start is not None and t.end > start), None)
     exhibit = replace(exhibit, keys=keys_off_rests(exhibit.capture, choice.heads[0], exhibit.keys))
     telling = _telling(exhibit, head_map)
     telling.sort(key=lambda link: link.query != first)

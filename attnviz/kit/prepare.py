@@ -328,7 +328,8 @@ class Prepared:
 
     def with_norms(self, captured: Capture) -> Capture:
         """A capture of this text, with how long the values of all keys are beside it."""
-        norms = self.model.value_norms([token.id for token in self.source])
+        held = captured.extras.get(VALUE_NORMS)  # of the run that a head was chosen by
+        norms = self.model.value_norms(self.ids) if held is None else held
         return replace(captured, extras={**captured.extras, VALUE_NORMS: norms})
 
 

@@ -365,7 +365,7 @@ def _of_lines(
         at_line = replace(own, line=number, first=not strange)
         pieces = _pieces(session, exhibit, at_line, f"line {number}: ")
         if exhibit.choice is not None and exhibit.choice.picked:
-            kept = replace(exhibit.choice, line=exhibit.choice.line or number)
+            kept = replace(exhibit.choice, line=exhibit.choice.line or number, start=None)
         strange.append(exhibit.capture.strange)
         alone.append(without_image(exhibit.capture))
         if exhibit.unasked and not merged:

@@ -15,7 +15,7 @@ from attnviz.kit import prepare
 from attnviz.kit.choose import bringing_choice
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import save_checkpoint
-from attnviz.records.capture import RESTS
+from attnviz.records.capture import RESTS, VALUE_NORMS
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head
 from attnviz.records.restore import CAPTURE, capture_from, facts_from
@@ -149,3 +149,26 @@ def test_what_comes_next_in_a_file_is_checked(folder: str, change: dict[str, Any
     facts["brings"] = {**facts["brings"], **change}
     with pytest.raises(ValueError, match=r"cannot be right|is no"):
         capture_from(facts_from(facts))
+
+
+def test_a_row_is_not_told_first_for_where_that_of_another_line_stood(
+    run: Run, folder: str
+) -> None:
+    """The last byte of the first line stands where the fifth repeated one of the second does."""
+    asked = ("show", "--lines", "-m", folder, "-f", "json")
+    out = run(*asked, stdin=f"{COPIED}\n{COPIED}Qx\n".encode()).out
+    first = json.JSONDecoder().raw_decode(out)
+    second = json.loads(out[first[1] :])
+    assert first[0]["finding"]["links"][0]["query"] == 13
+    assert second["finding"]["links"][0]["query"] != 13
+
+
+def test_lengths_of_values_are_measured_once(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    weighted = attnviz.capture(COPIED, folder, weighted=True)
+    model: Any = attnviz.load_model(folder)
+    expected = model._loaded.value_norms([token.id for token in weighted.tokens])
+    np.testing.assert_allclose(weighted.record.extras[VALUE_NORMS], expected, rtol=1e-4, atol=1e-5)
+    monkeypatch.setattr(
+        type(model._loaded), "value_norms", lambda *_: pytest.fail("measured twice")
+    )
+    model.capture(COPIED, weighted=True)
