@@ -18,6 +18,7 @@ from attnviz.records.grounding import Check
 from attnviz.records.heads import Head, listed
 from attnviz.records.positions import groups_of
 from attnviz.records.reasoning import carried
+from attnviz.records.rests import ALIKE, ASKED
 from attnviz.records.rows import ABSENT
 from attnviz.records.sections import BEGINS, Section, sections_of
 from attnviz.records.tokens import Segment, Token
@@ -53,10 +54,6 @@ class AnswerPart:
     after: int
     head: Head | None = None
     section: str | None = None
-
-
-ALIKE, ASKED = 0.3, 3
-"""The weight that most rows give to a rest, whatever they write, and the fewest to judge by."""
 
 
 @dataclass

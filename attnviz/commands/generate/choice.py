@@ -36,7 +36,7 @@ def note_on(choice: Choice, model: "LoadedModel") -> str | None:
     every = f"so all {amount(len(choice.heads), 'head')} are joined, most of which look at what is "
     if wrong := not_measurable(model, FOR_ANSWERS):
         return f"retrieval heads cannot be measured, as {wrong}, {every}near"
-    return f"no head of {readable(model.identity.name)} was found to retrieve, {every}near"
+    return f"no head of {readable(model.identity.name)} is known to retrieve, {every}near"
 
 
 def names_of(choice: Choice) -> str:

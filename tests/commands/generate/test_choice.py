@@ -167,7 +167,7 @@ def test_a_model_that_was_measured_and_has_none_is_not_measured_again(
     name = saved(tmp_path / "model", planted(matching=False))
     heads, said = first_row(run, name)
     assert heads == "all"
-    assert "was found to retrieve, so all 2 heads are joined" in said
+    assert "is known to retrieve, so all 2 heads are joined" in said
     monkeypatch.setattr(retrieval, "measure_retrieval", refuse)
     assert first_row(run, name) == (heads, said)
 
@@ -186,7 +186,7 @@ def test_heads_that_are_named_are_named_in_the_rows_and_nothing_is_measured(
 def test_a_model_in_memory_is_measured_by_its_fingerprint(own_cache: Path) -> None:
     model = attnviz.load_model(*gpt2_in_memory())
     notes = attnviz.generate("ab", model, max_new_tokens=1).notes
-    assert "was found to retrieve" in notes[0]
+    assert "is known to retrieve" in notes[0]
     (kept,) = (own_cache / "attnviz").iterdir()
     assert model.fingerprint
     assert json.loads(kept.read_text())["model"]["fingerprint"] == model.fingerprint
