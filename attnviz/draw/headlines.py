@@ -245,8 +245,8 @@ def rests_said(exhibit: Exhibit) -> str:
     choice, capture = exhibit.choice, exhibit.capture
     if choice is None or not choice.off_rests:
         return ""
-    labels = distinct_labels(capture.key_tokens)
-    rests = [_cut(labels[i]) for i in np.flatnonzero(rests_in(capture, choice.heads[0])).tolist()]
+    labels, found = distinct_labels(capture.key_tokens), rests_in(capture, choice.heads[0])
+    rests = [_cut(labels[i]) for i in np.flatnonzero(found) if i not in exhibit.dropped]
     more = f" and {len(rests) - MOST_RESTS} more" if len(rests) > MOST_RESTS else ""
     return f", rests: {', '.join(rests[:MOST_RESTS])}{more}" if rests else ""
 

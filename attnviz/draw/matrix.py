@@ -28,11 +28,11 @@ from attnviz.records.transforms import UNBOUNDED, ErrorsOverTexts, Implicit
 
 def shown(exhibit: Exhibit, head_map: Map) -> FloatArray:
     """The weights that the exhibit's filters leave (queries, keys); NaN where there is nothing."""
-    whole = whole_map(head_map).weights
+    whole, dropped = whole_map(head_map).weights, whole_map(head_map).dropped
     queries, keys = np.array(exhibit.queries, int), np.array(exhibit.keys, int)
     picked = np.ix_(queries, keys)
     if not exhibit.filtered:
-        visible = exhibit.capture.allowed()[picked]
+        visible = exhibit.capture.allowed()[picked] & ~np.isin(keys, dropped)
     else:
         links = links_of(exhibit, head_map)
         kept: NDArray[np.bool_] = np.zeros(whole.shape, np.bool_)

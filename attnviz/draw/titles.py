@@ -77,10 +77,14 @@ def transform_title(transform: Transform, *, causal: bool = False) -> str:
             return "pieces of words merged"
         case RolledOut():
             return f"{ROLLOUT}{DRIFTS if causal else ''}"
-        case KeysDropped(keys, share, empty):
-            dropped = f"{share:.0%} of the weight was on {' and '.join(keys)}, which is left out"
-            named = f"{len(empty)} queries" if len(empty) > 4 else " and ".join(empty)
-            return f"{dropped}, {named} attended to nothing else" if empty else dropped
+        case KeysDropped(keys, share, empty, own, by_columns):
+            named = keys if len(keys) <= 4 else (f"{len(keys)} keys",)
+            on = " and ".join((*named, *(["where each head rests"] if own else [])))
+            are = "is" if len(keys) + bool(own) == 1 else "are"
+            dropped = f"{share:.0%} of the weight was on {on}, which {are} left out"
+            dropped += " (rests by their columns alone)" if by_columns else ""
+            queries = f"{len(empty)} queries" if len(empty) > 4 else " and ".join(empty)
+            return f"{dropped}, {queries} attended to nothing else" if empty else dropped
         case SpecialDropped(share):
             return f"{share:.0%} of the weight was on special tokens or blanks, which are left out"
         case MeanOverTexts(texts):
@@ -99,6 +103,8 @@ def left_out(exhibit: Exhibit) -> str:
     if exhibit.least > 0:
         reasons.append(f"under {exhibit.least:g}")
     reasons += [NEAR[distance] for distance in exhibit.skip]
+    if any(len(each.dropped) > len(exhibit.dropped) for each in exhibit.maps):
+        reasons.append("where the head rests")
     return " or ".join(reasons)
 
 

@@ -94,7 +94,7 @@ def pick_before(prepared: Prepared, plan: HeadPlan) -> tuple[Prepared, HeadPlan]
 def _read(prepared: Prepared) -> "tuple[LastRead | None, FloatArray | None]":
     """The last position of the run, and the lengths of all values; None where not known."""
     read = read_last(prepared)
-    return read, value_lengths(prepared) if read is None else read.lengths
+    return read, prepared.value_lengths() if read is None else read.lengths
 
 
 def read_last(prepared: Prepared) -> "LastRead | None":
@@ -102,14 +102,6 @@ def read_last(prepared: Prepared) -> "LastRead | None":
     if prepared.model.can("last"):
         with suppress(ModelError):
             return prepared.model.last(prepared.ids)
-    return None
-
-
-def value_lengths(prepared: Prepared) -> FloatArray | None:
-    """‖v·W_O‖ of each key, as `VALUE_NORMS` holds it; None where no values can be read."""
-    if prepared.empty.one_sequence and prepared.model.can("value_norms"):
-        with suppress(ModelError, UsageError):
-            return prepared.model.value_norms(prepared.ids)
     return None
 
 

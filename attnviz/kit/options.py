@@ -232,7 +232,7 @@ DropSink: TypeAlias = Annotated[
     bool,
     tokens_option(
         "--drop-sink",
-        help="Remove the first token (BOS, if there is one) from the keys and rescale each row to "
+        help="Remove the first token and the keys on which a head rests, and rescale each row to "
         "sum to 1.",
     ),
 ]

@@ -6,13 +6,14 @@ Nothing here prints; torch is imported only when a model is loaded.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from attnviz.errors import IdleOption, InputError, UsageError, option, readable
+from attnviz.errors import IdleOption, InputError, ModelError, UsageError, option, readable
 from attnviz.inputs.samples import found
 from attnviz.inputs.text import (
     SUFFIXES,
@@ -30,6 +31,7 @@ from attnviz.records.capture import (
     Capture,
     Checked,
     Consumer,
+    FloatArray,
     KeepEverything,
     Kind,
     TextLoss,
@@ -331,6 +333,21 @@ class Prepared:
         held = captured.extras.get(VALUE_NORMS)  # of the run that a head was chosen by
         norms = self.model.value_norms(self.ids) if held is None else held
         return replace(captured, extras={**captured.extras, VALUE_NORMS: norms})
+
+    def with_lengths(self, captured: Capture) -> Capture:
+        """`with_norms`, or the capture itself where the model's values cannot be read."""
+        held = captured.extras.get(VALUE_NORMS)
+        lengths = self.value_lengths() if held is None else held
+        if lengths is None:
+            return captured
+        return replace(captured, extras={**captured.extras, VALUE_NORMS: lengths})
+
+    def value_lengths(self) -> FloatArray | None:
+        """‖v·W_O‖ of each key, as `VALUE_NORMS` holds it; None where no values can be read."""
+        if self.empty.one_sequence and self.model.can("value_norms"):
+            with suppress(ModelError, UsageError):
+                return self.model.value_norms(self.ids)
+        return None
 
 
 def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:

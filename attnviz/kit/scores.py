@@ -88,6 +88,7 @@ def _score_run(prepared: Prepared, chosen: Sequence[Head], transforms: Transform
     if transforms.any:
         captured = prepared.record(chosen)
         captured = prepared.with_norms(captured) if transforms.weighted else captured
+        captured = prepared.with_lengths(captured) if transforms.drop_sink else captured
         return _score_maps(captured, transforms)
     score = _measure_of(empty)
     prepared.budget.check_patterns(chosen, 0)
@@ -120,10 +121,11 @@ def _score_maps(captured: Capture, transforms: Transforms) -> Scored:
     empty = replace(exhibit.capture, layers=())
     _check_length(empty)
     score = _measure_of(empty, exhibit.dropped, merged=transforms.merge is not None)
-    for head_map in exhibit.maps:
+    for head_map in map(whole_map, exhibit.maps):
         assert head_map.layer is not None  # no transform joined any of them
         assert head_map.head is not None
-        weights = whole_map(head_map).weights[list(exhibit.queries)]
+        score.dropped = head_map.dropped
+        weights = head_map.shares[list(exhibit.queries)]
         sums = weights.sum(axis=1)
         # where a key was left out, a query may attend to nothing else
         some = sums > 0 if exhibit.dropped and sums.any() else np.ones(len(sums), np.bool_)

@@ -6,7 +6,7 @@ Each is recorded in the capture, so that nobody takes its result for a raw patte
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from math import inf
 from typing import TypeAlias, TypeVar
@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option
-from attnviz.records.capture import END_READ, GATES, VALUE_NORMS, Capture, FloatArray
-from attnviz.records.exhibit import Choice, Exhibit, Filters, HeadMap, whole_map
-from attnviz.records.heads import choose_heads, every_head
+from attnviz.records.capture import END_READ, GATES, RESTS, VALUE_NORMS, Capture, FloatArray
+from attnviz.records.exhibit import LITTLE_LEFT, Choice, Exhibit, Filters, HeadMap, whole_map
+from attnviz.records.heads import Head, choose_heads, every_head
 from attnviz.records.positions import find_positions, groups_of, last_word, one_position
+from attnviz.records.rests import rests_in, with_rests
 from attnviz.records.sounds import in_time
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import (
@@ -57,33 +58,19 @@ NOTHING = 1e-6
 """A row with less left than this attended to nothing else; rounding leaves it no zero."""
 
 
-@dataclass(frozen=True, eq=False)
-class Dropped:
-    """Maps without keys that had a `share` of the weight; `empty` queries had no other."""
+def without_keys(head_map: HeadMap, keys: Sequence[int]) -> HeadMap:
+    """A map without keys (columns), its rows rescaled to sum to 1.
 
-    maps: tuple[HeadMap, ...]
-    share: float
-    empty: tuple[int, ...]
-
-
-def without_keys(
-    maps: Sequence[HeadMap], keys: Sequence[int], queries: Sequence[int], between: Between = go_on
-) -> Dropped:
-    """Take keys (columns) out of maps (n_queries, n_keys), of which `queries` are shown."""
-    kept, shares = [], []
-    for head_map in each(maps, between):
-        weights = head_map.weights.astype(np.float32, copy=True)
-        sums = weights.sum(axis=1)
-        weights[:, list(keys)] = 0
-        left = weights.sum(axis=1)
-        shares.append(np.divide(left, sums, out=np.zeros_like(left), where=sums > 0))
-        out, there = np.zeros_like(weights), left[:, None] > NOTHING
-        scaled = np.divide(weights, left[:, None], out=out, where=there)
-        kept.append(replace(head_map, weights=scaled))
-    left_of = np.array(shares)[:, list(queries)]  # (maps, queries shown)
-    some: NDArray[np.bool_] = np.any(left_of > NOTHING, axis=0)
-    empty = tuple(query for query, able in zip(queries, some.tolist(), strict=True) if not able)
-    return Dropped(tuple(kept), float(1 - left_of.mean()) if queries else 1.0, empty)
+    A row with little left is a share of what it was, and one with nothing left is empty.
+    """
+    weights = head_map.weights.astype(np.float32, copy=True)
+    sums = weights.sum(axis=1)
+    weights[:, list(keys)] = 0
+    rest = weights.sum(axis=1)
+    left = np.divide(rest, sums, out=np.zeros_like(rest), where=sums > 0)
+    whole = np.where(left < LITTLE_LEFT, sums, rest)[:, None]
+    scaled = np.divide(weights, whole, out=np.zeros_like(weights), where=rest[:, None] > NOTHING)
+    return replace(head_map, weights=scaled, dropped=tuple(keys), left=left)
 
 
 # Tokens merged to characters or words: the patterns between what a person reads.
@@ -109,7 +96,7 @@ def merged(capture: Capture, unit: Unit, between: Between = go_on) -> Capture:
         ),
         query_tokens=_joined(capture, capture.query_tokens, queries, of_queries),
         key_tokens=_joined(capture, capture.key_tokens, keys, of_keys),
-        extras=_of_queries(capture.extras, queries),
+        extras=_of_merged(capture.extras, queries, keys),
         transforms=(*capture.transforms, Merged(unit)),
     )
 
@@ -139,11 +126,14 @@ def pooled(weights: FloatArray, queries: Sequence[range], keys: Sequence[range])
     return np.asarray(total / sizes[None, :, None], dtype=np.float32)
 
 
-def _of_queries(
-    extras: Mapping[str, FloatArray], queries: Sequence[range]
+def _of_merged(
+    extras: Mapping[str, FloatArray], queries: Sequence[range], keys: Sequence[range]
 ) -> Mapping[str, FloatArray]:
-    """The extras of merged queries: means over their pieces."""
+    """The extras of merged tokens: means over a query's pieces, a rest where a piece is one."""
     extras = {name: array for name, array in extras.items() if name != END_READ}
+    if RESTS in extras:
+        starts = [group.start for group in keys]
+        extras[RESTS] = np.maximum.reduceat(extras[RESTS], starts, axis=-1)
     if GATES not in extras:
         return extras
     sizes, starts = [len(group) for group in queries], [group.start for group in queries]
@@ -288,6 +278,7 @@ def exhibit_of(
         wrong = "a saved capture holds weights, not contributions"
         raise UsageError(wrong, "give the text again")
     check_signed(transforms, captured)
+    captured = with_rests(captured) if transforms.drop_sink else captured
     captured = weighted(captured) if transforms.weighted else captured
     for unit in transforms.merged:
         captured = merged(captured, unit, between)
@@ -304,7 +295,8 @@ def exhibit_of(
     if transforms.rollout:
         rolled = _rolled_out(exhibit, transforms.rollout_layers, between)
         exhibit = _with(exhibit, rolled, RolledOut())
-    exhibit = _without_keys(exhibit, _dropped_keys(captured.key_tokens, transforms), between)
+    if transforms.drop_sink or transforms.drop_keys:
+        exhibit = _without_keys(exhibit, transforms, between)
     if transforms.reduce is not None:
         over = transforms.over or "all"
         maps = reduce_maps(_head_maps(exhibit), transforms.reduce, over)
@@ -322,23 +314,37 @@ def _head_maps(exhibit: Exhibit) -> tuple[HeadMap, ...]:
     return tuple(head_map for head_map in exhibit.maps if isinstance(head_map, HeadMap))
 
 
-def _without_keys(exhibit: Exhibit, dropped: tuple[int, ...], between: Between) -> Exhibit:
+def _without_keys(exhibit: Exhibit, transforms: Transforms, between: Between) -> Exhibit:
     """The exhibit without some keys; a query that attends to nothing else is not shown."""
-    keys = tuple(key for key in exhibit.keys if key not in dropped)
-    if not dropped or not exhibit.maps:
-        return replace(exhibit, keys=keys, dropped=dropped)
     captured, seen = exhibit.capture, exhibit.capture.allowed_count()
+    keys, queries = captured.key_tokens, captured.query_tokens
+    all_maps = _dropped_keys(keys, transforms)
+    if not exhibit.maps:
+        left_keys = tuple(key for key in exhibit.keys if key not in all_maps)
+        return replace(exhibit, keys=left_keys, dropped=all_maps)
+    maps = list[HeadMap]()
+    for head_map in each(_head_maps(exhibit), between):
+        own = set[int]()
+        if transforms.drop_sink and head_map.layer is not None and head_map.head is not None:
+            rests = rests_in(captured, Head(head_map.layer, head_map.head))
+            own = {*np.flatnonzero(rests).tolist()}
+        maps.append(without_keys(head_map, sorted(own.union(all_maps))))
+    dropped = tuple(sorted(set.intersection(*(set(own.dropped) for own in maps))))
     able = [q for q in exhibit.queries if seen[q] > sum(key < seen[q] for key in dropped)]
-    without = without_keys(_head_maps(exhibit), dropped, able, between)
+    left = np.array([own.left for own in maps])[:, able]  # (maps, queries)
+    some: NDArray[np.bool_] = np.any(left > NOTHING, axis=0)
+    shown = [query for query, any_left in zip(able, some.tolist(), strict=True) if any_left]
     transform = KeysDropped(
-        tuple(captured.key_tokens[key].label for key in dropped),
-        without.share,
-        tuple(captured.query_tokens[query].label for query in without.empty),
+        tuple(keys[key].label for key in dropped),
+        float(1 - left.mean()) if able else 1.0,
+        tuple(queries[query].label for query in able if query not in shown),
+        own=sum(len(own.dropped) > len(dropped) for own in maps),
+        by_columns=transforms.drop_sink and VALUE_NORMS not in captured.extras,
     )
     return replace(
-        _with(exhibit, without.maps, transform),
-        queries=tuple(query for query in able if query not in without.empty),
-        keys=keys,
+        _with(exhibit, tuple(maps), transform),
+        queries=tuple(shown),
+        keys=tuple(key for key in exhibit.keys if key not in dropped),
         dropped=dropped,
     )
 

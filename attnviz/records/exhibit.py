@@ -15,6 +15,8 @@ from attnviz.records.heads import Finding, FoundLink, Head, NamedHead
 from attnviz.records.images import ImageShare
 from attnviz.records.transforms import value_name
 
+LITTLE_LEFT = 0.2
+"""A row of which dropped keys leave less than this is shown unscaled, as what it is."""
 ROWS = 512  # sorted at a time, as sorting takes many times what it keeps
 Reduction: TypeAlias = Literal["mean", "max", "rollout", "sum"]
 Orient: TypeAlias = Literal["query-rows", "key-rows"]
@@ -23,11 +25,17 @@ ColorScale: TypeAlias = Literal["linear", "log", "row"]
 
 @dataclass(frozen=True)
 class HeadPlace:
-    """Which head a map is of; None of what it was `reduced` over."""
+    """Which head a map is of; None of what it was `reduced` over.
+
+    `dropped`: keys of which it shows nothing. `left` (n_queries): the share of each row's weight
+    that was not on them; None where no key was dropped.
+    """
 
     layer: int | None
     head: int | None
     reduced: Reduction | None = None
+    dropped: tuple[int, ...] = field(default=(), kw_only=True)
+    left: FloatArray | None = field(default=None, kw_only=True)
 
     @property
     def label(self) -> str:
@@ -45,12 +53,30 @@ class HeadPlace:
             reduced if self.head is None else self.head,
         )
 
+    def before(self, links: "Links") -> FloatArray:
+        """The weights of links as they were before rows without dropped keys were rescaled."""
+        if self.left is None:
+            return links.weight
+        left = self.left[links.query]
+        before: FloatArray = np.where(left < LITTLE_LEFT, links.weight, links.weight * left)
+        return before
+
 
 @dataclass(frozen=True, eq=False)
 class HeadMap(HeadPlace):
     """A whole matrix to be shown: `weights` (n_queries, n_keys)."""
 
     weights: FloatArray = field(kw_only=True)
+
+    @property
+    def shares(self) -> FloatArray:
+        """The weights, of rows without dropped keys as shares of what is left."""
+        if self.left is None:
+            return self.weights.copy()
+        sums = self.weights.sum(axis=1, keepdims=True)
+        none = np.zeros_like(self.weights)
+        shares: FloatArray = np.divide(self.weights, sums, out=none, where=sums > 0)
+        return shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,8 +230,8 @@ class Exhibit:
     `queries` and `keys` are the token positions asked for, in order; `top` is how many
     keys are kept per query (None: all), `least` the smallest weight that is shown; `skip`
     are distances (query minus key) of links that are left out: 0 to itself, 1 to the token
-    before. `dropped` are keys whose weight was taken away. `choice` says which heads these
-    are and why, `finding` what the one head does here that a rule picked; `caption` names the
+    before. `dropped` are keys whose weight was taken away in every map. `choice` says which heads
+    these are and why, `finding` what the one head does here that a rule picked; `caption` names the
     exhibit in its place, where it stands beside others. `subtitle` says what was run, where that
     cannot be told from the capture's own tokens; `sides` what the rows and the columns are.
     `origin` is the capture before its transforms, kept for a page, which names heads by it.
@@ -289,6 +315,7 @@ def _links_of_rows(
     weights = whole.weights[np.ix_(queries, keys)]  # (rows, keys asked for)
     allowed = keys < exhibit.capture.allowed_count()[queries][:, None]
     allowed &= ~np.isin(queries[:, None] + exhibit.capture.first_query - keys, exhibit.skip)
+    allowed &= ~np.isin(keys, whole.dropped)
     order = np.argsort(np.where(allowed, -weights, np.inf), axis=1, kind="stable")
     row = np.arange(len(queries))[:, None]
     kept = (allowed & (weights >= exhibit.least))[row, order]

@@ -13,7 +13,7 @@ Both are means over the queries that may attend to the key, but for itself.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,6 +125,15 @@ def find_rests(capture: Capture, heads: Sequence[Head] | None = None) -> FindRes
     for head in capture.heads if heads is None else heads:
         find(rows_of(capture, head))
     return find
+
+
+def with_rests(capture: Capture) -> Capture:
+    """The capture with the rests of all its heads beside it, where it does not hold them."""
+    held = _of_these_keys(capture, RESTS)
+    if held is not None and not any(np.isnan(held[head][0]) for head in capture.heads):
+        return capture
+    found = find_rests(capture).array(capture.model.heads_per_layer)
+    return replace(capture, extras={**capture.extras, RESTS: found})
 
 
 def rows_of(capture: Capture, head: Head) -> PatternBlock:

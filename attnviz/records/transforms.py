@@ -40,11 +40,11 @@ class Transforms(SavedTransforms):
     """All transforms of a pattern; those of `SavedTransforms` are applied first.
 
     `rollout` multiplies the layers, and shows the last one or those of `rollout_layers`.
-    `drop_sink` takes the first token's column away, `drop_keys` the columns of other tokens,
-    as a user names them. `reduce` joins heads, `over` the heads of each layer, over layers, or
-    over all (None). `whole_images`: each image becomes one token, as what shows it may ask for;
-    `binned`: the frames of a sound become few. `mean_patches`: the patches of an image that attend
-    become one token, and all keys stay.
+    `drop_sink` takes the columns of the first token and of each head's rests away, `drop_keys`
+    those of other tokens, as a user names them. `reduce` joins heads, `over` the heads of each
+    layer, over layers, or over all (None). `whole_images`: each image becomes one token, as what
+    shows it may ask for; `binned`: the frames of a sound become few. `mean_patches`: the patches of
+    an image that attend become one token, and all keys stay.
     `relative` divides the weights on images by those of a neutral prompt.
     """
 
@@ -149,14 +149,18 @@ class RolledOut:
 
 @dataclass(frozen=True)
 class KeysDropped:
-    """Keys were left out, and the rest of each row was scaled to sum to 1.
+    """Keys were left out, and the rest of each row was scaled to sum to 1, unless it was little.
 
     `share`: how much of the weight was on them; `empty`: the queries that attended to nothing else.
+    `own`: how many heads were left without more keys, on which they rest; `by_columns`: rests were
+    told by their columns alone, as no values could be read.
     """
 
     keys: tuple[str, ...]
     share: float
     empty: tuple[str, ...] = ()
+    own: int = 0
+    by_columns: bool = False
 
 
 @dataclass(frozen=True)

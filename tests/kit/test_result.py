@@ -178,7 +178,7 @@ def test_a_page_is_that_of_the_command(run: Run, tmp_path: Path) -> None:
         (lambda: attnviz.ablate(TEXT, heads=2.5), "2.5 names no head"),  # type: ignore[arg-type]
         (lambda: attnviz.load_model(dtype="float8"), "dtype='float8' is not known"),  # type: ignore[arg-type]
         (lambda: attnviz.heads(TEXT).save("a.csv", cmap="Blues"), "cmap is for pictures"),
-        (lambda: attnviz.show(attnviz.capture(TEXT), weighted=True), "weighted"),
+        (lambda: attnviz.show(attnviz.capture([TEXT] * 2), weighted=True), "weighted"),
         (lambda: attnviz.predict(TEXT).figure(), "draws no picture"),
         (lambda: attnviz.predict(TEXT).save("a.npz"), "writes no npz"),
         (lambda: attnviz.explain(TEXT).save("a.csv"), "explain writes no rows"),

@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import UsageError
-from attnviz.records.apply import NOTHING, rollout, weighted, without_keys
-from attnviz.records.capture import VALUE_NORMS
-from attnviz.records.exhibit import HeadMap
+from attnviz.records.apply import NOTHING, exhibit_of, rollout, weighted, without_keys
+from attnviz.records.capture import RESTS, VALUE_NORMS, Capture
+from attnviz.records.exhibit import Choice, HeadMap, links_of
 from attnviz.records.heads import Head
-from attnviz.records.transforms import NormBased
+from attnviz.records.transforms import KeysDropped, NormBased, Transforms
 from tests.factories import make_capture, random_patterns
+
+DROP = Transforms(drop_sink=True)
 
 
 def test_each_weight_is_multiplied_by_the_norm_of_its_key() -> None:
@@ -37,41 +39,70 @@ def test_a_capture_without_norms_says_how_to_record_them() -> None:
 @given(n=st.integers(2, 12), seed=st.integers(0, 100), data=st.data())
 def test_what_is_left_keeps_its_proportions(n: int, seed: int, data: st.DataObject) -> None:
     keys = sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1, max_size=n - 1)))
-    weights = random_patterns(2, n, seed=seed, causal=False)
-    maps = [HeadMap(0, head, weights=weights[head]) for head in (0, 1)]
-    found = without_keys(maps, keys, range(n))
-    assert not found.empty
-    removed = weights[:, :, keys].sum(axis=2, dtype=np.float64)
-    assert found.share == pytest.approx(removed.mean(), abs=1e-5)
-    for old, new in zip(weights, found.maps, strict=True):
-        assert not new.weights[:, keys].any()
-        left = np.delete(old, keys, axis=1)
-        sums = left.sum(axis=1, keepdims=True)
-        some = sums > NOTHING
-        expected = np.divide(left, sums, out=np.zeros_like(left), where=some)
-        np.testing.assert_allclose(new.weights.sum(axis=1), some[:, 0], atol=1e-5)
-        np.testing.assert_allclose(np.delete(new.weights, keys, axis=1), expected, atol=1e-4)
+    (old,) = random_patterns(1, n, seed=seed, causal=False)
+    new = without_keys(HeadMap(0, 0, weights=old), keys)
+    assert not new.weights[:, keys].any()
+    left = np.delete(old, keys, axis=1)
+    sums = left.sum(axis=1)
+    np.testing.assert_allclose(new.left, sums, atol=1e-5)
+    scale = np.where(sums < 0.2, 1, sums)[:, None]  # of little left nothing is made more
+    expected = np.where(sums[:, None] > NOTHING, left / scale, 0)
+    np.testing.assert_allclose(np.delete(new.weights, keys, axis=1), expected, atol=1e-4)
 
 
-def test_a_query_that_looked_at_nothing_else_is_named_and_counts() -> None:
-    weights = np.array([[1.0, 0.0], [0.25, 0.75]], np.float32)
-    found = without_keys([HeadMap(0, 0, weights=weights)], [0], [0, 1])
-    assert found.empty == (0,)
-    assert found.share == pytest.approx(0.625)
-    assert found.maps[0].weights.tolist() == [[0.0, 0.0], [0.0, 1.0]]
+def test_a_row_of_which_little_is_left_stays_what_it_is() -> None:
+    weights = np.array([[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.5, 0.2, 0.3]], np.float32)
+    found = without_keys(HeadMap(0, 0, weights=weights), [0])
+    np.testing.assert_allclose(found.weights, [[0, 0, 0], [0, 0.1, 0], [0, 0.4, 0.6]], atol=1e-6)
+    np.testing.assert_allclose(found.left, [0, 0.1, 0.5], atol=1e-6)
+    np.testing.assert_allclose(found.shares, [[0, 0, 0], [0, 1, 0], [0, 0.4, 0.6]], atol=1e-6)
+    assert weights[1, 0] == np.float32(0.9)  # what was given stays
 
 
-def test_the_share_is_that_of_the_queries_shown() -> None:
-    weights = np.array([[1.0, 0.0], [0.25, 0.75]], np.float32)
-    maps = [HeadMap(0, 0, weights=weights)]
-    assert without_keys(maps, [1], [1]).share == pytest.approx(0.75)
-    assert without_keys(maps, [1], [0, 1]).share == pytest.approx(0.375)
+def resting() -> Capture:
+    """Two heads, of which the second rests on its third key."""
+    first = np.tril(np.ones((6, 6), np.float32))
+    second = np.eye(6, dtype=np.float32)
+    second[3:] = np.array([0.05, 0.05, 0.9, 0, 0, 0], np.float32)
+    heads = {Head(0, 0): first / first.sum(axis=1, keepdims=True), Head(0, 1): second}
+    return make_capture("a b c d e f", heads_per_layer=(2,), patterns=heads)
 
 
-def test_the_maps_that_were_given_stay_as_they_are() -> None:
-    weights = np.array([[1.0, 0.0], [0.25, 0.75]], np.float32)
-    without_keys([HeadMap(0, 0, weights=weights)], [0], [0, 1])
-    assert weights.tolist() == [[1.0, 0.0], [0.25, 0.75]]
+def test_every_head_is_without_the_keys_that_it_rests_on() -> None:
+    capture = resting()
+    exhibit = exhibit_of(capture, Choice(capture.heads), DROP)
+    assert [each.dropped for each in exhibit.maps] == [(0,), (0, 2)]
+    assert exhibit.dropped == (0,)
+    assert exhibit.keys == (1, 2, 3, 4, 5)
+    keys = links_of(exhibit, exhibit.maps[1]).key
+    assert 2 not in keys
+    (dropped,) = exhibit.capture.transforms
+    assert isinstance(dropped, KeysDropped)
+    assert (dropped.keys, dropped.own, dropped.by_columns) == (("a",), 1, True)
+    alone = exhibit_of(capture.only((Head(0, 1),)), Choice((Head(0, 1),)), DROP)
+    assert alone.dropped == (0, 2)
+    assert alone.keys == (1, 3, 4, 5)
+
+
+def test_rests_that_a_capture_holds_are_dropped_and_those_of_merged_tokens() -> None:
+    capture = resting()
+    held = np.zeros((1, 2, 6), np.float32)
+    held[0, 0, 4] = 1
+    capture = replace(capture, extras={RESTS: held, VALUE_NORMS: np.ones_like(held)})
+    exhibit = exhibit_of(capture, Choice(capture.heads), DROP)
+    assert [each.dropped for each in exhibit.maps] == [(0, 4), (0,)]
+    (dropped,) = exhibit.capture.transforms
+    assert isinstance(dropped, KeysDropped)
+    assert not dropped.by_columns
+
+
+def test_the_weights_before_rows_were_rescaled_are_those_of_the_model() -> None:
+    capture = resting()
+    exhibit = exhibit_of(capture, Choice(capture.heads), DROP)
+    for head_map in exhibit.maps:
+        links = links_of(exhibit, head_map)
+        there = capture.weights(Head(0, head_map.head or 0))[links.query, links.key]
+        np.testing.assert_allclose(head_map.before(links), there, atol=1e-6)
 
 
 def maps_of(layers: int, heads: int, n: int, *, causal: bool = True) -> list[HeadMap]:

@@ -99,9 +99,11 @@ def _captured(prepared: Prepared, heads: Sequence[Head], transforms: Transforms)
     captured = prepared.record(heads)
     if transforms.weighted:
         captured = prepared.with_norms(captured)
+    if transforms.drop_sink:
+        captured = prepared.with_lengths(captured)
     exhibit = exhibit_of(captured, Choice(captured.heads), transforms)
     maps = zip(captured.heads, map(whole_map, exhibit.maps), strict=True)  # none joins heads
-    layers = [LayerPattern(h.layer, (h.head,), own.weights[None].copy()) for h, own in maps]
+    layers = [LayerPattern(h.layer, (h.head,), own.shares[None]) for h, own in maps]
     return replace(exhibit.capture, layers=tuple(layers))
 
 

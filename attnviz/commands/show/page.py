@@ -13,6 +13,8 @@ from html import escape
 from itertools import accumulate, zip_longest
 from math import isnan
 
+import numpy as np
+
 from attnviz.commands.show.outputs import OutputRequest, switches
 from attnviz.draw import page as document
 from attnviz.draw.headlines import beside_notes, head_title, map_title
@@ -37,10 +39,18 @@ from attnviz.kit.prepare import HeadOptions
 from attnviz.kit.scores import score_capture
 from attnviz.records.apply import EVERYTHING, merged, queries_of, whole_exhibit
 from attnviz.records.capture import Capture
-from attnviz.records.exhibit import Choice, Exhibit, Filters, HeadMap, whole_map
+from attnviz.records.exhibit import (
+    LITTLE_LEFT,
+    Choice,
+    Exhibit,
+    Filters,
+    HeadMap,
+    whole_map,
+)
 from attnviz.records.heads import Finding, Head, every_head
 from attnviz.records.metrics import HeadMetrics
 from attnviz.records.positions import groups_of
+from attnviz.records.rests import rests_in, with_rests
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import PLAIN, KeysDropped, SpecialDropped, Transforms, Unit
 
@@ -59,8 +69,9 @@ def _scripts(seen: PageImages | None) -> tuple[str, ...]:
 class Start:
     """The state in which a page opens: a head (None: the first of the exhibit), and its view.
 
-    `sink`: without the first token. `unit`: what tokens are merged to (None: nothing); `query`: the
-    position that is pinned among these, of several up to `after`. Links under `least` are hidden.
+    `sink`: without the keys on which heads rest. `unit`: what tokens are merged to (None: nothing);
+    `query`: the position that is pinned among these, of several up to `after`. Links under `least`
+    are hidden.
     `choice`: why the head is shown, where a rule picked it; `finding`: what it does on the text.
     """
 
@@ -183,6 +194,7 @@ def _facts(
             for note in (*text_notes(capture), *beside_notes(exhibit))
         ],
         "causal": capture.causal,
+        "little": LITTLE_LEFT,
         "before": int(capture.allowed_count()[0]) - 1 if capture.causal else 0,
         "cross": capture.kind in ("answer", "cross"),
         "top": top,
@@ -220,16 +232,19 @@ def _head(
 
     `name` says nothing of the weights, for where the page shows changed ones.
     """
-    title, known = map_title(exhibit, head_map), None
+    title, known, rests = map_title(exhibit, head_map), None, list[int]()
     if start.choice and start.finding and (head_map.layer, head_map.head) == start.head:
         title = head_title(start.choice, start.finding, exhibit.capture)
     if head_map.layer is not None and head_map.head is not None:
-        known = metrics.get(Head(head_map.layer, head_map.head))
+        head = Head(head_map.layer, head_map.head)
+        known = metrics.get(head)
+        rests = np.flatnonzero(rests_in(exhibit.capture, head)).tolist()
     numbers = known.metrics.items() if known else ()
     return {
         "layer": head_map.layer,
         "head": head_map.head,
         "label": head_map.label,
+        "rests": rests,
         "title": fenced(title),
         "name": fenced(map_title(replace(exhibit, choice=None), head_map)),
         "role": known.role.name if known and known.role else "",
@@ -330,7 +345,7 @@ def page_of(
     Raises:
         UsageError: it would show scores.
     """
-    captured = exhibit.capture
+    captured = with_rests(exhibit.capture)
     if exhibit.value_name != "weight":
         raise UsageError(
             f"a page shows weights, and this capture holds {captured.values}",
@@ -343,12 +358,13 @@ def page_of(
         with suppress(AttnvizError):  # too short a text to tell anything
             heads = score_capture(plain, HeadOptions(everything=True)).heads
             metrics = {each.head: each for each in heads}
+    exhibit = replace(exhibit, capture=captured)
     return _chunks(exhibit, start or start_of(exhibit), metrics, lead, seen)
 
 
 def page_as(exhibit: Exhibit, request: OutputRequest) -> Iterator[str]:
     """The page of an exhibit, which opens as the options say."""
-    exhibit, seen = whole_images(exhibit)
+    exhibit, seen = whole_images(replace(exhibit, capture=with_rests(exhibit.capture)))
     start = start_of(exhibit, switches(request.transforms), request.filters)
     return page_of(exhibit, start, seen=seen)
 

@@ -469,6 +469,7 @@ def _rows(exhibit: Exhibit, head_map: Map) -> Iterator[str]:
     whole, picked = whole_map(head_map).weights, np.ix_(list(exhibit.queries), list(exhibit.keys))
     weights = whole[picked]
     kept = np.isfinite(weights)  # JSON has no infinity
+    kept &= ~np.isin(exhibit.keys, head_map.dropped)
     if exhibit.filtered:
         links, passed = links_of(exhibit, head_map), np.zeros_like(whole, dtype=np.bool_)
         passed[links.query, links.key] = True

@@ -205,11 +205,12 @@ def _relative(prepared: Prepared, captured: Capture, show: Show) -> Capture:
 def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
     """The query rows that have to be recorded; None for all.
 
-    Merged tokens have other positions, and a layer's rollout takes every row of the one before.
+    Merged tokens have other positions, a layer's rollout takes every row of the one before, and
+    rests are told by all rows.
     """
     some = show.needs.one_query or show.filters.queries
     asked = show.transforms
-    if not some or asked.merge or asked.rollout or asked.mean_patches:
+    if not some or asked.merge or asked.rollout or asked.mean_patches or asked.drop_sink:
         return None
     tokens = prepared.empty.query_tokens
     rows = queries_of(tokens, show.filters, one_query=show.needs.one_query)
@@ -220,7 +221,10 @@ def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
 
 def _with_norms(prepared: Prepared, captured: Capture, show: Show) -> Capture:
     needed = show.transforms.weighted or show.needs.norms
-    return prepared.with_norms(captured) if needed else captured
+    captured = prepared.with_norms(captured) if needed else captured
+    told = show.needs.links is not None and not captured.named_heads and not captured.signed
+    rests = show.transforms.drop_sink or show.needs.choice or told
+    return prepared.with_lengths(captured) if rests else captured
 
 
 def _reducing(

@@ -22,8 +22,10 @@ from attnviz.draw.terminal.cells import bar_style, cut, fitting, footnotes, pad,
 from attnviz.draw.titles import bar_of
 from attnviz.errors import Speller
 from attnviz.records.capture import Capture, IntArray
-from attnviz.records.exhibit import Exhibit, Links, Map, links_of, row_totals
+from attnviz.records.exhibit import LITTLE_LEFT, Exhibit, Links, Map, links_of, row_totals
+from attnviz.records.heads import Head
 from attnviz.records.rests import rests_in
+from attnviz.records.transforms import UNBOUNDED
 
 # The layout of the table's keys side by side: the width of each column, and the length of bars.
 
@@ -87,7 +89,8 @@ RESTS, LEAST_RESTING = len("rests 0.90 "), 0.005
 class QueryRow:
     """One query: its shown keys with their weights, strongest first, and what is left.
 
-    `resting`: the weight on keys on which the head rests, which stand apart.
+    `resting`: the weight on keys on which the head rests, which stand apart. `left`: the share of
+    the row that dropped keys left, where it is so little that the row was not rescaled.
     """
 
     query: int
@@ -95,6 +98,7 @@ class QueryRow:
     rest: float
     others: int
     resting: float = 0.0
+    left: float | None = None
 
     def strongest(self, limit: int, faint: float) -> "QueryRow":
         """At most `limit` keys, and none but the first below `faint`; the others join the rest."""
@@ -142,12 +146,13 @@ def rows_of(exhibit: Exhibit, head_map: Map) -> list[QueryRow]:
     """The queries asked for, each with the links that the filters leave."""
     apart = set[int]()
     if not exhibit.weakest_left_out:
-        apart = _apart(exhibit)
+        apart = _apart(exhibit, head_map)
         # no more is shown, so no more is sorted into rows
         exhibit = replace(exhibit, top=MOST_SHOWN + len(apart))
     links, allowed = links_of(exhibit, head_map), exhibit.capture.allowed_count()
     per_query = np.bincount(links.query, minlength=len(allowed))
     totals = row_totals(exhibit, head_map)
+    left = head_map.left
     rows, start = [], 0
     for query, total in zip(exhibit.queries, totals, strict=True):
         end = start + int(per_query[query])
@@ -155,19 +160,25 @@ def rows_of(exhibit: Exhibit, head_map: Map) -> list[QueryRow]:
         keys = tuple(zip(links.key[some].tolist(), links.weight[some].tolist(), strict=True))
         start = end
         rest = total - sum(weight for _, weight in keys)
-        seen = int(allowed[query]) - sum(key < allowed[query] for key in exhibit.dropped)
+        seen = int(allowed[query]) - sum(key < allowed[query] for key in head_map.dropped)
         off = tuple(each for each in keys if each[0] not in apart)
         resting = sum(weight for key, weight in keys if key in apart)
-        rows.append(QueryRow(query, off, rest, seen - len(keys), resting))
+        little = None if left is None or left[query] >= LITTLE_LEFT else float(left[query])
+        rows.append(QueryRow(query, off, rest, seen - len(keys), resting, little))
     return rows
 
 
-def _apart(exhibit: Exhibit) -> set[int]:
-    """The rests of the head that a rule picked; where it did not, no key stands apart."""
-    choice = exhibit.choice
-    if choice is None or not choice.off_rests or exhibit.dropped:
+def _apart(exhibit: Exhibit, head_map: Map) -> set[int]:
+    """The keys that stand apart: the rests of a head that was picked for what is off them, and of
+    every head of a model whose heads have no names."""
+    choice, captured = exhibit.choice, exhibit.capture
+    if captured.named_heads and not (choice and choice.off_rests):
         return set()
-    return set(np.flatnonzero(rests_in(exhibit.capture, choice.heads[0])).tolist())
+    no_shares = captured.signed or captured.transformed_by(UNBOUNDED)
+    if no_shares or head_map.dropped or head_map.layer is None or head_map.head is None:
+        return set()
+    rests = rests_in(captured, Head(head_map.layer, head_map.head))
+    return set(np.flatnonzero(rests).tolist())
 
 
 def _block(exhibit: Exhibit, rows: list[QueryRow], display: Display) -> Iterator[Text]:
@@ -257,6 +268,8 @@ def _lines(row: QueryRow, sheet: _Sheet) -> Iterator[Text]:
             line = _indented(sheet)
         line.append(" " * GAP if line.plain.strip() else "")
         line.append(rest, "dim")
+    if row.left is not None:  # what it shows is little
+        line.stylize("dim")
     yield _stripped(line)
 
 
@@ -272,8 +285,10 @@ def _indented(sheet: _Sheet) -> Text:
 def _rest(row: QueryRow, *, counted: bool) -> str:
     """`+0.02 on 4 more`, without the number of keys unless they are counted; nothing of 0.00.
 
-    Before it, `rests 0.90`, where the head rests.
+    Before it, `rests 0.90`, where the head rests; alone, `0.02 left`, of a row that kept no more.
     """
+    if row.left is not None:
+        return f"{row.left:.2f} left"
     rests = f"rests {row.resting:.2f}" if row.resting >= LEAST_RESTING else ""
     if not row.others or f"{row.rest:.2f}" in ("0.00", "-0.00"):
         return rests
@@ -297,18 +312,22 @@ TO_SPECIAL, TO_ITSELF, TO_PREVIOUS = USUAL = 1, 2, 3
 
 @dataclass(frozen=True)
 class LinkLine:
-    """One query of one head, and its strongest keys with their weights."""
+    """One query of one head, and its strongest keys with their weights.
+
+    `before`: the weight of the first, before the row was rescaled without dropped keys.
+    """
 
     head: str
     query: int
     keys: tuple[tuple[int, float], ...]
+    before: float
 
 
 def render_list(exhibit: Exhibit, display: Display | None = None) -> list[RenderableType]:
     """The lines; without a least weight only the first of them, and how many there are besides."""
     display = display or Display()
     left_out = np.zeros(1 + len(USUAL), int)
-    lines = sorted(_link_lines(exhibit, left_out), key=lambda line: -line.keys[0][1])
+    lines = sorted(_link_lines(exhibit, left_out), key=lambda line: -line.before)
     shown = lines if exhibit.least > 0 else lines[:MOST_LINES]
     others = len(lines) - len(shown)
     notes = [f"{others:,} more line{'' if others == 1 else 's'}"] if others else []
@@ -328,6 +347,7 @@ def _link_lines(exhibit: Exhibit, left_out: IntArray) -> Iterator[LinkLine]:
     most = exhibit.top or MOST_KEYS
     for head_map in exhibit.maps:
         links = links_of(exhibit, head_map)
+        before, dropped = head_map.before(links), np.array(head_map.dropped, int)
         usual = _usual(exhibit, links)
         left_out += np.bincount(usual[links.weight >= COUNTED], minlength=len(left_out))
         starts = np.flatnonzero(np.diff(links.query, prepend=-1)).tolist()
@@ -336,11 +356,12 @@ def _link_lines(exhibit: Exhibit, left_out: IntArray) -> Iterator[LinkLine]:
             strongest = [
                 (int(links.key[i]), float(links.weight[i]))
                 for i in range(start, end)
-                if exhibit.weakest_left_out or links.weight[i] >= FAINT_IN_LIST
+                if exhibit.weakest_left_out or before[i] >= FAINT_IN_LIST
                 if not usual[i]
             ]
-            if strongest and seen[query] > 1:
-                yield LinkLine(head_map.label, query, tuple(strongest[:most]))
+            if strongest and seen[query] - np.count_nonzero(dropped < seen[query]) > 1:
+                shown = tuple(strongest[:most])
+                yield LinkLine(head_map.label, query, shown, float(before[start:end].max()))
 
 
 def _usual(exhibit: Exhibit, links: Links) -> IntArray:

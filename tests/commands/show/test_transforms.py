@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import attnviz
@@ -107,14 +108,47 @@ def test_the_strongest_links_of_all_heads_as_lines(run: Run) -> None:
     }
     for head, query, (key, weight) in found:
         assert float(weight) == pytest.approx(rows[head, query, key], abs=0.0051)
-    firsts = [float(m[3].split(", ")[0].rsplit(" ", 1)[1]) for m in lines if m]
-    assert len(firsts) == 20
-    assert firsts == sorted(firsts, reverse=True)
-    by_query = defaultdict(float)
-    for (head, query, _), weight in rows.items():
-        by_query[head, query] = max(by_query[head, query], weight)
-    assert firsts[-1] == pytest.approx(sorted(by_query.values())[-20], abs=0.0051)
+    plain = rows_in(run("show", TEXT, "--head", "all", "--no-self", "-f", "jsonl").out)
+    by_query = defaultdict(float)  # before rows were rescaled, of keys that are no rest
+    for link in plain:
+        name = (f"L{link['layer']}H{link['head']}", link["query_token"])
+        if (*name, link["key_token"]) in rows:
+            by_query[name] = max(by_query[name], link["weight"])
+    befores = [by_query[m[1], m[2]] for m in lines if m]
+    assert len(befores) == 20
+    assert befores == sorted(befores, reverse=True)
+    assert befores[-1] == pytest.approx(sorted(by_query.values())[-20], abs=1e-5)
     assert "more lines; --min 0.5" in shown
+
+
+def test_a_row_with_one_key_left_is_no_line(run: Run) -> None:
+    rows = rows_in(run("show", TEXT, "--head", "L1H1", "--drop-sink", "-f", "jsonl").out)
+    keys = defaultdict(set)
+    for link in rows:
+        keys[link["query_token"]].add(link["key_token"])
+    alone = {query for query, its in keys.items() if len(its) == 1}
+    shown = run("show", TEXT, "--head", "L1H1", "--drop-sink", "--view", "links").out
+    lines = {m[2] for m in map(LINE.fullmatch, shown.splitlines()) if m}
+    assert alone
+    assert not alone & lines
+    assert lines
+
+
+def test_a_row_with_little_left_is_faint_and_says_how_much(tmp_path: Path, run: Run) -> None:
+    weights = np.array([[1, 0, 0, 0], [0.7, 0.3, 0, 0], [0.9, 0.08, 0.02, 0], [0.4, 0.1, 0.2, 0.3]])
+    patterns = {Head(0, 0): weights.astype(np.float32)}
+    capture = make_capture("a b c d", heads_per_layer=(1,), patterns=patterns)
+    saved = str(tmp_path / "saved.npz")
+    write_bytes(Path(saved), npz_chunks(capture))
+    shown = run("show", saved, "--drop-sink").out
+    assert re.search(r"c → b 0\.08 .*c 0\.02 .*0\.10 left", shown)
+    assert "d → d 0.50" in shown
+    assert shown.count("left\n") == 1
+    colored = run("show", saved, "--drop-sink", "--color", "always").out
+    faint = next(line for line in colored.splitlines() if "left" in line and "0.08" in line)
+    assert faint.startswith("\x1b[1;2m")
+    assert "told by" not in shown
+    assert "rests by their columns alone" in on_one_line(shown)
 
 
 @pytest.mark.parametrize("bos", [True, False])
@@ -224,6 +258,8 @@ def test_a_capture_of_weights_has_no_scores_and_one_without_norms_says_so(
     saved = str(tmp_path / "c.npz")
     run("show", TEXT, "-o", saved)
     assert "holds weights, not scores" in run("show", saved, "--scores").err
+    assert "holds weights, not contributions" in run("show", saved, "--contribution").err
+    write_bytes(Path(saved), npz_chunks(make_capture("a b")))
     assert "again with --weighted" in run("show", saved, "--weighted").err
 
 

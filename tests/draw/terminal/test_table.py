@@ -45,7 +45,8 @@ def test_weights_and_the_rest_sum_to_1() -> None:
     exhibit = make_exhibit(capture)
     for row in rows_of(exhibit, exhibit.maps[0]):
         shown = row.strongest(3, 0.05)
-        assert sum(weight for _, weight in shown.keys) + shown.rest == pytest.approx(1, abs=1e-5)
+        total = sum(weight for _, weight in shown.keys) + shown.rest + shown.resting
+        assert total == pytest.approx(1, abs=1e-5)
         assert len(shown.keys) + shown.others == row.query + 1  # every token up to itself
 
 

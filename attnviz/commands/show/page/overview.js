@@ -95,7 +95,7 @@ const drawThumbnail = ({ rows, columns, values }, head) => {
   canvas.getContext("2d").drawImage(picture, 0, 0);
 };
 
-// They show what the heatmap shows: the unit, the first token, the threshold, the orientation.
+// They show what the heatmap shows: the unit, the rests, the threshold, the orientation.
 async function drawOverview() {
   const of = [state.unit, state.sink].join();
   if (thumbnails && thumbnails.of === of) return thumbnails.forEach(drawThumbnail);

@@ -58,7 +58,7 @@ function drawTitle() {
 
 const LONGEST = 24; // letters of a label in a sentence
 
-// how much weight the first token had, and which rows had nothing else
+// how much weight the removed keys had, and which rows had nothing else
 function removedText() {
   const { rows, columns, values, name, share } = patterns[0], queries = labelsOf("queries");
   const blank = queries.filter((_, row) => values.subarray(row * columns, (row + 1) * columns).every(Number.isNaN));
@@ -66,7 +66,10 @@ function removedText() {
   const some = blank.slice(0, SHOWN).map(cut).concat(blank.length > SHOWN ? [`${blank.length - SHOWN} more`] : []);
   const had = Number.isNaN(share) ? "all" : `${Math.round(100 * share)}%`;
   const without = blank.length ? ` Blank, as they attend to nothing else: ${some.join(", ")}.` : "";
-  return `“${cut(labelsOf("keys")[0])}” is removed: it had ${had} of the weight in ${name}. What is left of a row is scaled to sum to 1.${without}`;
+  const removed = [...removedOf(data.heads[state.heads[0]])].map((key) => `“${cut(labelsOf("keys")[key])}”`);
+  const gone = removed.slice(0, SHOWN).concat(removed.length > SHOWN ? [`${removed.length - SHOWN} more`] : []).join(", ");
+  const were = removed.length > 1 ? "are removed: they had" : "is removed: it had";
+  return `${gone} ${were} ${had} of the weight in ${name}. What is left of a row is scaled to sum to 1, unless it is less than ${data.little}.${without}`;
 }
 
 function drawLegend() {
@@ -156,7 +159,7 @@ function offerUnits() {
 async function start() {
   byId("about").textContent = data.about;
   byId("notes").textContent = data.notes.join("; ");
-  byId("error").textContent = `The weights on this page are exact to ${data.error.toPrecision(2)}. With the first token removed, the error grows by the factor by which a row is rescaled.`;
+  byId("error").textContent = `The weights on this page are exact to ${data.error.toPrecision(2)}. With keys removed, the error grows by the factor by which a row is rescaled.`;
   byId("sink").disabled = data.dropped;
   byId("directions").hidden = data.cross;
   offerUnits();

@@ -9,6 +9,7 @@ const kept = { levels: new Map(), bytes: 0, patterns: new Map() };
 
 function levelsOf(head) {
   if (!kept.levels.has(head)) kept.levels.set(head, unpacked("head-" + head).then((levels) => {
+    levels.rests = data.heads[head].rests;
     kept.bytes += levels.length;
     if (kept.bytes > KEPT) { // not kept, but read anew
       kept.bytes -= levels.length;
@@ -46,7 +47,7 @@ const levelAt = data.bytes === 2
 // the mean over its tokens.
 function rowOf(levels, row) {
   const values = wholeRow(levels, row);
-  return state.sink ? withoutFirst(values).values : values;
+  return state.sink ? withoutRests(values, removedOf(levels)).values : values;
 }
 
 function wholeRow(levels, row) {
@@ -69,19 +70,29 @@ function wholeCell(levels, row, column, keys = groupsOf("keys")) {
   return sum / (bottom - top);
 }
 
-// The first token's weight is taken away, and what is left is brought to 1 again. `share` is how
-// much of the row it had; NaN where the row may attend to nothing else.
-function withoutFirst(row) {
-  let sum = 0, others = false;
-  for (let column = 1; column < row.length; column++) if (!Number.isNaN(row[column])) [sum, others] = [sum + row[column], true];
-  const share = others ? row[0] / (row[0] + sum) : NaN;
+// the columns of the first token and of those on which a head rests
+function removedOf(levels) {
+  const rests = (group) => levels.rests.some((key) => key >= group[0] && key < group[1]);
+  return new Set(groupsOf("keys").flatMap((group, column) => !column || rests(group) ? [column] : []));
+}
+
+// The weight on removed columns is taken away, and what is left is brought to 1 again unless it is
+// little. `share` is how much of the row they had; NaN where the row may attend to nothing else.
+function withoutRests(row, removed) {
+  let sum = 0, gone = 0, others = false;
+  row.forEach((value, column) => {
+    if (Number.isNaN(value)) return;
+    if (removed.has(column)) gone += value;
+    else [sum, others] = [sum + value, true];
+  });
+  const share = others ? gone / (gone + sum) : NaN;
   // what is left of a row that attends to nothing else is what rounding left
-  const whole = sum > 2 * data.error ? sum : NaN;
-  const values = row.map((value, column) => column ? value / whole : NaN);
+  const whole = !(sum > 2 * data.error) ? NaN : 1 - share < data.little ? sum + gone : sum;
+  const values = row.map((value, column) => removed.has(column) ? NaN : value / whole);
   return { values, share };
 }
 
-// { rows, columns, values, share }, `share` of all weight being what the first token had, if removed
+// { rows, columns, values, share }, `share` of all weight being what was removed
 async function patternOf(head) {
   const name = () => [head, state.unit, state.sink].join();
   if (!kept.patterns.has(name())) {
@@ -94,9 +105,9 @@ async function patternOf(head) {
 
 function wholePattern(levels) {
   const [rows, columns] = [groupsOf("queries").length, groupsOf("keys").length];
-  const values = new Float32Array(rows * columns), shares = [];
+  const values = new Float32Array(rows * columns), shares = [], removed = removedOf(levels);
   for (let row = 0; row < rows; row++) {
-    const whole = wholeRow(levels, row), left = state.sink && withoutFirst(whole);
+    const whole = wholeRow(levels, row), left = state.sink && withoutRests(whole, removed);
     values.set(left ? left.values : whole, row * columns);
     if (left && !Number.isNaN(left.share)) shares.push(left.share);
   }
@@ -141,7 +152,7 @@ async function load() {
 }
 
 const weight = (pattern, query, key) => pattern.values[query * pattern.columns + key];
-// weights of a row sum to 1 once the first token is left out
+// weights of a row sum to 1 once rests are left out
 const full = () => state.sink ? 1 : data.top;
 const shown = (value) => !Number.isNaN(value) && value >= state.threshold;
 
