@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROW = """Metric(
     "second", "2nd", "weight on the second token",
-    of=mass(lambda rows: rows.keys == 1),
+    mark=lambda rows: rows.keys == 1,
     role="second token", least=0.01, rank=-1, telling=True,
 ),"""
 SUM = """"second": FastSum(

@@ -6,20 +6,23 @@ text ─► tokens ─► run ─► rows ─► metrics ─► roles
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import nan
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from attnviz.draw.titles import amount
 from attnviz.errors import IdleOption, InputError, UsageError, option
+from attnviz.kit import cache
 from attnviz.kit.choose import plan_capture
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare, prepare_tokens, side_of
 from attnviz.records.apply import exhibit_of
-from attnviz.records.capture import Capture, PatternBlock
+from attnviz.records.capture import VALUE_NORMS, Capture, FloatArray, PatternBlock
 from attnviz.records.exhibit import Choice, whole_map
 from attnviz.records.heads import Head, choose_heads
 from attnviz.records.metrics import (
     IMAGE_METRICS,
+    ROLES,
     SINK,
     HeadMetrics,
     HeadReport,
@@ -36,6 +39,7 @@ from attnviz.records.metrics import (
     untold_roles,
 )
 from attnviz.records.patches import MeasurePatches
+from attnviz.records.rests import FindRests
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import PLAIN, Transforms
 
@@ -90,7 +94,7 @@ def _score_run(prepared: Prepared, chosen: Sequence[Head], transforms: Transform
         captured = prepared.with_norms(captured) if transforms.weighted else captured
         captured = prepared.with_lengths(captured) if transforms.drop_sink else captured
         return _score_maps(captured, transforms)
-    score = _measure_of(empty)
+    score = _measure_of(empty, lengths=prepared.value_lengths())
     prepared.budget.check_patterns(chosen, 0)
     prepared.run(chosen, score)
     return empty, score
@@ -120,7 +124,11 @@ def _score_maps(captured: Capture, transforms: Transforms) -> Scored:
     exhibit = exhibit_of(captured, Choice(captured.heads), transforms)
     empty = replace(exhibit.capture, layers=())
     _check_length(empty)
-    score = _measure_of(empty, exhibit.dropped, merged=transforms.merge is not None)
+    merged = transforms.merge is not None
+    lengths = None if merged else captured.extras.get(VALUE_NORMS)
+    score = _measure_of(empty, exhibit.dropped, merged=merged, lengths=lengths)
+    if isinstance(score, MeasureHeads) and (exhibit.dropped or transforms.weighted):
+        score.rests = None  # no key is left, or no share, that it could rest on
     for head_map in map(whole_map, exhibit.maps):
         assert head_map.layer is not None  # no transform joined any of them
         assert head_map.head is not None
@@ -159,7 +167,9 @@ def score_probe(
             if probe.whole
             else marks_of_tokens(ids, since=before + probe.length)
         )
-        score = MeasureHeads(marks, prepared.empty.causal)
+        # random tokens tell rests by their columns, without a second run for values
+        rests = FindRests(prepared.shape, None, prepared.empty.causal, itself=True)
+        score = MeasureHeads(marks, prepared.empty.causal, rests=rests)
         prepared.budget.check_patterns(chosen, 0)
         prepared.run(chosen, score)
         samples.append((prepared.empty, score))
@@ -196,6 +206,23 @@ def _repeated(
     return prepare_tokens(model, tokens, options), len(first)
 
 
+PROBED = "roles"
+
+
+def keep_roles(model: "LoadedModel", report: HeadReport) -> None:
+    """Keep the roles on the probe, where that can be done, to be told beside those on a text."""
+    roles = {str(each.head): each.role.name for each in report.heads if each.role}
+    cache.keep(model, PROBED, {"roles": roles})
+
+
+def with_roles_on_probe(report: HeadReport, model: "LoadedModel") -> HeadReport:
+    """The report beside the roles that the heads had on the probe, where they were kept."""
+    kept = cache.known(model, PROBED).get("roles")
+    names, heads = {role.name for role in ROLES}, {str(each.head) for each in report.heads}
+    known = kept.items() if isinstance(kept, dict) else ()
+    return replace(report, on_probe={h: r for h, r in known if h in heads and r in names})
+
+
 def narrow(
     report: HeadReport, sort: MetricName | None, role: RoleName | None, top: int | None
 ) -> HeadReport:
@@ -229,12 +256,18 @@ def narrow(
 
 
 def _measure_of(
-    empty: Capture, dropped: Sequence[int] = (), *, merged: bool = False
+    empty: Capture,
+    dropped: Sequence[int] = (),
+    *,
+    merged: bool = False,
+    lengths: FloatArray | None = None,
 ) -> MeasureHeads | MeasurePatches:
     """What measures heads over a text, or within an image."""
     if empty.image_alone:
         return MeasurePatches(empty.query_tokens, empty.images[0], dropped)
-    return MeasureHeads(_marks(empty, merged=merged), empty.causal, dropped)
+    shape = len(empty.query_tokens), len(empty.key_tokens)
+    rests = FindRests(shape, lengths, empty.causal, empty.one_sequence)
+    return MeasureHeads(_marks(empty, merged=merged), empty.causal, dropped, rests)
 
 
 def check_merge(captured: Capture, transforms: Transforms) -> None:
@@ -272,11 +305,16 @@ def _report(scored: Sequence[Scored]) -> HeadReport:
     measured, heads = [measure.metrics() for _, measure in scored], list[HeadMetrics]()
     rows = sum((Counter(m.rows()) for _, m in scored if isinstance(m, MeasureHeads)), Counter())
     of_text = isinstance(first, MeasureHeads)
+    resting = [m.resting() for _, m in scored if isinstance(m, MeasureHeads)]
     for head in measured[0]:
         metrics = estimates([sample[head] for sample in measured])
         named = tuple(each.behaviour for each in empty.named(head.layer, head.head))
-        role = role_of(metrics, rows) if of_text else None
-        heads.append(HeadMetrics(head, metrics, role, named))
+        if not of_text:
+            heads.append(HeadMetrics(head, metrics, None, named))
+            continue
+        off_rests = estimates([sample.get(head, {"rests": nan}) for sample in resting])
+        role = role_of(metrics, rows, off_rests)
+        heads.append(HeadMetrics(head, metrics, role, named, off_rests["rests"]))
     runs = tuple(each for each, _ in others)
     if not of_text:
         return HeadReport(empty, heads, 0, len(heads), others=runs, scores=IMAGE_METRICS)

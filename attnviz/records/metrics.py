@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.records.capture import Capture, FloatArray, IntArray, PatternBlock
+from attnviz.records.exhibit import LITTLE_LEFT
 from attnviz.records.heads import Head
+from attnviz.records.rests import FindRests
 
 Bools: TypeAlias = NDArray[np.bool_]
 
@@ -136,10 +138,12 @@ class Metric(Score):
 
     A head whose value is `least` or more, over at least `rows` such rows, has the `role`; of
     several roles that of the lowest `rank`. With fewer rows it would reach the value by chance.
+    `mark`: the keys (r, n) whose weight is the value, over the rows that see any of them.
     `telling`: the role says what a head does, and not only how its weights are spread.
     """
 
-    of: Callable[[MetricRows], RowSum]
+    of: Callable[[MetricRows], RowSum] = lambda rows: (np.zeros(len(rows.weights)), 0.0)
+    mark: Callable[[MetricRows], Bools] | None = None
     role: str = ""
     least: float = inf
     rows: int = 1
@@ -150,17 +154,6 @@ class Metric(Score):
 def by_name(*metrics: Metric) -> Mapping[str, Metric]:
     """The metrics by their names, in this order."""
     return {metric.name: metric for metric in metrics}
-
-
-def mass(mark: Callable[[MetricRows], Bools]) -> Callable[[MetricRows], RowSum]:
-    """The weight on the keys that are marked (r, n), over the rows that see any of them."""
-
-    def of(rows: MetricRows) -> RowSum:
-        marked = mark(rows) & rows.visible
-        weight = np.einsum("hrk,rk->h", rows.weights, marked.astype(np.float32))
-        return weight, float(marked.any(axis=1).sum())
-
-    return of
 
 
 def entropy(weights: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -217,7 +210,7 @@ METRICS: Mapping[str, Metric] = by_name(
         "prev",
         "weight on the token before the query",
         "prev_token_score",
-        of=mass(lambda rows: (rows.away == 1) & rows.counts),
+        mark=lambda rows: (rows.away == 1) & rows.counts,
         role="previous token",
         least=0.4,
         rows=11,
@@ -228,7 +221,7 @@ METRICS: Mapping[str, Metric] = by_name(
         "first",
         "first",
         "weight on the first token",
-        of=mass(lambda rows: rows.keys == 0),
+        mark=lambda rows: rows.keys == 0,
         role="sink",
         least=0.3,
         rows=26,
@@ -239,7 +232,7 @@ METRICS: Mapping[str, Metric] = by_name(
         "self",
         "weight on the query itself",
         "self_attention_score",
-        of=mass(lambda rows: rows.away == 0),
+        mark=lambda rows: rows.away == 0,
         role="self",
         least=0.4,
         rows=18,
@@ -250,7 +243,7 @@ METRICS: Mapping[str, Metric] = by_name(
         "duplicate",
         "dup",
         "weight on earlier occurrences of the query's token",
-        of=mass(lambda rows: rows.copies),
+        mark=lambda rows: rows.copies,
         role="duplicate token",
         least=0.4,
         rows=4,
@@ -261,7 +254,7 @@ METRICS: Mapping[str, Metric] = by_name(
         "induction",
         "ind",
         "weight on the tokens that followed earlier occurrences of the query's token",
-        of=mass(lambda rows: rows.followers),
+        mark=lambda rows: rows.followers,
         role="induction",
         least=0.4,
         rows=4,
@@ -354,12 +347,16 @@ def descending(value: float) -> float:
 
 @dataclass(frozen=True)
 class HeadMetrics:
-    """All metrics of a head; `named`: the behaviours that the model's card names it for."""
+    """All metrics of a head; `named`: the behaviours that the model's card names it for.
+
+    `rests`: the share of the weight on keys on which it rests, NaN where that was not measured.
+    """
 
     head: Head
     metrics: Mapping[str, Estimate]
     role: Role | None = None
     named: tuple[str, ...] = ()
+    rests: Estimate = Estimate(nan)
 
 
 @dataclass(frozen=True)
@@ -370,7 +367,7 @@ class HeadReport:
     empty for a text. `sinks` of all `measured` heads, of which `heads` may be some, put more than
     0.3 of their weight on the first token. `untold`: the roles that were measured over too few
     rows, and over how many. `others`: the runs of further texts, or images. `scores`: what was
-    measured.
+    measured. `on_probe`: the roles of heads on the probe, where these were measured before.
     """
 
     capture: Capture
@@ -381,27 +378,67 @@ class HeadReport:
     untold: Sequence[tuple[Role, int]] = ()
     others: Sequence[Capture] = ()
     scores: Mapping[str, Score] = field(default_factory=lambda: METRICS)
+    on_probe: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
 class MeasureHeads:
-    """Consumes the rows of a run, and measures every head; no query sees `dropped` keys."""
+    """Consumes the rows of a run, and measures every head; no query sees `dropped` keys.
+
+    `rests`: finds where heads rest in the same rows; None where that is not asked for.
+    """
 
     marks: Marks
     causal: bool
     dropped: Sequence[int] = ()
+    rests: FindRests | None = None
     _sums: dict[str, dict[Head, float]] = field(default_factory=lambda: defaultdict(dict))
     _counts: dict[str, dict[Head, float]] = field(default_factory=lambda: defaultdict(dict))
+    _keys: dict[Head, dict[str, NDArray[np.float64]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    """Of a metric that is telling (2, n_keys): the weight on marked keys, and all of these rows."""
 
     def __call__(self, block: PatternBlock) -> None:
-        kept = ~np.isin(np.arange(block.weights.shape[2]), self.dropped)
+        n, heads = block.weights.shape[2], [Head(block.layer, head) for head in block.heads]
+        kept = ~np.isin(np.arange(n), self.dropped)
         rows = MetricRows(block, self.marks, kept, causal=self.causal)
+        if self.rests is not None:
+            self.rests(block)
         for name, metric in METRICS.items():
-            sums, over = metric.of(rows)
+            if metric.mark is None:
+                sums, over = metric.of(rows)
+            else:
+                marked = metric.mark(rows) & rows.visible
+                able = marked.any(axis=1)
+                on_keys = np.einsum("hrk,rk->hk", rows.weights, marked.astype(np.float32))
+                sums, over = on_keys.sum(axis=1), float(able.sum())
+                if self.rests is not None and metric.telling and over:
+                    spent = able.astype(np.float32) @ rows.weights  # (h, n)
+                    for head, both in zip(heads, np.stack([on_keys, spent], 1), strict=True):
+                        blank = np.zeros((2, self.rests.shape[1]))
+                        self._keys[head].setdefault(name, blank)[:, :n] += both
             counts = np.broadcast_to(np.asarray(over, float), sums.shape)
-            for i, head in enumerate(Head(block.layer, head) for head in block.heads):
+            for i, head in enumerate(heads):
                 self._sums[name][head] = self._sums[name].get(head, 0.0) + float(sums[i])
                 self._counts[name][head] = self._counts[name].get(head, 0.0) + float(counts[i])
+
+    def resting(self) -> dict[Head, dict[str, float]]:
+        """Every head's `rests`, and its telling metrics as shares of the weight that does not rest.
+
+        A metric of whose rows less than a fifth is left has no such share.
+        """
+        found = dict[Head, dict[str, float]]()
+        if self.rests is None:
+            return found
+        for head in self._sums["entropy"]:
+            off = ~self.rests.of(head)
+            found[head] = {"rests": self.rests.share(head)}
+            for name, (on_keys, spent) in self._keys[head].items():
+                left = spent[off].sum()
+                if left >= LITTLE_LEFT * spent.sum():
+                    found[head][name] = float(on_keys[off].sum() / left)
+        return found
 
     def metrics(self) -> dict[Head, dict[str, float]]:
         """Every head's metrics; NaN where no query could show one."""
@@ -418,9 +455,21 @@ class MeasureHeads:
         return self._sums[metric][head] / count if count else nan
 
 
-def role_of(metrics: Mapping[str, Estimate], rows: Mapping[str, int]) -> Role | None:
-    """The first role whose threshold is reached, over enough rows."""
-    reached = (role for role in ROLES if metrics[role.metric].mean >= role.least)
+def role_of(
+    metrics: Mapping[str, Estimate],
+    rows: Mapping[str, int],
+    resting: Mapping[str, Estimate] | None = None,
+) -> Role | None:
+    """The first role whose threshold is reached, over enough rows.
+
+    `resting`: where the head rests, its telling metrics are judged on what does not, and a head
+    that rests is a sink, whichever key it rests on.
+    """
+    off_rests = {name: each.mean for name, each in (resting or {}).items()}
+    rests = off_rests.get("rests", 0.0)
+    values = {name: off_rests.get(name, each.mean) for name, each in metrics.items()}
+    values["first"] = max(values["first"], rests) if rests >= SINK else values["first"]
+    reached = (role for role in ROLES if values[role.metric] >= role.least)
     return next((role for role in reached if rows[role.metric] >= role.rows), None)
 
 
@@ -435,8 +484,8 @@ def estimates(samples: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
     Samples that could not show it are left out.
     """
     return {
-        name: Estimate.of([each[name] for each in samples if not isnan(each[name])])
-        for name in samples[0]
+        name: Estimate.of([each[name] for each in samples if not isnan(each.get(name, nan))])
+        for name in dict.fromkeys(name for each in samples for name in each)
     }
 
 

@@ -90,6 +90,10 @@ class FindRests:
         rests: NDArray[np.bool_] = takes | ((above > 0.5) & (self._asked >= ASKED))
         return rests
 
+    def share(self, head: Head) -> float:
+        """How much of the weight of all queries is on the head's rests, without that on itself."""
+        return float(self._sums[head][0, self.of(head)].sum() / self.shape[0])
+
     def array(self, heads_per_layer: Sequence[int]) -> FloatArray:
         """The rests that were found, as `RESTS` holds them."""
         shape = len(heads_per_layer), max(heads_per_layer), self.shape[1]

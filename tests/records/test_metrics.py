@@ -28,6 +28,7 @@ from attnviz.records.metrics import (
     role_of,
     untold_roles,
 )
+from attnviz.records.rests import FindRests
 from tests.factories import random_patterns
 
 REPEATED = [0, *range(5, 15), *range(5, 15)]
@@ -293,3 +294,51 @@ def test_the_statistics_of_a_layer_wait_for_no_number(dtype: torch.dtype) -> Non
         statistics.take(HeadRows(1, slice(0, 2), 0, weights))
     sums = statistics.sums().sums
     np.testing.assert_array_equal(sums[:, :3], sums[:, 3:])
+
+
+def test_telling_metrics_are_shares_of_what_does_not_rest() -> None:
+    """Weight by weight, over the rows that could show each metric."""
+    n = 12
+    ids = [3, 4, 5, 6, 7, 8] * 2
+    weights = random_patterns(1, n, seed=2)[0] * 0.4
+    weights[2:, 2] += 0.6  # the head rests on its third key
+    weights /= weights.sum(axis=1, keepdims=True)
+    measure = MeasureHeads(
+        marks_of_tokens(ids), True, rests=FindRests((n, n), None, causal=True, itself=True)
+    )
+    for first in (0, 5):
+        queries = np.arange(first, 5 if first == 0 else n)
+        measure(PatternBlock(0, (0,), queries, weights[None, queries, : queries[-1] + 1]))
+    (found,) = measure.resting().values()
+    others = [i for i in range(n) if i != 2]
+    assert found["rests"] == pytest.approx((weights[:, 2].sum() - weights[2, 2]) / n)
+    previous = [(i, i - 1) for i in range(1, n)]
+    induction = [(i, i - 5) for i in range(6, n)]
+    for name, pairs in {"previous": previous, "induction": induction}.items():
+        kept = sum(weights[i, j] for i, j in pairs if j != 2)
+        left = sum(weights[i, others].sum() for i, _ in pairs)
+        assert found[name] == pytest.approx(kept / left, abs=1e-5)
+
+
+def test_of_a_head_that_keeps_little_nothing_else_is_told() -> None:
+    weights = np.zeros((30, 30), np.float32)
+    weights[:, 0], weights[np.arange(1, 30), np.arange(29)] = 0.9, 0.1
+    weights[0, 0], weights[1, 0] = 1, 1
+    rests = FindRests((30, 30), None, causal=True, itself=True)
+    measure = MeasureHeads(marks_of_tokens(range(30)), True, rests=rests)
+    measure(PatternBlock(0, (0,), np.arange(30), weights[None]))
+    (found,) = measure.resting().values()
+    assert found.keys() == {"rests"}
+
+
+def test_a_role_is_judged_on_what_does_not_rest() -> None:
+    enough, weak = dict.fromkeys(METRICS, 26), estimated(induction=0.3, first=0.1)
+    assert role_of(weak, enough) is None
+    resting = {"rests": Estimate(0.5), "induction": Estimate(0.6)}
+    role = role_of(weak, enough, resting)
+    assert role is not None
+    assert role.name == "induction"
+    sink = role_of(weak, enough, {"rests": Estimate(0.5)})
+    assert sink is not None
+    assert sink.name == "sink"
+    assert role_of(weak, enough, {"rests": Estimate(0.29)}) is None

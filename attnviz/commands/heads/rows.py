@@ -14,6 +14,7 @@ from attnviz.commands.heads.labels import LABEL_ROW
 from attnviz.commands.heads.receiver import RECEIVER
 from attnviz.commands.heads.retrieval import RETRIEVAL_ROW
 from attnviz.console import Display
+from attnviz.draw.headlines import share
 from attnviz.draw.labels import SEQUENTIAL
 from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn
@@ -22,10 +23,20 @@ from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.draw.titles import amount, caption, facts
 from attnviz.errors import Speller, readable
 from attnviz.kit.result import Form, Result
-from attnviz.records.metrics import IMAGE_METRICS, METRICS, Estimate, HeadMetrics, HeadReport, Score
+from attnviz.records.metrics import (
+    IMAGE_METRICS,
+    METRICS,
+    SINK,
+    Estimate,
+    HeadMetrics,
+    HeadReport,
+    Score,
+)
 from attnviz.records.rows import Field, Fields, JsonOutput, estimate_fields, head_fields, model_name
 
 OfReport: TypeAlias = tuple[HeadReport, HeadMetrics]
+MOST_TOLD = 6
+"""Heads with another role on the probe that are named."""
 
 
 def heads_title(report: HeadReport) -> str:
@@ -56,8 +67,30 @@ def _role(row: OfReport) -> str | None:
 
 
 def _passed(row: OfReport) -> str | None:
-    role = row[1].role
-    return f"{role.metric} ≥ {role.least:g}" if role else None
+    role, metrics = row[1].role, row[1].metrics
+    if role is None:
+        return None
+    least = f"≥ {role.least:g}"
+    if metrics[role.metric].mean >= role.least:
+        return f"{role.metric} {least}"
+    return f"rests {least}" if role.metric == "first" else f"{role.metric} off rests {least}"
+
+
+def _role_said(head: HeadMetrics) -> str:
+    """`induction; rests .46`: the role, and how much the head rests beside it."""
+    if head.role is None:
+        return ""
+    telling = METRICS[head.role.metric].telling and head.rests.mean >= SINK
+    return head.role.name + (f"; rests {share(head.rests.mean)}" if telling else "")
+
+
+def _on_probe(report: HeadReport) -> Iterator[str]:
+    """The heads whose role on the probe is another, in one sentence."""
+    roles = {str(each.head): each.role.name for each in report.heads if each.role}
+    others = [f"{h} {r}" for h, r in report.on_probe.items() if roles.get(h, r) != r]
+    if others:
+        more = f" and {len(others) - MOST_TOLD} more" if len(others) > MOST_TOLD else ""
+        yield f"another role on the probe: {', '.join(others[:MOST_TOLD])}{more}"
 
 
 def _of_metric(metric: Score) -> tuple[Field[Any], Field[Any]]:
@@ -84,6 +117,11 @@ HEAD_ROW = Fields[OfReport](
         Field("role", str | None, "The first role whose threshold is met.", _role),
         Field("passed", str | None, "That threshold: 'induction ≥ 0.4'.", _passed),
         NAMED,
+        *estimate_fields(
+            "rests",
+            "The share of the weight on keys on which the head rests, but for a key's own.",
+            lambda row: row[1].rests,
+        ),
         *(field for metric in METRICS.values() for field in _of_metric(metric)),
         MEASURED,
     ),
@@ -145,7 +183,7 @@ def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
     rows = [
         (
             str(head.head),
-            *([head.role.name if head.role else ""] if with_roles else []),
+            *([_role_said(head)] if with_roles else []),
             *(_number(score, head.metrics[score.name]) for score in measured),
         )
         for head in report.heads
@@ -179,11 +217,14 @@ def _remarks(report: HeadReport, scores: Sequence[Score], speller: Speller) -> I
     roles = dict.fromkeys(head.role for head in report.heads if head.role)
     passed = [f"{role.name}: {METRICS[role.metric].short} ≥ {role.least:g}" for role in roles]
     if passed:
-        yield f"Role = first threshold met: {', '.join(passed)}"
+        rests = any(METRICS[role.metric].telling for role in roles)
+        off = "; as a share of what does not rest, where a head rests" if rests else ""
+        yield f"Role = first threshold met: {', '.join(passed)}{off}"
     if report.untold:
         more = "a longer probe" if report.probe else f"a longer text or {speller('probe', None)}"
         yield f"{untold(report)}; {more} has them"
     yield from _known_for(report)
+    yield from _on_probe(report)
     if "first" in measured:
         few = any(role.metric == "first" for role, _ in report.untold)
         found = "first > 0.3" if few else "sinks (first > 0.3)"

@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 from attnviz.draw.picture import canvas
-from attnviz.inputs.captures import load_capture
+from attnviz.inputs.captures import load_capture, npz_chunks
+from attnviz.kit.write import write_bytes
 from attnviz.records.capture import PatternBlock
+from attnviz.records.heads import Head
 from attnviz.records.metrics import METRICS, MeasureHeads, entropy, marks_of_tokens
 from tests.builtin import HEADS
 from tests.conftest import Run
+from tests.factories import make_capture
 from tests.reading import head_of
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
@@ -173,3 +176,37 @@ def test_the_probe_says_which_metrics_leave_out_the_first_copy(run: Run) -> None
     one, changed = measured(weights), measured(other)
     same = {name for name in METRICS if one[name] == pytest.approx(changed[name])}
     assert named == same == {"previous", "duplicate", "induction"}
+
+
+def test_a_head_with_another_role_on_the_probe_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    text = " ".join(["the cat sat on the mat . the dog sat on the log ."] * 3)
+    assert "on the probe" not in run("heads", text).out  # which was not measured
+    probed = rows(run("heads", "-f", "jsonl").out)
+    here = rows(run("heads", text, "-f", "jsonl").out)
+    others = [
+        f"{head} {row['role']}"
+        for head, row in probed.items()
+        if row["role"] and here[head]["role"] not in (None, row["role"])
+    ]
+    said = " ".join(run("heads", text).out.split())
+    assert others
+    assert f"another role on the probe: {', '.join(others[:6])}" in said
+
+
+def test_roles_say_how_much_a_head_rests_beside_what_it_does(run: Run, tmp_path: Path) -> None:
+    n = 30
+    weights = np.zeros((n, n), np.float32)
+    weights[:, 0], weights[np.arange(1, n), np.arange(n - 1)] = 0.7, 0.3
+    weights[0, 0], weights[1, 0] = 1, 1
+    capture = make_capture(
+        " ".join(map(str, range(n))), heads_per_layer=(1,), patterns={Head(0, 0): weights}
+    )
+    saved = str(tmp_path / "saved.npz")
+    write_bytes(Path(saved), npz_chunks(capture))
+    assert "previous token; rests .69" in run("heads", saved).out
+    (row,) = rows(run("heads", saved, "-f", "jsonl").out).values()
+    assert (row["role"], row["passed"]) == ("previous token", "previous off rests ≥ 0.4")
+    assert row["rests"] == pytest.approx(0.69, abs=0.005)
