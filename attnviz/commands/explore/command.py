@@ -15,6 +15,7 @@ from attnviz.kit.option import command
 from attnviz.kit.session import Session, as_flag
 from attnviz.kit.values import pictures_of
 from attnviz.records.capture import Capture
+from attnviz.records.rests import with_rests
 
 if TYPE_CHECKING:
     from attnviz.commands.explore.app import ExploreApp
@@ -80,7 +81,7 @@ def _of_capture(given: Capture, image: list[Path] | None) -> Opened:
         raise UsageError(wrong, "show it with attnviz show")
     if image:
         raise UsageError("a saved capture was run already", f"leave {option('image')} out")
-    return Opened(capture=given)
+    return Opened(capture=with_rests(given))
 
 
 def _check_terminal(session: Session) -> Display:

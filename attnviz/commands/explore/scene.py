@@ -16,14 +16,23 @@ from attnviz.commands.ablate.run import Ablating, ablate_together
 from attnviz.draw.labels import distinct_labels, fenced
 from attnviz.draw.matrix import Grid, grid_of, shown, strongest
 from attnviz.errors import UsageError
+from attnviz.kit.bringing import with_links
 from attnviz.kit.choose import finding_of, start_choice
 from attnviz.kit.intervene import watched
 from attnviz.kit.prepare import HeadOptions, TextOptions, prepare
 from attnviz.records.apply import Between, exhibit_of, go_on
-from attnviz.records.capture import Capture, FloatArray, KeepEverything, LayerPattern, PatternBlock
+from attnviz.records.capture import (
+    RESTS,
+    Capture,
+    FloatArray,
+    KeepEverything,
+    LayerPattern,
+    PatternBlock,
+)
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, links_of, whole_map
 from attnviz.records.heads import Head, every_head
 from attnviz.records.positions import find_positions, last_word
+from attnviz.records.rests import rests_in, with_rests
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Merged, Transforms
 
@@ -66,7 +75,9 @@ class Runs:
                     so_far(_with_layers(prepared.empty, layers), len(layers))
 
             prepared.run(heads, consume)
-            return replace(prepared.empty, layers=keep.layers())
+            between()
+            captured = with_links(prepared, replace(prepared.empty, layers=keep.layers()))
+            return with_rests(captured)
 
     def without(self, text: str, head: Head, between: Between) -> BeforeAfter:
         with self._one:
@@ -209,31 +220,35 @@ class Scene:
     def peaks(self) -> dict[Slot, tuple[int, float]]:
         """For each slot, the key that the query attends to most, and its weight.
 
-        The query itself, special tokens and, in a causal model, the first token are left out:
-        they take the attention that has nowhere else to go.
+        The query itself, special tokens, the head's rests and, in a causal model, the first token
+        are left out: they take the attention that has nowhere else to go.
         """
-        seen = int(self.capture.allowed_count()[self.query])
-        telling = [key for key in self._telling_keys if key < seen]
-        if self.capture.one_sequence:
-            telling = [key for key in telling if key != self.query]
-        if not telling or self.query not in self.exhibit.queries:
-            return {}
-        rows = {slot: self.slots[slot].weights[self.query, telling] for slot in self.computed}
-        return {s: (telling[int(np.argmax(row))], float(row.max())) for s, row in rows.items()}
+        seen, peaks = int(self.capture.allowed_count()[self.query]), dict[Slot, tuple[int, float]]()
+        itself = self.query if self.capture.one_sequence else -1
+        for slot in self.computed if self.query in self.exhibit.queries else ():
+            keys = [key for key in self._telling_keys(slot) if key < seen and key != itself]
+            if keys:
+                row = self.slots[slot].weights[self.query, keys]
+                peaks[slot] = keys[int(np.argmax(row))], float(row.max())
+        return peaks
 
-    @property
-    def _telling_keys(self) -> list[int]:
-        """The keys that are neither special, but for images, nor the first of a causal model."""
-        tokens, capture = self.capture.key_tokens, self.capture
+    def _telling_keys(self, slot: Slot) -> list[int]:
+        """The keys that are no rest, nor special, but for images, nor the first of a causal model.
+
+        Of a run that goes on, rests are not known.
+        """
+        tokens, capture, own = self.capture.key_tokens, self.capture, self.slots[slot]
         first = capture.one_sequence and capture.causal
-        special = [token.special and token.image is None for token in tokens]
-        return [k for k in self.exhibit.keys if not special[k] and (k or not first)]
+        off = [not token.special or token.image is not None for token in tokens]
+        if RESTS in capture.extras and own.layer is not None and own.head is not None:
+            off = (np.array(off) & ~rests_in(capture, Head(own.layer, own.head))).tolist()
+        return [k for k in self.exhibit.keys if off[k] and (k or not first)]
 
     def at_strongest_link(self) -> "Scene":
         """The scene at the head's strongest link between two tokens of the text; the scene itself
         where there is none. Links that `peaks` leaves out do not count here, either."""
         queries = [q for q in self.exhibit.queries if not self.capture.query_tokens[q].special]
-        keys = self._telling_keys
+        keys = self._telling_keys(self.slot)
         if not queries or not keys or self.waits:
             return self
         weights = self.map.weights[np.ix_(queries, keys)]  # (queries, keys); masked: 0
@@ -309,10 +324,12 @@ def scene_of(
     if picked is None:
         return start.at_strongest_link()
     start = start._through(*picked.heads[0]).at(start.query)
-    finding = finding_of(start.one, start.map, picked.named)
-    if finding is None or finding.behaviour is None:
+    finding = finding_of(replace(start.one, choice=picked), start.map, picked.named)
+    if finding is None or not finding.links or not (finding.behaviour or picked.off_rests):
         return start.at_strongest_link()
-    clearest = max(finding.links, key=lambda link: link.weight)
+    clearest = finding.links[0]
+    if not picked.off_rests:
+        clearest = max(finding.links, key=lambda link: link.weight)
     return start.at(clearest.query, clearest.key)
 
 

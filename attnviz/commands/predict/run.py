@@ -18,6 +18,7 @@ from attnviz.kit.roles import Alike, roles_of
 from attnviz.records.capture import FloatArray, PatternBlock
 from attnviz.records.heads import Head, every_head
 from attnviz.records.predict import (
+    MOST_ROWS,
     Attribution,
     Candidate,
     KeepNextTokens,
@@ -28,6 +29,7 @@ from attnviz.records.predict import (
     Question,
     outcome_of,
 )
+from attnviz.records.rests import FindRests
 
 if TYPE_CHECKING:
     from attnviz.models.frozen.last import LastRead
@@ -91,7 +93,7 @@ def predict_text(
         last=last,
         each=each,
         lens=through.next_tokens,
-        evidence=_evidence(prepared, positions[-1], read),
+        evidence=() if reading.attribute else _evidence(prepared, positions[-1], read),
         attribution=_attribution(prepared, reading, question, last.candidates[0], read),
         asked=_answered(question, end[0]) if question else None,
         fills=fills,
@@ -190,28 +192,46 @@ PER_LAYER, FAINT = 3, 0.1
 
 
 def _evidence(prepared: Prepared, position: int, read: "LastRead | None") -> list[LastLink]:
-    """The strongest links of a position, layer by layer, without those to the first token.
+    """The strongest links of a position, layer by layer, without the first token and rests.
 
     The links to an image are one, from its first token.
     """
     tokens, evidence = prepared.empty.key_tokens, list[LastLink]()
     images = [None, *(token.image for token in tokens)]
     starts = np.array([i for i, t in enumerate(tokens) if t.image is None or t.image != images[i]])
+    rests, last = _rests(prepared, read), dict[Head, FloatArray]()
 
     def consume(block: PatternBlock) -> None:
-        weights = block.weights[:, 0].copy()  # (heads, keys)
-        weights[:, 0] = 0
-        wholes = np.add.reduceat(weights, starts[starts < weights.shape[1]], axis=1)
-        for head, key in np.argwhere(wholes >= FAINT).tolist():
-            at, weight = Head(block.layer, block.heads[head]), float(wholes[head, key])
-            evidence.append(LastLink(at, int(starts[key]), weight))
+        if rests is not None:
+            rests(block)
+        for row in np.flatnonzero(block.queries == position):
+            last.update(
+                (Head(block.layer, h), block.weights[i, row].copy())
+                for i, h in enumerate(block.heads)
+            )
 
-    if read is None:
-        prepared.run(every_head(prepared.model.identity.heads_per_layer), consume, (position,))
-    else:
+    if rests is None and read is not None:
         for layer, rows in read.weight_rows():
-            heads = tuple(range(len(rows)))
-            consume(PatternBlock(layer, heads, np.array([position]), rows[:, None]))
+            last.update((Head(layer, head), row.copy()) for head, row in enumerate(rows))
+    else:
+        every = every_head(prepared.model.identity.heads_per_layer)
+        prepared.run(every, consume, (position,) if rests is None else None)
+    for head, weights in last.items():
+        weights[0] = 0
+        if rests is not None:
+            weights[rests.of(head)[: len(weights)]] = 0
+        wholes = np.add.reduceat(weights, starts[starts < len(weights)])
+        for key in np.flatnonzero(wholes >= FAINT).tolist():
+            evidence.append(LastLink(head, int(starts[key]), float(wholes[key])))
     evidence.sort(key=lambda link: (link.head.layer, -link.weight))
     layers = groupby(evidence, key=lambda link: link.head.layer)
     return [link for _, links in layers for link in islice(links, PER_LAYER)]
+
+
+def _rests(prepared: Prepared, read: "LastRead | None") -> FindRests | None:
+    """What finds where heads rest; None where that would take too long."""
+    if len(prepared.empty.key_tokens) > MOST_ROWS:
+        return None
+    lengths = prepared.value_lengths() if read is None else read.lengths
+    empty = prepared.empty
+    return FindRests(prepared.shape, lengths, empty.causal, empty.one_sequence)

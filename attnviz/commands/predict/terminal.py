@@ -30,6 +30,7 @@ from attnviz.draw.terminal.cells import (
 from attnviz.draw.titles import amount, bar_of, facts, probability, with_error
 from attnviz.errors import readable
 from attnviz.records.predict import (
+    MOST_ROWS,
     Attribution,
     AttributionMean,
     LastLink,
@@ -76,7 +77,8 @@ def render(prediction: Prediction, display: Display, top: int) -> Iterator[Rende
         yield from _attribution(prediction.attribution, labels, top, display)
     elif prediction.evidence:
         yield Text()
-        title = f"what {last} attends to in each layer (without the first token)"
+        rests = " and rests" if len(prediction.capture.key_tokens) <= MOST_ROWS else ""
+        title = f"what “{last}” attends to in each layer (without the first token{rests})"
         yield from folded(Text(title, "bold"), display.width)
         numbers = [token.image for token in prediction.capture.query_tokens]
         many = "" if len(prediction.capture.images) < 2 else " {}"

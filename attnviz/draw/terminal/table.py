@@ -354,14 +354,15 @@ def _link_lines(exhibit: Exhibit, left_out: IntArray) -> Iterator[LinkLine]:
         for start, end in pairwise([*starts, len(links)]):
             query = int(links.query[start])
             strongest = [
-                (int(links.key[i]), float(links.weight[i]))
+                i
                 for i in range(start, end)
                 if exhibit.weakest_left_out or before[i] >= FAINT_IN_LIST
                 if not usual[i]
             ]
             if strongest and seen[query] - np.count_nonzero(dropped < seen[query]) > 1:
-                shown = tuple(strongest[:most])
-                yield LinkLine(head_map.label, query, shown, float(before[start:end].max()))
+                shown = ((int(links.key[i]), float(links.weight[i])) for i in strongest[:most])
+                first = float(before[strongest[0]])
+                yield LinkLine(head_map.label, query, tuple(shown), first)
 
 
 def _usual(exhibit: Exhibit, links: Links) -> IntArray:

@@ -244,7 +244,7 @@ def test_s_leaves_the_sink_out_and_brings_it_back() -> None:
         assert any("BOS" in line for line in there.seen("pattern"))
         await there.press("s")
         assert not any("BOS" in line for line in there.seen("pattern"))
-        assert "which is left out" in there.title("words")
+        assert "which are left out" in there.title("words")
         assert there.subtitle("words") == "no sink"
         await there.press("s")
         assert any("BOS" in line for line in there.seen("pattern"))

@@ -7,8 +7,10 @@ import pytest
 
 from attnviz.commands.explore.scene import Scene, matches_of, scene_of
 from attnviz.errors import UsageError
-from attnviz.records.apply import merged, rollout
+from attnviz.kit.choose import default_head, with_finding
+from attnviz.records.apply import merged, rollout, whole_exhibit
 from attnviz.records.heads import Head, NamedHead
+from attnviz.records.rests import with_rests
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import PLAIN, Transforms
 from tests.commands.explore.app import TEXT
@@ -19,12 +21,26 @@ def scene(**toggles: bool) -> Scene:
     return scene_of(make_capture(TEXT), Transforms(**toggles))
 
 
-def test_a_scene_begins_at_the_strongest_link_between_two_tokens() -> None:
-    begun = scene_of(make_capture(TEXT, bos=True), PLAIN)
-    weights = begun.map.weights.copy()
-    weights[0] = weights[:, 0] = 0  # BOS
-    np.fill_diagonal(weights, 0)
-    assert (begun.query, begun.key) == np.unravel_index(np.argmax(weights), weights.shape)
+def test_a_scene_begins_at_the_link_that_its_title_would_tell_first() -> None:
+    capture = make_capture(TEXT, bos=True)
+    begun, choice = scene_of(capture, PLAIN), default_head(capture)
+    assert begun.head is not None
+    assert choice.heads == (begun.head,)
+    told = with_finding(whole_exhibit(capture.only(choice.heads), choice), begun.head).finding
+    assert told is not None
+    first = told.links[0]
+    assert (begun.query, begun.key) == (first.query, first.key)
+
+
+def test_rests_are_no_peaks_and_no_strongest_links() -> None:
+    pattern = np.eye(8, dtype=np.float32)
+    pattern[3:] = [0, 0.2, 0.7, 0.1, 0, 0, 0, 0]
+    capture = make_capture(TEXT, patterns={Head(0, 0): pattern})
+    begun = scene_of(with_rests(capture), PLAIN, choose=False).in_slot((0, 0)).at(5)
+    assert begun.peaks()[0, 0] == (1, pytest.approx(0.2))
+    assert begun.at_strongest_link().key == 1
+    unknown = scene_of(capture, PLAIN, choose=False).in_slot((0, 0)).at(5)
+    assert unknown.peaks()[0, 0] == (2, pytest.approx(0.7))
 
 
 def test_the_strongest_link_of_a_head_that_is_known_for_something_is_one_that_shows_it() -> None:

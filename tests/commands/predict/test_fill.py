@@ -95,7 +95,7 @@ def test_each_mask_is_filled_as_transformers_fills_it(run: Run, bert: Path) -> N
         assert [row["probability"] for row in mine] == pytest.approx(expected[position][best])
     shown = run("predict", text, "-m", str(bert)).out
     assert "in place of [MASK]#1" in shown
-    assert "what [MASK]#2 attends to in each layer" in shown
+    assert "what “[MASK]#2” attends to in each layer" in shown
 
 
 def test_evidence_looks_to_both_sides(bert: Path) -> None:
