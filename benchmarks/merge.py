@@ -26,7 +26,6 @@ from attnviz.commands.atlas.record import (
     merged,
     record_of_bytes,
     record_to_bytes,
-    units,
 )
 from attnviz.commands.scan.counting import (
     ROWS,
@@ -53,7 +52,7 @@ def record_of(shard: int, heads: int) -> Record:
     largest = draw.random((2, WINDOWS, heads))
     of_windows = record_of_windows(like, windows, largest, shard)
     of_rows = record_of_rows(like, sums, largest[0])
-    return merged([of_windows, of_rows, record_of_documents(like, sums, units(LENGTH))])
+    return merged([of_windows, of_rows, record_of_documents(like, sums)])
 
 
 def main(

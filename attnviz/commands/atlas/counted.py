@@ -8,7 +8,6 @@ from typing import Any
 
 from attnviz.commands.atlas.folder import AGAIN, Store, is_locked, made_of
 from attnviz.commands.atlas.record import (
-    SCALE,
     SCORES,
     WEIGHTS,
     Atlas,
@@ -20,7 +19,6 @@ from attnviz.commands.atlas.record import (
     merged,
     record_of_bytes,
     row_of_means,
-    units,
 )
 from attnviz.draw.titles import percent
 from attnviz.errors import InputError
@@ -35,12 +33,11 @@ def heads_of(total: Record) -> list[Head]:
 
 def score_rows(total: Record) -> Iterator[Mapping[str, object]]:
     """The rows of `heads.parquet`: the scores of each head."""
-    unit = units(total.origin.length).tolist()
     counted = {name: getattr(total, name) for name in ("documents", "windows", "tokens")}
     for place, head in enumerate(heads_of(total)):
         scores: dict[str, object] = {}
         for metric, name in enumerate(SCORES):
-            score, n = estimate(total, place, metric, unit[metric]), total.counts[place, metric]
+            score, n = estimate(total, place, metric), total.counts[place, metric]
             scores[name] = score.mean if n else None
             scores[f"{name}_error"] = score.error
             scores[f"{name}_documents"] = int(n)
@@ -62,8 +59,8 @@ def bin_rows(total: Record) -> Iterator[Mapping[str, object]]:
     documents = max(1, total.documents)
     for place, head in enumerate(heads_of(total)):
         for histogram, bounds, values in (
-            ("distance", doubling, total.distances[place] / SCALE / documents),
-            ("position", doubling, total.positions[place] / SCALE / documents),
+            ("distance", doubling, total.distances[place] / documents),
+            ("position", doubling, total.positions[place] / documents),
             ("largest", equal, total.largest[place].astype(float)),
         ):
             for (start, end), value in zip(bounds, values.tolist(), strict=True):
@@ -73,11 +70,11 @@ def bin_rows(total: Record) -> Iterator[Mapping[str, object]]:
 # Records of many shards as one, and what is counted of a scan that is not finished.
 
 AT_ONCE = 32
-"""Records that are merged at a time."""
+"""Records that are in memory at a time."""
 
 
 def total_of(records: Iterable[Record], where: str) -> Record | None:
-    """Records as one, few of which are in memory; None: there is none.
+    """Records as one, added in their order; None: there is none.
 
     `where`: the folder that they are in.
 
@@ -110,9 +107,10 @@ def atlas_so_far(store: Store, manifest: Mapping[str, Any], mean: MeanOver) -> A
     def records() -> Iterator[Record]:
         nonlocal counted
         named = (re.fullmatch(r"shards/(\d{6,})\.npz", name) for name in store.names("shards"))
-        for name in filter(None, named):
+        files = {int(name[1]): name[0] for name in named if name}
+        for shard, name in sorted(files.items()):
             with suppress(ValueError):
-                record = record_of_bytes(store.read(name[0]) or b"", int(name[1]))
+                record = record_of_bytes(store.read(name) or b"", shard)
                 if record.origin.scan == manifest["scan"]:
                     counted += 1
                     yield record

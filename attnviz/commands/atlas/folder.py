@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import secrets
+import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -243,7 +244,7 @@ class Request:
 # merged.
 
 
-SCHEMA = "attnviz-scan/5"
+SCHEMA = "attnviz-scan/6"
 MANIFEST, LOCK = "manifest.json", ".lock"
 TABLES = ("heads.parquet", "histograms.parquet", "tokens.parquet", "examples.parquet")
 FILES = (*TABLES, "skipped.jsonl")
@@ -444,9 +445,30 @@ def read_manifest(store: Store) -> Mapping[str, Any]:
     if schema != SCHEMA and re.fullmatch(r"attnviz-scan/\d{1,3}", str(schema)):
         raise InputError(
             f"{store.where!r} holds a scan of another version ({schema}, not {SCHEMA})",
-            "scan the corpus again into another folder",
+            f"make it anew: {_command_of(manifest, f'{store.where}-anew')}",
         )
     raise InputError(f"the manifest in {store.where!r} is damaged", AGAIN)
+
+
+FLAGS = {
+    **{"model": "--model", "revision": "--revision", "kind": "--kind", "split": "--split"},
+    **{"key": "--field", "length": "--length", "documents": "--max-docs", "seed": "--seed"},
+    **{"layers": "--layer", "heads": "--head"},
+}
+
+
+def _command_of(manifest: Mapping[str, Any], folder: str) -> str:
+    """The command of a scan, as far as a manifest of another version tells it."""
+    heads, paths = manifest.get("heads"), manifest.get("paths")
+    said = {**manifest, "heads": None, **(heads if isinstance(heads, dict) else {})}
+    options = [
+        word
+        for name, flag in FLAGS.items()
+        if said.get(name) not in (None, getattr(Request, name, None))
+        for word in (flag, str(said[name]))
+    ]
+    corpus = map(str, paths) if isinstance(paths, list) else ["CORPUS"]
+    return shlex.join(["attnviz", "scan", *corpus, *options, "--output", folder])
 
 
 def asked_by(store: Store) -> tuple[Request, Source]:

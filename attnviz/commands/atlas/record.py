@@ -1,8 +1,7 @@
-"""The counts of a shard, or of a whole corpus: integers, which merge exactly.
+"""The counts of a shard, or of a whole corpus.
 
-Values of documents, and sums over the rows of a window, are rounded to fixed point and summed as
-integers, so that no order of documents, shards or workers changes a bit of the result. Letters in
-the shapes:
+Records are added in the order of their shards, so that workers, parts and interruptions change no
+bit of the result. Letters in the shapes:
 
     H heads   M metrics   S sums: those of `TOTALS`   W windows
 """
@@ -26,10 +25,6 @@ from attnviz.records.restore import model_of_dict
 from attnviz.records.rows import MODEL, to_json
 
 FloatArray64: TypeAlias = NDArray[np.float64]
-SCALE = 1 << 30
-"""A value of 1 in fixed point."""
-LIMB = 15
-"""A value in fixed point is cut after so many bits, so that 64 bits hold sums of its square."""
 WEIGHTS, DRAWN = 50, 20
 """Bins of equal width of a window's largest weight: those that are counted, and drawn from."""
 TOP, PER_BIN, SAMPLE = 8, 2, 64
@@ -60,17 +55,17 @@ NOWHERE = Origin()
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """Integers of H heads, named as in L5H1; `documents`, `windows`, `tokens`: of how much.
+    """Counts of H heads, named as in L5H1; `documents`, `windows`, `tokens`: of how much.
 
     `bad`: how many documents could not be read.
 
     `totals`, `counts` (H, M): the sum of each metric over documents, and how many have it;
-    `squares` (H, M, 3): the sums of its square's three parts. `distances`, `positions` (H, BINS):
-    the mean mass per query, summed over documents.
+    `squares` (H, M): the sum of its squared deviations from their mean. `distances`, `positions`
+    (H, BINS): the mean mass per query, summed over documents.
 
-    Of windows of two tokens and more: `sums` (H, S, 2): `TOTALS` over the rows of all windows, in
-    two limbs, and `rows` (S): how many rows can show each; `largest` (H, WEIGHTS): windows by
-    their largest weight, the first row and column left out.
+    Of windows of two tokens and more: `sums` (H, S): `TOTALS` over the rows of all windows, and
+    `rows` (S): how many rows can show each; `largest` (H, WEIGHTS): windows by their largest
+    weight, the first row and column left out.
 
     Windows are named (shard, ordinal), behind the number by which they were chosen, the least
     first: `best` (H, TOP, 3) by the largest weight between two
@@ -79,12 +74,12 @@ class Record:
     """
 
     heads: tuple[str, ...]
-    totals: IntArray
-    squares: IntArray
+    totals: FloatArray64
+    squares: FloatArray64
     counts: IntArray
-    distances: IntArray
-    positions: IntArray
-    sums: IntArray
+    distances: FloatArray64
+    positions: FloatArray64
+    sums: FloatArray64
     rows: IntArray
     largest: IntArray
     best: IntArray
@@ -97,7 +92,9 @@ class Record:
     origin: Origin = NOWHERE
 
 
-SUMMED = ("totals", "squares", "counts", "distances", "positions", "sums", "rows", "largest")
+SUMMED = ("totals", "counts", "distances", "positions", "sums", "rows", "largest")
+WHOLE = ("counts", "rows", "largest")
+"""Those of them that are whole numbers, as what is chosen is."""
 CHOSEN = ("best", "drawn", "sample")
 NUMBERS = ("documents", "windows", "tokens", "bad")
 TOTALS = (*(name for name in SUMS if name != "mass"), "largest")
@@ -109,11 +106,11 @@ def shapes(heads: int) -> Mapping[str, tuple[int, ...]]:
     metrics = len(SCORES)
     return {
         "totals": (heads, metrics),
-        "squares": (heads, metrics, 3),
+        "squares": (heads, metrics),
         "counts": (heads, metrics),
         "distances": (heads, BINS),
         "positions": (heads, BINS),
-        "sums": (heads, len(TOTALS), 2),
+        "sums": (heads, len(TOTALS)),
         "rows": (len(TOTALS),),
         "largest": (heads, WEIGHTS),
         "best": (heads, TOP, 3),
@@ -122,18 +119,21 @@ def shapes(heads: int) -> Mapping[str, tuple[int, ...]]:
     }
 
 
+def _kind(name: str) -> type[np.generic]:
+    return np.int64 if name in (*WHOLE, *CHOSEN) else np.float64
+
+
 def empty_record(heads: Sequence[str], origin: Origin = NOWHERE) -> Record:
     """A record of nothing."""
-    of = shapes(len(heads))
     arrays: dict[str, Any] = {
-        **{name: np.zeros(of[name], np.int64) for name in SUMMED},
-        **{name: np.full(of[name], NONE) for name in CHOSEN},
+        name: np.full(shape, NONE if name in CHOSEN else 0, _kind(name))
+        for name, shape in shapes(len(heads)).items()
     }
     return Record(tuple(heads), **arrays, origin=origin)
 
 
 def merged(records: Sequence[Record]) -> Record:
-    """Several records as one; the same for any order of them, and for any tree of merges.
+    """Several records as one, added one after the other.
 
     Raises:
         ValueError: they are of other heads, or of another origin.
@@ -144,7 +144,19 @@ def merged(records: Sequence[Record]) -> Record:
     summed: dict[str, Any] = {
         name: sum(getattr(record, name) for record in records) for name in (*SUMMED, *NUMBERS)
     }
-    return replace(merged_windows(records), **summed)
+    return replace(merged_windows(records), squares=_squares(records), **summed)
+
+
+def _squares(records: Sequence[Record]) -> FloatArray64:
+    """The squared deviations from the mean of all (Chan, Golub and LeVeque 1979)."""
+    first = records[0]
+    squares, totals, counts = first.squares, first.totals, first.counts.astype(np.float64)
+    for other in records[1:]:
+        apart, both = totals * other.counts - other.totals * counts, counts + other.counts
+        weight = np.maximum(1, counts * other.counts * both)
+        squares = squares + other.squares + apart * apart / weight
+        totals, counts = totals + other.totals, both
+    return squares
 
 
 def merged_windows(records: Sequence[Record]) -> Record:
@@ -168,36 +180,17 @@ def least(windows: IntArray, most: int) -> IntArray:
     return np.pad(kept, missing, constant_values=NONE)
 
 
-def units(length: int) -> FloatArray64:
-    """The divisor of each metric in fixed point (M), so that a value is 1 at most.
-
-    `length`: the most tokens of a window. Entropy, in nats, is less than 16.
-    """
-    return np.array([_unit(score, length) for score in SCORES.values()])
+def by_size(weights: FloatArray64) -> IntArray:
+    """Numbers by which windows are chosen, the least for the largest weight, to 2⁻³⁰."""
+    return -np.rint(np.nan_to_num(weights) * (1 << 30)).astype(np.int64)
 
 
-def units_of_sums(length: int) -> FloatArray64:
-    """The same of a row of each sum (S)."""
-    scores = {**METRICS, "squares": SCORES["distance_variance"]}
-    return np.array([_unit(scores[name], length) if name in scores else 1.0 for name in TOTALS])
-
-
-def _unit(score: Score, length: int) -> float:
-    of = {"": 1.0, "nats": 16.0, "tokens": float(length), "tokens²": float(length) ** 2}
-    return of[score.unit]
-
-
-def in_fixed_point(values: FloatArray64) -> IntArray:
-    """Values as integers, rounded to the nearest; not-a-number is 0."""
-    return np.rint(np.nan_to_num(values) * SCALE).astype(np.int64)
-
-
-def moments(values: FloatArray64) -> tuple[IntArray, IntArray, IntArray]:
+def moments(values: FloatArray64) -> tuple[FloatArray64, FloatArray64, IntArray]:
     """The totals, squares and counts of documents' values (documents, H, M), NaN where none."""
-    fixed = in_fixed_point(values)
-    high, low = fixed >> LIMB, fixed & ((1 << LIMB) - 1)
-    squares = np.stack([high * high, 2 * high * low, low * low], axis=-1).sum(axis=0)
-    return fixed.sum(axis=0), squares, np.isfinite(values).sum(axis=0)
+    counts = np.isfinite(values).sum(axis=0)
+    totals = np.nansum(values, axis=0)
+    apart = values - totals / np.maximum(1, counts)
+    return totals, np.nansum(apart * apart, axis=0), counts
 
 
 def bin_of(largest: FloatArray64 | float) -> IntArray:
@@ -214,27 +207,13 @@ def drawn_bin(largest: FloatArray64) -> IntArray:
     return bins
 
 
-def limbs(values: FloatArray64) -> IntArray:
-    """Sums over the rows of windows (W, H, S) added up, in two limbs (H, S, 2).
-
-    64 bits hold the sums over 2**47 rows.
-    """
-    fixed = in_fixed_point(values)
-    sums: IntArray = np.stack([fixed >> LIMB, fixed & ((1 << LIMB) - 1)], axis=-1).sum(axis=0)
-    return sums
-
-
 def means_over_tokens(record: Record, head: int) -> dict[str, tuple[float | None, int]]:
     """The means over rows of every score and of `TOTALS`, and over how many rows.
 
     None where no row can show it.
     """
-    means: dict[str, tuple[float | None, int]] = {}
-    unit = units_of_sums(record.origin.length).tolist()
-    for place, name in enumerate(TOTALS):
-        rows, (high, low) = int(record.rows[place]), map(int, record.sums[head, place])
-        mean = ((high << LIMB) + low) / (rows * SCALE) * unit[place] if rows else None
-        means[name] = mean, rows
+    sums = zip(TOTALS, record.sums[head].tolist(), record.rows.tolist(), strict=True)
+    means = {name: (total / rows if rows else None, rows) for name, total, rows in sums}
     (squares, rows), (distance, _) = means["squares"], means["distance"]
     variance = None
     if squares is not None and distance is not None:
@@ -242,19 +221,13 @@ def means_over_tokens(record: Record, head: int) -> dict[str, tuple[float | None
     return {**means, "distance_variance": (variance, rows)}
 
 
-def estimate(record: Record, head: int, metric: int, unit: float) -> Estimate:
+def estimate(record: Record, head: int, metric: int) -> Estimate:
     """The mean of a metric over documents, with its standard error where there are several."""
-    n, total = int(record.counts[head, metric]), int(record.totals[head, metric])
+    n, total = int(record.counts[head, metric]), float(record.totals[head, metric])
     if not n:
         return Estimate(nan, None)
-    mean = total / n / SCALE * unit
-    if n < 2:
-        return Estimate(mean, None)
-    high, middle, low = map(int, record.squares[head, metric])
-    squares = (high << 2 * LIMB) + (middle << LIMB) + low
-    # in whole numbers up to the division: no difference of large floats
-    spread = (squares * n - total * total) / (n * (n - 1))
-    return Estimate(mean, sqrt(max(0.0, spread) / n) / SCALE * unit)
+    error = sqrt(record.squares[head, metric] / (n - 1) / n) if n > 1 else None
+    return Estimate(total / n, error)
 
 
 # The result of a scan: a row for each head, and all that was found of one of them.
@@ -575,7 +548,7 @@ def record_of_bytes(data: bytes, shard: int | None = None) -> Record:
         heads = tuple(map(str, rest["heads"]))
         arrays = {name: stored[name] for name in shapes(len(heads))}
         for name, shape in shapes(len(heads)).items():
-            if arrays[name].shape != shape or arrays[name].dtype != np.int64:
+            if arrays[name].shape != shape or arrays[name].dtype != _kind(name):
                 raise ValueError(name)
         numbers: dict[str, Any] = {name: int(rest[name]) for name in NUMBERS}
         return Record(heads, **arrays, **numbers, origin=_origin(rest["origin"]))

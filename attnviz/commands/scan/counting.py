@@ -28,15 +28,12 @@ from attnviz.commands.atlas.record import (
     Record,
     Skipped,
     bin_of,
+    by_size,
     drawn_bin,
     empty_record,
-    in_fixed_point,
     least,
-    limbs,
     merged,
     moments,
-    units,
-    units_of_sums,
 )
 from attnviz.commands.scan.windows import Window, WindowCutter, batch_tokens, run_batches
 from attnviz.errors import AttnvizError
@@ -69,7 +66,7 @@ class Counter:
         """`keeper`: keeps links of what is counted."""
         self._model, self._heads, self._shard = model, by_layer(heads), shard
         self._most, self._keeper = batch_tokens(model), keeper
-        self._units, self._names = units(length), tuple(map(str, sorted(heads)))
+        self._names = tuple(map(str, sorted(heads)))
         exact = model.identity.dtype == "float32"
         self._error = np.inf if model.sinks else 1e-3 if exact else 0.05
         self._windows = WindowCutter(model.tokenizer, length, seed)
@@ -183,7 +180,7 @@ class Counter:
         ended = len(sums.documents) - bool(waits.any())
         if ended:
             whole = sums.of(slice(ended))
-            parts.append(record_of_documents(self._record, whole, self._units))
+            parts.append(record_of_documents(self._record, whole))
         self._begun = sums.of(slice(ended, None)) if waits.any() else None
         self._held = [merged(held)] if waits.any() else []
         self._record = merged([self._record, *parts])
@@ -254,11 +251,8 @@ def rows_of(ids: Sequence[int], *, causal: bool) -> list[float]:
     return [float(FAST_SUMS[name].rows(before, causal)) for name in ROWS]
 
 
-def record_of_documents(like: Record, sums: DocumentSums, unit: FloatArray64) -> Record:
-    """The record of some documents, without windows.
-
-    `like`: a record of the same heads and origin; `unit`: see `units`.
-    """
+def record_of_documents(like: Record, sums: DocumentSums) -> Record:
+    """The record of some documents, without windows; `like`: of the same heads and origin."""
     named = {name: sums.values[..., i] for i, name in enumerate(SUMS)}  # (D, H) each
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = named["distance"] / named["mass"]
@@ -271,11 +265,10 @@ def record_of_documents(like: Record, sums: DocumentSums, unit: FloatArray64) ->
         ]
     values = np.stack(means, axis=-1)  # (D, H, M)
     values[~np.isfinite(values)] = np.nan
-    totals, squares, counts = moments(values / unit)
+    totals, squares, counts = moments(values)
     queries = sums.rows[:, [*METRICS].index("entropy"), None, None]
     distances, positions = (
-        in_fixed_point(sums.values[..., part] / queries).sum(axis=0)
-        for part in (DISTANCES, POSITIONS)
+        (sums.values[..., part] / queries).sum(axis=0) for part in (DISTANCES, POSITIONS)
     )
     return replace(
         empty_record(like.heads, like.origin),
@@ -299,9 +292,8 @@ def record_of_windows(
         return empty_record(like.heads, like.origin)
     names = np.array([(w.chance, shard, w.ordinal) for w in windows], np.int64)  # (W, 3)
     bins = drawn_bin(largest[0]).T  # (H, W)
-    weights = -in_fixed_point(largest[1].T)  # the least is the largest weight
     best = np.empty((len(like.heads), len(windows), 3), np.int64)
-    best[..., 0], best[..., 1:] = weights, names[:, 1:]
+    best[..., 0], best[..., 1:] = by_size(largest[1].T), names[:, 1:]
     order = np.lexsort((names[:, 2], names[:, 1], names[:, 0]))  # in which they are drawn
     return replace(
         empty_record(like.heads, like.origin),
@@ -320,7 +312,7 @@ def record_of_rows(like: Record, sums: DocumentSums, largest: FloatArray64) -> R
     bins = bin_of(largest)
     return replace(
         empty_record(like.heads, like.origin),
-        sums=limbs(values / units_of_sums(like.origin.length)),
+        sums=values.sum(axis=0),
         rows=np.append(sums.rows.sum(axis=0), len(largest)).astype(np.int64),
         largest=np.stack([(bins == b).sum(axis=0) for b in range(WEIGHTS)], axis=1),
     )

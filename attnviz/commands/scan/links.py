@@ -25,9 +25,9 @@ from attnviz.commands.atlas.record import (
     FloatArray64,
     Shard,
     archive,
+    by_size,
     drawn_bin,
     empty_record,
-    in_fixed_point,
     merged_windows,
     opened_archive,
 )
@@ -188,7 +188,7 @@ class Shortlist(LinkKeeper):
         self, batch: Sequence[Window], heads: slice, largest: FloatArray64, apart: FloatArray64
     ) -> Bools:
         chances, chosen = np.array([w.chance for w in batch])[:, None], self._chosen
-        best = -in_fixed_point(apart) <= chosen.best[heads, -1, 0]
+        best = by_size(apart) <= chosen.best[heads, -1, 0]
         of_bin = chosen.drawn[heads, :, -1, 0]  # (h, DRAWN)
         drawn = chances <= of_bin[np.arange(len(of_bin)), drawn_bin(largest)]
         sampled = chances <= (chosen.sample[-1, 0] if self._keeping.sample else -1)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from attnviz.commands.atlas.folder import read_manifest
 from attnviz.commands.atlas.record import (
-    SCALE,
     CorpusText,
+    FloatArray64,
     HeadExample,
     Origin,
     Record,
@@ -24,7 +24,6 @@ from attnviz.commands.atlas.record import (
     TokenMass,
     drawn_bin,
     files_of,
-    in_fixed_point,
     record_to_bytes,
 )
 from attnviz.commands.atlas.tables import table_bytes
@@ -332,11 +331,14 @@ def _between_two(links: HeadLinks) -> NDArray[np.bool_]:
 
 @dataclass
 class PairMass:
-    """The mass of pairs of tokens over windows, in fixed point; each pair as one number."""
+    """The mass of pairs of tokens over windows; each pair as one number.
+
+    It is exact: weights have 24 bits, and are 0.005 or more.
+    """
 
     vocabulary: int
     _pairs: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
-    _mass: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    _mass: FloatArray64 = field(default_factory=lambda: np.empty(0))
     _new: list[tuple[IntArray, FloatArray]] = field(default_factory=list)
     _waiting: int = 0
 
@@ -352,9 +354,8 @@ class PairMass:
     def _add_up(self) -> None:
         if self._new:
             names, weights = (np.concatenate(each) for each in zip(*self._new, strict=True))
-            mass = [self._mass, in_fixed_point(weights.astype(np.float64))]
             names = np.concatenate([self._pairs, names])
-            self._pairs, self._mass = summed(names, np.concatenate(mass))
+            self._pairs, self._mass = summed(names, np.concatenate([self._mass, weights]))
         self._new, self._waiting = [], 0
 
     def rows(self, spelled: Callable[[int], str]) -> Iterator[dict[str, Any]]:
@@ -368,19 +369,19 @@ class PairMass:
                 token = TokenMass(
                     query=None if side == "key" else spelled(first if side == "pair" else second),
                     key=None if side == "query" else spelled(second),
-                    mass=int(mass[at]) / SCALE,
+                    mass=float(mass[at]),
                 )
                 yield {"side": side, "rank": rank, **vars(token)}
 
 
-def _most(names: IntArray, mass: IntArray) -> IntArray:
+def _most(names: IntArray, mass: FloatArray64) -> IntArray:
     """The places of the largest masses, the largest first; of equal ones, by their names."""
     bar = np.partition(mass, -TOKENS)[-TOKENS] if len(mass) > TOKENS else 0
     high = np.flatnonzero(mass >= bar)
     return high[np.lexsort((names[high], -mass[high]))][:TOKENS]
 
 
-def summed(names: IntArray, mass: IntArray) -> tuple[IntArray, IntArray]:
+def summed(names: IntArray, mass: FloatArray64) -> tuple[IntArray, FloatArray64]:
     """Each name once, in order, with its mass."""
     order = np.argsort(names)
     names, mass = names[order], mass[order]

@@ -165,8 +165,8 @@ def test_what_is_left_of_a_scan_gets_no_other_name(
         ("null", "is damaged"),
         ("[" * 100_000, "is damaged"),
         ('{"schema": 4}', "is damaged"),
-        ('{"schema": "attnviz-scan/5", "result": 5}', "is damaged"),
-        ('{"schema": "attnviz-scan/4"}', "of another version"),
+        ('{"schema": "attnviz-scan/6", "result": 5}', "is damaged"),
+        ('{"schema": "attnviz-scan/5"}', "of another version (attnviz-scan/5, not attnviz-scan/6)"),
         (None, "more than 1 GB"),
     ],
 )
@@ -182,6 +182,19 @@ def test_an_odd_manifest_is_told_in_a_sentence(
         ended = run(*command, str(tmp_path))
         assert ended.status is ExitStatus.INPUT
         assert says in ended.err
+
+
+def test_a_scan_of_another_version_is_refused_with_the_command_that_makes_it_anew(
+    run: Run, out: Path, corpus: Path
+) -> None:
+    asked = json.loads((out / MANIFEST).read_text()) | {"schema": "attnviz-scan/5"}
+    (out / MANIFEST).write_text(json.dumps(asked | {"seed": 3, "heads": {"heads": "L1H2"}}))
+    command = f"--split line --seed 3 --head L1H2 --output {out}-anew"
+    for typed in (("atlas",), ("scan", "--merge")):
+        ended = run(*typed, str(out))
+        assert ended.status is ExitStatus.INPUT
+        assert f"make it anew: attnviz scan {corpus} --model builtin {command}" in ended.err
+        assert ended.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["length", "paths", "heads", "device", "result"])
