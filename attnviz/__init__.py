@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from attnviz.commands.ablate.command import ablate
     from attnviz.commands.ablate.record import AblationReport, BeforeAfter, TokenEffects
     from attnviz.commands.align import align
-    from attnviz.commands.atlas.command import ScanAtlas, atlas
-    from attnviz.commands.atlas.record import Atlas, HeadAtlas
+    from attnviz.commands.atlas.command import atlas
     from attnviz.commands.atlas.views import Development, Scatter
     from attnviz.commands.circuit.command import circuit
     from attnviz.commands.circuit.record import CircuitReport, CircuitSearch
@@ -56,6 +55,8 @@ if TYPE_CHECKING:
     from attnviz.commands.show.run import Shown
     from attnviz.commands.tokens import tokens
     from attnviz.commands.why.command import why, writes
+    from attnviz.corpus.result import ScanAtlas
+    from attnviz.corpus.tables import Atlas, HeadAtlas
     from attnviz.errors import AttnvizError
     from attnviz.kit.panels import Panels, panels
     from attnviz.kit.result import Calculation, Result
@@ -140,7 +141,7 @@ __all__ = [
 
 _HOME = {
     "attnviz.commands.ablate.record": "AblationReport BeforeAfter TokenEffects",
-    "attnviz.commands.atlas.record": "Atlas HeadAtlas",
+    "attnviz.corpus.tables": "Atlas HeadAtlas",
     "attnviz.commands.atlas.views": "Development Scatter",
     "attnviz.commands.circuit.record": "CircuitReport CircuitSearch",
     "attnviz.commands.compare.record": "ModelComparison TextComparison",
@@ -172,7 +173,8 @@ _HOME = {
     "attnviz.commands.report.command": "report",
     "attnviz.commands.report.rows": "Evaluation",
     "attnviz.commands.scan.command": "estimate_scan scan",
-    "attnviz.commands.atlas.command": "ScanAtlas atlas",
+    "attnviz.corpus.result": "ScanAtlas",
+    "attnviz.commands.atlas.command": "atlas",
     "attnviz.commands.show.command": "ShowOptions show",
     "attnviz.commands.show.run": "Shown",
     "attnviz.commands.tokens": "tokens",

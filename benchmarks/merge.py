@@ -18,22 +18,22 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from attnviz.commands.atlas.counted import AT_ONCE
-from attnviz.commands.atlas.record import (
+from attnviz.commands.scan.counting import (
+    ROWS,
+    DocumentSums,
+    record_of_documents,
+    record_of_rows,
+    record_of_windows,
+)
+from attnviz.corpus.documents import Window
+from attnviz.corpus.record import (
+    AT_ONCE,
     Origin,
     Record,
     empty_record,
     merged,
     record_of_bytes,
     record_to_bytes,
-)
-from attnviz.commands.scan.counting import (
-    ROWS,
-    DocumentSums,
-    Window,
-    record_of_documents,
-    record_of_rows,
-    record_of_windows,
 )
 from attnviz.records.metrics import BINS, SUMS
 

@@ -6,8 +6,9 @@ python scan_documents.py DOCUMENTS
 import sys
 from itertools import islice
 
-from attnviz.commands.atlas.record import CorpusText, record_to_bytes
 from attnviz.commands.scan.counting import Counter
+from attnviz.corpus.places import CorpusText
+from attnviz.corpus.record import record_to_bytes
 from attnviz.models.catalog import Source, load
 from attnviz.models.reducing import use_threads
 from attnviz.records.heads import every_head

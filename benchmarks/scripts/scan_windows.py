@@ -9,8 +9,8 @@ import sys
 from inside import report
 from texts import CONTEXT, documents, is_of_world
 
-from attnviz.commands.atlas.record import CorpusText
 from attnviz.commands.scan.counting import Counter
+from attnviz.corpus.places import CorpusText
 from attnviz.models.catalog import Source, load
 from attnviz.models.reducing import use_threads
 from attnviz.records.heads import every_head

@@ -5,129 +5,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from attnviz.commands.atlas.record import Atlas, HeadAtlas, MeanOver, ScoreName
-from attnviz.commands.atlas.rows import ALL_HEADS, DEVELOPMENT, ONE_HEAD, of_scatter
-from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads
-from attnviz.commands.atlas.views import (
-    develop,
-    one_head,
-    partial_notes,
-    scatter_of,
-    size_of,
-    two_scores,
-)
+from attnviz.commands.atlas.rows import DEVELOPMENT, ONE_HEAD, of_scatter
+from attnviz.commands.atlas.views import develop, scatter_of, two_scores
+from attnviz.corpus.result import ALL_HEADS, ScanAtlas, read_heads, read_scan
+from attnviz.corpus.tables import Atlas, MeanOver, ScoreName
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver, deliver_result, destination_of
 from attnviz.kit.lines import say
-from attnviz.kit.option import Arguments, Call, check_number, command_of, feature, positional
+from attnviz.kit.option import Arguments, Call, command_of, feature, positional
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
 from attnviz.kit.values import FilePath, path_of
-from attnviz.kit.write import choose_format
 from attnviz.records.rows import made_to_dict
 from attnviz.records.tokens import CallOptions, current_call
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-class ScanAtlas(Result[Atlas]):
-    """The result of a scan; made by `attnviz.scan` and `attnviz.atlas`.
-
-    >>> with open("words.txt", "w") as file:
-    ...     print("the cat sat on the mat and the cat ran", file=file)
-    >>> found = attnviz.scan("words.txt", output="scanned", workers=1, heads="L1H2,L4H0")
-    >>> found.head("L4H0").row["documents"]
-    1
-    """
-
-    @property
-    def folder(self) -> str:
-        """The folder of the scan, as it was named."""
-        return self.record.folder
-
-    @property
-    def model(self) -> str:
-        """The name of the model."""
-        return self.record.model
-
-    @property
-    def manifest(self) -> Mapping[str, Any]:
-        """The manifest: the options, the files and the versions."""
-        return self.record.manifest
-
-    @property
-    def rows(self) -> list[Mapping[str, Any]]:
-        """A row for each head: `layer`, `head`, and each score with its error and its documents."""
-        return list(self.record.rows)
-
-    def to_columns(self) -> dict[str, Any]:
-        """The same as lists by column, as pandas.DataFrame and polars.DataFrame take them."""
-        return {name: [row[name] for row in self.rows] for name in self.rows[0]}
-
-    def figure(self, plot: str | None = None, **look: Any) -> "Figure":
-        """The scores of all heads as a picture: a grid each, or two against each other.
-
-        Args:
-            plot: two scores, `"previous,induction"`.
-            look: `cmap` and `dpi`; with `plot` also `top`, how many heads are named at most.
-
-        Raises:
-            UsageError: these are not two scores, or no such colour map.
-        """
-        if plot is None:
-            return super().figure(**look)
-        top = look.pop("top", None)
-        if top is not None:
-            check_number("top", top, 1, whole=True)
-        return of_scatter(scatter_of(self.record, *two_scores(plot)), top).figure(**look)
-
-    def head(self, name: str) -> HeadAtlas:
-        """All that was found of one head: `row`, `histograms`, `tokens` and `examples`.
-
-        Args:
-            name: as in `"L1H2"` or `"1.2"`.
-
-        Raises:
-            UsageError: the scan has no such head.
-            InputError: the result is damaged.
-        """
-        return read_head(self.record, one_head(self.record, name))
-
-    def save(self, path: str | Path, **look: Any) -> None:
-        """Write it to a file: rows, a picture, a page, or the text that the terminal shows.
-
-        Args:
-            path: its suffix decides; a page that is too large for one file gets a folder beside it.
-            look: for a picture, as for `figure`.
-
-        Raises:
-            UsageError: another suffix.
-            OutputError: the file cannot be written.
-        """
-        if look or choose_format(Path(path), None, False).name != "html":
-            super().save(path, **look)
-            return
-        from attnviz.commands.atlas.page import write_page
-
-        write_page(self.record, read_heads(self.record), Path(path))
-
-    @property
-    def partial(self) -> str:
-        """`312 of 1,204 shards, 26%`, where the scan is not finished; else empty."""
-        return self.record.partial
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes on the scan: that it is not finished, or that layers have no attention."""
-        return *partial_notes(self.partial), *super().notes
-
-    def __repr__(self) -> str:
-        heads, size = amount(len(self.record.rows), "head"), size_of(self.record.size)
-        only = f", {self.partial}" if self.partial else ""
-        return f"<ScanAtlas of {self.model}: {heads}, {size}{only}>"
+    pass
 
 
 def _views(call: Arguments) -> None:
@@ -179,9 +74,7 @@ def atlas(folder: FilePath, *, mean: Mean = "documents", partial: Partial = Fals
         UsageError: pyarrow is not installed.
         InputError: it holds no finished scan.
     """
-    whole = read_atlas(path_of("folder", folder), mean, partial=partial)
-    models = [] if whole.identity is None else [whole.identity]
-    return ScanAtlas(ALL_HEADS, whole, models=models, _made=whole.made)
+    return read_scan(path_of("folder", folder), mean, partial=partial)
 
 
 EXAMPLES = """

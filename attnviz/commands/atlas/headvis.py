@@ -27,16 +27,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from attnviz.commands.atlas.record import (
-    SCORES,
-    Atlas,
-    Bin,
-    HeadAtlas,
-    HeadExample,
-    TokenSide,
-    bin_of,
-    head_of,
-)
+from attnviz.corpus.record import SCORES, bin_of
+from attnviz.corpus.tables import Atlas, Bin, HeadAtlas, HeadExample, TokenSide, head_of
 from attnviz.errors import OutputError
 from attnviz.kit.write import ELSEWHERE, as_output_error, check_folder, make_folder, write_bytes
 from attnviz.records.metrics import STRONG

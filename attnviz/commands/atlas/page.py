@@ -13,8 +13,9 @@ from urllib.parse import quote
 import numpy as np
 
 from attnviz.commands.atlas.headvis import new_folder
-from attnviz.commands.atlas.record import DRAWN, SCORES, Atlas, HeadAtlas, HeadExample, TokenSide
-from attnviz.commands.atlas.views import partial_notes
+from attnviz.corpus.record import DRAWN, SCORES
+from attnviz.corpus.result import partial_notes
+from attnviz.corpus.tables import Atlas, HeadAtlas, HeadExample, TokenSide
 from attnviz.draw import page as document
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK
 from attnviz.draw.page import COMMON, HEAD, beside, filled, policies, policy, safe_json, source

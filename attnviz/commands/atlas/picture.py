@@ -4,20 +4,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from textwrap import fill
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.commands.atlas.record import SCORES, Atlas
+from attnviz.commands.atlas.rows import SCATTER
 from attnviz.commands.atlas.views import (
     Development,
     Scatter,
     atlas_title,
     development_title,
     outliers_said,
+    scatter_of,
     scatter_title,
+    two_scores,
 )
+from attnviz.corpus.record import SCORES
+from attnviz.corpus.tables import Atlas
 from attnviz.draw.labels import LAYERS, SEQUENTIAL
 from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn, Lettering, place, renderer_of
@@ -33,6 +37,7 @@ from attnviz.draw.picture.panes import (
     spread,
 )
 from attnviz.errors import UsageError, readable
+from attnviz.kit.option import check_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +45,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw_atlas(atlas: Atlas, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
+def draw_atlas(atlas: Atlas, *, plot: str | None = None, **look: Any) -> Drawn:
+    """The scores of all heads, each as a grid; or two against each other, `plot`."""
+    if plot is None:
+        return _draw_grids(atlas, **look)
+    top = look.pop("top", SCATTER.top)
+    check_number("top", top, 1, whole=True)
+    return draw_scatter(scatter_of(atlas, *two_scores(plot)), top=top, **look)
+
+
+def _draw_grids(atlas: Atlas, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
     """The scores of all heads: shares from 0 to 1, others from 0 to the largest."""
     values = (
         (score, zip(atlas.heads, atlas.values(name), strict=True)) for name, score in SCORES.items()

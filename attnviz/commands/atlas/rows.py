@@ -1,29 +1,17 @@
 """What a scan found as rows, and all that it found of one head as a JSON object."""
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import Any, Literal, TypeAlias
 
-from attnviz.commands.atlas.record import (
-    SCORES,
-    Atlas,
-    Bin,
-    HeadAtlas,
-    HeadExample,
-    MeanOver,
-    TokenMass,
-    partial_of,
-)
 from attnviz.commands.atlas.views import Development, HeadPoint, Scatter
+from attnviz.corpus.record import SCORES
+from attnviz.corpus.result import ATLAS_ROW, partial_field
+from attnviz.corpus.tables import BIN, COUNTED, EXAMPLE, MASS, OVER, HeadAtlas, MeanOver
 from attnviz.draw.titles import amount
 from attnviz.kit.result import Form, Result
 from attnviz.records.rows import (
-    ABSENT,
-    ERROR,
-    HEAD,
-    LAYER,
     MADE,
     SCHEMA,
     Field,
@@ -35,49 +23,6 @@ from attnviz.records.rows import (
     list_of,
     measured,
 )
-
-
-def _item(name: str, type: Any, about: str = "") -> Field[Row]:
-    """A value of a row that has it under the same name."""
-    return Field(name, type, about, itemgetter(name))
-
-
-def _scores() -> Iterator[Field[Row]]:
-    mean = "The mean over what `mean_over` names; null where none could be measured."
-    for name in SCORES:
-        yield _item(name, float | None, mean)
-        yield _item(f"{name}_error", float | None, f"{ERROR} Null of a mean over tokens.")
-        yield _item(f"{name}_documents", int, "In how many documents it was measured.")
-
-
-def _over_tokens() -> Iterator[Field[Row]]:
-    for name in (*SCORES, "strong_induction"):
-        yield _item(f"{name}_over_tokens", float | None)
-        yield _item(f"{name}_queries", int)
-    yield _item("largest_over_windows", float | None)
-
-
-def partial_field(row: Callable[[Any], Row]) -> Field[Any]:
-    """Which part of the corpus is counted, where the scan is not finished."""
-    about = "How many shards of how many are counted, where the scan is not finished."
-    return Field("partial", str, about, lambda of: partial_of(row(of)) or ABSENT, optional=True)
-
-
-PLACE = (_item("layer", int, LAYER), _item("head", int, HEAD))
-OVER = "What the scores are averaged over."
-COUNTED = tuple(_item(name, int) for name in ("documents", "windows", "tokens"))
-ATLAS_ROW = Fields[Row](
-    "AtlasRow",
-    "The scores of a head over a corpus.",
-    (
-        *PLACE,
-        _item("mean_over", MeanOver, OVER),
-        *_scores(),
-        *COUNTED,
-        partial_field(lambda row: row),
-    ),
-)
-
 
 # All that a scan found of one head as rows, without the links of examples but for the strongest.
 
@@ -210,25 +155,6 @@ SCORE = Fields[tuple[Row, str]](
 )
 
 
-def _as_declared(kind: type[Any], name: str, about: str, **types: Any) -> Fields[Any]:
-    """The fields of a dataclass; `types`: those that are others in JSON."""
-    declared = [Field[Any](each.name, types.get(each.name, each.type)) for each in fields(kind)]
-    return Fields(name, about, declared)
-
-
-BIN = _as_declared(
-    Bin, "BinObject", "A bin of a histogram; it ends before `end`, and is open where that is null."
-)
-MASS = _as_declared(TokenMass, "MassObject", "A token or a pair, and its mass.")
-EXAMPLE = _as_declared(
-    HeadExample,
-    "ExampleObject",
-    "A window with the strongest links of a head.",
-    tokens=list[str],
-    queries=list[int],
-    keys=list[int],
-    weights=list[float],
-)
 HEAD_ATLAS = Fields[HeadAtlas](
     "HeadAtlasObject",
     "`attnviz atlas FOLDER --head HEAD -f json`.",
@@ -250,27 +176,9 @@ HEAD_ATLAS = Fields[HeadAtlas](
     ),
 )
 JSON = JsonOutput((ATLAS_ROW, PART_ROW, scatter_row(), DEVELOPMENT_ROW), (HEAD_ATLAS,))
-TABLES: Mapping[str, Sequence[Field[Any]]] = {
-    "heads": (*PLACE, *_scores(), *_over_tokens(), *COUNTED),
-    "histograms": (*PLACE, _item("histogram", str), *BIN.all),
-    "tokens": (*PLACE, _item("side", str), _item("rank", int), *MASS.all, _item("windows", int)),
-    "examples": (*PLACE, _item("rank", int | None), *EXAMPLE.all),
-}
-"""The columns of each table of a scan's result."""
-
-
 # What goes out.
 
 
-ALL_HEADS = Form[Atlas](
-    "atlas",
-    ATLAS_ROW,
-    lambda atlas, top, line: atlas.rows[:top],
-    lambda atlas: atlas.model,
-    terminal="attnviz.commands.atlas.terminal:render_atlas",
-    picture="attnviz.commands.atlas.picture:draw_atlas",
-    top=sys.maxsize,
-)
 ONE_HEAD = Form[HeadAtlas](
     "atlas",
     PART_ROW,

@@ -6,8 +6,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from rich.text import Text
 
-from attnviz.commands.atlas.record import (
-    SCORES,
+from attnviz.commands.atlas.views import (
+    Change,
+    Development,
+    Scatter,
+    atlas_title,
+    development_title,
+    head_title,
+    outliers_said,
+    scatter_title,
+)
+from attnviz.console import Display
+from attnviz.corpus.record import SCORES
+from attnviz.corpus.result import partial_notes
+from attnviz.corpus.tables import (
     Atlas,
     Bin,
     HeadAtlas,
@@ -17,18 +29,6 @@ from attnviz.commands.atlas.record import (
     TokenSide,
     partial_of,
 )
-from attnviz.commands.atlas.views import (
-    Change,
-    Development,
-    Scatter,
-    atlas_title,
-    development_title,
-    head_title,
-    outliers_said,
-    partial_notes,
-    scatter_title,
-)
-from attnviz.console import Display
 from attnviz.draw.labels import ascii_only, fenced, name_of, names_of_texts, told_apart
 from attnviz.draw.terminal.around import ramp
 from attnviz.draw.terminal.cells import (

@@ -8,37 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.commands.atlas.record import (
-    SCORES,
-    Atlas,
-    FloatArray64,
-    HeadAtlas,
-    MeanOver,
-    head_of,
-    partial_of,
-)
+from attnviz.corpus.record import SCORES, FloatArray64
+from attnviz.corpus.result import one_head, size_of
+from attnviz.corpus.tables import Atlas, HeadAtlas, MeanOver, head_of, partial_of
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, nearest, option, readable
-from attnviz.records.heads import Head, head_named, listed
+from attnviz.records.heads import Head
 from attnviz.records.rows import measured
-
-
-def one_head(atlas: Atlas, name: str) -> Mapping[str, Any]:
-    """The row of the head that a user names, as in `L1H2` or `1.2`.
-
-    Raises:
-        UsageError: it names no single head, or one that was not scanned.
-    """
-    head, scanned = head_named(name), atlas.heads
-    if head is None:
-        raise UsageError(
-            f"{option('head', repr(name))} names no single head",
-            f"name one as in {option('head', scanned[0])}",
-        )
-    if head not in scanned:
-        raise UsageError(f"the scan has no head {head}", f"it has {listed(scanned)}")
-    return atlas.rows[scanned.index(head)]
-
 
 # Two scores of every head beside each other, and how far each head stands from the others.
 
@@ -343,12 +319,6 @@ def _some(things: Sequence[object]) -> str:
 # Sentences on a scan and its views.
 
 
-def size_of(size: tuple[int, int]) -> str:
-    """`4 documents, 60 tokens`."""
-    documents, tokens = size
-    return f"{amount(documents, 'document')}, {amount(tokens, 'token')}"
-
-
 def atlas_title(atlas: Atlas) -> str:
     """The subject: the corpus and the model."""
     size = f"scan of {size_of(atlas.size)}{_only(atlas.partial)}"
@@ -358,14 +328,6 @@ def atlas_title(atlas: Atlas) -> str:
 def _only(partial: str) -> str:
     """The mark of a scan that is not finished, for a title."""
     return f" (partial: {partial})" if partial else ""
-
-
-def partial_notes(partial: str) -> list[str]:
-    """What a reader of a part of a scan has to know; nothing where it is all."""
-    if not partial:
-        return []
-    missing = "tokens and example windows are missing until it is"
-    return [f"the scan is not finished: {partial}; {missing}"]
 
 
 def head_title(head: HeadAtlas) -> str:

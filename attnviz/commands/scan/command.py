@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from attnviz.commands.atlas.command import ScanAtlas, atlas
-from attnviz.commands.atlas.folder import Request, Store, asked_by
-from attnviz.commands.atlas.record import Split
-from attnviz.commands.atlas.tables import import_parquet, read_atlas
-from attnviz.commands.atlas.views import size_of
 from attnviz.commands.scan.estimate import ONE_TRIAL, Estimated, estimated_alone
 from attnviz.commands.scan.executors import HowRun
 from attnviz.commands.scan.plan import ScanPlan, make_plan
 from attnviz.commands.scan.run import Watcher, run_scan
-from attnviz.commands.scan.shards import check_field, corpus_files, spool
 from attnviz.commands.scan.shown import Watching, estimate_lines
+from attnviz.corpus.folder import Request, Store, asked_by
+from attnviz.corpus.places import Split
+from attnviz.corpus.result import ScanAtlas, read_atlas, read_scan, size_of
+from attnviz.corpus.shards import check_field, corpus_files, spool
+from attnviz.corpus.tables import import_parquet
 from attnviz.draw.titles import amount, model_notes
 from attnviz.errors import UsageError, option, readable
 from attnviz.kit import completion
@@ -121,7 +120,7 @@ def _carried_out(planned: tuple[ScanPlan, HowRun], options: Mapping[str, Any]) -
     """The scan's result; the command line may count a part of it, and shows how it goes on."""
     plan, how = planned
     run_scan(plan, how, Watcher())
-    return atlas(options["output"])
+    return read_scan(path_of("output", options["output"]))
 
 
 @feature()

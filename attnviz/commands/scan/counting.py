@@ -4,15 +4,18 @@ documents ─► windows ─► batches ─► sums of each window ─► values
                                                       └► sums over all rows ─────────┘
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.commands.atlas.record import (
+from attnviz.corpus.documents import Window, WindowCutter
+from attnviz.corpus.folder import BATCH, CACHED_BATCH, LARGE
+from attnviz.corpus.places import CorpusText, Skipped
+from attnviz.corpus.record import (
     DRAWN,
     NONE,
     NOWHERE,
@@ -22,11 +25,9 @@ from attnviz.commands.atlas.record import (
     TOP,
     TOTALS,
     WEIGHTS,
-    CorpusText,
     FloatArray64,
     Origin,
     Record,
-    Skipped,
     bin_of,
     by_size,
     drawn_bin,
@@ -35,8 +36,7 @@ from attnviz.commands.atlas.record import (
     merged,
     moments,
 )
-from attnviz.commands.scan.windows import Window, WindowCutter, batch_tokens, run_batches
-from attnviz.errors import AttnvizError
+from attnviz.errors import AttnvizError, ModelError
 from attnviz.records.capture import IntArray
 from attnviz.records.heads import Head, by_layer
 from attnviz.records.metrics import BINS, METRICS, SUMS, Bools, HeadLinks, WindowSums
@@ -47,6 +47,63 @@ if TYPE_CHECKING:
 
 GROUP_TOKENS, GROUP_VALUES = 1 << 16, 1 << 17
 """Windows are run when they have so many tokens, or there are so many windows times heads."""
+
+
+# Windows in batches, which depend on their shard alone.
+
+R = TypeVar("R")
+
+
+def batch_tokens(model: "LoadedModel") -> int:
+    """The most tokens of a batch of this model."""
+    from attnviz.models.reducing import device_name
+
+    is_large = model.identity.parameters >= LARGE and device_name(model) == "cpu"
+    return CACHED_BATCH if is_large else BATCH
+
+
+def batches(windows: Sequence[Window], most: int = BATCH) -> Iterator[list[Window]]:
+    """Windows of one length each, at most so many tokens together; the shortest first.
+
+    So nothing is padded.
+    """
+    batch: list[Window] = []
+    for window in sorted(windows, key=lambda w: (len(w.ids), w.ordinal)):
+        n = len(window.ids)
+        if batch and (n != len(batch[0].ids) or n * (len(batch) + 1) > most):
+            yield batch
+            batch = []
+        batch.append(window)
+    if batch:
+        yield batch
+
+
+def run_batches(
+    windows: Sequence[Window],
+    run: Callable[[Sequence[Window]], R],
+    failed: Callable[[Window, str], None],
+    most: int = BATCH,
+) -> Iterator[tuple[Sequence[Window], R]]:
+    """Batches of windows, at most so many tokens each, and what their runs give.
+
+    The windows of a batch that cannot be run are run one by one; `failed` is told of a window that
+    cannot be run alone, and why.
+    """
+    waiting = [*batches(windows, most)][::-1]
+    while waiting:
+        batch = waiting.pop()
+        try:
+            result = run(batch)
+        except ModelError as error:
+            if len(batch) == 1:
+                failed(batch[0], error.wrong)
+            else:
+                waiting += [[window] for window in reversed(batch)]
+        else:
+            yield batch, result
+
+
+# Batches to the record of a shard.
 
 
 class Counter:

@@ -13,13 +13,21 @@ from time import perf_counter
 
 import numpy as np
 
-from attnviz.commands.atlas.folder import Request, is_of_this_scan, lost_files, read_manifest
-from attnviz.commands.atlas.record import CorpusText, FilePart, Shard, Split, files_of
-from attnviz.commands.scan.corpus import LONGEST, READ, documents_of
 from attnviz.commands.scan.executors import Executor, HowRun, workers_of
 from attnviz.commands.scan.plan import Done, ScanPlan, Trial, Tried, text_bytes
+from attnviz.corpus.documents import LONGEST, READ, documents_of
+from attnviz.corpus.folder import Request, is_of_this_scan, lost_files, read_manifest
+from attnviz.corpus.places import (
+    ContentForm,
+    CorpusText,
+    FilePart,
+    Shard,
+    Split,
+    files_of,
+    is_url,
+    named_form,
+)
 from attnviz.errors import InputError
-from attnviz.inputs.places import ContentForm, is_url, named_form
 from attnviz.models.placement import SHARE, free_bytes
 
 CHARACTERS = 4

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from attnviz.commands.atlas.folder import LINKS
-from attnviz.commands.atlas.record import (
+from attnviz.commands.scan.counting import batch_tokens, record_of_windows, run_batches
+from attnviz.corpus.documents import Window
+from attnviz.corpus.folder import LINKS
+from attnviz.corpus.places import CorpusText, Shard
+from attnviz.corpus.record import (
     DRAWN,
     PER_BIN,
     SAMPLE,
     TOP,
-    CorpusText,
     FloatArray64,
-    Shard,
     archive,
     by_size,
     drawn_bin,
@@ -31,8 +32,6 @@ from attnviz.commands.atlas.record import (
     merged_windows,
     opened_archive,
 )
-from attnviz.commands.scan.counting import record_of_windows
-from attnviz.commands.scan.windows import Window, batch_tokens, run_batches
 from attnviz.records.capture import IntArray
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Bools, HeadLinks

@@ -17,30 +17,13 @@ from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
-from attnviz.commands.atlas.counted import total_of
-from attnviz.commands.atlas.folder import (
-    AGAIN,
-    EXAMPLES,
-    SAMPLED,
-    Request,
-    Store,
-    digest_of,
-    manifest_of,
-)
-from attnviz.commands.atlas.record import (
-    NONE,
-    FilePart,
-    Record,
-    Shard,
-    Skipped,
-    record_of_bytes,
-    skipped_of_bytes,
-)
-from attnviz.commands.atlas.tables import part_of
-from attnviz.commands.scan.corpus import documents_of_shard
-from attnviz.commands.scan.shards import SHARD, corpus_files, shards_of
+from attnviz.corpus.documents import documents_of_shard
+from attnviz.corpus.folder import AGAIN, EXAMPLES, SAMPLED, Request, Store, digest_of, manifest_of
+from attnviz.corpus.places import FilePart, Shard, Skipped, named_form
+from attnviz.corpus.record import NONE, Record, record_of_bytes, skipped_of_bytes, total_of
+from attnviz.corpus.shards import SHARD, corpus_files, shards_of
+from attnviz.corpus.tables import part_of
 from attnviz.errors import InputError
-from attnviz.inputs.places import named_form
 from attnviz.models.catalog import Source, files_of_model, state_of_memory
 
 if TYPE_CHECKING:

@@ -11,8 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from attnviz.commands.atlas.counted import bin_rows, heads_of, score_rows
-from attnviz.commands.atlas.folder import (
+from attnviz.commands.scan.estimate import ONE_TRIAL, Estimated, estimated
+from attnviz.commands.scan.executors import Executor, HowRun, workers_of
+from attnviz.commands.scan.plan import PARTS, WHOLE, Done, ScanPlan, Task, parts_of, record_file
+from attnviz.corpus.documents import lacks
+from attnviz.corpus.folder import (
     LOCK,
     PASSING,
     Store,
@@ -22,13 +25,10 @@ from attnviz.commands.atlas.folder import (
     made_of,
     read_manifest,
 )
-from attnviz.commands.atlas.record import Record, Shard, files_of
-from attnviz.commands.atlas.tables import GROUP, SAID, between, columns, import_parquet, table_bytes
-from attnviz.commands.scan.corpus import lacks
-from attnviz.commands.scan.estimate import ONE_TRIAL, Estimated, estimated
-from attnviz.commands.scan.executors import Executor, HowRun, workers_of
-from attnviz.commands.scan.plan import PARTS, WHOLE, Done, ScanPlan, Task, parts_of, record_file
-from attnviz.commands.scan.shards import check_unchanged
+from attnviz.corpus.places import Shard, files_of
+from attnviz.corpus.record import Record, bin_rows, heads_of, score_rows
+from attnviz.corpus.shards import check_unchanged
+from attnviz.corpus.tables import GROUP, SAID, between, columns, import_parquet, table_bytes
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.kit.write import as_output_error, make_folder

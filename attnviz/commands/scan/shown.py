@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attnviz.commands.scan.corpus import LONGEST
 from attnviz.commands.scan.estimate import Estimated
 from attnviz.commands.scan.plan import Done, Task
 from attnviz.commands.scan.run import Watcher
+from attnviz.corpus.documents import LONGEST
 from attnviz.draw.titles import amount, duration, percent
 from attnviz.kit.session import Session
 from attnviz.models.placement import written

@@ -12,22 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.commands.atlas.folder import read_manifest
-from attnviz.commands.atlas.record import (
-    CorpusText,
-    FloatArray64,
-    HeadExample,
-    Origin,
-    Record,
-    Shard,
-    Skipped,
-    TokenMass,
-    drawn_bin,
-    files_of,
-    record_to_bytes,
-)
-from attnviz.commands.atlas.tables import table_bytes
-from attnviz.commands.scan.corpus import documents_of_shard
 from attnviz.commands.scan.counting import Counter
 from attnviz.commands.scan.links import (
     Keeping,
@@ -54,8 +38,12 @@ from attnviz.commands.scan.plan import (
     part_name,
     record_file,
 )
-from attnviz.commands.scan.shards import check_unchanged
-from attnviz.commands.scan.windows import Window, WindowCutter
+from attnviz.corpus.documents import Window, WindowCutter, documents_of_shard
+from attnviz.corpus.folder import read_manifest
+from attnviz.corpus.places import CorpusText, Shard, Skipped, files_of
+from attnviz.corpus.record import FloatArray64, Origin, Record, drawn_bin, record_to_bytes
+from attnviz.corpus.shards import check_unchanged
+from attnviz.corpus.tables import HeadExample, TokenMass, table_bytes
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError, option
 from attnviz.kit.prepare import load_model
 from attnviz.records.capture import FloatArray, IntArray

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attnviz.commands.atlas.folder import ADDED, MANIFEST, SCHEMA, Store, finish
-from attnviz.commands.atlas.record import SCORES
-from attnviz.commands.atlas.tables import columns, table_bytes
+from attnviz.corpus.folder import ADDED, MANIFEST, SCHEMA, Store, finish
+from attnviz.corpus.record import SCORES
+from attnviz.corpus.tables import columns, table_bytes
 from attnviz.records.capture import ModelIdentity
 from attnviz.records.heads import Head
 from attnviz.records.rows import made_to_dict

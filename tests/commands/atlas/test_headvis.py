@@ -21,8 +21,9 @@ from attnviz.commands.atlas.headvis import (
     sequence_object,
     write_headvis,
 )
-from attnviz.commands.atlas.record import SCORES, Atlas, Bin
-from attnviz.commands.atlas.tables import read_atlas, read_heads
+from attnviz.corpus.record import SCORES
+from attnviz.corpus.result import read_atlas, read_heads
+from attnviz.corpus.tables import Atlas, Bin
 from attnviz.errors import ExitStatus, OutputError
 from tests.commands.atlas.atlases import HEADS, LINKS, TOKENS, made_scan
 from tests.conftest import Run

@@ -21,7 +21,8 @@ from attnviz.commands.atlas.page import (
     start_of,
     write_page,
 )
-from attnviz.commands.atlas.record import SCORES, Atlas, Bin, HeadAtlas, HeadExample, TokenMass
+from attnviz.corpus.record import SCORES
+from attnviz.corpus.tables import Atlas, Bin, HeadAtlas, HeadExample, TokenMass
 from attnviz.draw.labels import BLUES
 from attnviz.errors import ExitStatus, OutputError, UsageError
 from tests.browsing import Open

@@ -12,11 +12,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import attnviz
-from attnviz.commands.atlas.folder import Request, Store, digest_of
-from attnviz.commands.atlas.record import record_of_bytes, record_to_bytes
 from attnviz.commands.scan.executors import HowRun
 from attnviz.commands.scan.plan import make_plan
 from attnviz.commands.scan.run import Watcher, locked, run_scan
+from attnviz.corpus.folder import Request, Store, digest_of
+from attnviz.corpus.record import record_of_bytes, record_to_bytes
 from attnviz.errors import ExitStatus, InputError
 from attnviz.models.catalog import Source
 from tests.browsing import Open

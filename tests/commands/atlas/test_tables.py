@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import attnviz
-from attnviz.commands.atlas import tables
-from attnviz.commands.atlas.tables import read_atlas, read_head, read_heads
+from attnviz.corpus import tables
+from attnviz.corpus.result import read_atlas, read_head, read_heads
 from attnviz.errors import InputError
 from attnviz.records.heads import Head
 from tests.commands.atlas.atlases import HEADS, examples, made_scan, sealed, write_table

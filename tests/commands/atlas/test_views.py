@@ -14,18 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from attnviz.commands.atlas.record import SCORES, Atlas
-from attnviz.commands.atlas.tables import read_atlas, read_head
 from attnviz.commands.atlas.terminal import render_development, render_head
-from attnviz.commands.atlas.views import (
-    Development,
-    develop,
-    one_head,
-    scatter_of,
-    step_in,
-    two_scores,
-)
+from attnviz.commands.atlas.views import Development, develop, scatter_of, step_in, two_scores
 from attnviz.console import Display
+from attnviz.corpus.record import SCORES
+from attnviz.corpus.result import one_head, read_atlas, read_head
+from attnviz.corpus.tables import Atlas
 from attnviz.draw.picture.panes import GAP, place_names, spread
 from attnviz.draw.terminal.cells import side_by_side
 from attnviz.errors import ExitStatus, UsageError
@@ -130,7 +124,7 @@ def test_what_tokens_and_paths_hold_is_no_command(tmp_path: Path, run: Run) -> N
 
 
 def test_a_long_window_is_shown_around_its_links(tmp_path: Path) -> None:
-    import attnviz.commands.atlas.tables as tables
+    import attnviz.corpus.tables as tables
 
     scan = made_scan(tmp_path / "scan", heads=HEADS[:1])
     atlas = read_atlas(scan)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import attnviz
-from attnviz.commands.atlas.tables import read_atlas
+from attnviz.corpus.result import read_atlas
 from attnviz.errors import InputError, UsageError
 from tests.conftest import Run, bytes_tokenizer
 

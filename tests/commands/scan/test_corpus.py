@@ -16,16 +16,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from attnviz.commands.atlas.record import CorpusFile, CorpusText, FilePart, Skipped, Split
-from attnviz.commands.scan import corpus as corpus_module
-from attnviz.commands.scan.corpus import documents_of, units_of
-from attnviz.commands.scan.shards import (
-    check_field,
-    check_unchanged,
-    corpus_files,
-    shards_of,
-    spool,
-)
+from attnviz.corpus import documents as corpus_module
+from attnviz.corpus.documents import documents_of, units_of
+from attnviz.corpus.places import CorpusFile, CorpusText, FilePart, Skipped, Split
+from attnviz.corpus.shards import check_field, check_unchanged, corpus_files, shards_of, spool
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError
 from attnviz.inputs.text import Stdin
 from tests.conftest import slow
@@ -306,9 +300,9 @@ import resource
 import sys
 sys.path.insert(0, {root!r})
 import pyarrow.parquet
-from attnviz.commands.atlas.record import Skipped
-from attnviz.commands.scan.corpus import documents_of
-from attnviz.commands.scan.shards import corpus_files, shards_of
+from attnviz.corpus.places import Skipped
+from attnviz.corpus.documents import documents_of
+from attnviz.corpus.shards import corpus_files, shards_of
 held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for shard in shards_of(corpus_files([sys.argv[1]]), sys.argv[2], 1 << 28):
     for piece in shard.pieces:

@@ -18,14 +18,17 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import attnviz
-from attnviz.commands.atlas.record import (
+from attnviz.commands.scan.counting import Counter, batches
+from attnviz.commands.scan.links import run_again
+from attnviz.commands.scan.worker import PairMass
+from attnviz.corpus.documents import Window, WindowCutter
+from attnviz.corpus.places import CorpusText, Skipped
+from attnviz.corpus.record import (
     NONE,
     SCORES,
     TOP,
-    CorpusText,
     Origin,
     Record,
-    Skipped,
     bin_of,
     empty_record,
     estimate,
@@ -37,10 +40,6 @@ from attnviz.commands.atlas.record import (
     record_to_bytes,
     skipped_of_bytes,
 )
-from attnviz.commands.scan.counting import Counter
-from attnviz.commands.scan.links import run_again
-from attnviz.commands.scan.windows import Window, WindowCutter, batches
-from attnviz.commands.scan.worker import PairMass
 from attnviz.errors import ExitStatus
 from attnviz.models.huggingface.load import wrap_huggingface
 from attnviz.models.loaded import LoadedModel

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.commands.atlas.folder import MANIFEST, Request, Store, keep_manifest
-from attnviz.commands.atlas.tables import read_atlas, read_heads
 from attnviz.commands.scan.executors import HowRun, LocalWorkers, workers_of
 from attnviz.commands.scan.plan import ScanPlan, make_plan
 from attnviz.commands.scan.run import locked, run_scan
+from attnviz.corpus.folder import MANIFEST, Request, Store, keep_manifest
+from attnviz.corpus.result import read_atlas, read_heads
 from attnviz.errors import AttnvizError, ExitStatus, InputError, OutputError, UsageError
 from attnviz.models.catalog import Source
 from tests.commands.scan.test_run import TEXTS, Watched

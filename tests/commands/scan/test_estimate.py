@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import attnviz
-from attnviz.commands.atlas.folder import Request, Store
-from attnviz.commands.atlas.record import CorpusText, FilePart, Skipped
-from attnviz.commands.scan import corpus as corpus_module
 from attnviz.commands.scan import estimate
 from attnviz.commands.scan.estimate import Spread, survey
 from attnviz.commands.scan.executors import HowRun
 from attnviz.commands.scan.plan import ScanPlan, make_plan
 from attnviz.commands.scan.run import Watcher, run_scan
+from attnviz.corpus import documents as corpus_module
+from attnviz.corpus.folder import Request, Store
+from attnviz.corpus.places import CorpusText, FilePart, Skipped
 from attnviz.errors import ExitStatus, InputError
 from attnviz.models.catalog import Source
 from tests.commands.scan.test_corpus import written

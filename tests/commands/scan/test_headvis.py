@@ -12,7 +12,7 @@ import torch
 
 import attnviz
 from attnviz.commands.atlas.headvis import write_headvis
-from attnviz.commands.atlas.tables import read_atlas, read_heads
+from attnviz.corpus.result import read_atlas, read_heads
 from attnviz.records.heads import Head
 from tests.architectures import gpt2_in_memory
 from tests.commands.atlas.test_headvis import recomputed

@@ -13,8 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnviz
-from attnviz.commands.atlas.folder import Request, Store
-from attnviz.commands.atlas.record import CorpusText, archive, merged, opened_archive
 from attnviz.commands.scan import links as links_module
 from attnviz.commands.scan.counting import Counter
 from attnviz.commands.scan.executors import HowRun
@@ -29,6 +27,9 @@ from attnviz.commands.scan.links import (
 )
 from attnviz.commands.scan.plan import ScanPlan, make_plan
 from attnviz.commands.scan.run import Watcher, run_scan
+from attnviz.corpus.folder import Request, Store
+from attnviz.corpus.places import CorpusText
+from attnviz.corpus.record import archive, merged, opened_archive
 from attnviz.models import linking, products, reducing
 from attnviz.models.catalog import Source
 from attnviz.models.huggingface.load import wrap_huggingface

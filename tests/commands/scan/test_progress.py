@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from attnviz.commands.atlas.record import FilePart, Shard
 from attnviz.commands.scan.plan import Done, SampleTokens, TakeExamples
 from attnviz.commands.scan.shown import LEAST_BAR, Phase, Watching
 from attnviz.console import Environment
+from attnviz.corpus.places import FilePart, Shard
 from attnviz.draw.titles import duration, percent
 from attnviz.inputs.text import Stdin
 from attnviz.kit.session import Session

@@ -15,12 +15,12 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import attnviz
-from attnviz.commands.atlas.folder import Request, Store, asked_by, keep_manifest
-from attnviz.commands.atlas.record import empty_record, merged
-from attnviz.commands.atlas.tables import read_atlas, read_head
 from attnviz.commands.scan.executors import HowRun
 from attnviz.commands.scan.plan import Done, ScanPlan, Task, make_plan, shard_size
 from attnviz.commands.scan.run import Estimated, Watcher, locked, run_scan
+from attnviz.corpus.folder import Request, Store, asked_by, keep_manifest
+from attnviz.corpus.record import empty_record, merged
+from attnviz.corpus.result import read_atlas, read_head
 from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.models.catalog import Source, load
 from tests.conftest import Run

@@ -29,9 +29,9 @@ import sys
 from attnviz.models.catalog import Source
 from attnviz.commands.scan.executors import HowRun
 from attnviz.commands.scan.plan import make_plan
-from attnviz.commands.atlas.folder import Request
+from attnviz.corpus.folder import Request
 from attnviz.commands.scan.run import Watcher, run_scan
-from attnviz.commands.atlas.folder import Store
+from attnviz.corpus.folder import Store
 
 class Told(Watcher):
     def did(self, done): after(done)

@@ -10,17 +10,20 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import islice
 from math import nan, sqrt
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.records.capture import FloatArray, IntArray, ModelIdentity
-from attnviz.records.heads import Head
-from attnviz.records.metrics import BINS, METRICS, SUMS, Estimate, Score
+from attnviz.corpus.places import Skipped
+from attnviz.errors import InputError
+from attnviz.records.capture import IntArray, ModelIdentity
+from attnviz.records.heads import Head, head_named
+from attnviz.records.metrics import BINS, EDGES, METRICS, SUMS, Estimate, Score
 from attnviz.records.restore import model_of_dict
 from attnviz.records.rows import MODEL, to_json
 
@@ -32,6 +35,19 @@ TOP, PER_BIN, SAMPLE = 8, 2, 64
 bin of the largest weight of all. Windows over which the tokens of all heads are counted."""
 NONE = np.iinfo(np.int64).max
 """In place of a window that is not there."""
+
+
+SCORES: Mapping[str, Score] = {
+    **METRICS,
+    "distance_variance": Score(
+        "distance_variance",
+        "dist var",
+        "variance of the distance from a query to its keys",
+        "qk_distance_variance",
+        unit="tokens²",
+    ),
+}
+"""The scores of a head over a corpus, in the order of columns."""
 
 
 @dataclass(frozen=True)
@@ -230,276 +246,75 @@ def estimate(record: Record, head: int, metric: int) -> Estimate:
     return Estimate(total / n, error)
 
 
-# The result of a scan: a row for each head, and all that was found of one of them.
-#
-# FOLDER/heads.parquet         Atlas.rows
-# FOLDER/histograms.parquet    HeadAtlas.histograms
-# FOLDER/tokens.parquet        HeadAtlas.tokens
-# FOLDER/examples.parquet      HeadAtlas.examples
+# What was counted as the rows of tables.
 
 
-SCORES: Mapping[str, Score] = {
-    **METRICS,
-    "distance_variance": Score(
-        "distance_variance",
-        "dist var",
-        "variance of the distance from a query to its keys",
-        "qk_distance_variance",
-        unit="tokens²",
-    ),
-}
-"""The scores of a head over a corpus, in the order of columns."""
-if TYPE_CHECKING:
-    ScoreName: TypeAlias = str
-else:
-    ScoreName = Literal[tuple(SCORES)]
-MeanOver: TypeAlias = Literal["documents", "tokens"]
-"""What the mean of a score is taken over; of tokens, over the queries that can show it."""
-Histogram: TypeAlias = Literal["distance", "position", "largest"]
-"""`distance`, `position`: the mean mass per query on keys so far away, or at this position;
-`largest`: how many windows have their largest weight there."""
-TokenSide: TypeAlias = Literal["query", "key", "pair"]
+def heads_of(total: Record) -> list[Head]:
+    """The heads of a record, in order."""
+    return [head for head in map(head_named, total.heads) if head is not None]
 
 
-@dataclass(frozen=True)
-class Bin:
-    """A bin of a histogram: from `start` up to, and without, `end`; None: it is open."""
+def score_rows(total: Record) -> Iterator[Mapping[str, object]]:
+    """The rows of `heads.parquet`: the scores of each head."""
+    counted = {name: getattr(total, name) for name in ("documents", "windows", "tokens")}
+    for place, head in enumerate(heads_of(total)):
+        scores: dict[str, object] = {}
+        for metric, name in enumerate(SCORES):
+            score, n = estimate(total, place, metric), total.counts[place, metric]
+            scores[name] = score.mean if n else None
+            scores[f"{name}_error"] = score.error
+            scores[f"{name}_documents"] = int(n)
+        over_tokens = means_over_tokens(total, place)
+        scores["largest_over_windows"], _ = over_tokens["largest"]
+        for name in (*SCORES, "strong_induction"):
+            scores[f"{name}_over_tokens"], scores[f"{name}_queries"] = over_tokens[name]
+        yield head._asdict() | scores | counted
 
-    start: float
-    end: float | None
-    value: float
 
+def bin_rows(total: Record) -> Iterator[Mapping[str, object]]:
+    """The rows of `histograms.parquet`.
 
-@dataclass(frozen=True)
-class TokenMass:
-    """A query token, a key token or a pair of them, and its mass over the sampled windows.
-
-    What a token attends to itself, and the first token of a window, are left out.
+    `distance`, `position`: the mean mass per query; `largest`: how many windows.
     """
+    doubling = list(zip(map(float, (0, *EDGES)), (*map(float, EDGES), None), strict=True))
+    equal = [(i / WEIGHTS, (i + 1) / WEIGHTS) for i in range(WEIGHTS)]
+    assert len(doubling) == BINS
+    documents = max(1, total.documents)
+    for place, head in enumerate(heads_of(total)):
+        for histogram, bounds, values in (
+            ("distance", doubling, total.distances[place] / documents),
+            ("position", doubling, total.positions[place] / documents),
+            ("largest", equal, total.largest[place].astype(float)),
+        ):
+            for (start, end), value in zip(bounds, values.tolist(), strict=True):
+                bin = {"start": start, "end": end, "value": value}
+                yield {**head._asdict(), "histogram": histogram, **bin}
 
-    query: str | None
-    key: str | None
-    mass: float
+
+# Records of many shards as one.
+
+AT_ONCE = 32
+"""Records that are in memory at a time."""
 
 
-@dataclass(frozen=True, eq=False)
-class HeadExample:
-    """A window of the corpus, with the strongest links of one head in it.
+def total_of(records: Iterable[Record], where: str) -> Record | None:
+    """Records as one, added in their order; None: there is none.
 
-    `kind`: "top" where it is one of those with the largest weight between two tokens, "bin" where
-    it was drawn from the windows of its bin; `bin`: the number of the bin of `largest`, its largest
-    weight; `apart`: that between two tokens (both without the first row and column); `path`,
-    `start`: the document; `window`: which of its windows.
-    `queries`, `keys`, `weights` (n): the links, by query, at most 8 keys a row, 0.005 and more.
+    `where`: the folder that they are in.
+
+    Raises:
+        InputError: they are of several models or devices.
     """
-
-    kind: Literal["top", "bin"]
-    bin: int
-    largest: float
-    apart: float
-    path: str
-    start: int
-    window: int
-    tokens: tuple[str, ...]
-    queries: IntArray
-    keys: IntArray
-    weights: FloatArray
-
-    @property
-    def strongest(self) -> tuple[int, int] | None:
-        """Query and key of the strongest link that tells something; None: there is no link.
-
-        First row and column are left out, and a token's attention to itself where there is other.
-        """
-        inner = (self.queries > 0) & (self.keys > 0)
-        for chosen in (inner & (self.queries != self.keys), inner):
-            links = np.flatnonzero(chosen)
-            if len(links):
-                best = links[np.argmax(self.weights[links])]
-                return int(self.queries[best]), int(self.keys[best])
-        return None
-
-
-@dataclass(frozen=True, eq=False)
-class HeadAtlas:
-    """All that a scan found of one head; `row` is that of `Atlas.rows`, `model` the model's name.
-
-    `sampled`: over how many windows the tokens were counted; each side's with the most mass first.
-    """
-
-    row: Mapping[str, Any]
-    histograms: Mapping[Histogram, Sequence[Bin]]
-    tokens: Mapping[TokenSide, Sequence[TokenMass]]
-    examples: Sequence[HeadExample]
-    sampled: int = 0
-    model: str = ""
-
-    def __repr__(self) -> str:
-        tokens = sum(map(len, self.tokens.values()))
-        return (
-            f"<HeadAtlas of {self.model} {self.head}: {len(SCORES)} scores, "
-            f"{len(self.histograms)} histograms, {tokens:,} tokens, {len(self.examples)} examples>"
-        )
-
-    @property
-    def head(self) -> Head:
-        return head_of(self.row)
-
-    def first(self, most: int | None) -> "HeadAtlas":
-        """The same with at most so many tokens of each side, and examples; None: all."""
-        tokens = {side: masses[:most] for side, masses in self.tokens.items()}
-        return replace(self, tokens=tokens, examples=self.examples[:most])
-
-
-@dataclass(frozen=True, eq=False)
-class Atlas:
-    """The scores of every head, as `heads.parquet` has them; `model` is its name.
-
-    `rows`: beside the columns, `mean_over`: what the scores are averaged over.
-    `manifest`: that of the scan; `identity`: the model as it was loaded; `folder`: where the
-    tables are, as it was named; `made`: how the scan was made, as every result of it carries it.
-    `total`: what is counted, where the scan is not finished; then the rows have `partial`.
-    """
-
-    model: str
-    rows: Sequence[Mapping[str, Any]]
-    manifest: Mapping[str, Any] = field(default_factory=dict)
-    identity: ModelIdentity | None = None
-    folder: str = ""
-    made: Mapping[str, Any] = field(default_factory=dict)
-    total: Record | None = None
-
-    @property
-    def partial(self) -> str:
-        """`312 of 1,204 shards, 26%`, where the scan is not finished."""
-        return partial_of(self.rows[0])
-
-    @property
-    def length(self) -> int | None:
-        """The most tokens of a window, as the model took them; None where nobody said it."""
-        length = self.made.get("options", {}).get("length")
-        return length if isinstance(length, int) else None
-
-    @property
-    def mean_over(self) -> MeanOver:
-        """What the scores are means over."""
-        over: MeanOver = self.rows[0]["mean_over"]
-        return over
-
-    def sorted_by(self, score: str) -> "Atlas":
-        """The same heads in this order, the largest first; heads without the score last."""
-        order = sorted(self.rows, key=lambda row: (row[score] is None, -(row[score] or 0.0)))
-        return replace(self, rows=order)
-
-    @property
-    def heads(self) -> tuple[Head, ...]:
-        """The heads that were scanned, in the order of the rows."""
-        return tuple(map(head_of, self.rows))
-
-    def values(self, column: str) -> FloatArray64:
-        """A column of the rows (heads), NaN where nothing could be measured."""
-        return np.array([row[column] for row in self.rows], np.float64)
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """How many documents and tokens were counted."""
-        return int(self.rows[0]["documents"]), int(self.rows[0]["tokens"])
-
-
-def row_of_means(row: Mapping[str, Any], over: MeanOver) -> Mapping[str, Any]:
-    """A row of `heads.parquet` whose scores are these means; those over tokens have no errors."""
-    if over == "documents":
-        return {**row, "mean_over": over}
-    means = {name: row[f"{name}_over_tokens"] for name in SCORES}
-    return {**row, **means, **{f"{name}_error": None for name in SCORES}, "mean_over": over}
-
-
-def partial_of(row: Mapping[str, Any]) -> str:
-    """Which part of the corpus a row of the atlas is of; empty: all of it."""
-    return str(row.get("partial", ""))
-
-
-def head_of(row: Mapping[str, Any]) -> Head:
-    """The head of a row of any table."""
-    return Head(row["layer"], row["head"])
-
-
-# What a scan reads: a corpus in shards, and the documents of each.
-
-
-Split: TypeAlias = Literal["file", "paragraph", "line"]
-
-
-@dataclass(frozen=True)
-class CorpusFile:
-    """A file of the corpus: its path or URL, its bytes, and a mark that changes with its content.
-
-    `mark`: the time of the last change in nanoseconds; of a URL, the checksum or the time that its
-    file system tells, or nothing. `inode`: its number in the file system of this machine.
-    """
-
-    path: str
-    size: int
-    mark: str
-    inode: int = 0
-
-
-@dataclass(frozen=True)
-class FilePart:
-    """A part of a corpus file: from the byte `start` up to, and without, `end`.
-
-    Documents that begin there belong to it; in Parquet, the row groups that begin there. `file`:
-    the file as it was when the corpus was listed; None: nobody looked.
-    """
-
-    path: str
-    start: int
-    end: int
-    file: CorpusFile | None = None
-
-
-@dataclass(frozen=True)
-class Shard:
-    """The documents that one worker counts at a time; its record has its number.
-
-    `most`: how many documents of it are counted; None: all.
-    """
-
-    number: int
-    pieces: tuple[FilePart, ...]
-    most: int | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes of its files, as they are stored."""
-        return sum(piece.end - piece.start for piece in self.pieces)
-
-
-@dataclass(frozen=True)
-class CorpusText:
-    """A text of the corpus, its file, and the byte at which it begins.
-
-    The byte is one of the decompressed file; in Parquet, `start` is the row, counted from 0.
-    """
-
-    path: str
-    start: int
-    text: str
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A document that could not be read, or all that is left of a piece, and why."""
-
-    path: str
-    start: int
-    why: str
-
-
-def files_of(shards: Iterable[Shard]) -> list[CorpusFile]:
-    """The files of some shards, each once."""
-    every = (piece.file for shard in shards for piece in shard.pieces)
-    return list(dict.fromkeys(file for file in every if file is not None))
+    waiting, total = iter(records), list[Record]()
+    try:
+        while some := list(islice(waiting, AT_ONCE)):
+            total = [merged([*total, *some])]
+    except ValueError as error:
+        raise InputError(
+            f"the records of {where!r} do not belong together: {error}",
+            "scan again into another folder",
+        ) from None
+    return total[0] if total else None
 
 
 # A record of a shard as a file: arrays of integers, and a few lines of JSON.

@@ -3,25 +3,35 @@
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import islice
 from math import inf
-from typing import Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-from attnviz.commands.atlas.folder import Request
-from attnviz.commands.atlas.record import CorpusText, FilePart, Shard, Skipped, Split
-from attnviz.errors import InputError
-from attnviz.inputs import text as inputs_text
-from attnviz.inputs.places import (
+from attnviz.corpus.folder import Request
+from attnviz.corpus.places import (
     BUFFER,
     ContentForm,
     ContentKind,
+    CorpusText,
+    FilePart,
+    Shard,
+    Skipped,
+    Split,
     decompressed,
     named_form,
     opened,
     reading,
     shown,
 )
+from attnviz.errors import InputError
+from attnviz.inputs import text as inputs_text
 from attnviz.inputs.text import BYTE_ORDER_MARK, LOOKED_AT, UTF16_MARKS, check_encodable
+
+if TYPE_CHECKING:
+    from attnviz.models.tokenizer import TextTokenizer
+
 
 LONGEST = 1 << 24
 """The most bytes of a text; a tokenizer takes a hundred times as much memory."""
@@ -308,3 +318,51 @@ def _group(file: Any, path: str, group: int, at: int, column: str) -> Iterator[T
                 at += 1
     except InputError as error:
         yield at, error
+
+
+# Documents cut into windows of tokens.
+
+
+Ids: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window of a document of a shard.
+
+    `ordinal`: its number in the shard; `document`: that of its document; `number`: which of the
+    document's windows it is; `ids`: its tokens; `chance`: a hash of a seed, of
+    `number`, and of the document: its text, its place and the name of its file.
+    """
+
+    ordinal: int
+    document: int
+    number: int
+    ids: Ids
+    chance: int
+
+
+class WindowCutter:
+    """Cuts the documents of a shard into windows, each with the ends that the model knows."""
+
+    def __init__(self, tokenizer: "TextTokenizer", length: int, seed: int) -> None:
+        self._tokenizer, self._seed = tokenizer, seed
+        first, last = tokenizer.ends(tokenizer.bos)
+        self._first, self._last = (tuple(token.id for token in end) for end in (first, last))
+        self._step = max(1, length - len(first) - len(last))
+        self._ordinal = self._document = 0
+
+    def of(self, document: CorpusText) -> list[Window]:
+        """The windows of the next document."""
+        inner = self._tokenizer.ids(document.text)
+        windows = []
+        name = f"{document.path.rsplit('/', 1)[-1]} {document.start} {document.text}"
+        digest = blake2b(name.encode()).hexdigest()
+        for number, at in enumerate(range(0, len(inner), self._step)):
+            ids = (*self._first, *inner[at : at + self._step], *self._last)
+            drawn = blake2b(f"{self._seed} {number} {digest}".encode(), digest_size=8)
+            chance = int.from_bytes(drawn.digest()) >> 1  # as a signed integer holds it
+            windows.append(Window(self._ordinal, self._document, number, ids, chance))
+            self._ordinal += 1
+        self._document += 1
+        return windows

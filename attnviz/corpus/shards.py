@@ -16,12 +16,14 @@ from itertools import chain, pairwise, takewhile
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from attnviz.commands.atlas.folder import FILES, MANIFEST
-from attnviz.commands.atlas.record import CorpusFile, FilePart, Shard, Split
-from attnviz.commands.scan.corpus import cuts_of
-from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.places import (
+from attnviz.corpus.documents import cuts_of
+from attnviz.corpus.folder import FILES, MANIFEST
+from attnviz.corpus.places import (
     PLAIN,
+    CorpusFile,
+    FilePart,
+    Shard,
+    Split,
     as_local,
     check_regular,
     file_system,
@@ -33,6 +35,7 @@ from attnviz.inputs.places import (
     reading,
     shown,
 )
+from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.text import LARGEST, Stdin, as_input_error
 from attnviz.kit.write import write_bytes
 

@@ -16,9 +16,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from attnviz.commands.atlas.record import Origin, Split, record_of_bytes
+from attnviz.corpus.places import Split, as_local
+from attnviz.corpus.record import Origin, record_of_bytes
 from attnviz.errors import InputError, OutputError, UsageError, option
-from attnviz.inputs.places import as_local
 from attnviz.kit.option import check_number, check_value
 from attnviz.kit.prepare import HeadOptions
 from attnviz.kit.write import as_output_error, make_folder, write_bytes

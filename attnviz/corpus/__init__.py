@@ -1,0 +1,1 @@
+"""The corpus of a scan, its folder and its result: written by `scan`, read by `atlas`."""
