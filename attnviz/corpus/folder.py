@@ -337,7 +337,11 @@ def is_of_this_scan(store: Store, manifest: Mapping[str, Any]) -> bool:
             )
             raise UsageError(f"{store.where!r} holds another scan ({differences})", ANOTHER)
     elif not str(old.get("schema")).startswith(SCHEMA.partition("/")[0]):
-        _check_empty(store)
+        there = [MANIFEST] if store.has(MANIFEST) else []
+        there += filter(store.names, PASSING)
+        if there:  # another program's, which a scan would replace
+            wrong = f"{store.where!r} has {there[0]!r}, which attnviz scan did not write"
+            raise UsageError(wrong, ANOTHER)
     return False
 
 
@@ -398,15 +402,6 @@ def is_whole(store: Store, manifest: Mapping[str, Any], name: str) -> bool:
 
 def _write(store: Store, manifest: Mapping[str, Any]) -> None:
     store.write(MANIFEST, f"{json.dumps(manifest, indent=2)}\n".encode())
-
-
-def _check_empty(store: Store) -> None:
-    """See that the folder has nothing of another program's that a scan would replace."""
-    there = [MANIFEST] if store.has(MANIFEST) else []
-    there += filter(store.names, PASSING)
-    if there:
-        wrong = f"{store.where!r} has {there[0]!r}, which attnviz scan did not write"
-        raise UsageError(wrong, ANOTHER)
 
 
 def _check_orphans(store: Store, shards: Iterable[str], scan: str) -> None:

@@ -1,4 +1,4 @@
-"""Files of a corpus: their place, the content that their names promise, and how they are opened.
+"""Files of a corpus: their place, the content that their names promise, and the shards of them.
 
 A path is a file of this computer, or a URL that fsspec opens.
 """

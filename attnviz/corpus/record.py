@@ -317,7 +317,7 @@ def total_of(records: Iterable[Record], where: str) -> Record | None:
     return total[0] if total else None
 
 
-# A record of a shard as a file: arrays of integers, and a few lines of JSON.
+# A record of a shard as a file: arrays of numbers, and a few lines of JSON.
 
 
 DIGEST = 16
@@ -366,19 +366,21 @@ def record_of_bytes(data: bytes, shard: int | None = None) -> Record:
             if arrays[name].shape != shape or arrays[name].dtype != _kind(name):
                 raise ValueError(name)
         numbers: dict[str, Any] = {name: int(rest[name]) for name in NUMBERS}
-        return Record(heads, **arrays, **numbers, origin=_origin(rest["origin"]))
+        said = rest["origin"]
+        origin = Origin(
+            scan=str(said["scan"]),
+            device=str(said["device"]),
+            length=int(said["length"]),
+            model=None if said["model"] is None else model_of_dict(said["model"]),
+            bos=bool(said["bos"]),
+        )
+        return Record(heads, **arrays, **numbers, origin=origin)
 
 
 def skipped_of_bytes(data: bytes) -> list[Skipped]:
     """The documents of a record's shard that could not be read; raises as `record_of_bytes`."""
     with opened_archive(data) as (_, rest):
         return [Skipped(str(s["path"]), int(s["start"]), str(s["why"])) for s in rest["skipped"]]
-
-
-def _origin(entry: dict[str, Any]) -> Origin:
-    model = None if entry["model"] is None else model_of_dict(entry["model"])
-    scan, device, length = str(entry["scan"]), str(entry["device"]), int(entry["length"])
-    return Origin(scan, device, length, model, bool(entry["bos"]))
 
 
 @contextmanager

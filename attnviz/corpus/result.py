@@ -2,37 +2,26 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from attnviz.corpus.folder import AGAIN, Store, is_locked, is_whole, made_of, read_manifest
 from attnviz.corpus.record import Record, bin_rows, record_of_bytes, score_rows, total_of
 from attnviz.corpus.tables import (
-    BIN,
-    COUNTED,
-    EXAMPLE,
-    MASS,
-    OVER,
-    PLACE,
+    ATLAS_ROW,
+    OF_A_HEAD,
     Atlas,
-    Bin,
     HeadAtlas,
-    HeadExample,
     MeanOver,
     StoredRow,
-    TokenMass,
-    _item,
-    _scores,
     batches_of,
     damaged,
     head_of,
-    partial_of,
+    head_of_parts,
     read_table,
     row_of_means,
 )
@@ -42,7 +31,6 @@ from attnviz.kit.result import Form, Result
 from attnviz.kit.write import choose_format
 from attnviz.records.heads import Head, head_named, listed
 from attnviz.records.restore import model_of_dict
-from attnviz.records.rows import ABSENT, Field, Fields, Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,15 +60,14 @@ def read_atlas(folder: str | Path, mean: MeanOver = "documents", *, partial: boo
     return Atlas(str(manifest.get("model", "")), rows, manifest, model, folder, made)
 
 
-OF_A_HEAD = "histograms", "tokens", "examples"
-
-
 def read_head(atlas: Atlas, row: StoredRow) -> HeadAtlas:
     """All that was found of one head; `row`: its row of the atlas."""
     if atlas.total is not None:
         return next(each for each in read_heads(atlas) if each.head == head_of(row))
     _checked(atlas.folder, *OF_A_HEAD)
-    return _head(atlas, row, (read_table(atlas.folder, table, head_of(row)) for table in OF_A_HEAD))
+    return head_of_parts(
+        atlas, row, (read_table(atlas.folder, table, head_of(row)) for table in OF_A_HEAD)
+    )
 
 
 def read_heads(atlas: Atlas) -> Iterator[HeadAtlas]:
@@ -95,12 +82,12 @@ def read_heads(atlas: Atlas) -> Iterator[HeadAtlas]:
     if atlas.total is not None:
         bins = groupby(bin_rows(atlas.total), key=head_of)
         for row, (_, own) in zip(sorted(atlas.rows, key=head_of), bins, strict=True):
-            yield _head(atlas, row, ([*own], [], []))  # tokens and examples come last
+            yield head_of_parts(atlas, row, ([*own], [], []))  # tokens and examples come last
         return
     _checked(atlas.folder, *OF_A_HEAD)
     tables = (_by_head(atlas.folder, table, atlas.heads) for table in OF_A_HEAD)
     for row, *parts in zip(atlas.rows, *tables, strict=True):
-        yield _head(atlas, row, parts)
+        yield head_of_parts(atlas, row, parts)
 
 
 def _by_head(folder: str, table: str, heads: Iterable[Head]) -> Iterator[list[StoredRow]]:
@@ -138,34 +125,6 @@ def _what_to_do(store: Store) -> str:
     bad = (store.state("skipped.jsonl") or {"bytes": 0})["bytes"]
     more = f"a larger {option('max_bad')} if it ended for the documents that skipped.jsonl lists"
     return f"{AGAIN}, with {more}, {so_far}" if bad else f"{AGAIN}, {so_far}"
-
-
-def _head(atlas: Atlas, row: StoredRow, parts: Iterable[Sequence[StoredRow]]) -> HeadAtlas:
-    """A head from its row of each table in `OF_A_HEAD`."""
-    bins, masses, examples = parts
-    histograms: dict[Any, list[Bin]] = {}
-    for each in bins:
-        histograms.setdefault(each["histogram"], []).append(Bin(**_values_of(BIN, each)))
-    tokens: dict[Any, list[TokenMass]] = {}
-    for each in masses:
-        tokens.setdefault(each["side"], []).append(TokenMass(**_values_of(MASS, each)))
-    sampled = masses[-1]["windows"] if masses else 0
-    return HeadAtlas(row, histograms, tokens, list(map(_example, examples)), sampled, atlas.model)
-
-
-def _values_of(fields: Fields[Any], row: StoredRow) -> dict[str, Any]:
-    return {field.name: row[field.name] for field in fields.all}
-
-
-def _example(row: StoredRow) -> HeadExample:
-    queries, keys = (np.array(row[name], np.int64) for name in ("queries", "keys"))
-    weights, tokens = np.array(row["weights"], np.float32), tuple(row["tokens"])
-    places = np.concatenate([queries, keys])
-    inside = ((places >= 0) & (places < len(tokens))).all()
-    if not (len(queries) == len(keys) == len(weights) and inside and np.isfinite(weights).all()):
-        raise InputError("a table of examples has links that are none", "scan again")
-    links = {"tokens": tokens, "queries": queries, "keys": keys, "weights": weights}
-    return HeadExample(**{**_values_of(EXAMPLE, row), **links})
 
 
 def atlas_so_far(store: Store, manifest: Mapping[str, Any], mean: MeanOver) -> Atlas:
@@ -206,23 +165,6 @@ def atlas_so_far(store: Store, manifest: Mapping[str, Any], mean: MeanOver) -> A
     return Atlas(str(model), rows, manifest, total.origin.model, store.where, made, total)
 
 
-def partial_field(row: Callable[[Any], Row]) -> Field[Any]:
-    """Which part of the corpus is counted, where the scan is not finished."""
-    about = "How many shards of how many are counted, where the scan is not finished."
-    return Field("partial", str, about, lambda of: partial_of(row(of)) or ABSENT, optional=True)
-
-
-ATLAS_ROW = Fields[Row](
-    "AtlasRow",
-    "The scores of a head over a corpus.",
-    (
-        *PLACE,
-        _item("mean_over", MeanOver, OVER),
-        *_scores(),
-        *COUNTED,
-        partial_field(lambda row: row),
-    ),
-)
 ALL_HEADS = Form[Atlas](
     "atlas",
     ATLAS_ROW,

@@ -9,6 +9,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import partial
@@ -154,7 +155,10 @@ def _local(path: str, avoid: str | None) -> Iterator[tuple[object, CorpusFile]]:
         state = os.stat(path)
     check_regular(path, state)
     is_file = stat.S_ISREG(state.st_mode)
-    closed = _written_in(avoid) if is_file else _keys_of(avoid)
+    closed = _keys_of(avoid)
+    if is_file:  # the result would overwrite these
+        there = (Path(avoid, name) for name in (MANIFEST, *FILES)) if avoid else ()
+        closed = {_key(each.stat()) for each in there if each.is_file()}
     if _key(state) in closed:
         raise is_result(path)
     if is_file:
@@ -232,12 +236,6 @@ def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 def _keys_of(avoid: str | None) -> set[object]:
     return {_key(os.stat(avoid))} if avoid is not None and os.path.isdir(avoid) else set()
-
-
-def _written_in(folder: str | None) -> set[object]:
-    """The files that the result of a scan in a folder would overwrite."""
-    there = (Path(folder, name) for name in (MANIFEST, *FILES)) if folder else ()
-    return {_key(path.stat()) for path in there if path.is_file()}
 
 
 def _key(state: os.stat_result) -> tuple[int, int]:
@@ -320,7 +318,9 @@ def spool(stdin: Stdin, path: Path) -> Path:
     head = _head(stdin.stream)
     chunks = chain([head], iter(partial(_read, stdin.stream), b""))
     texts, lines = (path.with_name(path.name + suffix) for suffix in (".txt", ".jsonl"))
-    target = lines if _is_json(head) else texts
+    target = texts
+    with suppress(ValueError, RecursionError):
+        target = lines if isinstance(json.loads(head), dict) else texts
     for old in (lines, texts):
         if old.exists() and not (old == target and _holds(old, chunks)):
             raise UsageError(
@@ -347,14 +347,6 @@ def _head(stream: BinaryIO) -> bytes:
 def _read(stream: BinaryIO) -> bytes:
     with as_input_error(None):
         return stream.read(CHUNK)
-
-
-def _is_json(line: bytes) -> bool:
-    """Whether a line is a JSON object."""
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _holds(path: Path, chunks: Iterable[bytes]) -> bool:

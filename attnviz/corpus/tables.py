@@ -1,6 +1,6 @@
 """The tables of a scan's result: what they are of, and how they are written as Parquet."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from operator import itemgetter
@@ -14,7 +14,7 @@ from attnviz.corpus.record import SCORES, FloatArray64, Record
 from attnviz.errors import InputError, missing
 from attnviz.records.capture import FloatArray, IntArray, ModelIdentity
 from attnviz.records.heads import Head
-from attnviz.records.rows import ERROR, HEAD, LAYER, Field, Fields, Row, kinds_of
+from attnviz.records.rows import ABSENT, ERROR, HEAD, LAYER, Field, Fields, Row, kinds_of
 
 if TYPE_CHECKING:
     ScoreName: TypeAlias = str
@@ -215,16 +215,28 @@ def _scores() -> Iterator[Field[Row]]:
         yield _item(f"{name}_documents", int, "In how many documents it was measured.")
 
 
-def _over_tokens() -> Iterator[Field[Row]]:
-    for name in (*SCORES, "strong_induction"):
-        yield _item(f"{name}_over_tokens", float | None)
-        yield _item(f"{name}_queries", int)
-    yield _item("largest_over_windows", float | None)
-
-
 PLACE = (_item("layer", int, LAYER), _item("head", int, HEAD))
 OVER = "What the scores are averaged over."
 COUNTED = tuple(_item(name, int) for name in ("documents", "windows", "tokens"))
+
+
+def partial_field(row: Callable[[Any], Row]) -> Field[Any]:
+    """Which part of the corpus is counted, where the scan is not finished."""
+    about = "How many shards of how many are counted, where the scan is not finished."
+    return Field("partial", str, about, lambda of: partial_of(row(of)) or ABSENT, optional=True)
+
+
+ATLAS_ROW = Fields[Row](
+    "AtlasRow",
+    "The scores of a head over a corpus.",
+    (
+        *PLACE,
+        _item("mean_over", MeanOver, OVER),
+        *_scores(),
+        *COUNTED,
+        partial_field(lambda row: row),
+    ),
+)
 
 
 def _as_declared(kind: type[Any], name: str, about: str, **types: Any) -> Fields[Any]:
@@ -247,7 +259,17 @@ EXAMPLE = _as_declared(
     weights=list[float],
 )
 TABLES: Mapping[str, Sequence[Field[Any]]] = {
-    "heads": (*PLACE, *_scores(), *_over_tokens(), *COUNTED),
+    "heads": (
+        *PLACE,
+        *_scores(),
+        *(
+            _item(name + end, kind)
+            for name in (*SCORES, "strong_induction")
+            for end, kind in (("_over_tokens", float | None), ("_queries", int))
+        ),
+        _item("largest_over_windows", float | None),
+        *COUNTED,
+    ),
     "histograms": (*PLACE, _item("histogram", str), *BIN.all),
     "tokens": (*PLACE, _item("side", str), _item("rank", int), *MASS.all, _item("windows", int)),
     "examples": (*PLACE, _item("rank", int | None), *EXAMPLE.all),
@@ -386,6 +408,37 @@ def read_table(folder: str, table: str, head: Head | None = None) -> list[dict[s
     except (OSError, pa.ArrowException):
         raise damaged(store, name) from None
     return rows
+
+
+OF_A_HEAD = "histograms", "tokens", "examples"
+
+
+def head_of_parts(atlas: Atlas, row: StoredRow, parts: Iterable[Sequence[StoredRow]]) -> HeadAtlas:
+    """A head from its row of each table in the order of `OF_A_HEAD`."""
+    bins, masses, examples = parts
+    histograms: dict[Any, list[Bin]] = {}
+    for each in bins:
+        histograms.setdefault(each["histogram"], []).append(Bin(**_values_of(BIN, each)))
+    tokens: dict[Any, list[TokenMass]] = {}
+    for each in masses:
+        tokens.setdefault(each["side"], []).append(TokenMass(**_values_of(MASS, each)))
+    sampled = masses[-1]["windows"] if masses else 0
+    return HeadAtlas(row, histograms, tokens, list(map(_example, examples)), sampled, atlas.model)
+
+
+def _values_of(fields: Fields[Any], row: StoredRow) -> dict[str, Any]:
+    return {field.name: row[field.name] for field in fields.all}
+
+
+def _example(row: StoredRow) -> HeadExample:
+    queries, keys = (np.array(row[name], np.int64) for name in ("queries", "keys"))
+    weights, tokens = np.array(row["weights"], np.float32), tuple(row["tokens"])
+    places = np.concatenate([queries, keys])
+    inside = ((places >= 0) & (places < len(tokens))).all()
+    if not (len(queries) == len(keys) == len(weights) and inside and np.isfinite(weights).all()):
+        raise InputError("a table of examples has links that are none", "scan again")
+    links = {"tokens": tokens, "queries": queries, "keys": keys, "weights": weights}
+    return HeadExample(**{**_values_of(EXAMPLE, row), **links})
 
 
 def _check(batch: Any, path: str, table: str) -> None:

@@ -220,13 +220,14 @@ def _sums(sequences: Sequence[Mapping[str, Any]]) -> tuple[TokenWeights, TokenWe
             place = bisect_right(DISTANCES, abs(query - key)) - 1
             if place < len(distances):  # HeadVis leaves out what is farther
                 distances[place] += value
-    by_query, by_key = (_heaviest(sums) for sums in (queries, keys))
+    by_query, by_key = (
+        [
+            {"token": token, "weight": round(weight, DIGITS)}
+            for token, weight in sorted(sums.items(), key=lambda pair: -pair[1])[:TOKENS]
+        ]
+        for sums in (queries, keys)
+    )
     return by_query, by_key, [round(value, DIGITS) for value in distances]
-
-
-def _heaviest(sums: Mapping[str, float]) -> TokenWeights:
-    most = sorted(sums, key=lambda token: -sums[token])[:TOKENS]
-    return [{"token": token, "weight": round(sums[token], DIGITS)} for token in most]
 
 
 def _distances(bins: Sequence[Bin], atlas: Atlas) -> dict[str, list[float]]:

@@ -7,8 +7,17 @@ from typing import Any, Literal, TypeAlias
 
 from attnviz.commands.atlas.views import Development, HeadPoint, Scatter
 from attnviz.corpus.record import SCORES
-from attnviz.corpus.result import ATLAS_ROW, partial_field
-from attnviz.corpus.tables import BIN, COUNTED, EXAMPLE, MASS, OVER, HeadAtlas, MeanOver
+from attnviz.corpus.tables import (
+    ATLAS_ROW,
+    BIN,
+    COUNTED,
+    EXAMPLE,
+    MASS,
+    OVER,
+    HeadAtlas,
+    MeanOver,
+    partial_field,
+)
 from attnviz.draw.titles import amount
 from attnviz.kit.result import Form, Result
 from attnviz.records.rows import (

@@ -266,22 +266,15 @@ def _difference(first: Atlas, other: Atlas) -> str:
     if heads.keys() != others.keys():
         alone = _one_sided({first.folder: heads, other.folder: others})
         return f"their heads differ ({alone})"
-    if difference := _corpus_differs(first, other):
-        return difference
-    for unit, size, another in zip(("documents", "tokens"), first.size, other.size, strict=True):
-        if size != another:
-            return f"their numbers of {unit} differ ({size:,}, {another:,})"
-    return ""
-
-
-def _corpus_differs(first: Atlas, other: Atlas) -> str:
-    """In which option, or which files, two scans differ; empty where they do not."""
     for name in ASKED:
         value, another = first.manifest.get(name), other.manifest.get(name)
         if value != another:
             return f"their {name} differs ({value}, {another})"
     if first.manifest.get("corpus") != other.manifest.get("corpus"):
         return f"their corpus differs ({_corpus_difference(first, other)})"
+    for unit, size, another in zip(("documents", "tokens"), first.size, other.size, strict=True):
+        if size != another:
+            return f"their numbers of {unit} differ ({size:,}, {another:,})"
     return ""
 
 

@@ -5,7 +5,7 @@ shards that are left ─► survey: lengths, pieces of text ─► a trial of th
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nlargest
 from itertools import islice
 from math import ceil, log
@@ -83,7 +83,7 @@ def estimated_alone(plan: ScanPlan, how: HowRun) -> Estimated:
         shards = plan.counting() if lost_files(store, read_manifest(store)) else ()
     if not shards:
         return Estimated(all_shards=len(plan.shards))
-    with workers_of(plan.free_job, how) as workers:
+    with workers_of(replace(plan.job, scan=""), how) as workers:  # which needs no folder
         about = estimated(plan, shards, workers, how)
     if not about.documents:
         raise InputError("no document could be read", "give others")
@@ -159,7 +159,7 @@ class Survey:
 
     def windows_and_tokens(self, tried: Tried) -> tuple[float, float]:
         """How many windows the corpus has, and how many tokens."""
-        inner = np.array(self.lengths) * tried.tokens_of_byte
+        inner = np.array(self.lengths) * tried.inner / max(1, tried.size)
         windows = float(np.maximum(1, np.ceil(inner / tried.step)).sum())
         return windows / self.share, (float(inner.sum()) + windows * tried.ends) / self.share
 

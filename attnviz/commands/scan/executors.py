@@ -80,7 +80,9 @@ def workers_of(job: Job, how: HowRun) -> Iterator[Executor]:
     workers: LocalWorkers | RayWorkers
     if how.ray is None:
         device = job.source.placement.device
-        workers = LocalWorkers(job, how.workers or _gpus(device) or _cores())
+        linux = sys.platform == "linux"
+        cores = len(os.sched_getaffinity(0)) if linux else os.cpu_count() or 1
+        workers = LocalWorkers(job, how.workers or _gpus(device) or cores)
     else:
         workers = RayWorkers(job, how.ray, how.workers)
     try:
@@ -96,11 +98,6 @@ def _gpus(device: Device) -> int:
     from attnviz.models.reducing import devices
 
     return min(1, devices()) if ":" in device else devices()
-
-
-def _cores() -> int:
-    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
-    return cores or 1
 
 
 class OneWorker(Executor):

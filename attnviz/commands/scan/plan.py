@@ -143,10 +143,6 @@ class Tried(Done):
     memory: int = 0
 
     @property
-    def tokens_of_byte(self) -> float:
-        return self.inner / max(1, self.size)
-
-    @property
     def seconds_of_token(self) -> float:
         return self.run / max(1, self.tokens)
 
@@ -194,11 +190,6 @@ class ScanPlan:
     @property
     def store(self) -> Store:
         return self.job.store
-
-    @property
-    def free_job(self) -> Job:
-        """A job that needs no folder, for trials."""
-        return replace(self.job, scan="")
 
     def of_part(self, part: tuple[int, int] = WHOLE) -> list[Shard]:
         """The shards of the I-th of N parts, for (I, N)."""

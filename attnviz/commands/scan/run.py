@@ -227,6 +227,7 @@ def joined(
     """
     import_parquet()
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     sink = io.BytesIO()
@@ -236,7 +237,12 @@ def joined(
             some = heads[first : first + HEADS]
             read = [_rows(store, name, table, some) for name in parts]
             whole = pa.concat_tables([columns(table).empty_table(), *read])
-            writer.write_table(_in_order(whole), row_group_size=GROUP[table])
+            # by their rank where one head's stand in several parts
+            place = [("layer", "ascending"), ("head", "ascending")]
+            keys = [*place, ("side", "descending"), ("rank", "ascending")]
+            known = [key for key in keys if key[0] in whole.column_names]
+            whole = whole.take(pc.sort_indices(whole, sort_keys=known))
+            writer.write_table(whole, row_group_size=GROUP[table])
             yield _taken(sink)
     yield _taken(sink)
 
@@ -261,13 +267,3 @@ def _rows(store: Store, name: str, table: str, heads: Sequence[Head]) -> Any:
             return rows.cast(columns(table))
     except (OSError, ValueError, pa.ArrowException):
         raise InputError(f"{store.url(name)!r} is damaged", "remove it, and scan again") from None
-
-
-def _in_order(table: Any) -> Any:
-    """The rows by head, and by their rank where one head's stand in several parts."""
-    import pyarrow.compute as pc
-
-    place = [("layer", "ascending"), ("head", "ascending")]
-    keys = [*place, ("side", "descending"), ("rank", "ascending")]
-    known = [key for key in keys if key[0] in table.column_names]
-    return table.take(pc.sort_indices(table, sort_keys=known))

@@ -371,10 +371,8 @@ def _most(names: IntArray, mass: FloatArray64) -> IntArray:
 
 def summed(names: IntArray, mass: FloatArray64) -> tuple[IntArray, FloatArray64]:
     """Each name once, in order, with its mass."""
-    order = np.argsort(names)
-    names, mass = names[order], mass[order]
-    starts = np.flatnonzero(np.diff(names, prepend=-1))
-    return names[starts], np.add.reduceat(mass, starts) if len(starts) else mass
+    names, places = np.unique(names, return_inverse=True)
+    return names, np.asarray(np.bincount(places, mass, len(names)), np.float64)
 
 
 def _speller(tokenizer: "TextTokenizer") -> Callable[[int], str]:
