@@ -25,8 +25,8 @@ from attnviz.corpus.folder import Request, Store
 from attnviz.corpus.places import CorpusText, FilePart, Skipped
 from attnviz.errors import ExitStatus, InputError
 from attnviz.models.catalog import Source
-from tests.commands.scan.test_corpus import written
 from tests.conftest import Run
+from tests.corpus.test_documents import written
 
 SENTENCES = (
     "the fluffy blue creature roamed the verdant forest and it slept under the old tree .",
