@@ -226,35 +226,25 @@ class Counter:
         documents = np.array([window.document for window in windows])
         rows = np.array([rows_of(window.ids, causal=self._model.causal) for window in windows])
         own = DocumentSums(documents, values, rows)
-        sums = own.behind(self._begun).by_document()
-        waits = documents == last
-        parts = [self._of_windows(windows, own, largest, ~waits)]
-        held = [self._of_windows(windows, own, largest, waits)]
-        if self._begun is None or self._begun.documents[0] != last:
-            parts += self._held  # the document that waited has ended
-        else:
-            held += self._held
-        ended = len(sums.documents) - bool(waits.any())
-        if ended:
-            whole = sums.of(slice(ended))
-            parts.append(record_of_documents(self._record, whole))
-        self._begun = sums.of(slice(ended, None)) if waits.any() else None
-        self._held = [merged(held)] if waits.any() else []
-        self._record = merged([self._record, *parts])
+        cut = len(windows) if last is None else int(np.searchsorted(documents, last))
+        if cut:  # the document that waited has ended
+            ended = own.of(slice(cut))
+            of_windows = self._of_windows(windows[:cut], ended, largest[:, :cut])
+            whole = record_of_documents(self._record, ended.behind(self._begun).by_document())
+            self._record = merged([self._record, *self._held, of_windows, whole])
+            self._begun, self._held = None, []
+        if cut < len(windows):
+            waits = own.of(slice(cut, None))
+            self._held.append(self._of_windows(windows[cut:], waits, largest[:, cut:]))
+            self._begun, self._held = waits.behind(self._begun).by_document(), [merged(self._held)]
 
     def _of_windows(
-        self,
-        windows: Sequence[Window],
-        sums: "DocumentSums",
-        largest: FloatArray64,
-        chosen: NDArray[np.bool_],
+        self, windows: Sequence[Window], sums: "DocumentSums", largest: FloatArray64
     ) -> Record:
-        own = [window for window, is_one in zip(windows, chosen, strict=True) if is_one]
-        record = record_of_windows(self._record, own, largest[:, chosen], self._shard)
         # a window of one token shows nothing of attention
-        several = chosen & (sums.rows[:, TOTALS.index("squares")] > 1)
+        several = sums.rows[:, TOTALS.index("squares")] > 1
         of_rows = record_of_rows(self._record, sums.of(several), largest[0, several])
-        return merged([record, of_rows])
+        return merged([record_of_windows(self._record, windows, largest, self._shard), of_rows])
 
 
 # Sums over windows to the values of documents, and those to a record. Letters in the shapes:
@@ -345,9 +335,8 @@ def record_of_windows(
 
     `like`: as above; `largest` (2, W, H): their largest weight, and that between two tokens.
     """
-    if not windows:
-        return empty_record(like.heads, like.origin)
-    names = np.array([(w.chance, shard, w.ordinal) for w in windows], np.int64)  # (W, 3)
+    named = [(w.chance, shard, w.ordinal) for w in windows]
+    names = np.array(named, np.int64).reshape(-1, 3)  # (W, 3)
     bins = drawn_bin(largest[0]).T  # (H, W)
     best = np.empty((len(like.heads), len(windows), 3), np.int64)
     best[..., 0], best[..., 1:] = by_size(largest[1].T), names[:, 1:]
