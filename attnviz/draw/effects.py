@@ -14,7 +14,7 @@ from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part, Shares
 from attnviz.records.predict import Candidate, Measure, Outcome
-from attnviz.records.rows import Field, Fields, measured
+from attnviz.records.rows import Field, Fields, at, measured
 from attnviz.records.significance import FEWEST, LEVEL
 
 # Fields that rows of interventions share: of a record with the candidates `answer` and `versus`,
@@ -45,58 +45,40 @@ PART = Fields[Any](
     "A part of a model; `head` is null but for a head.",
     (
         Field("kind", Literal["head", "mlp", "layer"]),
-        Field("layer", int, "", lambda part: part.layer or 0),
+        Field("layer", int, "", at("layer", 0)),
         Field("head", int | None),
     ),
 )
-NEXT_TOKEN = Fields[Any](
-    "",
-    "",
-    (
-        Field("when", Literal["before", "after"] | None, "Of the model as it is, or changed."),
-        Field("rank", int | None, "Counted from 1, the likeliest."),
-        Field("id", int | None, "", lambda row: row.candidate and row.candidate.id),
-        Field("token", str | None, "", lambda row: row.candidate and row.candidate.label),
-        Field(
-            "probability", float | None, "", lambda row: row.candidate and row.candidate.probability
-        ),
-        Field("exact", str | None, "", lambda row: row.candidate and row.candidate.exact),
-    ),
+NEXT_TOKEN: tuple[Field[Any], ...] = (
+    Field("when", Literal["before", "after"] | None, "Of the model as it is, or changed."),
+    Field("rank", int | None, "Counted from 1, the likeliest."),
+    Field("id", int | None, "", at("candidate.id")),
+    Field("token", str | None, "", at("candidate.label")),
+    Field("probability", float | None, "", at("candidate.probability")),
+    Field("exact", str | None, "", at("candidate.exact")),
 )
 BEGUN = "The word that was asked for, where this is the first of its several tokens."
 TEXT = "The token's own text with its leading space."
-MEASURED_TOKENS = Fields[Any](
-    "",
-    "",
-    (
-        Field(
-            "answer",
-            str | None,
-            "The token that is measured; null: all tokens, or each text's own answer.",
-            lambda it: it.answer and it.answer.label,
-        ),
-        Field(
-            "versus",
-            str | None,
-            "The token whose logit is subtracted; null: none, or each text's own.",
-            lambda it: it.versus and it.versus.label,
-        ),
+MEASURED_TOKENS: tuple[Field[Any], ...] = (
+    Field(
+        "answer",
+        str | None,
+        "The token that is measured; null: all tokens, or each text's own answer.",
+        at("answer.label"),
+    ),
+    Field(
+        "versus",
+        str | None,
+        "The token whose logit is subtracted; null: none, or each text's own.",
+        at("versus.label"),
     ),
 )
-OWN_CHANGES = Fields[Outcome | None]("", "", tuple(map(_own_change, Outcome._fields)))
-EXACT_TOKENS = Fields[Any](
-    "",
-    "",
-    (
-        Field("answer_exact", str | None, TEXT, lambda it: it.answer and it.answer.exact),
-        Field("versus_exact", str | None, TEXT, lambda it: it.versus and it.versus.exact),
-        Field(
-            "answer_begins", str | None, BEGUN, lambda it: getattr(it.answer, "begins", 0) or None
-        ),
-        Field(
-            "versus_begins", str | None, BEGUN, lambda it: getattr(it.versus, "begins", 0) or None
-        ),
-    ),
+OWN_CHANGES = tuple(map(_own_change, Outcome._fields))
+EXACT_TOKENS: tuple[Field[Any], ...] = (
+    Field("answer_exact", str | None, TEXT, at("answer.exact")),
+    Field("versus_exact", str | None, TEXT, at("versus.exact")),
+    Field("answer_begins", str | None, BEGUN, at("answer.begins", None)),
+    Field("versus_begins", str | None, BEGUN, at("versus.begins", None)),
 )
 
 

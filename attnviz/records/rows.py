@@ -98,7 +98,23 @@ Row: TypeAlias = Mapping[str, object]
 ColumnArray: TypeAlias = NDArray[Any]
 ABSENT: Final = object()
 """The value of an optional field that is left out."""
+KEPT: Final = object()
 JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+
+
+def at(path: str, otherwise: object = KEPT) -> Callable[[Any], Any]:
+    """The value at a path of a record, as `effect.change.mean` or `runs.0.text`.
+
+    It is None behind a None; `otherwise` stands for a value that is None, 0 or empty.
+    """
+    steps = [itemgetter(int(s)) if s.isdigit() else attrgetter(s) for s in path.split(".")]
+
+    def value(record: Any) -> Any:
+        for step in steps:
+            record = None if record is None else step(record)
+        return record if otherwise is KEPT else record or otherwise
+
+    return value
 
 
 @dataclass(frozen=True)
@@ -299,6 +315,11 @@ LINE_OR_MEAN: Field[Any] = Field(
 )
 
 
+def fields_at(path: str, *fields: Field[Any]) -> tuple[Field[Any], ...]:
+    """These fields of a record that has their own record at a path."""
+    return tuple(field.within(at(path)) for field in fields)
+
+
 def model_name(of: Callable[[Any], str]) -> Field[Any]:
     """The name of the model."""
     return Field("model", str, "The name that the model was loaded by.", of)
@@ -323,12 +344,13 @@ def measured(value: float | None) -> float | None:
 
 
 def estimate_fields(
-    name: str, about: str, of: Callable[[Any], Any], type: Any = float | None
+    name: str, about: str, of: Callable[[Any], Any] | None = None, type: Any = float | None
 ) -> tuple[Field[Any], Field[Any]]:
     """The mean of an `Estimate`, and its standard error; null where there is none."""
+    part = of or at(name)
     return (
-        Field(name, type, about, lambda record: measured(of(record).mean)),
-        Field(f"{name}_error", float | None, ERROR, lambda record: measured(of(record).error)),
+        Field(name, type, about, lambda record: measured(part(record).mean)),
+        Field(f"{name}_error", float | None, ERROR, lambda record: measured(part(record).error)),
     )
 
 
@@ -385,7 +407,7 @@ RUN = Fields[tuple[Capture, int]](
             lambda run: [image.raw.name for image in run[0].images] or ABSENT,
             optional=True,
         ),
-        Field("model", int, "Which of the models, from 0.", itemgetter(1)),
+        Field("model", int, "Which of the models, from 0.", at("1")),
     ),
 )
 MADE = Fields[HowMade](
@@ -400,14 +422,12 @@ MADE = Fields[HowMade](
             lambda made: [(run, made.models.index(run.model)) for run in made.runs],
         ),
         VERSIONS,
-        Field(
-            "seed", int | None, "The seed, where the command takes one.", attrgetter("asked.seed")
-        ),
+        Field("seed", int | None, "The seed, where the command takes one.", at("asked.seed")),
         Field(
             "options",
             dict[str, Any],
             "The options that the user gave, as given.",
-            attrgetter("asked.options"),
+            at("asked.options"),
         ),
     ),
 )
@@ -435,10 +455,10 @@ IMAGE = Fields[SeenImage](
     "ImageObject",
     "An image that the model read.",
     (
-        Field("name", str, "", lambda image: image.raw.name),
+        Field("name", str, "", at("raw.name")),
         Field("width", int, "In pixels.", lambda image: image.raw.size[0]),
         Field("height", int, "", lambda image: image.raw.size[1]),
-        Field("changes", list[str], "What was done to read it.", lambda image: image.raw.changes),
+        Field("changes", list[str], "What was done to read it.", at("raw.changes")),
         Field("views", list_of(VIEW), "Empty where its tokens have no known places."),
     ),
 )
@@ -459,10 +479,8 @@ SOUND = Fields[HeardSound](
         Field("changes", list[str], "What was done to read it."),
     ),
 )
-HEARD: Field[Any] = Field("sound", SOUND, "", lambda run: run.sound or ABSENT, optional=True)
-IMAGES: Field[Any] = Field(
-    "images", list_of(IMAGE), "", lambda run: run.images or ABSENT, optional=True
-)
+HEARD: Field[Any] = Field("sound", SOUND, "", at("sound", ABSENT), optional=True)
+IMAGES: Field[Any] = Field("images", list_of(IMAGE), "", at("images", ABSENT), optional=True)
 TOKEN = Fields[Token](
     "TokenObject",
     "A token of a text.",
@@ -483,13 +501,13 @@ TOKEN = Fields[Token](
             lambda token: ABSENT if token.image is None else token.image + 1,
             optional=True,
         ),
-        Field("patch", PATCH, "", lambda token: token.patch or ABSENT, optional=True),
-        Field("segment", str, "Of a pair: A or B.", lambda t: t.segment or ABSENT, optional=True),
+        Field("patch", PATCH, "", at("patch", ABSENT), optional=True),
+        Field("segment", str, "Of a pair: A or B.", at("segment", ABSENT), optional=True),
         Field(
             "time",
             list[float],
             "The seconds of the sound that it stands for: its first and its last.",
-            lambda token: token.time or ABSENT,
+            at("time", ABSENT),
             optional=True,
         ),
     ),
@@ -525,10 +543,10 @@ UNKNOWN: Field[Any] = Field(
     "unknown_words",
     list[str],
     "Words that the built-in translator was not trained on.",
-    lambda run: run.unknown_words or ABSENT,
+    at("unknown_words", ABSENT),
     optional=True,
 )
-TARGET: Field[Any] = Field("target", str, "", lambda run: run.target or ABSENT, optional=True)
+TARGET: Field[Any] = Field("target", str, "", at("target", ABSENT), optional=True)
 TRANSFORMS: Field[Any] = Field(
     "transforms",
     list[dict[str, Any]],
@@ -553,7 +571,7 @@ NAMED_HEAD = Fields[NamedHead](
     "A head that is known for a behaviour.",
     (
         Field("behaviour", str),
-        *head_fields(lambda named: named.head),
+        *head_fields(at("head")),
         Field("title", str, "What it is known for, for a person."),
     ),
 )

@@ -27,7 +27,17 @@ from attnviz.draw.titles import facts
 from attnviz.kit.result import Form, refuse_picture
 from attnviz.records.interventions import Replacement
 from attnviz.records.predict import Candidate
-from attnviz.records.rows import ERROR, LINE_OR_MEAN, Field, Fields, JsonOutput, list_of, model_name
+from attnviz.records.rows import (
+    ERROR,
+    LINE_OR_MEAN,
+    Field,
+    Fields,
+    JsonOutput,
+    at,
+    fields_at,
+    list_of,
+    model_name,
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ class AblatedToken:
     error: float | None
 
 
-RUN: tuple[Field[Any], ...] = (LINE_OR_MEAN, model_name(lambda row: row.report.capture.model.name))
+RUN = (LINE_OR_MEAN, model_name(at("report.capture.model.name")))
 REPLACED: tuple[Field[Any], ...] = (
     Field(
         "card",
@@ -65,86 +75,86 @@ REPLACED: tuple[Field[Any], ...] = (
         "The behaviours for which the model's card names the heads.",
         lambda row: row.report.known_for(row.effect),
     ),
-    Field(
-        "replacement",
-        Replacement | None,
-        "What replaces outputs; null where links are cut.",
-        lambda row: None if row.report.cut else row.report.replacement,
-    ),
-    Field(
-        "other_texts",
-        int | None,
-        "How many texts the replacement is taken from; null: the text itself, or nothing.",
-        lambda row: row.report.others and row.report.others.texts,
-    ),
-    Field(
-        "draws",
-        int | None,
-        "Of how many of them, drawn at random, it is the mean, of all lines; null: none is drawn.",
-        lambda row: (row.report.others and sum(row.report.others.draws)) or None,
-    ),
-    Field(
-        "cut_query",
-        str | None,
-        "The query whose links are cut, as it was named; of several cuts, with commas between.",
-        lambda row: row.report.cut and row.report.cut.query,
-    ),
-    Field("cut_key", str | None, "Their key.", lambda row: row.report.cut and row.report.cut.key),
-    Field(
-        "renormalised",
-        bool,
-        "Whether the softmax was taken again over the rest of the row.",
-        lambda row: row.report.cut is not None and row.report.cut.renormalise,
+    *fields_at(
+        "report",
+        Field(
+            "replacement",
+            Replacement | None,
+            "What replaces outputs; null where links are cut.",
+            lambda report: None if report.cut else report.replacement,
+        ),
+        Field(
+            "other_texts",
+            int | None,
+            "How many texts the replacement is taken from; null: the text itself, or nothing.",
+            at("others.texts"),
+        ),
+        Field(
+            "draws",
+            int | None,
+            "Of how many of them, drawn at random, it is the mean, of all lines; null: none is "
+            "drawn.",
+            lambda report: (report.others and sum(report.others.draws)) or None,
+        ),
+        Field(
+            "cut_query",
+            str | None,
+            "The query whose links are cut, as it was named; of several cuts, with commas between.",
+            at("cut.query"),
+        ),
+        Field("cut_key", str | None, "Their key.", at("cut.key")),
+        Field(
+            "renormalised",
+            bool,
+            "Whether the softmax was taken again over the rest of the row.",
+            at("cut.renormalise", False),
+        ),
     ),
 )
 TEXTS = Field[Any](
-    "texts",
-    int,
-    "Of how many texts it is the mean, each with the same weight.",
-    lambda row: row.report.lines or 1,
+    "texts", int, "Of how many texts it is the mean, each with the same weight.", at("lines", 1)
 )
 MEASURED: tuple[Field[Ablated], ...] = (
     *REPLACED,
-    *MEASURED_TOKENS.within(lambda row: row.report),
-    Field("tokens", int, "How many tokens were measured.", lambda row: row.report.tokens),
-    TEXTS,
-    unit(lambda row: row.report.measure),
-    Field("before", float, "What is measured, with the parts.", lambda row: row.report.baseline),
+    *fields_at(
+        "report",
+        *MEASURED_TOKENS,
+        Field("tokens", int, "How many tokens were measured."),
+        TEXTS,
+        unit(at("measure")),
+        Field("before", float, "What is measured, with the parts.", at("baseline")),
+    ),
     Field(
         "after",
         float,
         "The same without them.",
         lambda row: row.report.baseline + row.effect.change,
     ),
-    Field(
-        "change", float, "The difference; negative: the parts help.", lambda row: row.effect.change
+    *fields_at(
+        "effect",
+        Field("change", float, "The difference; negative: the parts help."),
+        Field("error", float | None, ERROR),
+        Field("p_holm", float | None, P_HOLM),
     ),
-    Field("error", float | None, ERROR, lambda row: row.effect.error),
-    Field("p_holm", float | None, P_HOLM, lambda row: row.effect.p_holm),
-    *OWN_CHANGES.within(lambda row: row.effect.own),
-    *EXACT_TOKENS.within(lambda row: row.report),
+    *fields_at("effect.own", *OWN_CHANGES),
+    *fields_at("report", *EXACT_TOKENS),
 )
 EFFECT = Fields[Ablated](
     "EffectRow",
     "The effect of ablating one part.",
-    (*RUN, *PART.within(lambda row: row.effect.parts[0]), *MEASURED),
+    (*RUN, *PART.within(at("effect.parts.0")), *MEASURED),
 )
 TOGETHER = Fields[Ablated](
     "TogetherRow",
     "A token that may come next, with the parts or without all of them.",
-    (
-        *RUN,
-        Field("parts", list_of(PART), "", lambda row: row.effect.parts),
-        *MEASURED,
-        *NEXT_TOKEN.within(lambda row: row),
-    ),
+    (*RUN, Field("parts", list_of(PART), "", at("effect.parts")), *MEASURED, *NEXT_TOKEN),
 )
 TOKEN = Fields[AblatedToken](
     "TokenEffectRow",
     "The change of one token's log-probability without one part.",
     (
         *RUN,
-        *PART.within(lambda row: row.effect.parts[0]),
+        *PART.within(at("effect.parts.0")),
         *REPLACED,
         Field(
             "position",
@@ -154,7 +164,7 @@ TOKEN = Fields[AblatedToken](
         ),
         Field("token", str, "Its label; `blue|red` where several texts have several."),
         Field("exact", str | None, "Its own text with its leading space; null for several."),
-        TEXTS,
+        *fields_at("report", TEXTS),
         Field("before", float, "Its log-probability in nats, with the part."),
         Field("after", float, "The same without it.", lambda row: row.before + row.change),
         Field("change", float, "The difference; negative: the part helps."),

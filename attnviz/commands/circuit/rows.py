@@ -16,14 +16,15 @@ from attnviz.commands.circuit.record import (
 from attnviz.draw.effects import EXACT_TOKENS, MEASURED_TOKENS, PART, ran, unit
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form
-from attnviz.records.parts import Part
 from attnviz.records.rows import (
     ERROR,
     LINE_OR_MEAN,
     Field,
     Fields,
     JsonOutput,
+    at,
     estimate_fields,
+    fields_at,
     list_of,
     model_name,
 )
@@ -56,71 +57,53 @@ class SearchRow:
         return self.search.task
 
 
-RUN: tuple[Field[Any], ...] = (
-    LINE_OR_MEAN,
-    model_name(lambda row: row.task.captures[0].model.name),
-)
-ASKED: tuple[Field[Any], ...] = (
-    Field(
-        "replacement",
-        OutsideBy,
-        "What replaces the outputs of parts outside of the circuit.",
-        lambda row: row.task.replacement,
-    ),
+RUN: tuple[Field[Any], ...] = (LINE_OR_MEAN, model_name(at("task.captures.0.model.name")))
+ASKED = fields_at(
+    "task",
+    Field("replacement", OutsideBy, "What replaces the outputs of parts outside of the circuit."),
     Field(
         "other_texts",
         int | None,
         "Over how many texts a mean is taken; null: over the text's own positions, or none.",
-        lambda row: row.task.other_texts,
     ),
-    Field(
-        "with_mlps",
-        bool,
-        "Whether MLPs are parts; else they run as they are, on what arrives.",
-        lambda row: row.task.with_mlps,
-    ),
-    *MEASURED_TOKENS.within(lambda row: row.task),
-    unit(lambda row: row.task.measure),
+    Field("with_mlps", bool, "Whether MLPs are parts; else they run as they are, on what arrives."),
+    *MEASURED_TOKENS,
+    unit(at("measure")),
 )
+TOKENS = fields_at("task", *EXACT_TOKENS)
 CIRCUIT = Fields[SubsetRow](
     "SubsetRow",
     "A circuit C, and the model M, without a subset K of the circuit.",
     (
         *RUN,
-        Field("circuit", list_of(PART), "The parts of C.", lambda row: row.report.circuit),
+        Field("circuit", list_of(PART), "The parts of C.", at("report.circuit")),
         Field(
             "subset",
             SubsetKind,
             "none: K is empty, so that the row is of C itself; part: K is one part; circuit: all "
             "of C; random: drawn.",
-            lambda row: row.without.subset.kind,
+            at("without.subset.kind"),
         ),
-        Field("removed", list_of(PART), "The parts of K.", lambda row: row.without.subset.removed),
+        Field("removed", list_of(PART), "The parts of K.", at("without.subset.removed")),
         *ASKED,
-        Field("texts", int, "Of how many texts it is the mean.", lambda row: row.task.lines or 1),
-        Field("whole", float, "F(M): what is measured.", lambda row: row.report.whole.mean),
+        Field("texts", int, "Of how many texts it is the mean.", at("task.lines", 1)),
+        Field("whole", float, "F(M): what is measured.", at("report.whole.mean")),
         Field(
-            "nothing",
-            float,
-            "F(∅): the same with every part replaced.",
-            lambda row: row.report.nothing.mean,
+            "nothing", float, "F(∅): the same with every part replaced.", at("report.nothing.mean")
         ),
-        Field("circuit_without", float, "F(C∖K).", lambda row: row.without.circuit.mean),
-        Field("model_without", float, "F(M∖K).", lambda row: row.without.model.mean),
-        *estimate_fields("gap", "F(M∖K) - F(C∖K).", lambda row: row.without.gap, float),
-        *estimate_fields(
-            "faithfulness",
-            "(F(C∖K) - F(∅)) / (F(M) - F(∅)).",
-            lambda row: row.without.faithfulness,
-            float,
+        *fields_at(
+            "without",
+            Field("circuit_without", float, "F(C∖K).", at("circuit.mean")),
+            Field("model_without", float, "F(M∖K).", at("model.mean")),
+            *estimate_fields("gap", "F(M∖K) - F(C∖K).", type=float),
+            *estimate_fields("faithfulness", "(F(C∖K) - F(∅)) / (F(M) - F(∅)).", type=float),
+            *estimate_fields(
+                "loss",
+                "(F(C) - F(C∖K)) / (F(M) - F(∅)): the faithfulness that C loses.",
+                type=float,
+            ),
         ),
-        *estimate_fields(
-            "loss",
-            "(F(C) - F(C∖K)) / (F(M) - F(∅)): the faithfulness that C loses.",
-            lambda row: row.without.loss,
-            float,
-        ),
-        *EXACT_TOKENS.within(lambda row: row.task),
+        *TOKENS,
     ),
 )
 SEARCH = Fields[SearchRow](
@@ -129,50 +112,41 @@ SEARCH = Fields[SearchRow](
     (
         *RUN,
         Field("step", int, "Counted from 1."),
-        *Fields[Part](
-            "",
-            "",
-            (
-                Field("kind", Literal["head", "mlp"]),
-                Field("layer", int, "", lambda part: part.layer or 0),
-                Field("head", int | None),
-            ),
-        ).within(lambda row: row.found.part),
+        *fields_at(
+            "found.part",
+            Field("kind", Literal["head", "mlp"]),
+            Field("layer", int, "", at("layer", 0)),
+            Field("head", int | None),
+        ),
         *ASKED,
         Field(
             "chosen_on",
             int,
             "The number of texts on which parts are chosen.",
-            lambda row: row.search.chosen_on,
+            at("search.chosen_on"),
         ),
-        Field(
-            "chosen_faithfulness",
-            float,
-            "(F(C) - F(∅)) / (F(M) - F(∅)) on these.",
-            lambda row: row.found.chosen.mean,
+        *fields_at(
+            "found.chosen",
+            Field(
+                "chosen_faithfulness", float, "(F(C) - F(∅)) / (F(M) - F(∅)) on these.", at("mean")
+            ),
+            Field("chosen_error", float | None, ERROR, at("error")),
         ),
-        Field("chosen_error", float | None, ERROR, lambda row: row.found.chosen.error),
         Field(
             "measured_on",
             int,
             "The number of the other texts; 0: there was one for both.",
-            lambda row: row.search.measured_on,
+            at("search.measured_on"),
         ),
-        *estimate_fields(
-            "faithfulness",
-            "The same on the other texts.",
-            lambda row: row.found.faithfulness,
-            float,
+        *fields_at(
+            "found",
+            *estimate_fields("faithfulness", "The same on the other texts.", type=float),
+            *estimate_fields("gain", "What the part adds to it.", type=float),
+            Field("with_circuit", float, "F(C), measured on these.", at("circuit.mean")),
         ),
-        *estimate_fields("gain", "What the part adds to it.", lambda row: row.found.gain, float),
-        Field(
-            "with_circuit", float, "F(C), measured on these.", lambda row: row.found.circuit.mean
-        ),
-        Field("whole", float, "F(M): of the whole model.", lambda row: row.search.whole.mean),
-        Field(
-            "nothing", float, "F(∅): with every part replaced.", lambda row: row.search.nothing.mean
-        ),
-        *EXACT_TOKENS.within(lambda row: row.task),
+        Field("whole", float, "F(M): of the whole model.", at("search.whole.mean")),
+        Field("nothing", float, "F(∅): with every part replaced.", at("search.nothing.mean")),
+        *TOKENS,
     ),
 )
 JSON = JsonOutput((CIRCUIT, SEARCH))

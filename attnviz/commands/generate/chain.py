@@ -15,7 +15,7 @@ from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.heads import every_head
 from attnviz.records.interventions import ChangedRun, CutLink, Intervention, Interventions
 from attnviz.records.reasoning import Chain, ChainLink, ChainTest
-from attnviz.records.rows import LINE, Field, Fields
+from attnviz.records.rows import LINE, Field, Fields, at, fields_at
 from attnviz.records.tokens import TEMPLATE
 
 if TYPE_CHECKING:
@@ -172,44 +172,35 @@ CHAIN = Fields[ChainRow](
         LINE,
         Field("id", str | int | None, "Of a chat or a question: its own id.", optional=True),
         Field("row", int, "Its number from 1, the answer's own first."),
-        Field("part", str, "The part of the answer.", lambda row: row.test.link.part),
-        Field(
-            "source",
-            str,
-            "What it attended to most: a sentence of the answer, or the name of a segment.",
-            lambda row: row.test.link.source,
+        *fields_at(
+            "test.link",
+            Field("part", str, "The part of the answer."),
+            Field(
+                "source",
+                str,
+                "What it attended to most: a sentence of the answer, or the name of a segment.",
+            ),
+            Field("share", float, "The source's share."),
         ),
-        Field("share", float, "The source's share.", lambda row: row.test.link.share),
-        Field(
+        *fields_at(
             "test",
-            Literal["cut", "deletion"],
-            "Whether the link is cut, or, last, its source deleted.",
-            lambda row: row.test.kind,
-        ),
-        Field(
-            "change",
-            float,
-            "The change of the part's log-probability (nats).",
-            lambda row: row.test.change,
-        ),
-        Field(
-            "other",
-            float | None,
-            "The largest loss with another source; null: there is none.",
-            lambda row: row.test.other,
-        ),
-        Field(
-            "other_source",
-            str | None,
-            "That source; null: there is none.",
-            lambda row: row.test.other_source,
-        ),
-        Field(
-            "holds",
-            bool,
-            "Whether the change is a loss of more than 0.1, and larger than any other; the chain "
-            "holds where all do.",
-            lambda row: row.test.holds,
+            Field(
+                "test",
+                Literal["cut", "deletion"],
+                "Whether the link is cut, or, last, its source deleted.",
+                at("kind"),
+            ),
+            Field("change", float, "The change of the part's log-probability (nats)."),
+            Field(
+                "other", float | None, "The largest loss with another source; null: there is none."
+            ),
+            Field("other_source", str | None, "That source; null: there is none."),
+            Field(
+                "holds",
+                bool,
+                "Whether the change is a loss of more than 0.1, and larger than any other; the "
+                "chain holds where all do.",
+            ),
         ),
     ),
 )

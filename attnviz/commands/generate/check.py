@@ -31,7 +31,7 @@ from attnviz.records.grounding import (
     subset_fit,
 )
 from attnviz.records.lasso import Doubles
-from attnviz.records.rows import LINE, Field, Fields
+from attnviz.records.rows import LINE, Field, Fields, at
 from attnviz.records.tokens import RESTS, Sampling
 from attnviz.records.transforms import Contributions
 
@@ -299,7 +299,7 @@ CURVE_POINT = Fields[CurvePoint](
             "curve",
             Literal["deletion", "insertion"],
             "Whether the tokens are deleted from all documents, or inserted into none.",
-            lambda row: row.curve.kind,
+            at("curve.kind"),
         ),
         Field("tokens", int, "How many tokens of them.", lambda row: row.curve.tokens[row.step]),
         Field(

@@ -26,7 +26,7 @@ from attnviz.records.exhibit import Exhibit, PictureLook, Sides
 from attnviz.records.interventions import ChangedRun, Interventions
 from attnviz.records.predict import log_softmax
 from attnviz.records.reasoning import by_span, received
-from attnviz.records.rows import LINE, Field, Fields, measured
+from attnviz.records.rows import LINE, Field, Fields, at, measured
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -127,7 +127,7 @@ SQUARE = Fields[_Pair](
             "id",
             str | int | None,
             "Of a chat or a question.",
-            lambda p: p.square.answer.id,
+            at("square.answer.id"),
             optional=True,
         ),
         Field("row", int, "The number of the later sentence, from 1.", lambda p: p.query + 1),

@@ -31,7 +31,9 @@ from attnviz.records.rows import (
     Field,
     Fields,
     JsonOutput,
+    at,
     estimate_fields,
+    fields_at,
     list_of,
     model_name,
 )
@@ -66,69 +68,61 @@ def patched_parts(report: PatchReport, top: int | None, line: int | None) -> Ite
         yield PatchRow(line, report, effect, place, token, source_token)
 
 
-RUN: tuple[Field[PatchRow], ...] = (
-    LINE_OR_MEAN,
-    model_name(lambda row: row.report.capture.model.name),
-)
+RUN = (LINE_OR_MEAN, model_name(at("report.capture.model.name")))
 MEASURED: tuple[Field[PatchRow], ...] = (
-    *MEASURED_TOKENS.within(lambda row: row.report),
-    Field(
-        "texts",
-        int,
-        "Of how many pairs of texts it is the mean.",
-        lambda row: row.report.lines or 1,
+    *fields_at(
+        "report",
+        *MEASURED_TOKENS,
+        Field("texts", int, "Of how many pairs of texts it is the mean.", at("lines", 1)),
+        Field(
+            "before",
+            float,
+            "What is measured after the text: the difference of both logits, or the "
+            "log-probability of the answer in nats where there is no versus.",
+            at("before.measured"),
+        ),
+        Field("source", float, "The same after the source.", at("ends.measured")),
     ),
-    Field(
-        "before",
-        float,
-        "What is measured after the text: the difference of both logits, or the "
-        "log-probability of the answer in nats where there is no versus.",
-        lambda row: row.report.before.measured,
-    ),
-    Field("source", float, "The same after the source.", lambda row: row.report.ends.measured),
     Field(
         "after",
         float,
         "The same after the text with these vectors.",
         lambda row: row.report.before.measured + row.effect.change.mean,
     ),
-    Field("change", float, "after - before.", lambda row: row.effect.change.mean),
-    Field("error", float | None, ERROR, lambda row: row.effect.change.error),
-    Field("p_holm", float | None, P_HOLM, lambda row: row.effect.p_holm),
-    *estimate_fields(
-        "share",
-        "change / (source - before): 0 is the text, 1 the source.",
-        lambda row: row.effect.share,
-        float,
+    *fields_at(
+        "effect",
+        Field("change", float, "after - before.", at("change.mean")),
+        Field("error", float | None, ERROR, at("change.error")),
+        Field("p_holm", float | None, P_HOLM),
+        *estimate_fields(
+            "share", "change / (source - before): 0 is the text, 1 the source.", type=float
+        ),
     ),
-    *OWN_CHANGES.within(lambda row: row.effect.own),
-    *EXACT_TOKENS.within(lambda row: row.report),
+    *fields_at("effect.own", *OWN_CHANGES),
+    *fields_at("report", *EXACT_TOKENS),
 )
 PATCHED = Fields[PatchRow](
     "PatchRow",
     "The effect of the vectors of one part, taken from the source.",
     (
         *RUN,
-        Field(
-            "kind",
-            SiteKind,
-            "head: its output; attention, mlp: what the layer's adds; residual: the stream that "
-            "arrives at the layer.",
-            lambda row: row.effect.site.kind,
-        ),
-        Field("layer", int, LAYER, lambda row: row.effect.site.layer),
-        Field(
-            "head",
-            int | None,
-            "The head's number in its layer; null but for a head.",
-            lambda row: row.effect.site.head,
+        *fields_at(
+            "effect.site",
+            Field(
+                "kind",
+                SiteKind,
+                "head: its output; attention, mlp: what the layer's adds; residual: the stream "
+                "that arrives at the layer.",
+            ),
+            Field("layer", int, LAYER),
+            Field("head", int | None, "The head's number in its layer; null but for a head."),
         ),
         Field(
             "position",
             int | None,
             "Where it is taken from the source; null: wherever it can be. In a mean, that of the "
             "first pair.",
-            lambda row: row.effect.position,
+            at("effect.position"),
         ),
         Field("token", str | None, "The token there; null: several pairs have several."),
         Field("source_position", int | None, "The position of the source that it is taken from."),
@@ -143,13 +137,13 @@ PATCHED = Fields[PatchRow](
             "fast",
             bool,
             "The change is estimated to first order (attribution patching).",
-            lambda row: row.report.fast,
+            at("report.fast"),
         ),
         Field(
             "exact_change",
             float | None,
             "The change itself, beside an estimated one.",
-            lambda row: row.effect.exact and row.effect.exact.mean,
+            at("effect.exact.mean"),
         ),
         *MEASURED,
     ),
@@ -157,12 +151,7 @@ PATCHED = Fields[PatchRow](
 TOGETHER = Fields[PatchRow](
     "PatchedTogetherRow",
     "A token that may come next, before or with the vectors of all parts from the source.",
-    (
-        *RUN,
-        Field("parts", list_of(PART), "", lambda row: row.effect.parts),
-        *MEASURED,
-        *NEXT_TOKEN.within(lambda row: row),
-    ),
+    (*RUN, Field("parts", list_of(PART), "", at("effect.parts")), *MEASURED, *NEXT_TOKEN),
 )
 JSON = JsonOutput((PATCHED, TOGETHER))
 

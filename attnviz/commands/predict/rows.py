@@ -17,7 +17,7 @@ from attnviz.records.predict import (
     PredictionMean,
     mean_of,
 )
-from attnviz.records.rows import LINE_OR_MEAN, Field, Fields, JsonOutput, mean_error, measured
+from attnviz.records.rows import LINE_OR_MEAN, Field, Fields, JsonOutput, at, mean_error, measured
 from attnviz.records.tokens import Token
 
 
@@ -44,34 +44,32 @@ CANDIDATE = Fields[NextToken](
     (
         LINE_OR_MEAN,
         Field(
-            "position",
-            int | None,
-            "After which it may come; of a mask, its own; null: an image.",
+            "position", int | None, "After which it may come; of a mask, its own; null: an image."
         ),
         Field(
             "after",
             str | None,
             "The token there; null where a mask is filled, or an image has a class.",
-            lambda row: row.after and row.after.label,
+            at("after.label"),
         ),
         Field(
             "layer", int | None, "As if the model ended after this layer; null: the whole model."
         ),
         Field("rank", int | None, "Counted from 1, the likeliest."),
-        Field("id", int | None, "", lambda row: row.candidate and row.candidate.id),
-        Field("token", str | None, "", lambda row: row.candidate and row.candidate.label),
+        Field("id", int | None, "", at("candidate.id")),
+        Field("token", str | None, "", at("candidate.label")),
         Field("probability", float | None, "Of the candidate; its mean over the lines."),
         Field(
             "followed",
             str | None,
             "The token that really follows; null at the end.",
-            lambda row: row.followed and row.followed.label,
+            at("followed.label"),
         ),
         Field("followed_probability", float | None),
         Field("followed_rank", int | None),
-        Field("after_exact", str | None, "", lambda row: row.after and row.after.exact),
-        Field("exact", str | None, "", lambda row: row.candidate and row.candidate.exact),
-        Field("followed_exact", str | None, "", lambda row: row.followed and row.followed.exact),
+        Field("after_exact", str | None, "", at("after.exact")),
+        Field("exact", str | None, "", at("candidate.exact")),
+        Field("followed_exact", str | None, "", at("followed.exact")),
         mean_error(),
     ),
 )
@@ -134,23 +132,18 @@ ANSWER = Fields[Answered](
             "answer",
             str | None,
             "null: a mean over lines with answers of their own.",
-            lambda row: row.answer and row.answer.label,
+            at("answer.label"),
         ),
-        Field(
-            "versus",
-            str | None,
-            "The token whose logit is subtracted.",
-            lambda row: row.versus and row.versus.label,
-        ),
-        unit(lambda row: row.measure),
+        Field("versus", str | None, "The token whose logit is subtracted.", at("versus.label")),
+        unit(at("measure")),
         Field(
             "measured",
             float,
             "The difference of both logits; the log-probability of the answer where there is no "
             "versus.",
-            lambda row: row.measured.mean,
+            at("measured.mean"),
         ),
-        mean_error(lambda row: row.measured.error),
+        mean_error(at("measured.error")),
         Field(
             "answer_rank",
             int | None,
@@ -162,7 +155,7 @@ ANSWER = Fields[Answered](
         Field("versus_rank", int | None, "", lambda row: row.rank(1)),
         Field("versus_logit", float | None, "", lambda row: row.outcome(2)),
         Field("versus_log_probability", float | None, "In nats.", lambda row: row.outcome(3)),
-        *EXACT_TOKENS.all,
+        *EXACT_TOKENS,
     ),
 )
 
@@ -207,28 +200,23 @@ LOGIT_PART = Fields[LogitPart](
             "token",
             str | None,
             "The answer, or the likeliest token; null: a mean over lines with their own.",
-            lambda row: row.token and row.token.label,
+            at("token.label"),
         ),
-        Field(
-            "versus",
-            str | None,
-            "The token whose logit is subtracted.",
-            lambda row: row.versus and row.versus.label,
-        ),
+        Field("versus", str | None, "The token whose logit is subtracted.", at("versus.label")),
         Field("logit", float, "The logit, or the difference."),
         Field("part", str, "The part, for a person.", lambda row: part_name(row.part, row.labels)),
-        Field("kind", str, "", lambda row: row.part.kind),
-        Field("layer", int | None, "", lambda row: row.part.layer),
-        Field("head", int | None, "", lambda row: row.part.head),
+        Field("kind", str, "", at("part.kind")),
+        Field("layer", int | None, "", at("part.layer")),
+        Field("head", int | None, "", at("part.head")),
         Field(
             "source",
             int | None,
             "The token that the part is from; null in a mean over lines.",
             lambda row: None if row.line is None else row.part.source,
         ),
-        Field("value", float, "What it adds.", lambda row: row.value.mean),
+        Field("value", float, "What it adds.", at("value.mean")),
         Field("role", str | None, "Of the tokens that it is from, where wanted."),
-        mean_error(lambda row: row.value.error),
+        mean_error(at("value.error")),
     ),
 )
 JSON = JsonOutput((CANDIDATE, ANSWER, LOGIT_PART))

@@ -15,6 +15,7 @@ from attnviz.records.rows import (
     Field,
     Fields,
     JsonOutput,
+    at,
     estimate_fields,
     list_of,
     object_fields,
@@ -37,13 +38,13 @@ ROW = Fields[QuestionRow](
     "ReportRow",
     "A question, and how well its answer is grounded.",
     (
-        Field("line", int, "The number of the input line.", lambda row: row.of.line),
-        Field("id", str | int | None, "Its own id.", lambda row: row.of.id),
+        Field("line", int, "The number of the input line.", at("of.line")),
+        Field("id", str | int | None, "Its own id.", at("of.id")),
         Field(
             "groundedness",
             float | None,
             "The mean over the statements that have one; null: none has.",
-            lambda row: row.of.groundedness,
+            at("of.groundedness"),
         ),
         Field(
             "change",
@@ -63,7 +64,7 @@ ROW = Fields[QuestionRow](
             float | None,
             "The share of statements that the documents support no more than unrelated text does; "
             "null: it cannot be said of any.",
-            lambda row: row.of.unsupported,
+            at("of.unsupported"),
         ),
         Field("documents", int, "", lambda row: len(row.of.documents)),
         Field(
@@ -71,18 +72,18 @@ ROW = Fields[QuestionRow](
             float | None,
             "The share of documents that are not needed, and cost at most 0.1 nats when they are "
             "deleted; null: there are none, or none was deleted.",
-            lambda row: row.of.unused,
+            at("of.unused"),
         ),
         Field(
             "system_share",
             float | None,
             "The share of attention on the system prompt; null: there is none.",
-            lambda row: row.of.system,
+            at("of.system"),
         ),
-        Field("question", str, "The text that asks, cut.", lambda row: row.of.text),
-        Field("answer", str, "", lambda row: row.of.answer),
-        Field("error", str | None, "Why there is no answer.", lambda row: row.of.error),
-        Field("page", str | None, "The answer's own page, from here.", lambda row: row.of.page),
+        Field("question", str, "The text that asks, cut.", at("of.text")),
+        Field("answer", str, "", at("of.answer")),
+        Field("error", str | None, "Why there is no answer.", at("of.error")),
+        Field("page", str | None, "The answer's own page, from here.", at("of.page")),
     ),
 )
 
@@ -143,7 +144,7 @@ WHOLE = Fields[ResultsReport](
     "A results file: means over its questions with standard errors, then each question.",
     (
         *object_fields("report"),
-        Field("results", str, "The file.", lambda report: report.path),
+        Field("results", str, "The file.", at("path")),
         Field("model", str, "The model's name and its fingerprint."),
         Field("settings", str, "The options that decide the numbers."),
         Field("questions", int, "", lambda report: len(report.questions)),
@@ -168,7 +169,7 @@ WHOLE = Fields[ResultsReport](
             dict[str, int],
             "Documents that two questions or more have and none used: how many have them.",
         ),
-        Field("repeated_ids", list[Any], "", lambda report: report.repeated),
+        Field("repeated_ids", list[Any], "", at("repeated")),
         Field("left_out", list_of(LEFT_OUT)),
         Field("against", COMPARED, "", _compared, optional=True),
         Field("rows", list_of(ROW), "What to read first comes first.", _all_rows),

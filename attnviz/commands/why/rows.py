@@ -21,6 +21,7 @@ from attnviz.records.rows import (
     Field,
     Fields,
     JsonOutput,
+    at,
     dict_of,
     head_fields,
     list_of,
@@ -95,8 +96,8 @@ PAIR = Fields[Term](
     "A part at the query, a part at the key, and what their product adds to the contrast.",
     (
         LINE_OR_MEAN,
-        model_name(lambda row: row.model),
-        *head_fields(lambda row: row.head),
+        model_name(at("model")),
+        *head_fields(at("head")),
         Field("query", int | None, "The position of the query; null in a mean over lines."),
         Field("query_token", str | None, "", lambda row: row.token(row.query)),
         Field("key", int | None, "The position of the key; null in a mean over lines."),
@@ -116,7 +117,7 @@ PAIR = Fields[Term](
             lambda row: row.name(row.key_part),
         ),
         *part_fields(lambda row: row.placed(row.key_part), "key_"),
-        Field("value", float, "What the two add to the contrast.", lambda row: row.value.mean),
+        Field("value", float, "What the two add to the contrast.", at("value.mean")),
         Field(
             "query_role",
             str | None,
@@ -129,7 +130,7 @@ PAIR = Fields[Term](
             "Of those that the part at the key is from.",
             lambda row: row.role(row.key_part),
         ),
-        mean_error(lambda row: row.value.error),
+        mean_error(at("value.error")),
     ),
 )
 
@@ -147,27 +148,25 @@ READER = Fields[ReaderRow](
     "ReaderRow",
     "A way in which a later head reads what a head wrote.",
     (
-        model_name(lambda row: row.write.model.name),
-        *head_fields(lambda row: row.write.head),
-        Field(
-            "position", int, "The position at which the head writes.", lambda row: row.write.query
-        ),
+        model_name(at("write.model.name")),
+        *head_fields(at("write.head")),
+        Field("position", int, "The position at which the head writes.", at("write.query")),
         Field("position_token", str, "", lambda row: row.labels[row.write.query]),
-        *head_fields(lambda row: row.reader.head, "reader_"),
-        Field("through", str, "The reader's query, key or value.", lambda row: row.reader.through),
-        Field("query", int, "The position of the reader's query.", lambda row: row.reader.query),
+        *head_fields(at("reader.head"), "reader_"),
+        Field("through", str, "The reader's query, key or value.", at("reader.through")),
+        Field("query", int, "The position of the reader's query.", at("reader.query")),
         Field("query_token", str, "", lambda row: row.labels[row.reader.query]),
-        Field("key", int, "The position of its key.", lambda row: row.reader.key),
+        Field("key", int, "The position of its key.", at("reader.key")),
         Field("key_token", str, "", lambda row: row.labels[row.reader.key]),
-        Field("value", float, "What the addition changes there.", lambda row: row.reader.value),
-        Field("total", float, "The whole that it is a part of.", lambda row: row.reader.total),
+        Field("value", float, "What the addition changes there.", at("reader.value")),
+        Field("total", float, "The whole that it is a part of.", at("reader.total")),
     ),
 )
 PART = Fields[Part]("PartObject", "A part of the model.", part_fields(lambda part: part))
 SHARE = Fields[tuple[Part, float]](
     "PartShare",
     "A part, and what it adds.",
-    (*part_fields(lambda share: share[0]), Field("value", float, "", lambda share: share[1])),
+    (*part_fields(at("0")), Field("value", float, "", at("1"))),
 )
 PAIR_OBJECT = Fields[Pair](
     "PairObject",
@@ -182,7 +181,7 @@ NODE: Fields[Node] = Fields(
         Field("value", float),
         Field("query", int | None),
         Field("key", int | None),
-        Field("parts", list_of(lambda: NODE), "", lambda node: node.children),
+        Field("parts", list_of(lambda: NODE), "", at("children")),
     ),
 )
 REMOVAL = Fields[Removal](
@@ -212,16 +211,16 @@ WHY = Fields[Why](
         *object_fields("why"),
         *RUN_FIELDS,
         Field("tokens", list_of(TOKEN)),
-        *head_fields(lambda why: why.head),
+        *head_fields(at("head")),
         Field("query", int),
         Field("key", int),
         Field("versus", int | None),
         Field("group", Group),
-        Field("raw", list[float], "", lambda why: why.row.raw),
-        Field("scores", list[float], "", lambda why: why.row.scores),
-        Field("weights", list[float], "", lambda why: why.row.weights),
-        Field("sink_score", float | None, "", lambda why: why.row.sink),
-        Field("entropy", float, "", lambda why: why.row.entropy),
+        Field("raw", list[float], "", at("row.raw")),
+        Field("scores", list[float], "", at("row.scores")),
+        Field("weights", list[float], "", at("row.weights")),
+        Field("sink_score", float | None, "", at("row.sink")),
+        Field("entropy", float, "", at("row.entropy")),
         Field("contrast", float),
         Field("added", float),
         Field("error", float),
@@ -235,17 +234,17 @@ WHY = Fields[Why](
             lambda why: dict(why.trees) if why.trees else ABSENT,
             optional=True,
         ),
-        Field("without", list_of(REMOVAL), "", lambda why: why.removals or ABSENT, optional=True),
+        Field("without", list_of(REMOVAL), "", at("removals", ABSENT), optional=True),
     ),
 )
 MOVED = Fields[tuple[str, Moved]](
     "MovedObject",
     "A token whose logit a head changes.",
     (
-        Field("token", str, "", lambda moved: moved[0]),
-        Field("id", int, "", lambda moved: moved[1].id),
-        Field("effect", float, "", lambda moved: moved[1].effect),
-        Field("by_source", list[float], "", lambda moved: moved[1].by_source),
+        Field("token", str, "", at("0")),
+        Field("id", int, "", at("1.id")),
+        Field("effect", float, "", at("1.effect")),
+        Field("by_source", list[float], "", at("1.by_source")),
     ),
 )
 READER_OBJECT = Fields[Reader](
@@ -253,13 +252,13 @@ READER_OBJECT = Fields[Reader](
     "A later head that reads what was written.",
     (
         Field("layer", int, LAYER, lambda reader: ABSENT),  # the schema names it first
-        Field("head", int, HEAD, lambda reader: reader.head.head),
+        Field("head", int, HEAD, at("head.head")),
         Field("through", Literal["query", "key", "value"]),
         Field("query", int),
         Field("key", int),
         Field("value", float),
         Field("total", float),
-        Field("layer", int, LAYER, lambda reader: reader.head.layer, optional=True),
+        Field("layer", int, LAYER, at("head.layer"), optional=True),
     ),
 )
 WRITE = Fields[Write](
@@ -269,11 +268,11 @@ WRITE = Fields[Write](
         *object_fields("why"),
         *RUN_FIELDS,
         Field("tokens", list_of(TOKEN)),
-        *head_fields(lambda write: write.head),
+        *head_fields(at("head")),
         Field("query", int),
         Field("weights", list[float]),
         Field("lengths", list[float]),
-        Field("logits", list_of(MOVED), "", lambda write: write.moved),
+        Field("logits", list_of(MOVED), "", at("moved")),
         Field("readers", list_of(READER_OBJECT)),
     ),
 )
