@@ -179,15 +179,15 @@ class OtherTexts:
         return [SourceRun(others[i], range(len(own))) for i in chosen.tolist()]
 
 
-def other_texts(given: Any) -> OtherTexts:
-    """The texts of a file, one a line, or those that are given.
+def other_texts(given: Any) -> OtherTexts | None:
+    """The texts of a file, one a line, or those that are given; None: none.
 
     A file whose first line is an object of JSON has one on each line, with a `text`.
 
     Raises:
         InputError: the file has none, or a line is no text.
     """
-    if isinstance(given, OtherTexts):
+    if given is None or isinstance(given, OtherTexts):
         return given
     if not isinstance(given, str | PathLike):
         return OtherTexts(texts_of(given))

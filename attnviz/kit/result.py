@@ -280,6 +280,12 @@ class Result(Generic[T]):
         return plain_text(self.shown(Display()), Display().width)
 
 
+def of_texts(text: str | Sequence[str], each: Iterable[Result[Any]]) -> Result[Any]:
+    """The result of one text; of several their mean, after the results of each."""
+    results = [replace(own, _line=line) for line, own in enumerate(each, start=1)]
+    return results[0] if isinstance(text, str) else mean_result(results)
+
+
 def mean_result(results: Sequence[Result[Any]]) -> Result[Any]:
     """The mean over several texts, after the rows of each."""
     form, top = results[0]._form, results[0]._top

@@ -33,6 +33,7 @@ from attnviz.records.transforms import Transforms
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
+A = TypeVar("A", bound=Any)
 L = TypeVar("L", bound="Loaded")
 FilePath: TypeAlias = str | PathLike[str]
 Messages: TypeAlias = Iterable[Mapping[str, Any]] | Mapping[str, Any]
@@ -225,15 +226,22 @@ def pictures_of(image: Any) -> tuple[RawImage, ...]:
     return tuple(map(picture_of, several))
 
 
-def questions_of(
+def asked_of_each(
+    asked: A,
     text: str | Sequence[str],
     answer: str | Sequence[str] | None,
     versus: str | Sequence[str] | None,
-) -> list[tuple[str, str | None, str | None]]:
-    """Each text, its answer and its versus, which are one for all or one for each."""
+) -> list[tuple[str, A]]:
+    """Each text, and what is asked of it, with the answer and the versus: one for all or for each.
+
+    `asked`: a record with an `answer` and a `versus`.
+    """
     texts = texts_of(text)
-    answers = _words_of("answer", answer, len(texts))
-    return list(zip(texts, answers, _words_of("versus", versus, len(texts)), strict=True))
+    words = (_words_of("answer", answer, len(texts)), _words_of("versus", versus, len(texts)))
+    return [
+        (text, replace(asked, answer=word, versus=other))
+        for text, word, other in zip(texts, *words, strict=True)
+    ]
 
 
 def paired(

@@ -1,7 +1,6 @@
 """`attnviz ablate`: does a part matter? The model's predictions without it."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -26,10 +25,9 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
-from attnviz.kit.option import Call, Cli, command_of, feature, only
+from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, only
 from attnviz.kit.others import (
     OF_MEANS,
-    MeanBy,
     MeanFrom,
     MeanTaken,
     TextsIn,
@@ -37,15 +35,15 @@ from attnviz.kit.others import (
     read_once,
 )
 from attnviz.kit.prepare import TextOptions
-from attnviz.kit.result import Form, Result, mean_result, refuse_picture
+from attnviz.kit.result import Form, Result, of_texts, refuse_picture
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
     AnyModel,
+    asked_of_each,
     layer_names,
     loaded,
     model_of,
     paired,
-    questions_of,
     which_heads,
     words,
 )
@@ -145,6 +143,15 @@ TopParts: TypeAlias = Annotated[
 ]
 
 
+def _resampled(call: Arguments) -> None:
+    """See that there are texts to take outputs from."""
+    if call["replacement"] == "resample" and call["resample_from"] is None:
+        raise UsageError(
+            f"there are no texts for {option('replacement', 'resample')}",
+            f"add {option('resample_from', 'FILE')}",
+        )
+
+
 @feature(
     only(
         "together",
@@ -186,6 +193,7 @@ TopParts: TypeAlias = Annotated[
         f"is for {option('replacement', 'resample')}",
         f"add {option('replacement', 'resample')}",
     ),
+    _resampled,
 )
 def ablate(
     text: str | Sequence[str],
@@ -232,63 +240,37 @@ def ablate(
         a result whose record is an `AblationReport`; with `together` a `BeforeAfter`; with rows of
         tokens `TokenEffects`.
     """
-    questions = questions_of(text, answer, versus)
+    others = other_texts(mean_from if resample_from is None else resample_from)
     ablating = Ablating(
         heads=which_heads(layers, heads),
         mlps=layer_names("mlps", mlps),
         layers=layer_names("whole_layers", whole_layers),
-        replacing=_replacing(replacement, mean_from, resample_from, mean_by, draws, seed),
+        replacing=Replacing(replacement, others, mean_by, draws, seed),
         cut=links_named(words("cut", cut), words("segments", segments), renormalise=renormalise),
     )
-    model = loaded(model)
-    how = paired(model._text_options(bos, special, truncate, image=image), text_pair, questions)
-    found = _of_each(model._loaded, questions, how, ablating, "together" if together else rows, top)
-    return found[0] if isinstance(text, str) else mean_result(found)
+    asked, model = asked_of_each(ablating, text, answer, versus), loaded(model)
+    how = paired(model._text_options(bos, special, truncate, image=image), text_pair, asked)
+    runs = [(model._loaded, one, own, ask) for (one, ask), own in zip(asked, how, strict=True)]
+    return of_texts(text, _each(runs, "together" if together else rows, top))
 
 
-def _of_each(
-    model: "LoadedModel",
-    questions: Sequence[tuple[str, str | None, str | None]],
-    options: Sequence[TextOptions],
-    ablating: Ablating,
+def _each(
+    runs: Sequence[tuple["LoadedModel", str, TextOptions, Ablating]],
     kind: Literal["part", "token", "together"],
     top: int | None,
-) -> list[Result[Any]]:
-    """The result of each text with its answer and versus, and how it becomes tokens."""
-    results = list[Result[Any]]()
-    for line, (text, answer, versus) in enumerate(questions, start=1):
-        how = replace(ablating, answer=answer, versus=versus)
-        form: Form[Any]
-        record: AblationReport | BeforeAfter | TokenEffects
-        own = options[line - 1]
+) -> Iterator[Result[Any]]:
+    """The result of each text."""
+    form: Form[Any]
+    record: AblationReport | BeforeAfter | TokenEffects
+    for model, text, options, how in runs:
         match kind:
             case "together":
-                form, record = BOTH, ablate_together(model, text, own, how, top or SHOWN)
+                form, record = BOTH, ablate_together(model, text, options, how, top or SHOWN)
             case "token":
-                form, record = AT_TOKENS, ablate_tokens(model, text, own, how)
+                form, record = AT_TOKENS, ablate_tokens(model, text, options, how)
             case _:
-                form, record = ONE_BY_ONE, ablate_each(model, text, own, how)
-        results.append(Result(form, record, (record.capture,), _top=top, _line=line))
-    return results
-
-
-def _replacing(
-    replacement: Replacement,
-    mean_from: TextsIn,
-    resample_from: TextsIn,
-    mean_by: MeanBy,
-    draws: int,
-    seed: int,
-) -> Replacing:
-    """What replaces outputs, read and checked."""
-    if replacement == "resample" and resample_from is None:
-        raise UsageError(
-            f"there are no texts for {option('replacement', 'resample')}",
-            f"add {option('resample_from', 'FILE')}",
-        )
-    given = mean_from if resample_from is None else resample_from
-    texts = None if given is None else other_texts(given)
-    return Replacing(replacement, texts, mean_by, draws, seed)
+                form, record = ONE_BY_ONE, ablate_each(model, text, options, how)
+        yield Result(form, record, (record.capture,), _top=top)
 
 
 EXAMPLES = r"""

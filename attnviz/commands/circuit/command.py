@@ -24,15 +24,15 @@ from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import Pairs, check_prompts_alone, prompts_in, run_texts
 from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, only, panel_option
 from attnviz.kit.others import OF_MEANS, MeanFrom, MeanTaken, other_texts, read_once
-from attnviz.kit.result import Result, mean_result
+from attnviz.kit.result import Result, of_texts
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
     AnyModel,
     Loaded,
+    asked_of_each,
     layer_names,
     loaded,
     model_of,
-    questions_of,
     sources_of,
     which_heads,
     words,
@@ -152,41 +152,37 @@ def circuit(
     Returns:
         a result whose record is a `CircuitReport`; with `find` a `CircuitSearch`.
     """
-    questions = questions_of(text, answer, versus)
-    sources = [None] * len(questions) if source is None else sources_of(source, len(questions))
     how = Circuiting(
         heads=which_heads(layers, heads),
         mlps=layer_names("mlps", mlps),
         replacement=replacement,
         align=words("align", align),
-        texts=None if mean_from is None else other_texts(mean_from),
+        texts=other_texts(mean_from),
         mean_by=mean_by,
         subsets=subsets,
         seed=seed,
     )
-    model = loaded(model)
+    asked, model = asked_of_each(how, text, answer, versus), loaded(model)
     options = model._text_options(bos, special, truncate)
+    sources = [None] * len(asked) if source is None else sources_of(source, len(asked))
     texts = (
-        text_of(model._loaded, ours, theirs, options, replace(how, answer=word, versus=other))
-        for (ours, word, other), theirs in zip(questions, sources, strict=True)
+        text_of(model._loaded, ours, theirs, options, own)
+        for (ours, own), theirs in zip(asked, sources, strict=True)
     )
-    return _result(texts, how, find, alone=isinstance(text, str))
+    return _result(text, texts, how, find)
 
 
 def _result(
-    texts: Iterable[CircuitText], how: Circuiting, find: int | None, *, alone: bool
+    text: str | Sequence[str], texts: Iterable[CircuitText], how: Circuiting, find: int | None
 ) -> Result[Any]:
     """The search over all texts; or the circuit on the one text, or their mean."""
-    if find is not None:
-        every = [*texts]
-        captures = [captured for own in every for captured in own.task.captures]
-        search = find_circuit(every, how, find)
-        return Result(FOUND, search, captures, _line=1 if alone else None)
-    results = list[Result[Any]]()
-    for line, own in enumerate(texts, start=1):
-        report = measure_circuit(own, how)
-        results.append(Result(MEASURED, report, own.task.captures, _line=line))
-    return results[0] if alone else mean_result(results)
+    if find is None:
+        reports = (measure_circuit(own, how) for own in texts)
+        return of_texts(text, (Result(MEASURED, own, own.task.captures) for own in reports))
+    every = [*texts]
+    captures = [captured for own in every for captured in own.task.captures]
+    line = 1 if isinstance(text, str) else None
+    return Result(FOUND, find_circuit(every, how, find), captures, _line=line)
 
 
 EXAMPLES = r"""

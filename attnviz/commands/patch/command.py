@@ -1,7 +1,6 @@
 """`attnviz patch`: which parts carry the difference between two texts?"""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -13,23 +12,22 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Pairs, run_texts
-from attnviz.kit.option import Call, Cli, command_of, feature, only
+from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, only
 from attnviz.kit.prepare import TextOptions
-from attnviz.kit.result import Result, mean_result, refuse_picture
+from attnviz.kit.result import Result, of_texts, refuse_picture
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
     AnyModel,
+    asked_of_each,
     layer_names,
     loaded,
     model_of,
     pictures_of,
-    questions_of,
     sources_of,
     token_names,
     which_heads,
     words,
 )
-from attnviz.records.images import RawImage
 from attnviz.records.interventions import SiteKind
 from attnviz.records.paths import MlpsOnPaths
 
@@ -125,11 +123,16 @@ TopSites: TypeAlias = Annotated[
 ]
 
 
-NO_SOURCE = UsageError("there is no text to take vectors from", f"add {option('source', 'SOURCE')}")
-
-
 def _to_logits(names: str | Sequence[str]) -> bool:
     return all(name.strip().lower() == "logits" for name in words("to", names))
+
+
+def _from_source(call: Arguments) -> None:
+    """See that there is a text to take vectors from."""
+    if not call.any_of("source from_image pairs"):
+        raise UsageError(
+            "there is no text to take vectors from", f"add {option('source', 'SOURCE')}"
+        )
 
 
 @feature(
@@ -187,6 +190,7 @@ def _to_logits(names: str | Sequence[str]) -> bool:
         f"does not go with {option('to')} or {option('fast')}, whose runs see one image",
     ),
     only("check", lambda call: call["fast"], f"compares what {option('fast')} estimates"),
+    _from_source,
 )
 def patch(
     text: str | Sequence[str],
@@ -231,55 +235,44 @@ def patch(
     Returns:
         a result whose record is a `PatchReport`; with `together` a `PatchedTogether`.
     """
-    questions, model = questions_of(text, answer, versus), loaded(model)
-    options = model._text_options(bos, special, truncate, image=image)
-    patching = Patching(part, which_heads(layers, heads), layer_names("mlps", mlps), fast=fast)
-    patching = replace(
-        patching,
-        images=pictures_of(from_image),
+    patching = Patching(
+        part,
+        which_heads(layers, heads),
+        layer_names("mlps", mlps),
         queries=token_names("queries", query),
         align=words("align", align),
+        images=pictures_of(from_image),
         to=words("to", to),
         path_mlps=path_mlps,
+        fast=fast,
         check=check,
     )
-    pairs = zip(questions, _sources(source, text, len(questions), patching.images), strict=True)
-    results = _results(model._loaded, pairs, options, patching, top, together=together)
-    return results[0] if isinstance(text, str) else mean_result(results)
+    asked, model = asked_of_each(patching, text, answer, versus), loaded(model)
+    options = model._text_options(bos, special, truncate, image=image)
+    return of_texts(text, _each(model._loaded, asked, source, options, top, together=together))
 
 
-def _sources(
-    source: str | Sequence[str] | None,
-    text: str | Sequence[str],
-    texts: int,
-    images: Sequence[RawImage],
-) -> list[str]:
-    """The source of each text; where it has images of its own, the text itself by default."""
-    if source is None and not images:
-        raise NO_SOURCE
-    return sources_of(text if source is None else source, texts)
-
-
-def _results(
+def _each(
     model: "LoadedModel",
-    pairs: Iterable[tuple[tuple[str, str | None, str | None], str]],
+    asked: Sequence[tuple[str, Patching]],
+    source: str | Sequence[str] | None,
     options: TextOptions,
-    patching: Patching,
     top: int | None,
     *,
     together: bool,
-) -> list[Result[Any]]:
-    """The result of each text and its source."""
-    run = partial(patch_together, top=top or SHOWN) if together else patch_text
-    results = list[Result[Any]]()
-    for (ours, word, other), theirs in pairs:
-        how = replace(patching, answer=word, versus=other)
-        record = run(model, ours, theirs, options, how)
-        form, line = BOTH if together else FORM, len(results) + 1
-        results.append(Result(form, record, record.runs, _top=top, _line=line))
-        if not together:
-            check_positions([results[i].record for i in (0, -1)])  # before others are run
-    return results
+) -> Iterator[Result[Any]]:
+    """The result of each text and its source; this is the text itself where it has other images."""
+    sources = sources_of([text for text, _ in asked] if source is None else source, len(asked))
+    first = None
+    for (text, how), other in zip(asked, sources, strict=True):
+        if together:
+            both = patch_together(model, text, other, options, how, top or SHOWN)
+            yield Result(BOTH, both, both.runs, _top=top)
+            continue
+        report = patch_text(model, text, other, options, how)
+        first = first or report
+        check_positions([first, report])  # before others are run
+        yield Result(FORM, report, report.runs, _top=top)
 
 
 EXAMPLES = r"""
@@ -318,8 +311,6 @@ def command_line(
         session.refuse("top", wrong="does nothing here, as every part is shown")
         if call.options.get("together"):
             refuse_picture()
-    if pairs is None and call.options.get("source") is None and not call.options.get("from_image"):
-        raise NO_SOURCE
     run_texts(
         session,
         call,

@@ -1,7 +1,6 @@
 """`attnviz predict`: which token comes next, and what the model attended to for it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, TypeAlias
 
@@ -12,10 +11,10 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
 from attnviz.kit.option import Arguments, Call, command_of, feature, only
-from attnviz.kit.result import Result, mean_result
+from attnviz.kit.result import Result, of_texts
 from attnviz.kit.roles import ONE_OF_ROLES, Roles
 from attnviz.kit.session import Session
-from attnviz.kit.values import AnyModel, loaded, model_of, paired, questions_of, words
+from attnviz.kit.values import AnyModel, asked_of_each, loaded, model_of, paired, words
 from attnviz.records.predict import Prediction, PredictionMean
 
 EachPosition: TypeAlias = Annotated[
@@ -98,20 +97,15 @@ def predict(
     Returns:
         a result whose record is a `Prediction`; of several texts a `PredictionMean`.
     """
-    questions, parts = questions_of(text, answer, versus), words("segments", segments)
+    reading = Reading(top, each, lens, attribute, roles=roles, segments=words("segments", segments))
+    asked = asked_of_each(reading, text, answer, versus)
     model = loaded(model)
-    reading = Reading(top, each, lens, attribute, roles=roles, segments=parts)
-    options = model._text_options(bos, special, truncate, image=image)
-    each_asked = zip(questions, paired(options, text_pair, questions), strict=True)
-    predictions = [
-        predict_text(model._loaded, one, how, replace(reading, answer=word, versus=other))
-        for (one, word, other), how in each_asked
-    ]
-    results = [
-        Result(form_of(one), one, (one.capture,), _top=top, _line=line)
-        for line, one in enumerate(predictions, start=1)
-    ]
-    return results[0] if isinstance(text, str) else mean_result(results)
+    how = paired(model._text_options(bos, special, truncate, image=image), text_pair, asked)
+    found = (
+        predict_text(model._loaded, one, own, reading)
+        for (one, reading), own in zip(asked, how, strict=True)
+    )
+    return of_texts(text, (Result(form_of(one), one, (one.capture,), _top=top) for one in found))
 
 
 EXAMPLES = """

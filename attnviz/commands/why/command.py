@@ -1,8 +1,9 @@
 """`attnviz why`: why a head attends where it does, and what it does with what it finds."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from attnviz.commands.why.rows import CONTRAST, WRITTEN
@@ -13,7 +14,7 @@ from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
 from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, panel_option
 from attnviz.kit.prepare import TextOptions, frozen, prepare
-from attnviz.kit.result import Result, mean_result
+from attnviz.kit.result import Result, of_texts
 from attnviz.kit.roles import ONE_OF_ROLES, Alike, Roles, roles_of
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
@@ -288,26 +289,23 @@ def why(
     """
     model, parts = loaded(model), words("segments", segments)
     group = "part" if group == "head" and (roles or parts) else group
-    question = WhyQuestion(head_names(head), versus=one_name(versus), group=group, top=top)
-    question = replace(question, depth=depth, check=check, roles=roles, segments=parts)
+    question = WhyQuestion(
+        head_names(head),
+        versus=one_name(versus),
+        group=group,
+        top=top,
+        depth=depth,
+        check=check,
+        roles=roles,
+        segments=parts,
+    )
     options = model._text_options(bos, special, truncate, image=image)
-    results = list[Result[Why]]()
-    each = [*_of_each(texts_of(text), question, query, key)]
-    of_each = zip(each, paired(options, text_pair, each), strict=True)
-    for line, ((one, asked), how) in enumerate(of_each, start=1):
-        found = ask_why(model._loaded, one, asked, how)
-        results.append(Result(CONTRAST, found, (found.capture,), _top=top, _line=line))
-    return results[0] if isinstance(text, str) else mean_result(results)
-
-
-def _of_each(
-    texts: Sequence[str], question: WhyQuestion, query: EachToken, key: EachToken
-) -> Iterator[tuple[str, WhyQuestion]]:
-    """The question about each text, with its query and its key."""
+    texts = texts_of(text)
     queries = token_of_each("query", query, len(texts))
     keys = token_of_each("key", key, len(texts))
-    for text, own_query, own_key in zip(texts, queries, keys, strict=True):
-        yield text, replace(question, query=own_query, key=own_key)
+    asked = [replace(question, query=own, key=to) for own, to in zip(queries, keys, strict=True)]
+    found = map(ask_why, repeat(model._loaded), texts, asked, paired(options, text_pair, texts))
+    return of_texts(text, (Result(CONTRAST, one, (one.capture,), _top=top) for one in found))
 
 
 @feature()
