@@ -1,6 +1,7 @@
 """Effects of parts of a model: what is measured, its fields, columns and sentences."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -11,9 +12,10 @@ from attnviz.draw.terminal.cells import Column
 from attnviz.draw.titles import amount, beginning, with_error
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.interventions import Site
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part, Shares
-from attnviz.records.predict import Candidate, Measure, Outcome
+from attnviz.records.predict import Candidate, Measure, Outcome, Together
 from attnviz.records.rows import Field, Fields, at, measured
 from attnviz.records.significance import FEWEST, LEVEL
 
@@ -49,6 +51,29 @@ PART = Fields[Any](
         Field("head", int | None),
     ),
 )
+@dataclass(frozen=True)
+class EffectRow:
+    """An effect in its report, and a candidate for the next token; `line`: None for a mean."""
+
+    line: int | None
+    report: Any
+    effect: Any
+    when: str | None = None
+    rank: int | None = None
+    candidate: Candidate | None = None
+
+
+def rows_together(both: Together[Any], top: int | None, line: int | None) -> Iterator[EffectRow]:
+    """Each candidate before and after; of the mean over lines, which has none, the effect alone."""
+    report, (effect,) = both.report, both.report.effects
+    if line is None:
+        yield EffectRow(line, report, effect)
+        return
+    for when, next_tokens in (("before", both.before), ("after", both.after)):
+        for rank, candidate in enumerate(next_tokens.candidates, start=1):
+            yield EffectRow(line, report, effect, when, rank, candidate)
+
+
 NEXT_TOKEN: tuple[Field[Any], ...] = (
     Field("when", Literal["before", "after"] | None, "Of the model as it is, or changed."),
     Field("rank", int | None, "Counted from 1, the likeliest."),
@@ -194,11 +219,11 @@ def part_name(part: Part | None, names: Sequence[str]) -> str:
     return part.kind
 
 
-def listed_parts(parts: Iterable[Part], heads_per_layer: Sequence[int]) -> str:
+def listed_parts(parts: Iterable[Part | Site], heads_per_layer: Sequence[int]) -> str:
     """`L1H2, L2 MLP`; all heads as `every head`, and all MLPs of several as `every MLP`."""
-    heads, mlps = list[str](), list[str]()
-    for part in parts:
-        (mlps if part.head is None else heads).append(part_name(part, ()))
+    every = list(parts)
+    heads = [f"L{part.layer}H{part.head}" for part in every if part.head is not None]
+    mlps = [f"L{part.layer} MLP" for part in every if part.head is None]
     if len(heads) == sum(heads_per_layer) > 1:
         heads = ["every head"]
     if len(mlps) == len(heads_per_layer) > 1:

@@ -18,14 +18,15 @@ from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
 from attnviz.records.predict import (
     Candidate,
+    Effect,
     Measure,
-    NextTokens,
-    OfQuestion,
+    OfEffects,
     Outcome,
     Question,
-    mean_outcome,
+    Together,
+    mean_effects,
+    over_texts,
 )
-from attnviz.records.significance import holm
 from attnviz.records.tokens import Token
 
 PLACE = r"@(?:[0-9]+:)?(?:(?:t[0-9]+)?r[0-9]+c[0-9]+|[0-9.]+,[0-9.]+(?::[0-9.]+,[0-9.]+)?)"
@@ -99,35 +100,17 @@ class Others:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class Effect:
-    """The effect of ablating some parts; a negative change means a worse prediction.
-
-    `parts`: heads, MLPs or layers, or the heads whose links are cut. `change` is the mean over the
-    report's tokens, `error` its standard error over them; for a single token, over the texts that
-    are drawn, or None. `own`: the
-    changes of the predictions of the answer and of the token that it is compared with. `p_holm`: of
-    a mean over texts, the p-value against 0, corrected for all parts that were tested.
-    """
-
-    parts: tuple[Part, ...]
-    change: float
-    error: float | None = None
-    own: Outcome | None = None
-    p_holm: float | None = None
-
-    @property
-    def heads(self) -> tuple[Head, ...]:
-        """The heads among the parts."""
-        return tuple(
-            Head(part.layer, part.head)
-            for part in self.parts
-            if part.layer is not None and part.head is not None
-        )
+def heads_of(effect: Effect[Part]) -> tuple[Head, ...]:
+    """The heads among the parts of an effect."""
+    return tuple(
+        Head(part.layer, part.head)
+        for part in effect.parts
+        if part.layer is not None and part.head is not None
+    )
 
 
 @dataclass(frozen=True)
-class AblationReport(OfQuestion):
+class AblationReport(OfEffects[Effect[Part]]):
     """The effects of ablations on one text, or their mean over several.
 
     `capture`: the run, without patterns. `baseline`: what is measured without ablation. It is a
@@ -144,7 +127,7 @@ class AblationReport(OfQuestion):
     replacement: Replacement
     baseline: float
     tokens: int
-    effects: Sequence[Effect]
+    effects: Sequence[Effect[Part]]
     question: Question | None = None
     rank: int | None = None
     first: Candidate | None = None
@@ -153,33 +136,20 @@ class AblationReport(OfQuestion):
     own_answers: bool = False
     others: Others | None = None
 
-    @property
-    def strongest(self) -> Sequence[Effect]:
-        """The effects, the largest first."""
-        return sorted(self.effects, key=lambda effect: -abs(effect.change))
-
-    def known_for(self, effect: Effect) -> list[str]:
+    def known_for(self, effect: Effect[Part]) -> list[str]:
         """The behaviours for which the model's card names the heads of an effect."""
-        named = self.capture.named_heads
-        return [each.behaviour for each in named if each.head in effect.heads]
+        named, heads = self.capture.named_heads, heads_of(effect)
+        return [each.behaviour for each in named if each.head in heads]
 
 
 @dataclass(frozen=True)
-class BeforeAfter:
+class BeforeAfter(Together[AblationReport]):
     """The next tokens with and without the parts of one effect."""
-
-    report: AblationReport
-    before: NextTokens
-    after: NextTokens
 
     @property
     def capture(self) -> Capture:
         """The run, without patterns."""
         return self.report.capture
-
-    @property
-    def measure(self) -> Measure:
-        return self.report.measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,13 +209,6 @@ def mean_tokens(every: Sequence[TokenEffects]) -> TokenEffects:
 
 def mean_of(reports: Sequence[AblationReport]) -> AblationReport:
     """The mean over several texts of the effects of the same ablations, with standard errors."""
-    every = list(zip(*(report.effects for report in reports), strict=True))
-    changes = [Estimate.of([effect.change for effect in same]) for same in every]
-    effects = []
-    for same, change, p in zip(every, changes, holm(changes, len(reports)), strict=True):
-        outcomes = [effect.own for effect in same if effect.own]
-        own = mean_outcome(outcomes) if outcomes else None
-        effects.append(Effect(same[0].parts, change.mean, change.error, own, p))
     cuts = [report.cut for report in reports]
     cut = cuts[0]
     if cut is not None and len(set(cuts)) > 1:  # texts have other numbers of these links
@@ -258,22 +221,14 @@ def mean_of(reports: Sequence[AblationReport]) -> AblationReport:
             draws=tuple(draws for each in every_other for draws in each.draws),
             long_enough=tuple(number for each in every_other for number in each.long_enough),
         )
-    return replace(
-        reports[0],
+    return over_texts(
+        reports,
         others=others,
-        own_answers=len({report.question and report.question.ids for report in reports}) > 1,
         baseline=fmean(report.baseline for report in reports),
         tokens=sum(report.tokens for report in reports),
-        effects=effects,
+        effects=mean_effects([report.effects for report in reports]),
         cut=cut,
-        lines=len(reports),
     )
-
-
-def mean_together(every: Sequence[BeforeAfter]) -> BeforeAfter:
-    """The mean effect of the same parts; texts have no next tokens in common."""
-    nothing = NextTokens(0, None, ())
-    return BeforeAfter(mean_of([both.report for both in every]), nothing, nothing)
 
 
 def effect_of(
@@ -281,12 +236,11 @@ def effect_of(
     before: NDArray[np.float64],
     after: NDArray[np.float64],
     own: Outcome | None = None,
-) -> Effect:
+) -> Effect[Part]:
     """The mean change of what is measured (draws, tokens), and its standard error.
 
     The error is over the tokens; for a single token, over the draws.
     """
     change = after - before
     means = change.mean(axis=0) if change.shape[1] > 1 else change[:, 0]
-    estimate = Estimate.of(means.tolist())
-    return Effect(parts, estimate.mean, estimate.error, own)
+    return Effect(parts, Estimate.of(means.tolist()), own)

@@ -7,10 +7,8 @@ from typing import Any
 from attnviz.commands.ablate.record import (
     AblationReport,
     BeforeAfter,
-    Effect,
     TokenEffects,
     mean_of,
-    mean_together,
     mean_tokens,
 )
 from attnviz.draw.effects import (
@@ -20,13 +18,16 @@ from attnviz.draw.effects import (
     OWN_CHANGES,
     P_HOLM,
     PART,
+    EffectRow,
+    rows_together,
     unit,
 )
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form, refuse_picture
 from attnviz.records.interventions import Replacement
-from attnviz.records.predict import Candidate
+from attnviz.records.parts import Part
+from attnviz.records.predict import Effect, mean_together
 from attnviz.records.rows import (
     ERROR,
     LINE_OR_MEAN,
@@ -41,24 +42,12 @@ from attnviz.records.rows import (
 
 
 @dataclass(frozen=True)
-class Ablated:
-    """An effect in its report, and a candidate for the next token; `line`: None for a mean."""
-
-    line: int | None
-    report: AblationReport
-    effect: Effect
-    when: str | None = None
-    rank: int | None = None
-    candidate: Candidate | None = None
-
-
-@dataclass(frozen=True)
 class AblatedToken:
     """The effect at a position in its report."""
 
     line: int | None
     report: AblationReport
-    effect: Effect
+    effect: Effect[Part]
     position: int
     token: str
     exact: str | None
@@ -114,7 +103,7 @@ REPLACED: tuple[Field[Any], ...] = (
 TEXTS = Field[Any](
     "texts", int, "Of how many texts it is the mean, each with the same weight.", at("lines", 1)
 )
-MEASURED: tuple[Field[Ablated], ...] = (
+MEASURED: tuple[Field[EffectRow], ...] = (
     *REPLACED,
     *fields_at(
         "report",
@@ -128,23 +117,23 @@ MEASURED: tuple[Field[Ablated], ...] = (
         "after",
         float,
         "The same without them.",
-        lambda row: row.report.baseline + row.effect.change,
+        lambda row: row.report.baseline + row.effect.change.mean,
     ),
     *fields_at(
         "effect",
-        Field("change", float, "The difference; negative: the parts help."),
-        Field("error", float | None, ERROR),
+        Field("change", float, "The difference; negative: the parts help.", at("change.mean")),
+        Field("error", float | None, ERROR, at("change.error")),
         Field("p_holm", float | None, P_HOLM),
     ),
     *fields_at("effect.own", *OWN_CHANGES),
     *fields_at("report", *EXACT_TOKENS),
 )
-EFFECT = Fields[Ablated](
+EFFECT = Fields[EffectRow](
     "EffectRow",
     "The effect of ablating one part.",
     (*RUN, *PART.within(at("effect.parts.0")), *MEASURED),
 )
-TOGETHER = Fields[Ablated](
+TOGETHER = Fields[EffectRow](
     "TogetherRow",
     "A token that may come next, with the parts or without all of them.",
     (*RUN, Field("parts", list_of(PART), "", at("effect.parts")), *MEASURED, *NEXT_TOKEN),
@@ -199,25 +188,12 @@ def ablated_tokens(
             )
 
 
-def ablated_together(both: BeforeAfter, top: int | None, line: int | None) -> Iterator[Ablated]:
-    """Each candidate before and after; of the mean over lines, which has none, the effect alone."""
-    (effect,) = both.report.effects
-    if line is None:
-        yield Ablated(line, both.report, effect)
-        return
-    yield from (
-        Ablated(line, both.report, effect, when, rank, candidate)
-        for when, next_tokens in (("before", both.before), ("after", both.after))
-        for rank, candidate in enumerate(next_tokens.candidates, start=1)
-    )
-
-
 SHOWN = 10
 """Parts that the terminal names."""
 ONE_BY_ONE = Form[AblationReport](
     "ablate",
     EFFECT,
-    lambda report, top, line: (Ablated(line, report, each) for each in report.strongest[:top]),
+    lambda report, top, line: (EffectRow(line, report, each) for each in report.strongest[:top]),
     lambda report: facts(report.capture),
     terminal="attnviz.commands.ablate.shown:render",
     picture="attnviz.commands.ablate.shown:draw",
@@ -227,11 +203,11 @@ ONE_BY_ONE = Form[AblationReport](
 BOTH = Form[BeforeAfter](
     "ablate",
     TOGETHER,
-    ablated_together,
+    rows_together,
     lambda both: facts(both.capture),
     terminal="attnviz.commands.ablate.shown:render_together",
     picture=refuse_picture,
-    mean=mean_together,
+    mean=mean_together(mean_of),
 )
 AT_TOKENS = Form[TokenEffects](
     "ablate",

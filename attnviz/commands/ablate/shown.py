@@ -12,9 +12,9 @@ from attnviz.commands.ablate.record import (
     SEGMENT,
     AblationReport,
     BeforeAfter,
-    Effect,
     Others,
     TokenEffects,
+    heads_of,
     is_segment,
 )
 from attnviz.console import Display
@@ -48,7 +48,8 @@ from attnviz.draw.terminal.cells import (
 from attnviz.draw.terminal.grid import value_grid
 from attnviz.draw.titles import amount, caption, facts, probability, with_error
 from attnviz.errors import readable
-from attnviz.records.metrics import Estimate
+from attnviz.records.parts import Part
+from attnviz.records.predict import Effect
 
 
 def _part(report: AblationReport) -> str:
@@ -152,21 +153,23 @@ def _heading(report: AblationReport, display: Display) -> Iterator[Text]:
 def render(report: AblationReport, display: Display, top: int) -> Iterator[RenderableType]:
     """All parts as a grid, and a table of the `top` strongest effects."""
     yield from _heading(report, display)
-    values, columns = by_part((each.parts[0], each.change) for each in report.effects)
+    values, columns = by_part((each.parts[0], each.change.mean) for each in report.effects)
     layers = [f"L{layer}" for layer in range(len(values))]
     yield from value_grid(values, layers, columns, largest(values), signed_style, display)
     yield Text()
     yield from _table(report, report.strongest[:top], display)
 
 
-def _table(report: AblationReport, effects: Sequence[Effect], display: Display) -> Iterator[Text]:
+def _table(
+    report: AblationReport, effects: Sequence[Effect[Part]], display: Display
+) -> Iterator[Text]:
     """Each effect on a line."""
-    with_errors = any(effect.error is not None for effect in effects)
+    with_errors = any(effect.change.error is not None for effect in effects)
     with_own = report.measure == "difference"
     behaviours = [readable(", ".join(report.known_for(effect))) for effect in effects]
     known = any(behaviours)
     columns = [
-        Column("part" if any(not effect.heads for effect in effects) else "head"),
+        Column("part" if any(not heads_of(effect) for effect in effects) else "head"),
         Column("change", right=True),
         *([ERROR] if with_errors else []),
         *(own_columns(report.answer, report.versus) if with_own else []),
@@ -175,7 +178,7 @@ def _table(report: AblationReport, effects: Sequence[Effect], display: Display) 
     rows = [
         (
             part_name(effect.parts[0], ()),
-            *number_cells(Estimate(effect.change, effect.error)),
+            *number_cells(effect.change),
             *(own_cells(effect.own) if with_own else []),
             *([behaviour] if known else []),
         )
@@ -212,7 +215,7 @@ def _effect_together(both: BeforeAfter) -> str:
         names = "every head"
     links = "the link" if report.cut and report.cut.number == 1 else "these links"
     without = f"without {links} of {names}" if report.cut else f"without {names}"
-    change, after = Estimate(effect.change, effect.error), report.baseline + effect.change
+    change, after = effect.change, report.baseline + effect.change.mean
     if report.measure == "difference":
         return (
             f"{without}: {difference(report.answer, report.versus)} {report.baseline:+z.3f} → "
@@ -220,19 +223,21 @@ def _effect_together(both: BeforeAfter) -> str:
         )
     if report.answer and report.lines is None and report.replacement != "resample":
         shift = " → ".join(probability(exp(log)) for log in (report.baseline, after))
-        return f"{without}: P({named(report.answer)}) {shift} ({effect.change:+z.3f} nats)"
+        return f"{without}: P({named(report.answer)}) {shift} ({change.mean:+z.3f} nats)"
     return f"{without}: {with_error(change)} nats on average, from {report.baseline:.3f}"
 
 
 def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
     """All parts as one picture: layers down; heads, MLP and layer across."""
-    values, columns = by_part((effect.parts[0], effect.change) for effect in report.effects)
+    values, columns = by_part((effect.parts[0], effect.change.mean) for effect in report.effects)
     most = largest(values) or 1.0
     across = None if set(columns).isdisjoint(OTHER_PARTS.values()) else columns
     name = f"change ({unit_of(report.measure)})"
     errors = None
     if report.lines is not None:
-        each = ((e.parts[0], nan if e.error is None else e.error) for e in report.effects)
+        each = (
+            (e.parts[0], nan if e.change.error is None else e.change.error) for e in report.effects
+        )
         errors, _ = by_part(each)
     pane = Pane(name, values, -most, most, digits_for(most), columns=across, errors=errors)
     title, about, below = about_picture(report)
@@ -308,7 +313,7 @@ def _tokens_table(
         changes = effects.changes[i]
         at = np.argsort(-np.abs(changes), kind="stable")[:NAMED]
         tokens = ", ".join(f"{fenced(name_of(labels[t]))} {changes[t]:+z.3f}" for t in at.tolist())
-        mean = f"{report.effects[i].change:+z.3f}"
+        mean = f"{report.effects[i].change.mean:+z.3f}"
         rows.append((named_part(effects, i), mean, tokens, *([behaviour] if known else [])))
     yield from listing(columns, rows, display.width)
     notes = ["the part with the largest change of a single token comes first"]

@@ -17,7 +17,7 @@ import numpy as np
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
-from attnviz.records.predict import Measure, OfQuestion, Question
+from attnviz.records.predict import Measure, OfQuestion, Question, over_texts
 
 OutsideBy: TypeAlias = Literal["source", "mean", "zero"]
 """The replacement of an output: what it is in the source, its mean over the positions, or 0."""
@@ -250,10 +250,8 @@ def _differences(ones: Sequence[float], others: Sequence[float]) -> list[float]:
 
 def mean_task(tasks: Sequence[CircuitTask]) -> CircuitTask:
     """The first of several, as their mean."""
-    own = len({task.question.ids for task in tasks}) > 1
     unaligned = [places for task in tasks for places in task.unaligned]
-    both = min(unaligned), max(unaligned)
-    return replace(tasks[0], lines=len(tasks), own_answers=own, unaligned=both)
+    return over_texts(tasks, unaligned=(min(unaligned), max(unaligned)))
 
 
 def mean_of(reports: Sequence[CircuitReport]) -> CircuitReport:

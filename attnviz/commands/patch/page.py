@@ -121,7 +121,7 @@ def _cell(effect: PatchEffect | None, places: Mapping[int, str], most: float, di
     title = f"{fenced(name)}: share {with_error(share)}, change {with_error(effect.change)}"
     if effect.exact:
         title += f", exact {with_error(effect.exact)}"
-    if not np.isnan(own.versus_logit):
+    if own and not np.isnan(own.versus_logit):
         title += f"; log p of the answer {own.answer_log_probability:+.3f}"
         title += f", of the other token {own.versus_log_probability:+.3f}"
     tone = shade(share.mean / most)

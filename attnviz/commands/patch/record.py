@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from math import nan
 from statistics import fmean
 
 import numpy as np
@@ -12,50 +13,43 @@ from attnviz.records.capture import Capture
 from attnviz.records.grounding import correlation_of_ranks
 from attnviz.records.interventions import Edit, Site, SiteKind
 from attnviz.records.metrics import Estimate
-from attnviz.records.parts import Part
 from attnviz.records.paths import MlpsOnPaths, Receiver
-from attnviz.records.predict import Measure, NextTokens, OfQuestion, Outcome, Question, mean_outcome
-from attnviz.records.significance import holm
+from attnviz.records.predict import (
+    Effect,
+    OfEffects,
+    Outcome,
+    Question,
+    Together,
+    mean_effects,
+    mean_outcome,
+    over_texts,
+)
 from attnviz.records.tokens import Token
 
 
 @dataclass(frozen=True)
-class PatchEffect:
+class PatchEffect(Effect[Site]):
     """The effect of the vectors of a site, or of several at once, taken from the source.
 
-    `position`: the one position at which they are taken; None: at all that are patched. `change`:
-    of what is measured. `share`: the change as a share of the distance between both texts; 0 is the
-    text and 1 the source. `own`: the changes of the predictions of both tokens; NaN where effects
-    are estimated. `receiver`: the end of the path on which the vectors act; None: all of them.
-    `exact`: the change itself, beside one that is estimated. `p_holm`: of a mean over pairs, the
-    p-value of the change against 0, corrected for all effects that were tested.
+    `position`: the one position at which they are taken; None: at all that are patched. `share`:
+    the change as a share of the distance between both texts; 0 is the text and 1 the source.
+    `receiver`: the end of the path on which the vectors act; None: all of them. `exact`: the change
+    itself, beside one that is estimated.
     """
 
-    sites: tuple[Site, ...]
-    position: int | None
-    change: Estimate
-    share: Estimate
-    own: Outcome
+    position: int | None = None
+    share: Estimate = Estimate(nan)
     receiver: Receiver | None = None
     exact: Estimate | None = None
-    p_holm: float | None = None
 
     @property
     def site(self) -> Site:
         """The first site, or the only one."""
-        return self.sites[0]
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """The heads and MLPs that the sites of a patch together are of."""
-        return tuple(
-            Part("mlp" if site.head is None else "head", site.layer, site.head)
-            for site in self.sites
-        )
+        return self.parts[0]
 
 
 @dataclass(frozen=True)
-class PatchReport(OfQuestion):
+class PatchReport(OfEffects[PatchEffect]):
     """A text, run with vectors of another.
 
     `capture`, `source`: both runs, without patterns; `kind`: of the sites. `question`: what is
@@ -125,26 +119,13 @@ class PatchReport(OfQuestion):
         """The text and its source."""
         return self.capture, self.source
 
-    @property
-    def strongest(self) -> Sequence[PatchEffect]:
-        """The effects, the largest first."""
-        return sorted(self.effects, key=lambda effect: -abs(effect.change.mean))
-
 
 @dataclass(frozen=True)
-class PatchedTogether:
+class PatchedTogether(Together[PatchReport]):
     """The next tokens of a text, and with vectors of several sites taken from the source at once.
 
     `report` has their one effect.
     """
-
-    report: PatchReport
-    before: NextTokens
-    after: NextTokens
-
-    @property
-    def measure(self) -> Measure:
-        return self.report.measure
 
     @property
     def runs(self) -> tuple[Capture, Capture]:
@@ -158,10 +139,13 @@ def effect_of(edits: Sequence[Edit], before: Outcome, ends: Outcome, after: Outc
     one = len(positions) == len(edits) == 1 and edits[0].site.head is None
     change = after.measured - before.measured
     share = change / (ends.measured - before.measured)
-    own = after.less(before)
-    sites = tuple(edit.site for edit in edits)
-    position = positions[0] if one else None
-    return PatchEffect(sites, position, Estimate(change), Estimate(share), own)
+    return PatchEffect(
+        tuple(edit.site for edit in edits),
+        Estimate(change),
+        after.less(before),
+        position=positions[0] if one else None,
+        share=Estimate(share),
+    )
 
 
 def mean_of(reports: Sequence[PatchReport], lines: Sequence[int]) -> PatchReport:
@@ -174,37 +158,29 @@ def mean_of(reports: Sequence[PatchReport], lines: Sequence[int]) -> PatchReport
     gaps = [report.ends.measured - report.before.measured for report in reports]
     higher = fmean(gaps) >= 0
     shared = [gap > 0 if higher else gap < 0 for gap in gaps]
-    every = list(zip(*(report.effects for report in reports), strict=True))
-    changes = [[effect.change.mean for effect in same] for same in every]
-    corrected = holm([Estimate.of(values) for values in changes], len(reports))
+    every = [report.effects for report in reports]
+
+    def share_of(same: Sequence[PatchEffect]) -> Estimate:
+        values = [effect.change.mean for effect in same]
+        return Estimate.ratio(*(list(compress(each, shared)) for each in (values, gaps)))
+
     effects = [
         replace(
-            same[0],
-            change=Estimate.of(values),
-            share=Estimate.ratio(*(list(compress(each, shared)) for each in (values, gaps))),
-            own=mean_outcome([effect.own for effect in same]),
-            exact=Estimate.of([e.exact.mean for e in same if e.exact]) if same[0].exact else None,
-            p_holm=p,
+            mean,
+            share=share_of(same),
+            exact=Estimate.of([e.exact.mean for e in same if e.exact]) if mean.exact else None,
         )
-        for same, values, p in zip(every, changes, corrected, strict=True)
+        for mean, same in zip(mean_effects(every), zip(*every, strict=True), strict=True)
     ]
-    return replace(
-        reports[0],
+    return over_texts(
+        reports,
         before=mean_outcome([report.before for report in reports]),
         ends=mean_outcome([report.ends for report in reports]),
         effects=effects,
-        lines=len(reports),
         patched=_patched(reports),
-        own_answers=len({report.question.ids for report in reports}) > 1,
         varied=_varied(reports),
         against=tuple(line for line, own in zip(lines, shared, strict=True) if not own),
     )
-
-
-def mean_together(every: Sequence[PatchedTogether], lines: Sequence[int]) -> PatchedTogether:
-    """The mean effect of the same sites; texts have no next tokens in common."""
-    nothing = NextTokens(0, None, ())
-    return PatchedTogether(mean_of([both.report for both in every], lines), nothing, nothing)
 
 
 def check_positions(reports: Sequence[PatchReport]) -> None:

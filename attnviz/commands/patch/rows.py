@@ -2,14 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from attnviz.commands.patch.record import (
-    PatchedTogether,
-    PatchEffect,
-    PatchReport,
-    mean_of,
-    mean_together,
-)
+from attnviz.commands.patch.record import PatchedTogether, PatchReport, mean_of
 from attnviz.draw.effects import (
     EXACT_TOKENS,
     MEASURED_TOKENS,
@@ -17,13 +12,15 @@ from attnviz.draw.effects import (
     OWN_CHANGES,
     P_HOLM,
     PART,
+    EffectRow,
     ran,
+    rows_together,
 )
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form, refuse_picture
 from attnviz.records.interventions import SiteKind
-from attnviz.records.predict import Candidate
+from attnviz.records.predict import mean_together
 from attnviz.records.rows import (
     ERROR,
     LAYER,
@@ -40,36 +37,29 @@ from attnviz.records.rows import (
 
 
 @dataclass(frozen=True)
-class PatchRow:
-    """An effect of a report, and a candidate for the next token.
+class PatchRow(EffectRow):
+    """An effect with its tokens; None stands for those of which pairs have several."""
 
-    None stands for tokens of which pairs have several.
-    """
-
-    line: int | None
-    report: PatchReport
-    effect: PatchEffect
     source_position: int | None = None
     token: str | None = None
     source_token: str | None = None
-    when: str | None = None
-    rank: int | None = None
-    candidate: Candidate | None = None
 
 
 def patched_parts(report: PatchReport, top: int | None, line: int | None) -> Iterator[PatchRow]:
     """The strongest effects; `line` is None for means over lines."""
     ours, theirs = (distinct_labels(each.query_tokens) for each in (report.capture, report.source))
     for effect in report.strongest[:top]:
-        at, token, source_token = effect.position, None, None
-        place = None if at is None else report.places[at]
-        if at is not None and place is not None and at not in report.varied:
-            token, source_token = ours[at], theirs[place]
-        yield PatchRow(line, report, effect, place, token, source_token)
+        own, token, source_token = effect.position, None, None
+        place = None if own is None else report.places[own]
+        if own is not None and place is not None and own not in report.varied:
+            token, source_token = ours[own], theirs[place]
+        yield PatchRow(
+            line, report, effect, source_position=place, token=token, source_token=source_token
+        )
 
 
 RUN = (LINE_OR_MEAN, model_name(at("report.capture.model.name")))
-MEASURED: tuple[Field[PatchRow], ...] = (
+MEASURED: tuple[Field[Any], ...] = (
     *fields_at(
         "report",
         *MEASURED_TOKENS,
@@ -148,23 +138,12 @@ PATCHED = Fields[PatchRow](
         *MEASURED,
     ),
 )
-TOGETHER = Fields[PatchRow](
+TOGETHER = Fields[EffectRow](
     "PatchedTogetherRow",
     "A token that may come next, before or with the vectors of all parts from the source.",
     (*RUN, Field("parts", list_of(PART), "", at("effect.parts")), *MEASURED, *NEXT_TOKEN),
 )
 JSON = JsonOutput((PATCHED, TOGETHER))
-
-
-def together_rows(both: PatchedTogether, top: int | None, line: int | None) -> Iterator[PatchRow]:
-    """Each candidate before and after; of the mean over lines, which has none, the effect alone."""
-    (effect,) = both.report.effects
-    if line is None:
-        yield PatchRow(line, both.report, effect)
-        return
-    for when, next_tokens in (("before", both.before), ("after", both.after)):
-        for rank, candidate in enumerate(next_tokens.candidates, start=1):
-            yield PatchRow(line, both.report, effect, when=when, rank=rank, candidate=candidate)
 
 
 SHOWN = 10
@@ -184,10 +163,10 @@ FORM = Form[PatchReport](
 BOTH = Form[PatchedTogether](
     "patch",
     TOGETHER,
-    together_rows,
+    rows_together,
     lambda both: ran(both.report.capture, both.report.lines, "pair", facts),
     terminal="attnviz.commands.patch.shown:render_together",
     picture=refuse_picture,
-    mean=mean_together,
+    mean=mean_together(mean_of),
     about_mean="attnviz.commands.patch.shown:without_shares",
 )

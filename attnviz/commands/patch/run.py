@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import numpy as np
-
 from attnviz.commands.patch.record import PatchedTogether, PatchEffect, PatchReport, effect_of
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.intervene import (
@@ -260,7 +258,6 @@ def _edits(model: "LoadedModel", how: Patching, positions: tuple[int, ...]) -> l
     return [Edit(site, how.by, places) for site in sites for places in each]
 
 
-UNKNOWN = Outcome(np.nan, np.nan)
 GRAPH = 16
 """Bytes of a weight that stay until a gradient is known."""
 
@@ -302,4 +299,4 @@ def _estimate_of(edit: Edit, found: FirstOrder, before: Outcome, ends: Outcome) 
         answer_logit=before.answer_logit + change,
         answer_log_probability=before.answer_log_probability + change,
     )
-    return replace(effect_of([edit], before, ends, after), own=UNKNOWN)
+    return replace(effect_of([edit], before, ends, after), own=None)

@@ -21,9 +21,9 @@ TEXT = "a fluffy blue creature roamed the verdant forest . the creature was"
 def test_an_effect_is_the_mean_of_paired_changes_with_its_standard_error() -> None:
     before, after = np.array([[-1.0, -2.0, -3.0]]), np.array([[-2.0, -2.5, -3.0]])
     effect = effect_of((Part("head", 0, 0),), before, after)
-    assert effect.change == pytest.approx(-0.5)
-    assert effect.error == pytest.approx(0.5 / np.sqrt(3))
-    assert effect_of((), before[:, :1], after[:, :1]).error is None
+    assert effect.change.mean == pytest.approx(-0.5)
+    assert effect.change.error == pytest.approx(0.5 / np.sqrt(3))
+    assert effect_of((), before[:, :1], after[:, :1]).change.error is None
 
 
 def test_every_head_has_a_row_and_the_one_that_matters_most_comes_first(run: Run) -> None:

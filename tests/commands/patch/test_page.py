@@ -35,10 +35,10 @@ def report(
     effects = [
         PatchEffect(
             (Site(kind, layer, place if kind == "head" else None),),
-            None if kind == "head" else place,
             Estimate(20.0 * share, 0.5),
-            Estimate(share),
             Outcome(0.0, 0.0),
+            position=None if kind == "head" else place,
+            share=Estimate(share),
         )
         for layer in range(2)
         for place in places

@@ -10,12 +10,13 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from attnviz.commands.ablate import shown as ablate_shown
-from attnviz.commands.ablate.record import AblationReport, Effect
+from attnviz.commands.ablate.record import AblationReport
 from attnviz.commands.heads import rows as heads_rows
 from attnviz.draw.picture.frame import BOX
 from attnviz.records.heads import Head
 from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport, Role
 from attnviz.records.parts import Part
+from attnviz.records.predict import Effect
 from tests.factories import make_capture
 
 PREVIOUS = Role("previous token", "previous", 0.4)
@@ -84,7 +85,9 @@ def test_scores_say_what_was_measured() -> None:
 
 
 def test_an_ablation_says_on_what_text_and_has_a_colour_bar_around_zero() -> None:
-    effects = [Effect((Part("head", 0, i),), change) for i, change in enumerate((-0.5, 0.25))]
+    effects = [
+        Effect((Part("head", 0, i),), Estimate(change)) for i, change in enumerate((-0.5, 0.25))
+    ]
     capture = make_capture("a blue whale")
     made = AblationReport(capture, "zero", -2.0, 2, effects)
     figure = ablate_shown.draw(made).figure
