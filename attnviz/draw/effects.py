@@ -8,14 +8,21 @@ import numpy as np
 
 from attnviz.draw.labels import fenced, name_of
 from attnviz.draw.matrix import head_name
-from attnviz.draw.terminal.cells import Column
+from attnviz.draw.terminal.cells import Cells, Column
 from attnviz.draw.titles import amount, beginning, with_error
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.interventions import Site
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part, Shares
-from attnviz.records.predict import Candidate, Measure, Outcome, Together
+from attnviz.records.predict import (
+    Candidate,
+    Effect,
+    Measure,
+    OfQuestion,
+    Outcome,
+    Together,
+)
 from attnviz.records.rows import Field, Fields, at, measured
 from attnviz.records.significance import FEWEST, LEVEL
 
@@ -51,6 +58,8 @@ PART = Fields[Any](
         Field("head", int | None),
     ),
 )
+
+
 @dataclass(frozen=True)
 class EffectRow:
     """An effect in its report, and a candidate for the next token; `line`: None for a mean."""
@@ -155,12 +164,18 @@ def little_apart(one: float, other: float) -> str:
 LEGEND = "log p: change in each token's own log-probability (nats)"
 
 
-def own_columns(answer: Candidate | None, versus: Candidate | None) -> Sequence[Column]:
-    """A column for each token; texts with answers of their own have other tokens."""
-    first, other = "answer", "versus"
-    if answer is not None and versus is not None:
-        first, other = (fenced(name_of(each.label)) for each in (answer, versus))
-    return [Column(f"log p {name}", right=True) for name in (first, other)]
+def own_columns(report: OfQuestion) -> Cells:
+    """The changes of both log-probabilities; texts with answers of their own have other tokens."""
+    names, asked = ["answer", "versus"], (report.answer, report.versus)
+    if all(asked):
+        names = [fenced(name_of(each.label)) for each in asked if each]
+
+    def cells(effect: Effect[Any]) -> Sequence[str]:
+        if (own := effect.own) is None:
+            return "", ""
+        return f"{own.answer_log_probability:+z.3f}", f"{own.versus_log_probability:+z.3f}"
+
+    return [Column(f"log p {name}", right=True) for name in names], cells
 
 
 def number_cells(number: Estimate, form: str = "+z.3f") -> Sequence[str]:
@@ -168,11 +183,10 @@ def number_cells(number: Estimate, form: str = "+z.3f") -> Sequence[str]:
     return with_error(number, form).split(" ± ")
 
 
-def own_cells(own: Outcome | None) -> Sequence[str]:
-    """The changes of both log-probabilities."""
-    if own is None:
-        return "", ""
-    return f"{own.answer_log_probability:+z.3f}", f"{own.versus_log_probability:+z.3f}"
+def numbers(name: str, of: Callable[[Any], Estimate], *, errors: bool) -> Cells:
+    """A column of numbers, and one of their standard errors."""
+    columns = [Column(name, right=True), *([ERROR] if errors else [])]
+    return columns, lambda item: number_cells(of(item))
 
 
 P_HOLM = (

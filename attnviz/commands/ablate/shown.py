@@ -12,21 +12,18 @@ from attnviz.commands.ablate.record import (
     SEGMENT,
     AblationReport,
     BeforeAfter,
-    Others,
     TokenEffects,
     heads_of,
     is_segment,
 )
 from attnviz.console import Display
 from attnviz.draw.effects import (
-    ERROR,
     LEGEND,
     OTHER_PARTS,
     by_part,
     difference,
     named,
-    number_cells,
-    own_cells,
+    numbers,
     own_columns,
     part_name,
     ran,
@@ -38,18 +35,20 @@ from attnviz.draw.matrix import digits_for, largest
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.terminal.cells import (
+    Cells,
     Column,
     folded,
     footnotes,
     listing,
     next_before_and_after,
     signed_style,
+    table,
+    words,
 )
 from attnviz.draw.terminal.grid import value_grid
 from attnviz.draw.titles import amount, caption, facts, probability, with_error
 from attnviz.errors import readable
-from attnviz.records.parts import Part
-from attnviz.records.predict import Effect
+from attnviz.records.rows import at
 
 
 def _part(report: AblationReport) -> str:
@@ -88,30 +87,24 @@ def _cut(names: tuple[str, str], *, segments: bool) -> str:
 
 
 def _replacement(report: AblationReport) -> str:
-    """`0`, `its mean over 200 texts of colors.jsonl`, and so on."""
+    """`0`, `its mean over 200 texts of colors.jsonl`, `… mean of 10 drawn from …`, and so on."""
     others = report.others
     if others is None:
         return "0" if report.replacement == "zero" else "its mean over the positions"
     of_file = f" of {fenced(others.name)}" if others.name else ""
     texts = amount(others.texts, "text") + of_file
-    if others.draws:
-        drawn = _drawn(others, texts)
-        return f"what it is at the same position of another text: mean of {drawn}"
-    at = " at the same position" if others.by_position else ""
-    return f"its mean{at} over {texts}"
-
-
-def _drawn(others: Others, texts: str) -> str:
-    """`10 drawn from the 60 of 200 texts of colors.jsonl that are long enough (seed 0)`."""
+    if not others.draws:
+        where = " at the same position" if others.by_position else ""
+        return f"its mean{where} over {texts}"
     draws, long = (
         " to ".join(f"{number:,}" for number in sorted({min(each), max(each)}))
         for each in (others.draws, others.long_enough)
     )
     whole = {*others.long_enough} == {others.texts}
     texts = texts if whole else f"{long} of {texts} that are long enough"
-    if others.draws == others.long_enough:
-        return f"all {texts}"
-    return f"{draws} drawn from {'' if whole else 'the '}{texts} (seed {others.seed})"
+    drawn = f"{draws} drawn from {'' if whole else 'the '}{texts} (seed {others.seed})"
+    drawn = f"all {texts}" if others.draws == others.long_enough else drawn
+    return f"what it is at the same position of another text: mean of {drawn}"
 
 
 def _measured(report: AblationReport) -> str:
@@ -153,38 +146,23 @@ def _heading(report: AblationReport, display: Display) -> Iterator[Text]:
 def render(report: AblationReport, display: Display, top: int) -> Iterator[RenderableType]:
     """All parts as a grid, and a table of the `top` strongest effects."""
     yield from _heading(report, display)
-    values, columns = by_part((each.parts[0], each.change.mean) for each in report.effects)
+    values, names = by_part((each.parts[0], each.change.mean) for each in report.effects)
     layers = [f"L{layer}" for layer in range(len(values))]
-    yield from value_grid(values, layers, columns, largest(values), signed_style, display)
+    yield from value_grid(values, layers, names, largest(values), signed_style, display)
     yield Text()
-    yield from _table(report, report.strongest[:top], display)
-
-
-def _table(
-    report: AblationReport, effects: Sequence[Effect[Part]], display: Display
-) -> Iterator[Text]:
-    """Each effect on a line."""
+    effects = report.strongest[:top]
     with_errors = any(effect.change.error is not None for effect in effects)
     with_own = report.measure == "difference"
-    behaviours = [readable(", ".join(report.known_for(effect))) for effect in effects]
-    known = any(behaviours)
+    part = "part" if any(not heads_of(effect) for effect in effects) else "head"
     columns = [
-        Column("part" if any(not heads_of(effect) for effect in effects) else "head"),
-        Column("change", right=True),
-        *([ERROR] if with_errors else []),
-        *(own_columns(report.answer, report.versus) if with_own else []),
-        *([Column("known for")] if known else []),
+        words(part, lambda effect: part_name(effect.parts[0], ())),
+        numbers("change", at("change"), errors=with_errors),
+        *([own_columns(report)] if with_own else []),
     ]
-    rows = [
-        (
-            part_name(effect.parts[0], ()),
-            *number_cells(effect.change),
-            *(own_cells(effect.own) if with_own else []),
-            *([behaviour] if known else []),
-        )
-        for effect, behaviour in zip(effects, behaviours, strict=True)
-    ]
-    yield from listing(columns, rows, display.width)
+    if any(map(report.known_for, effects)):
+        columns.append(words("known for", lambda e: readable(", ".join(report.known_for(e)))))
+    heads, rows = table(effects, columns)
+    yield from listing(heads, rows, display.width)
     notes = [LEGEND] if with_own else []
     if with_errors:
         over = "texts" if report.lines else "tokens" if report.tokens > 1 else "draws"
@@ -290,32 +268,27 @@ def render_tokens(effects: TokenEffects, display: Display, top: int) -> Iterator
     yield from _tokens_table(effects, chosen, labels, display)
 
 
-def named_part(effects: TokenEffects, i: int) -> str:
-    """The name of a part by its number."""
-    return part_name(effects.report.effects[i].parts[0], ())
-
-
 def _tokens_table(
     effects: TokenEffects, chosen: Sequence[int], labels: Sequence[str], display: Display
 ) -> Iterator[Text]:
     """Each part on a line: its mean change, and the tokens that change most."""
     report = effects.report
-    behaviours = [readable(", ".join(report.known_for(report.effects[i]))) for i in chosen]
-    known = any(behaviours)
-    columns = [
-        Column("part"),
-        Column("mean", right=True),
-        Column("tokens that change most", wraps=True),
-        *([Column("known for")] if known else []),
-    ]
-    rows = []
-    for i, behaviour in zip(chosen, behaviours, strict=True):
+
+    def most_changed(i: int) -> Sequence[str]:
         changes = effects.changes[i]
-        at = np.argsort(-np.abs(changes), kind="stable")[:NAMED]
-        tokens = ", ".join(f"{fenced(name_of(labels[t]))} {changes[t]:+z.3f}" for t in at.tolist())
-        mean = f"{report.effects[i].change.mean:+z.3f}"
-        rows.append((named_part(effects, i), mean, tokens, *([behaviour] if known else [])))
-    yield from listing(columns, rows, display.width)
+        most = np.argsort(-np.abs(changes), kind="stable")[:NAMED].tolist()
+        return [", ".join(f"{fenced(name_of(labels[t]))} {changes[t]:+z.3f}" for t in most)]
+
+    behaviours = {i: readable(", ".join(report.known_for(report.effects[i]))) for i in chosen}
+    columns: list[Cells] = [
+        words("part", lambda i: named_part(effects, i)),
+        words("mean", lambda i: f"{report.effects[i].change.mean:+z.3f}", right=True),
+        ([Column("tokens that change most", wraps=True)], most_changed),
+    ]
+    if any(behaviours.values()):
+        columns.append(words("known for", behaviours.__getitem__))
+    heads, rows = table(chosen, columns)
+    yield from listing(heads, rows, display.width)
     notes = ["the part with the largest change of a single token comes first"]
     if effects.first < 0:
         notes.append(
@@ -325,6 +298,11 @@ def _tokens_table(
     if varied := sorted(effects.varied - {0}):
         notes.append(f"{fenced(labels[varied[0] - 1])}: the texts differ at this position")
     yield from footnotes(notes, display.width)
+
+
+def named_part(effects: TokenEffects, i: int) -> str:
+    """The name of a part by its number."""
+    return part_name(effects.report.effects[i].parts[0], ())
 
 
 def draw_tokens(effects: TokenEffects, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:

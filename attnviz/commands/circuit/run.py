@@ -122,28 +122,26 @@ def text_of(
     check_memory(theirs or ours, sites)
     given = None if how.texts is None else how.texts.means_for(ours, sites, how.mean_by)
     captures = (ours.empty,) if theirs is None else (ours.empty, theirs.empty)
+    asked = question_of(ours, how.answer, how.versus)
+    if asked is None:  # the likeliest token, rather than that after the source
+        likeliest = [
+            intervene(each, [()], lambda run: int(run.last.argmax()))[0]
+            for each in ([ours] if theirs is None else [ours, theirs])
+        ]
+        alone = Question(candidate(ours, likeliest[0]))
+        asked = alone if theirs is None else told_apart(ours, likeliest[0], likeliest[1])
     unaligned = 0 if positions is None else len(ours.ids) - len(positions)
     task = CircuitTask(
         captures=captures,
         replacement=how.replacement,
         parts=parts,
-        question=_question(ours, theirs, how),
+        question=asked,
         other_texts=len(how.texts.texts) if how.texts else None,
         file_name=how.texts.name if how.texts else "",
         by_position=how.mean_by == "position",
         unaligned=(unaligned, unaligned),
     )
     return CircuitText(ours, run, positions, given, task)
-
-
-def _question(ours: Prepared, theirs: Prepared | None, how: Circuiting) -> Question:
-    """What is measured: as asked, or the likeliest token, rather than that after the source."""
-    asked = question_of(ours, how.answer, how.versus)
-    if asked is not None:
-        return asked
-    texts = [ours] if theirs is None else [ours, theirs]
-    here, *there = [intervene(each, [()], lambda run: int(run.last.argmax()))[0] for each in texts]
-    return told_apart(ours, here, there[0]) if there else Question(candidate(ours, here))
 
 
 def all_parts(model: "LoadedModel", how: Circuiting) -> tuple[Part, ...]:

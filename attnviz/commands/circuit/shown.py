@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.circuit.record import CircuitReport, CircuitSearch, CircuitTask, WithoutSubset
+from attnviz.commands.circuit.record import CircuitReport, CircuitSearch, CircuitTask
 from attnviz.console import Display
 from attnviz.draw.effects import (
     CHANCE,
-    ERROR,
     listed_parts,
     little_apart,
-    number_cells,
+    numbers,
     part_name,
     ran,
     unit_of,
@@ -24,12 +23,13 @@ from attnviz.draw.effects import (
 from attnviz.draw.labels import LAYERS, fenced
 from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import GREY, SMALL_LETTERS, sheet, write_heading, write_line
-from attnviz.draw.terminal.cells import Column, folded, footnotes, listing
+from attnviz.draw.terminal.cells import folded, footnotes, listing, table, words
 from attnviz.draw.titles import amount, amounts, caption, facts, with_error
 from attnviz.errors import option, spelled
 from attnviz.records.capture import Capture
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
+from attnviz.records.rows import at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,32 +116,25 @@ def render(report: CircuitReport, display: Display) -> Iterator[RenderableType]:
     yield from _heading(task, report.whole, report.nothing, display)
     yield from folded(Text(faithful(report), "bold"), display.width)
     yield Text()
-    yield from _table(report, display)
-    yield from folded(Text(complete(report)), display.width)
-    several = (task.lines or 1) > 1
-    yield from footnotes([LOSS, LETTERS, *([OVER_TEXTS] if several else [])], display.width)
-
-
-def _table(report: CircuitReport, display: Display) -> Iterator[Text]:
-    errors = (report.task.lines or 1) > 1
-    error = [ERROR] if errors else []
+    errors = (task.lines or 1) > 1
     columns = [
-        Column("K"),
-        *(Column("loss", right=True), *error),
-        *(Column("F(C∖K)", right=True), Column("F(M∖K)", right=True)),
-        *(Column("gap", right=True), *error),
+        words(
+            "K",
+            lambda each: (
+                names_of(each.subset.removed, task) if each.subset.kind == "part" else "all of C"
+            ),
+        ),
+        numbers("loss", at("loss"), errors=errors),
+        words("F(C∖K)", lambda each: f"{each.circuit.mean:+.3f}", right=True),
+        words("F(M∖K)", lambda each: f"{each.model.mean:+.3f}", right=True),
+        numbers("gap", at("gap"), errors=errors),
     ]
-    rows = list(report.minimality)
-    rows += [each for each in report.without if each.subset.kind == "circuit"]
-    yield from listing(columns, [_row(each) for each in rows], display.width)
+    whole = (each for each in report.without if each.subset.kind == "circuit")
+    heads, rows = table([*report.minimality, *whole], columns)
+    yield from listing(heads, rows, display.width)
     yield Text()
-
-
-def _row(each: WithoutSubset) -> list[str]:
-    removed = each.subset.removed
-    name = part_name(removed[0], ()) if each.subset.kind == "part" else "all of C"
-    values = f"{each.circuit.mean:+.3f}", f"{each.model.mean:+.3f}"
-    return [name, *number_cells(each.loss), *values, *number_cells(each.gap)]
+    yield from folded(Text(complete(report)), display.width)
+    yield from footnotes([LOSS, LETTERS, *([OVER_TEXTS] if errors else [])], display.width)
 
 
 # A search.
@@ -168,23 +161,17 @@ def render_search(search: CircuitSearch, display: Display) -> Iterator[Renderabl
         yield from folded(Text(start, "bold"), display.width)
         yield Text()
     errors = search.steps[0].faithfulness.error is not None
-    own = [ERROR] if errors else []
-    chosen = [Column("where chosen", right=True)] if search.measured_on else []
     columns = [
-        *(Column("", right=True), Column("part added"), Column("faithfulness", right=True), *own),
-        *(Column("F(C)", right=True), *chosen),
+        words("", lambda step: str(step[0]), right=True),
+        words("part added", lambda step: part_name(step[1].part, ()) + " *" * step[1].little),
+        numbers("faithfulness", at("1.faithfulness"), errors=errors),
+        words("F(C)", lambda step: f"{step[1].circuit.mean:+.3f}", right=True),
     ]
-    rows = [
-        [
-            str(step),
-            part_name(each.part, ()) + (" *" if each.little else ""),
-            *number_cells(each.faithfulness),
-            f"{each.circuit.mean:+.3f}",
-            *([f"{each.chosen.mean:+.3f}"] if search.measured_on else []),
-        ]
-        for step, each in enumerate(search.steps, start=1)
-    ]
-    yield from listing(columns, rows, display.width)
+    if search.measured_on:
+        chosen = words("where chosen", lambda step: f"{step[1].chosen.mean:+.3f}", right=True)
+        columns.append(chosen)
+    heads, rows = table(enumerate(search.steps, start=1), columns)
+    yield from listing(heads, rows, display.width)
     yield Text()
     named = " ".join(option(name, value) for name, value in search.options.items())
     more = ALL_COUNT if search.measured_on else ""

@@ -40,6 +40,12 @@ def page(report: PatchReport) -> list[str]:
     style = map_style()
     title = patching(report)
     notes = [*agreement_of(report), *([chance(report)] if (report.lines or 1) > 1 else [])]
+    places = place_names(report)
+    largest_changes = [
+        f"<tr><th>{escape(fenced(site_name(each, places)))}</th>"
+        f"<td>{with_error(each.share)}</td><td>{with_error(each.change)}</td></tr>"
+        for each in report.strongest[:SHOWN]
+    ]
     values = {
         "policies": policies(policy(style, "")),
         "title": escape(title[0].upper() + title[1:]),
@@ -52,7 +58,7 @@ def page(report: PatchReport) -> list[str]:
         "maps": "\n".join(_maps(report)),
         "graph": _graph(report) if report.receivers else "",
         "unit": unit_of(report.measure),
-        "largest": "\n".join(_largest(report)),
+        "largest": "\n".join(largest_changes),
         "errors": escape("; ".join(notes)),
     }
     return [filled(source(HEAD, f"{FOLDER}/patch.html"), values)]
@@ -126,11 +132,3 @@ def _cell(effect: PatchEffect | None, places: Mapping[int, str], most: float, di
         title += f", of the other token {own.versus_log_probability:+.3f}"
     tone = shade(share.mean / most)
     return f'<td class="{tone}" title="{escape(title)}">{share.mean:z.{digits}f}</td>'
-
-
-def _largest(report: PatchReport) -> Iterator[str]:
-    places = place_names(report)
-    for effect in report.strongest[:SHOWN]:
-        name = escape(fenced(site_name(effect, places)))
-        cells = "".join(f"<td>{with_error(each)}</td>" for each in (effect.share, effect.change))
-        yield f"<tr><th>{name}</th>{cells}</tr>"

@@ -172,13 +172,20 @@ def mean_of(reports: Sequence[PatchReport], lines: Sequence[int]) -> PatchReport
         )
         for mean, same in zip(mean_effects(every), zip(*every, strict=True), strict=True)
     ]
+    numbers = [len(report.positions) for report in reports]
+    everywhere = all(report.patched is None for report in reports)
+    varied = (
+        position
+        for i, position in enumerate(reports[0].positions if reports[0].by_position else ())
+        if len({tuple(t.id for t in r.tokens_at(r.positions[i])) for r in reports}) > 1
+    )
     return over_texts(
         reports,
         before=mean_outcome([report.before for report in reports]),
         ends=mean_outcome([report.ends for report in reports]),
         effects=effects,
-        patched=_patched(reports),
-        varied=_varied(reports),
+        patched=None if everywhere else (min(numbers), max(numbers)),
+        varied=frozenset(varied),
         against=tuple(line for line, own in zip(lines, shared, strict=True) if not own),
     )
 
@@ -199,22 +206,3 @@ def check_positions(reports: Sequence[PatchReport]) -> None:
             "the pairs are patched at different positions, so they have no mean",
             f"give texts of one length, name positions with {option('queries')}, or patch heads",
         )
-
-
-def _patched(reports: Sequence[PatchReport]) -> tuple[int, int] | None:
-    """The fewest and the most positions; None where every pair is patched at all of its own."""
-    if all(report.patched is None for report in reports):
-        return None
-    numbers = [len(report.positions) for report in reports]
-    return min(numbers), max(numbers)
-
-
-def _varied(reports: Sequence[PatchReport]) -> frozenset[int]:
-    """The positions of the first pair at which others have other tokens."""
-    if not reports[0].by_position:
-        return frozenset()
-    return frozenset(
-        position
-        for i, position in enumerate(reports[0].positions)
-        if len({tuple(t.id for t in r.tokens_at(r.positions[i])) for r in reports}) > 1
-    )

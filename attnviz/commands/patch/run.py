@@ -5,6 +5,7 @@ two texts ─► tokens, aligned ─► a run for each site and position ─► 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from attnviz.commands.patch.record import PatchedTogether, PatchEffect, PatchReport, effect_of
@@ -36,7 +37,6 @@ from attnviz.records.interventions import (
 )
 from attnviz.records.paths import (
     LOGITS,
-    FirstOrder,
     MlpsOnPaths,
     Paths,
     Receiver,
@@ -133,21 +133,31 @@ class _Task:
         return [effect_of([edit], before, ends, outcome) for edit, outcome in pairs]
 
     def estimates(self, edits: Sequence[Edit]) -> tuple[_Measured, list[PatchEffect]]:
-        """The measurement, and the effects to first order, by two runs and a gradient."""
+        """The measurement, and the effects to first order, by two runs and a gradient.
 
-        def measured(*last: FloatArray) -> _Measured:
-            return _measured(self.ours, self.how, last)
-
-        _check_gradient(self.ours)
+        The changes of the two tokens are not told apart.
+        """
+        model, (n, _), identity = self.ours.model, self.ours.shape, self.ours.model.identity
+        native = identity.engine == "native"  # another engine's matrices are in its estimate
+        kept = GRAPH * n * n * sum(identity.heads_per_layer) if native else 0
+        layers = len(identity.heads_per_layer) * model.working_bytes(n, n)
+        self.ours.budget.check(kept + layers, "shorten the text")
         kinds = list(dict.fromkeys(edit.site[:2] for edit in edits))
         direct = self.how.path_mlps if self.receivers else None
-        slope_of = SlopeOf(kinds, self.source, lambda *last: measured(*last).question.ids, direct)
-        found = self.ours.model.first_order(self.ours.ids, slope_of)
-        both = measured(found.before, found.ends)
-        effects = [_estimate_of(edit, found, both.before, both.ends) for edit in edits]
+        asked = partial(_measured, self.ours, self.how)
+        slope_of = SlopeOf(kinds, self.source, lambda *last: asked(*last).question.ids, direct)
+        found = model.first_order(self.ours.ids, slope_of)
+        measured, effects = asked(found.before, found.ends), list[PatchEffect]()
+        for edit in edits:
+            before, change = measured.before, found.of(edit)
+            after = before._replace(
+                answer_logit=before.answer_logit + change,
+                answer_log_probability=before.answer_log_probability + change,
+            )
+            effects.append(replace(effect_of([edit], before, measured.ends, after), own=None))
         if self.receivers:
             effects = [replace(each, position=None, receiver=LOGITS) for each in effects]
-        return both, effects
+        return measured, effects
 
     def report(self, measured: _Measured, effects: Sequence[PatchEffect]) -> PatchReport:
         number = len(self.positions)
@@ -176,11 +186,21 @@ def patch_text(
     position after the other.
     """
     task = _task(model, text, source, options, how)
-    edits = _edits(model, how, task.positions)
+    heads_per_layer, heads = model.identity.heads_per_layer, how.heads
+    if how.kind == "head":
+        chosen = choose_heads(heads_per_layer, heads.layers, heads.heads)
+        sites = [Site("head", each.layer, each.head) for each in chosen]
+    else:
+        layers = choose_layers(len(heads_per_layer), heads.layers or "all", "layers")
+        sites = [Site(how.kind, n) for n in layers if how.kind != "attention" or heads_per_layer[n]]
+    whole = how.to or how.kind == "head"
+    each = [task.positions] if whole else [(position,) for position in task.positions]
+    edits = [Edit(site, how.by, places) for site in sites for places in each]
     _check_senders(edits, task.receivers, len(task.places))
-    check_memory(task.theirs, [edit.site for edit in edits])
+    check_memory(task.theirs, sites)
     if not how.fast:
-        measured = _measured(task.ours, how, task.ends())
+        here, there = task.ends()
+        measured = _measured(task.ours, how, here, there)
         return task.report(measured, task.effects(edits, measured))
     measured, effects = task.estimates(edits)
     if how.check:
@@ -198,7 +218,7 @@ def patch_together(
     edits = tuple(Edit(site_of(part), how.by, task.positions) for part in parts)
     check_memory(task.theirs, [edit.site for edit in edits])
     before, ends = task.ends()
-    measured = _measured(task.ours, how, (before, ends))
+    measured = _measured(task.ours, how, before, ends)
     (after,) = task.changed([edits], lambda run: run.last)
     outcome = outcome_of(after, measured.question.ids)
     effect = effect_of(edits, measured.before, measured.ends, outcome)
@@ -210,52 +230,35 @@ def patch_together(
 def _task(
     model: "LoadedModel", text: str, source: str, options: TextOptions, how: Patching
 ) -> _Task:
+    """Both texts, and the positions to patch: those that are named, as far as they are aligned."""
     model.require("predict")
     receivers = receivers_of(how.to, model.identity.heads_per_layer)
     ours = prepare(model, text, options)
     theirs, run, places = source_of(ours, source, how.align, how.images)
-    return _Task(ours, theirs, run, how, places, _positions(ours, how, places), receivers)
-
-
-def _positions(prepared: Prepared, how: Patching, places: Sequence[int | None]) -> tuple[int, ...]:
-    """The positions to patch: those that are named, as far as they are aligned."""
     named: Sequence[int] = range(len(places))
     if how.queries:
-        named = find_positions(prepared.empty.query_tokens, list(how.queries), "queries")
+        named = find_positions(ours.empty.query_tokens, list(how.queries), "queries")
     positions = tuple(position for position in named if places[position] is not None)
     if not positions:
         raise InputError(
             "none of these positions is aligned with the source",
             f"align words of both texts with {option('align', 'WORD=WORD')}",
         )
-    return positions
+    return _Task(ours, theirs, run, how, places, positions, receivers)
 
 
-def _measured(ours: Prepared, how: Patching, last: Sequence[FloatArray]) -> _Measured:
-    """The measurement; `last`: the logits (V) after the text and after the source."""
+def _measured(ours: Prepared, how: Patching, here: FloatArray, there: FloatArray) -> _Measured:
+    """The measurement; `here`, `there`: the logits (V) after the text and after the source."""
     question = question_of(ours, how.answer, how.versus)
     if question is None:  # the likeliest token after the source, and after the text
-        here, there = (int(logits.argmax()) for logits in last)
-        question = told_apart(ours, there, here)
-    before, ends = (outcome_of(logits, question.ids) for logits in last)
+        question = told_apart(ours, int(there.argmax()), int(here.argmax()))
+    before, ends = (outcome_of(logits, question.ids) for logits in (here, there))
     if not abs(ends.measured - before.measured) >= SAME:
         raise InputError(
             "the model predicts the answer equally after both texts",
             "choose another answer, or another source",
         )
-    return _Measured(question.likely(last[0]), before, ends)
-
-
-def _edits(model: "LoadedModel", how: Patching, positions: tuple[int, ...]) -> list[Edit]:
-    """The change of each run: a head or a path's sender at all positions, or a layer at one."""
-    heads_per_layer, heads = model.identity.heads_per_layer, how.heads
-    if how.kind == "head":
-        chosen = choose_heads(heads_per_layer, heads.layers, heads.heads)
-        return [Edit(Site("head", each.layer, each.head), how.by, positions) for each in chosen]
-    layers = choose_layers(len(heads_per_layer), heads.layers or "all", "layers")
-    sites = [Site(how.kind, n) for n in layers if how.kind != "attention" or heads_per_layer[n]]
-    each = [positions] if how.to else [(position,) for position in positions]
-    return [Edit(site, how.by, places) for site in sites for places in each]
+    return _Measured(question.likely(here), before, ends)
 
 
 GRAPH = 16
@@ -280,23 +283,3 @@ def _check_senders(edits: Sequence[Edit], receivers: Sequence[Receiver], n: int)
                 f"nothing that is patched stands before {to}",
                 f"name a later part with {option('to')}",
             )
-
-
-def _check_gradient(prepared: Prepared) -> None:
-    """See that all that stays until a gradient is known fits."""
-    model, (n, _) = prepared.model, prepared.shape
-    heads_per_layer = model.identity.heads_per_layer
-    native = model.identity.engine == "native"  # another engine's matrices are in its estimate
-    kept = GRAPH * n * n * sum(heads_per_layer) if native else 0
-    layers = len(heads_per_layer) * model.working_bytes(n, n)
-    prepared.budget.check(kept + layers, "shorten the text")
-
-
-def _estimate_of(edit: Edit, found: FirstOrder, before: Outcome, ends: Outcome) -> PatchEffect:
-    """The effect of a patch to first order; the changes of its two tokens are not told apart."""
-    change = found.of(edit)
-    after = before._replace(
-        answer_logit=before.answer_logit + change,
-        answer_log_probability=before.answer_log_probability + change,
-    )
-    return replace(effect_of([edit], before, ends, after), own=None)

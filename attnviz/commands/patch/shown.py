@@ -13,12 +13,10 @@ from attnviz.commands.patch.record import PatchedTogether, PatchEffect, PatchRep
 from attnviz.console import Display
 from attnviz.draw.effects import (
     CHANCE,
-    ERROR,
     LEGEND,
     listed_parts,
     little_apart,
-    number_cells,
-    own_cells,
+    numbers,
     own_columns,
     ran,
     tested,
@@ -30,18 +28,20 @@ from attnviz.draw.matrix import digits_of, largest
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.terminal.cells import (
-    Column,
     fits,
     folded,
     footnotes,
     listing,
     next_before_and_after,
     signed_style,
+    table,
+    words,
 )
 from attnviz.draw.terminal.grid import head_grid, value_grid
 from attnviz.draw.titles import amount, amounts, beginning, caption, facts, with_error
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.rows import at
 
 SITES = {
     "head": "heads' outputs",
@@ -128,10 +128,10 @@ def map_of(report: PatchReport, *, errors: bool = False) -> FloatArray:
     `errors`: their standard errors.
     """
     cells = cells_of(report)
-    shares = np.full([max(at) + 1 for at in zip(*cells, strict=True)], np.nan, np.float32)
-    for at, effect in cells.items():
+    shares = np.full([max(place) + 1 for place in zip(*cells, strict=True)], np.nan, np.float32)
+    for place, effect in cells.items():
         share = effect.share
-        shares[at] = share.mean if not errors else np.nan if share.error is None else share.error
+        shares[place] = share.mean if not errors else np.nan if share.error is None else share.error
     return shares
 
 
@@ -203,43 +203,24 @@ def render(report: PatchReport, display: Display, top: int) -> Iterator[Renderab
 
 def _table(report: PatchReport, effects: Sequence[PatchEffect], display: Display) -> Iterator[Text]:
     """Each effect on a line, without the changes of both tokens where there is no room for them."""
-    with_errors = (report.lines or 1) > 1
-    with_own = report.measure == "difference" and not report.fast
-    columns, rows = _cells(report, effects, display, with_own=with_own)
-    if with_own and not fits(columns, rows, display.width):
-        fewer, cells = _cells(report, effects, display, with_own=False)
-        if fits(fewer, cells, display.width):
-            columns, rows, with_own = fewer, cells, False
-    yield from listing(columns, rows, display.width)
-    notes = [*([LEGEND] if with_own else []), *([chance(report)] if with_errors else [])]
+    errors, places = (report.lines or 1) > 1, place_names(report, unicode=display.unicode)
+    columns = [
+        words("part", lambda e: fenced(site_name(e, places, unicode=display.unicode))),
+        numbers("share", at("share"), errors=errors),
+        numbers(f"change ({unit_of(report.measure)})", at("change"), errors=errors),
+    ]
+    if any(effect.exact for effect in effects):
+        columns.append(numbers("exact", at("exact"), errors=errors))
+    heads, rows = table(effects, columns)
+    own = report.measure == "difference" and not report.fast
+    if own:
+        more, wider = table(effects, [*columns, own_columns(report)])
+        own = fits(more, wider, display.width) or not fits(heads, rows, display.width)
+        heads, rows = (more, wider) if own else (heads, rows)
+    yield from listing(heads, rows, display.width)
+    notes = [*([LEGEND] if own else []), *([chance(report)] if errors else [])]
     agreement = agreement_of(report, unicode=display.unicode)
     yield from footnotes([*agreement, *notes], display.width)
-
-
-def _cells(
-    report: PatchReport, effects: Sequence[PatchEffect], display: Display, *, with_own: bool
-) -> tuple[Sequence[Column], Sequence[Sequence[str]]]:
-    """The columns of the table, and its rows."""
-    places = place_names(report, unicode=display.unicode)
-    exact = [effect.exact for effect in effects if effect.exact]
-    error = [ERROR] if (report.lines or 1) > 1 else []
-    columns = [
-        Column("part"),
-        *(Column("share", right=True), *error),
-        *(Column(f"change ({unit_of(report.measure)})", right=True), *error),
-        *([Column("exact", right=True), *error] if exact else []),
-        *(own_columns(report.answer, report.versus) if with_own else []),
-    ]
-    rows = [
-        (
-            fenced(site_name(effect, places, unicode=display.unicode)),
-            *(*number_cells(effect.share), *number_cells(effect.change)),
-            *(number_cells(effect.exact) if effect.exact else ()),
-            *(own_cells(effect.own) if with_own else []),
-        )
-        for effect in effects
-    ]
-    return columns, rows
 
 
 def chance(report: PatchReport) -> str:

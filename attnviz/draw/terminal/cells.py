@@ -10,10 +10,11 @@ lighter than the other; without colour, numbers have signs.
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
+from typing import Any, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 from rich.color import Color
@@ -199,6 +200,23 @@ def listing(
 def fits(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> bool:
     """Whether the rows are lines of that width without a cell that wraps."""
     return _widths([column.name for column in columns], rows)[1] <= width
+
+
+Cells: TypeAlias = tuple[Sequence[Column], Callable[[Any], Sequence[str]]]
+"""Columns of a table, and what gives their cells for an item."""
+
+
+def words(name: str, of: Callable[[Any], str], *, right: bool = False) -> Cells:
+    """A column of words, or of numbers that are written out already."""
+    return [Column(name, right=right)], lambda item: [of(item)]
+
+
+def table(
+    items: Iterable[Any], columns: Sequence[Cells]
+) -> tuple[Sequence[Column], Sequence[Sequence[str]]]:
+    """The columns and the rows of a table with a row for each item."""
+    rows = [[cell for _, cells in columns for cell in cells(item)] for item in items]
+    return [column for own, _ in columns for column in own], rows
 
 
 def _widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[int], int]:
