@@ -109,6 +109,25 @@ class only:
         return Exclusion([*map(option, self.names.split())], self.wrong, self.hint)
 
 
+def needs(
+    names: str, other: str, value: object = None, *, add: str | None = None, hint: str = ""
+) -> only:
+    """A rule: these options are for calls with another one, or with this value of it.
+
+    `add`: what stands for its value in the hint, if there is no `hint` of its own.
+    """
+    wrong = f"is for {option(other, value)}"
+    hint = hint or f"add {option(other, value if add is None else add)}"
+    if value is None:
+        return only(names, lambda call: call[other], wrong, hint)
+    return only(names, lambda call: call[other] == value, wrong, hint)
+
+
+def without(names: str, other: str, wrong: str, hint: str = "leave it out") -> only:
+    """A rule: these options are for calls without another one."""
+    return only(names, lambda call: not call[other], wrong, hint)
+
+
 def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Check each call by the types of its options and by rules; record what was asked for.
 

@@ -14,7 +14,7 @@ from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.prompts import read_prompt
 from attnviz.inputs.text import read_file
 from attnviz.kit.intervene import check_memory
-from attnviz.kit.option import Call, Cli, only
+from attnviz.kit.option import Call, Cli, needs
 from attnviz.kit.options import heads_option
 from attnviz.kit.prepare import Prepared, TextOptions, encode, fit, prepare
 from attnviz.kit.values import FilePath, texts_of
@@ -46,18 +46,8 @@ MeanTaken: TypeAlias = Annotated[
     ),
 ]
 OF_MEANS = (
-    only(
-        "mean_from",
-        lambda call: call["replacement"] == "mean",
-        f"is for {option('replacement', 'mean')}",
-        f"add {option('replacement', 'mean')}",
-    ),
-    only(
-        "mean_by",
-        lambda call: call["mean_from"] is not None,
-        f"is for {option('mean_from')}",
-        f"add {option('mean_from', 'FILE')}",
-    ),
+    needs("mean_from", "replacement", "mean"),
+    needs("mean_by", "mean_from", add="FILE"),
 )
 Vectors: TypeAlias = Mapping[Site, FloatArray]
 

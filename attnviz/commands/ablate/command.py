@@ -25,7 +25,7 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
-from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, only
+from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, needs, only, without
 from attnviz.kit.others import (
     OF_MEANS,
     MeanFrom,
@@ -159,40 +159,18 @@ def _resampled(call: Arguments) -> None:
         "needs heads or other parts",
         f"name them, as in {option('heads', 'L1H2,L3H0')} or {option('mlps', 'all')}",
     ),
-    only(
-        "renormalise",
-        lambda call: call["cut"] is not None,
-        f"is for {option('cut')}",
-        f"add {option('cut', 'QUERY:KEY')}",
-    ),
+    needs("renormalise", "cut", add="QUERY:KEY"),
     only(
         "segments",
         lambda call: SEGMENT in "".join(words("cut", call["cut"])),
         f"is for {option('cut', '@NAME:@NAME')}",
         f"add {option('cut')}",
     ),
-    only(
-        "rows",
-        lambda call: not call["together"],
-        "is for one part at a time",
-        f"leave {option('together')} out",
-    ),
-    only(
-        "rows",
-        lambda call: call["answer"] is None,
-        "is for the tokens of the text",
-        f"leave {option('answer')} out",
-    ),
-    only(
-        "replacement", lambda call: call["cut"] is None, "does nothing for a link, which is removed"
-    ),
+    without("rows", "together", "is for one part at a time", f"leave {option('together')} out"),
+    without("rows", "answer", "is for the tokens of the text", f"leave {option('answer')} out"),
+    without("replacement", "cut", "does nothing for a link, which is removed"),
     *OF_MEANS,
-    only(
-        "resample_from draws seed",
-        lambda call: call["replacement"] == "resample",
-        f"is for {option('replacement', 'resample')}",
-        f"add {option('replacement', 'resample')}",
-    ),
+    needs("resample_from draws seed", "replacement", "resample"),
     _resampled,
 )
 def ablate(

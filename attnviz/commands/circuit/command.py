@@ -22,7 +22,16 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import Pairs, check_prompts_alone, prompts_in, run_texts
-from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, only, panel_option
+from attnviz.kit.option import (
+    Arguments,
+    Call,
+    Cli,
+    command_of,
+    feature,
+    only,
+    panel_option,
+    without,
+)
 from attnviz.kit.others import OF_MEANS, MeanFrom, MeanTaken, other_texts, read_once
 from attnviz.kit.result import Result, of_texts
 from attnviz.kit.session import Session
@@ -99,11 +108,8 @@ def _named(arguments: Arguments) -> None:
 
 @feature(
     _named,
-    only(
-        "subsets seed",
-        lambda call: call["find"] is None,
-        "does nothing for a search",
-        f"leave it out, or {option('find')}",
+    without(
+        "subsets seed", "find", "does nothing for a search", f"leave it out, or {option('find')}"
     ),
     only(
         "source align",

@@ -23,7 +23,7 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
 from attnviz.kit.described import Above
 from attnviz.kit.lines import note_strange
-from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, finished_by, only
+from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, finished_by, without
 from attnviz.kit.prepare import TextOptions
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
@@ -167,9 +167,9 @@ def _when_written(written: Answering, options: Mapping[str, Any]) -> AttentionAn
 
 
 @feature(
-    only(
+    without(
         "max_new_tokens temperature top_p seed stop",
-        lambda call: call["target"] is None,
+        "target",
         "does nothing for an answer that is given",
     ),
     _segments_once,

@@ -12,7 +12,7 @@ from attnviz.errors import UsageError, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Pairs, run_texts
-from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, only
+from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, needs, only, without
 from attnviz.kit.prepare import TextOptions
 from attnviz.kit.result import Result, of_texts, refuse_picture
 from attnviz.kit.session import Session
@@ -136,42 +136,24 @@ def _from_source(call: Arguments) -> None:
 
 
 @feature(
-    only(
-        "heads",
-        lambda call: call["part"] == "head",
-        f"is for {option('part', 'head')}",
-        f"choose layers with {option('layers')}",
-    ),
+    needs("heads", "part", "head", hint=f"choose layers with {option('layers')}"),
     only(
         "together",
         lambda call: call.any_of("heads layers mlps"),
         "needs heads or MLPs",
         f"name them, as in {option('heads', 'L1H2,L3H0')} or {option('mlps', 'all')}",
     ),
-    only(
-        "part",
-        lambda call: not call["together"],
-        "does nothing for parts together, which are heads and MLPs",
-    ),
-    only(
-        "mlps",
-        lambda call: call["together"],
-        f"is for {option('together')}",
-        f"patch MLPs one at a time with {option('part', 'mlp')}",
-    ),
+    without("part", "together", "does nothing for parts together, which are heads and MLPs"),
+    needs("mlps", "together", hint=f"patch MLPs one at a time with {option('part', 'mlp')}"),
     only(
         "to",
         lambda call: call["part"] in ("head", "mlp"),
         f"is for what a head or an MLP writes, not for {option('part', 'residual')}",
         f"choose {option('part', 'head')} or {option('part', 'mlp')}",
     ),
-    only("path_mlps", lambda call: call["to"], f"is for {option('to')}", "name the end of a path"),
-    only(
-        "fast",
-        lambda call: not call["together"],
-        f"does nothing for parts {option('together')}, which are one run",
-    ),
-    only("to", lambda call: not call["together"], f"does not go with {option('together')}"),
+    needs("path_mlps", "to", hint="name the end of a path"),
+    without("fast", "together", f"does nothing for parts {option('together')}, which are one run"),
+    without("to", "together", f"does not go with {option('together')}"),
     only(
         "fast",
         lambda call: not call["to"] or _to_logits(call["to"]),

@@ -10,7 +10,7 @@ from attnviz.errors import IdleOption, option
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
-from attnviz.kit.option import Arguments, Call, command_of, feature, only
+from attnviz.kit.option import Arguments, Call, command_of, feature, needs, only
 from attnviz.kit.result import Result, of_texts
 from attnviz.kit.roles import ONE_OF_ROLES, Roles
 from attnviz.kit.session import Session
@@ -51,12 +51,7 @@ def _one_reading(call: Arguments) -> None:
 
 
 @feature(
-    only(
-        "roles segments",
-        lambda call: call["attribute"],
-        f"is for {option('attribute')}",
-        f"add {option('attribute')}",
-    ),
+    needs("roles segments", "attribute"),
     ONE_OF_ROLES,
     only(
         "versus",
