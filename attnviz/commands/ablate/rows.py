@@ -216,7 +216,7 @@ AT_TOKENS = Form[TokenEffects](
     lambda effects: facts(effects.capture),
     terminal="attnviz.commands.ablate.shown:render_tokens",
     picture="attnviz.commands.ablate.shown:draw_tokens",
-    page="attnviz.commands.ablate.page:page",
+    page="attnviz.commands.ablate.shown:page",
     top=SHOWN,
     mean=mean_tokens,
 )

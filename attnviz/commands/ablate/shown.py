@@ -1,6 +1,7 @@
 """Ablations, shown: sentences, a grid of all parts, a table of some, and a picture."""
 
 from collections.abc import Iterator, Sequence
+from html import escape
 from math import exp, nan
 
 import numpy as np
@@ -32,6 +33,8 @@ from attnviz.draw.effects import (
 )
 from attnviz.draw.labels import DIVERGING, distinct_labels, fenced, name_of
 from attnviz.draw.matrix import digits_for, largest
+from attnviz.draw.page import HEAD, filled, policies, policy, source
+from attnviz.draw.page.maps import map_style, shade
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.terminal.cells import (
@@ -315,3 +318,28 @@ def draw_tokens(effects: TokenEffects, *, dpi: int = 150, cmap: str = DIVERGING)
     pane = Pane(name, values, -most, most, digits_for(most), columns=labels, rows=parts)
     title, about, below = about_picture(effects.report)
     return draw_panes(title, [pane], about=about, below=below, dpi=dpi, cmap=cmap)
+
+
+def page(effects: TokenEffects) -> list[str]:
+    """A page of all parts and tokens; it has no script: titles of cells hold their numbers."""
+    title, about, below = about_picture(effects.report)
+    style, most = map_style(), largest(effects.changes) or 1.0
+    labels = [escape(fenced(each)) for each in token_labels(effects)]
+    names = "".join(f'<th class="token"><span>{label}</span></th>' for label in labels)
+    rows = [f"<thead><tr><th></th>{names}</tr></thead>"]
+    for i in effects.strongest:
+        part, cells = named_part(effects, i), list[str]()
+        for k, value in enumerate(effects.changes[i].tolist()):
+            error = "" if effects.errors is None else f" ± {effects.errors[i, k]:.4f}"
+            told = f"{part} at {labels[k]}: {value:+.4f}{error} nats"
+            cells.append(f'<td class="{shade(value / most)}" title="{told}">{value:z.2f}</td>')
+        rows.append(f"<tr><th>{part}</th>{''.join(cells)}</tr>")
+    values = {
+        "policies": policies(policy(style, "")),
+        "style": style,
+        "title": escape(f"{title}: the change at each token"),
+        "about": escape(about),
+        "below": escape("; ".join(below)),
+        "rows": "\n".join(rows),
+    }
+    return [filled(source(HEAD, "commands/ablate/page/tokens.html"), values)]

@@ -80,17 +80,11 @@ def chain_of(model: "LoadedModel", answer: Answer, check: Check) -> Chain | None
         other, named = _costliest(zip(changes[1:], names[1:], strict=True))
         text = part.section or part.text
         links.append(ChainLink(text, source.name, share, changes[0], other, named))
-    return Chain(tuple(links), *_deleted(check, links[-1].source, steps[-1][0]))
-
-
-def _deleted(
-    check: Check, source: str, part: AnswerPart
-) -> tuple[float | None, float | None, str | None]:
-    """The change of a part without its source, and the largest loss without another segment."""
-    of = {each.segment: sum(each.changes[part.first : part.after]) for each in check.effects}
-    own = of.pop(source, None)
+    last = steps[-1][0]
+    of = {each.segment: sum(each.changes[last.first : last.after]) for each in check.effects}
+    own = of.pop(links[-1].source, None)
     other, named = _costliest((change, name) for name, change in of.items())
-    return own, other, named
+    return Chain(tuple(links), own, other, named)
 
 
 def _costliest(others: Iterable[tuple[float, str]]) -> tuple[float | None, str | None]:

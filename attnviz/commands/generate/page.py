@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from attnviz.commands.generate import telling
-from attnviz.commands.generate.answer import Answer, AnswerShares, shown_apart
+from attnviz.commands.generate.answer import AnswerShares, shown_apart
 from attnviz.commands.generate.checked import all_of
 from attnviz.commands.generate.occluded import about_regions, by_image, map_of
 from attnviz.commands.generate.shown import about_answer
@@ -64,16 +64,12 @@ def page(shares: AnswerShares) -> Iterator[str]:
             keys = answer.columns[report.strongest].keys
             start = replace(start, query=int(answer.weights[:, keys].sum(axis=1).argmax()))
         return page_of(exhibit, start, lead, seen)
-    exhibit, seen = whole_images(_joined(answer))
-    return page_of(exhibit, Start(query=strongest_query(exhibit, exhibit.maps[0])), lead, seen)
-
-
-def _joined(answer: Answer) -> Exhibit:
-    """The joined rows alone, where those of each head were not kept."""
-    capture = replace(answer.capture, transforms=(Reduced(answer.how, "all"),))
+    # the joined rows alone, where those of each head were not kept
     joined = HeadMap(None, None, answer.how, weights=answer.weights)
-    queries, keys = map(range, joined.weights.shape)
-    return Exhibit(capture, (joined,), tuple(queries), tuple(keys))
+    captured = replace(captured, transforms=(Reduced(answer.how, "all"),))
+    down, across = map(range, answer.weights.shape)
+    exhibit, seen = whole_images(Exhibit(captured, (joined,), tuple(down), tuple(across)))
+    return page_of(exhibit, Start(query=strongest_query(exhibit, exhibit.maps[0])), lead, seen)
 
 
 def _facts(report: AnswerReport) -> Mapping[str, object]:
@@ -234,7 +230,10 @@ def _line(
         marks = "<small>strongest</small>" if first == report.strongest else ""
         marks += "<small>needed</small>" if own in report.needed else ""
     if not more and change is None:
-        change = _number_of(report, first)
+        change = f"{sum(report.changes[first]):+z.2f}" if first in report.changes else ""
+        if report.check and report.check.subsets:
+            weight = dict(report.check.subsets.weights).get(report.answer.columns[first].name)
+            change = "" if weight is None else f"{weight:+z.2f}"
     cells = ""
     if telling.measured(report):
         value = (change or "").replace("-", "−")
@@ -246,13 +245,6 @@ def _line(
         f'<rect height="10" width="{100 * share:.1f}"/></svg></td>'
         f'<td class="number share">{share:.2f}</td>{cells}</tr>'
     )
-
-
-def _number_of(report: AnswerReport, column: int) -> str:
-    if report.check and report.check.subsets:
-        weight = dict(report.check.subsets.weights).get(report.answer.columns[column].name)
-        return "" if weight is None else f"{weight:+z.2f}"
-    return f"{sum(report.changes[column]):+z.2f}" if column in report.changes else ""
 
 
 def _texts(report: AnswerReport) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -519,7 +519,11 @@ def answering(
         for note in prepared.empty_notes:
             raise InputError(note, "begin it where a word begins")
     if target is not None and len(target) > room:
-        _refuse_size(n, len(target), context, crossed=crossed)
+        raise InputError(
+            f"the prompt has {n} tokens and the answer {len(target)}, but the model takes at most "
+            f"{context}" + (" of each" if crossed else " together"),
+            "shorten one of them",
+        )
     return prepared
 
 
@@ -538,14 +542,6 @@ def _as_read(
     seen = see(options.images)
     prompt = seen_prompt(prompt, seen.text, seen.spans)
     return seen.model, prompt, seen.tokens, seen, see
-
-
-def _refuse_size(prompt: int, answer: int, context: int, *, crossed: bool) -> NoReturn:
-    raise InputError(
-        f"the prompt has {prompt} tokens and the answer {answer}, but the model takes at most "
-        f"{context}" + (" of each" if crossed else " together"),
-        "shorten one of them",
-    )
 
 
 def _ids_of(model: "LoadedModel", target: str, options: TextOptions) -> list[int]:

@@ -262,19 +262,15 @@ def _quotes(shares: AnswerShares, display: Display) -> Iterator[Text]:
         line = f"{readable(name)}  {quote}"
         short = line if len(line) <= LONGEST_QUOTE else line[: LONGEST_QUOTE - 1] + "…"
         yield from folded(Text(fenced(short)), display.width)
-    for column in shares.answer.columns:
-        if column.part == "sink":
-            yield from folded(Text(fenced(_sink(shares.answer, column)), "dim"), display.width)
-
-
-def _sink(answer: Answer, column: KeyGroup) -> str:
-    """Which token the sink is, and what it is for."""
-    own = [name_of(answer.capture.key_tokens[key].label) for key in column.keys.tolist()]
-    named = " and ".join([*own, *(["a learned sink"] if answer.capture.sinks else [])])
-    told = f"sink  {named}, the first token: it takes the attention that no other key is given"
-    found = answer.may[answer.rests.any(axis=0)].tolist()
-    names = dict.fromkeys(name_of(answer.capture.key_tokens[key].label) for key in found)
-    return f"{told}; heads also rest on {', '.join(names)}" if found else told
+    answer, tokens = shares.answer, shares.answer.capture.key_tokens
+    for column in (each for each in answer.columns if each.part == "sink"):
+        own = [name_of(tokens[key].label) for key in column.keys.tolist()]
+        named = " and ".join([*own, *(["a learned sink"] if answer.capture.sinks else [])])
+        told = f"sink  {named}, the first token: it takes the attention that no other key is given"
+        found = answer.may[answer.rests.any(axis=0)].tolist()
+        if names := dict.fromkeys(name_of(tokens[key].label) for key in found):
+            told += f"; heads also rest on {', '.join(names)}"
+        yield from folded(Text(fenced(told), "dim"), display.width)
 
 
 def _through(shares: AnswerShares, display: Display) -> Iterator[Text]:

@@ -32,7 +32,6 @@ from attnviz.errors import readable
 from attnviz.records.predict import (
     MOST_ROWS,
     Attribution,
-    AttributionMean,
     LastLink,
     NextTokens,
     PredictedAnswer,
@@ -104,7 +103,16 @@ def render_mean(mean: PredictionMean, display: Display, top: int = 10) -> Iterat
         yield from folded(Text(line), display.width)
     if mean.attribution is not None:
         yield Text()
-        yield from _mean_attribution(mean.attribution, top, display)
+        logit = mean.attribution
+        what = difference(logit.token, logit.versus)
+        if logit.measure == "answer":
+            what = f"logit of {named(logit.token) if logit.token else 'the token of each text'}"
+        beside = f"; {logit.bias.mean:+.3f} of it is the output's bias" if logit.bias.mean else ""
+        title = f"{what} = {with_error(logit.logit)}, by part{beside}"
+        yield from folded(Text(title, "bold"), display.width)
+        columns, rows, notes = mean_parts(logit.shares, logit.roles, top)
+        yield from listing(columns, rows, display.width)
+        yield from footnotes(notes, display.width)
 
 
 def _asked(asked: PredictedAnswer, display: Display) -> Iterator[Text]:
@@ -185,18 +193,6 @@ def _attribution(
     shares = attribution.shares if attribution.roles else attribution.shares.by("head")
     rows = strongest_parts(shares, top, labels)
     yield from named_bars(rows, display)
-
-
-def _mean_attribution(mean: AttributionMean, top: int, display: Display) -> Iterator[Text]:
-    what = difference(mean.token, mean.versus)
-    if mean.measure == "answer":
-        what = f"logit of {named(mean.token) if mean.token else 'the token of each text'}"
-    beside = f"; {mean.bias.mean:+.3f} of it is the output's bias" if mean.bias.mean else ""
-    title = f"{what} = {with_error(mean.logit)}, by part{beside}"
-    yield from folded(Text(title, "bold"), display.width)
-    columns, rows, notes = mean_parts(mean.shares, mean.roles, top)
-    yield from listing(columns, rows, display.width)
-    yield from footnotes(notes, display.width)
 
 
 def _evidence(

@@ -92,19 +92,14 @@ def report(path: FilePath, *, against: Earlier = None) -> Evaluation:
     """
     found = read_results(path_of("path", path))
     if against is not None:
-        found = replace(found, against=read_results(path_of("against", against)))
-        _check_settings(found)
+        found = replace(found, against=(old := read_results(path_of("against", against))))
+        if old.settings != found.settings:
+            raise InputError(
+                f"{found.path!r} was made with {found.settings!r}, and {old.path!r} with "
+                f"{old.settings!r}",
+                "compare results of the same settings",
+            )
     return Evaluation(OF_RESULTS, found)
-
-
-def _check_settings(found: ResultsReport) -> None:
-    old = found.against
-    if old is not None and old.settings != found.settings:
-        raise InputError(
-            f"{found.path!r} was made with {found.settings!r}, and {old.path!r} with "
-            f"{old.settings!r}",
-            "compare results of the same settings",
-        )
 
 
 EXAMPLES = """

@@ -49,14 +49,22 @@ def page(report: ResultsReport) -> Iterator[str]:
     style = source(*STYLES).replace("{{numbers}}", str(len(names)))
     before, after = source(HEAD, f"{FOLDER}/report.html").split("{{questions}}")
     notes = *damage_said(report), *notes_on(report), *counted(report)
+    terms = [(each.name, each.definition) for each in map(find_term, TERMS.split(",")) if each]
+    terms += [("used", USED)] * report.tells_use
+    means = "\n".join(_row(*map(escape, cells)) for cells in measures(report))
+    if means:
+        titles = "".join(f"<th>{escape(each)}</th>" for each in measure_titles(report))
+        means = f"""<table id="means"><thead><tr>{titles}</tr></thead><tbody>
+{means}
+</tbody></table><p class="hint">{escape(meaning(report))}</p>"""
     values = {
         "policies": policies(policy(style, "")),
         "style": style,
         "title": escape(title(report)),
         "about": escape(about(report)),
         "notes": "\n".join(f"<p>{escape(readable(each))}</p>" for each in notes),
-        "words": "\n".join(f"<dt>{escape(n)}</dt><dd>{escape(m)}</dd>" for n, m in _words(report)),
-        "means": "\n".join(_means(report)),
+        "words": "\n".join(f"<dt>{escape(n)}</dt><dd>{escape(m)}</dd>" for n, m in terms),
+        "means": means,
         "key": " ".join(f'<span class="{name}">{said}</span>' for name, said in KEY.items()),
         "columns": _spans(["question", *names, ""]),
     }
@@ -66,23 +74,6 @@ def page(report: ResultsReport) -> Iterator[str]:
     yield after
 
 
-def _words(report: ResultsReport) -> Iterator[tuple[str, str]]:
-    """Each term of the page, and its definition."""
-    entries = filter(None, map(find_term, TERMS.split(",")))
-    yield from ((entry.name, entry.definition) for entry in entries)
-    if report.tells_use:
-        yield "used", USED
-
-
-def _means(report: ResultsReport) -> Iterator[str]:
-    """The table of means, where there is one."""
-    if rows := [*measures(report)]:
-        titles = "".join(f"<th>{escape(each)}</th>" for each in measure_titles(report))
-        yield f'<table id="means"><thead><tr>{titles}</tr></thead><tbody>'
-        yield from (_row(*map(escape, cells)) for cells in rows)
-        yield f'</tbody></table><p class="hint">{escape(meaning(report))}</p>'
-
-
 def _question(report: ResultsReport, each: ReportedQuestion) -> str:
     """A line that opens to the statements of the answer, and to the segments of the prompt."""
     said = each.text if each.error is None else f"failed: {each.fault}"
@@ -90,8 +81,14 @@ def _question(report: ResultsReport, each: ReportedQuestion) -> str:
     inner = [f'<p dir="auto">{_text(each.text)}</p>'] if each.text else []
     if each.error is not None:
         inner.append(f"<p>failed: {_text(each.error)}</p>")
-    if each.statements:
-        inner.append(f"<ul>{''.join(_statements(each))}</ul>")
+    told = [(each.text, each.section, *support(each.support)) for each in each.statements]
+    if told:
+        items = (
+            f'<li class="{tone}"><bdi>{_text(text)}</bdi> '
+            f"<small>{_text(section or said)}</small></li>"
+            for text, section, tone, said in told
+        )
+        inner.append(f"<ul>{''.join(items)}</ul>")
     if each.sources:
         head = "<th>source</th><th>share</th>"
         head += "<th>change (nats)</th><th></th>" if report.tells_use else ""
@@ -100,25 +97,13 @@ def _question(report: ResultsReport, each: ReportedQuestion) -> str:
         inner.append(f'<p class="hint">{TOGETHER}</p>')
     if each.page is not None:
         inner.append(f'<p><a href="{escape(quote(each.page))}">The answer’s own page</a></p>')
+    tones = [tone for *_, tone, _ in told]
+    tone = next((name for name in ("partly", "supported") if name in tones), "unmeasured")
+    tone = "unsupported" if each.error is not None or False in each.told else tone
     return (
-        f'<details class="{_tone(each)}"><summary class="row">{line}</summary>\n'
+        f'<details class="{tone}"><summary class="row">{line}</summary>\n'
         f"{''.join(inner)}</details>\n"
     )
-
-
-def _tone(each: ReportedQuestion) -> str:
-    """The colour of a question: that of its least supported statement."""
-    if each.error is not None or False in each.told:
-        return "unsupported"
-    tones = {support(statement.support)[0] for statement in each.statements}
-    return next((t for t in ("partly", "supported") if t in tones), "unmeasured")
-
-
-def _statements(each: ReportedQuestion) -> Iterator[str]:
-    for statement in each.statements:
-        tone, said = support(statement.support)
-        said = _text(statement.section or said)
-        yield f'<li class="{tone}"><bdi>{_text(statement.text)}</bdi> <small>{said}</small></li>'
 
 
 def _source(each: SourceUse) -> str:

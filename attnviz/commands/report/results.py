@@ -72,7 +72,10 @@ def read_results(path: str) -> ResultsReport:
     file = _File(path)
     questions, seen = list[ReportedQuestion](), set[int]()
     for line, rows in groupby(file.rows(), key=lambda row: row.line):
-        answer = _answer(rows)
+        first, *others = rows
+        answer = _Answer(first)
+        for row in others:
+            answer.add(row)
         wrong = f"line {line} was there before" if line in seen else answer.wrong()
         seen.add(line)
         if wrong:
@@ -180,13 +183,6 @@ def _checked(text: str | InputError, number: int) -> JsonObject:
         if isinstance(value, float) and not (isfinite(value) and (not shares or 0 <= value <= 1)):
             raise _DamagedRow(f"is no row of results: {name} cannot be {value}", line)
     return content
-
-
-def _answer(rows: Iterator[_ResultRow]) -> "_Answer":
-    answer = _Answer(next(rows))
-    for row in rows:
-        answer.add(row)
-    return answer
 
 
 @dataclass

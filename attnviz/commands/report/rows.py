@@ -30,10 +30,6 @@ class QuestionRow:
     of: ReportedQuestion
 
 
-def _change(row: QuestionRow) -> Any:
-    return ABSENT if row.report.against is None else row.report.changes.get(row.of.line)
-
-
 ROW = Fields[QuestionRow](
     "ReportRow",
     "A question, and how well its answer is grounded.",
@@ -50,7 +46,9 @@ ROW = Fields[QuestionRow](
             "change",
             float | None,
             "With --against: this minus that of the earlier file.",
-            _change,
+            lambda row: (
+                ABSENT if row.report.against is None else row.report.changes.get(row.of.line)
+            ),
             optional=True,
         ),
         Field(
@@ -92,10 +90,6 @@ def _all_rows(report: ResultsReport, top: int | None = None) -> Iterator[Questio
     return (QuestionRow(report, each) for each in report.to_read[:top])
 
 
-def _compared(report: ResultsReport) -> Any:
-    return ABSENT if report.against is None else report
-
-
 def _change_of(measure: str) -> tuple[Field[Any], Field[Any]]:
     about = "The mean difference over the questions of which both files have it."
     return estimate_fields(measure, about, lambda report: report.change(measure))
@@ -105,19 +99,14 @@ COMPARED = Fields[ResultsReport](
     "ComparedObject",
     "What changed against an earlier file.",
     (
-        Field("results", str, "The earlier file.", lambda report: _earlier(report).path),
-        Field("model", str, "Its model.", lambda report: _earlier(report).model),
+        Field("results", str, "The earlier file.", at("against.path")),
+        Field("model", str, "Its model.", at("against.model")),
         Field("questions", int, "How many both have.", lambda report: len(report.pairs)),
-        *(field for each in MEASURES for field in _change_of(each)),
+        *(field for measure in MEASURES for field in _change_of(measure)),
         Field("only_now", list[str], "", lambda report: report.only_in(earlier=False)),
         Field("only_earlier", list[str], "", lambda report: report.only_in(earlier=True)),
     ),
 )
-
-
-def _earlier(report: ResultsReport) -> ResultsReport:
-    assert report.against is not None
-    return report.against
 
 
 LEFT_OUT = Fields[LeftOut](
@@ -171,7 +160,7 @@ WHOLE = Fields[ResultsReport](
         ),
         Field("repeated_ids", list[Any], "", at("repeated")),
         Field("left_out", list_of(LEFT_OUT)),
-        Field("against", COMPARED, "", _compared, optional=True),
+        Field("against", COMPARED, "", lambda r: r if r.against else ABSENT, optional=True),
         Field("rows", list_of(ROW), "What to read first comes first.", _all_rows),
     ),
 )
