@@ -8,7 +8,7 @@ import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from math import isnan
 from operator import attrgetter, itemgetter
 from types import FunctionType, GenericAlias, MappingProxyType, NoneType, UnionType
@@ -318,6 +318,15 @@ LINE_OR_MEAN: Field[Any] = Field(
 def fields_at(path: str, *fields: Field[Any]) -> tuple[Field[Any], ...]:
     """These fields of a record that has their own record at a path."""
     return tuple(field.within(at(path)) for field in fields)
+
+
+def keyed(*fields: Field[Any]) -> tuple[Field[Any], ...]:
+    """These fields of a mapping, which need not have a key for what is absent."""
+
+    def key(name: str, record: Mapping[str, Any]) -> Any:
+        return record.get(name, ABSENT)
+
+    return tuple(f if f.of else replace(f, of=partial(key, f.name)) for f in fields)
 
 
 def model_name(of: Callable[[Any], str]) -> Field[Any]:

@@ -1,9 +1,8 @@
 """The rows of an answer, and the forms in which it goes out."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,51 +20,15 @@ from attnviz.commands.generate.shown import draw, picture_view, render
 from attnviz.commands.generate.square import SQUARE
 from attnviz.kit.result import Form, Result
 from attnviz.records.grounding import Check
-from attnviz.records.rows import ABSENT, LINE, Field, Fields, JsonOutput, measured
+from attnviz.records.rows import ABSENT, LINE, Field, Fields, JsonOutput, keyed, measured
 
-if TYPE_CHECKING:
-    pass
-
-
-@dataclass(frozen=True)
-class SegmentShare:
-    """A row: a column's share in a part of an answer; `ABSENT` is what was not asked for."""
-
-    line: int
-    id: Any
-    row: int
-    text: str
-    segment: str
-    part: KeyKind
-    share: float | None
-    layer: Any
-    head: Any
-    lookback: Any
-    heads: str
-    rests: float
-    change: Any = ABSENT
-    needed: Any = ABSENT
-    weight: Any = ABSENT
-    groundedness: Any = ABSENT
-    unrelated: Any = ABSENT
-    supported: Any = ABSENT
-    change_of_all: Any = ABSENT
-    section: Any = ABSENT
-    hops: Any = ABSENT
-    through: Any = ABSENT
-    gate: Any = ABSENT
-    passed: Any = ABSENT
-    image: Any = ABSENT
-    x0: Any = ABSENT
-    y0: Any = ABSENT
-    x1: Any = ABSENT
-    y1: Any = ABSENT
-
+SegmentShare: TypeAlias = Mapping[str, Any]
+"""A row: a column's share in a part of an answer; `ABSENT` is what was not asked for."""
 
 SHARE = Fields[SegmentShare](
     "ShareRow",
     "The share of a segment in what a part of the answer attended to.",
-    (
+    keyed(
         LINE,
         Field("id", str | int | None, "Of a chat or a question: its own id.", optional=True),
         Field("row", int, "The number of the part of the answer, or of the head, from 1."),
@@ -178,26 +141,26 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
             zip(shares.answer.columns, shares.shares[n], strict=True)
         ):
             segment = column.name if column.part == "segment" else ""
-            row = SegmentShare(
-                line=line or 1,
-                id=shares.answer.id,
-                row=shares.before + n + 1,
-                text="" if head else part.text,
-                segment=column.name,
-                part=column.part,
-                share=float(share),
-                layer=head.layer if head else ABSENT,
-                head=head.head if head else ABSENT,
-                lookback=ABSENT if lookback is None else measured(float(lookback[n])),
-                heads=str(head) if head else names,
-                rests=float(rests[n]),
+            row: SegmentShare = {
+                "line": line or 1,
+                "id": shares.answer.id,
+                "row": shares.before + n + 1,
+                "text": "" if head else part.text,
+                "segment": column.name,
+                "part": column.part,
+                "share": float(share),
+                "layer": head.layer if head else ABSENT,
+                "head": head.head if head else ABSENT,
+                "lookback": ABSENT if lookback is None else measured(float(lookback[n])),
+                "heads": str(head) if head else names,
+                "rests": float(rests[n]),
                 **_of_check(check, segment, part),
-                section=ABSENT if part.section is None else part.section,
-                hops=shares.answer.hops or ABSENT,
-                through=ABSENT if through is None else float(through[n, i]),
-                gate=ABSENT if gates is None else float(gates[0, n]),
-                passed=ABSENT if gates is None else float(gates[1, n]),
-            )
+                "section": ABSENT if part.section is None else part.section,
+                "hops": shares.answer.hops or ABSENT,
+                "through": ABSENT if through is None else float(through[n, i]),
+                "gate": ABSENT if gates is None else float(gates[0, n]),
+                "passed": ABSENT if gates is None else float(gates[1, n]),
+            }
             yield row
             yield from _regions(check, row, part)
 
@@ -205,20 +168,17 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
 def _regions(check: Check | None, row: SegmentShare, part: AnswerPart) -> Iterator[SegmentShare]:
     """A row for each region of an image, behind the image's own row."""
     for each in check.occlusions if check and not part.head else ():
-        if row.part == "segment" and row.segment == each.segment:
-            own, (x0, y0, x1, y1) = slice(part.first, part.after), each.box
-            yield replace(
-                row,
-                part="region",
-                share=float(np.mean(each.shares[own])) if each.shares else None,
-                change=sum(each.changes[own]),
-                through=row.through if row.through is ABSENT else None,
-                image=each.image + 1,
-                x0=x0,
-                y0=y0,
-                x1=x1,
-                y1=y1,
-            )
+        if row["part"] == "segment" and row["segment"] == each.segment:
+            own = slice(part.first, part.after)
+            yield {
+                **row,
+                "part": "region",
+                "share": float(np.mean(each.shares[own])) if each.shares else None,
+                "change": sum(each.changes[own]),
+                "through": ABSENT if row["through"] is ABSENT else None,
+                "image": each.image + 1,
+                **dict(zip(("x0", "y0", "x1", "y1"), each.box, strict=True)),
+            }
 
 
 def _of_check(check: Check | None, segment: str, part: AnswerPart) -> dict[str, Any]:
