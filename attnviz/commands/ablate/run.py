@@ -233,27 +233,23 @@ def _others(how: Replacing, prepared: Prepared, draws: int) -> Others | None:
     return Others(count, how.texts.name, False, (draws,), (long_enough,), how.seed)
 
 
-@dataclass(frozen=True)
-class _Taken:
-    """What the edits of all runs put in, but for what comes from the text itself."""
-
-    source: SourceRun | None = None
-    given: Mapping[Site, FloatArray] = field(default_factory=dict)
+Taken: TypeAlias = tuple[SourceRun | None, Mapping[Site, FloatArray]]
+"""What the edits of all runs put in, but for what comes from the text itself."""
 
 
-def _taken(prepared: Prepared, how: Replacing, changes: Sequence[Intervention]) -> list[_Taken]:
+def _taken(prepared: Prepared, how: Replacing, changes: Sequence[Intervention]) -> list[Taken]:
     """What the edits put in: once, or once for each text that is drawn.
 
     Raises:
         InputError: no other text fits this one.
     """
     if how.texts is None:
-        return [_Taken()]
+        return [(None, {})]
     sites = {edit.site for each in changes for edit in each if isinstance(edit, Edit)}
     if how.by == "resample":
         check_memory(prepared, sites)
-        return [_Taken(source) for source in how.texts.drawn(prepared, how.draws, how.seed)]
-    return [_Taken(given=how.texts.means_for(prepared, sites, how.mean_by))]
+        return [(source, {}) for source in how.texts.drawn(prepared, how.draws, how.seed)]
+    return [(None, how.texts.means_for(prepared, sites, how.mean_by))]
 
 
 Measured: TypeAlias = tuple[NDArray[np.float64], Outcome | None]
@@ -261,7 +257,7 @@ Measured: TypeAlias = tuple[NDArray[np.float64], Outcome | None]
 
 
 def _run(
-    prepared: Prepared, question: Question | None, changes: Sequence[Intervention], taken: _Taken
+    prepared: Prepared, question: Question | None, changes: Sequence[Intervention], taken: Taken
 ) -> tuple[list[Measured], list[FloatArray]]:
     """Each run's numbers, and the logits (V) after the text of the first two."""
     ends, first = dict[int, FloatArray](), _first_followed(prepared)
@@ -274,8 +270,9 @@ def _run(
         outcome = outcome_of(run.last, question.ids)
         return np.array([outcome.measured]), outcome
 
+    source, given = taken
     whole = question is None
-    runs = intervene(prepared, changes, keep, whole=whole, source=taken.source, given=taken.given)
+    runs = intervene(prepared, changes, keep, whole=whole, source=source, given=given)
     return runs, [ends[i] for i in sorted(ends)]
 
 

@@ -42,7 +42,6 @@ from attnviz.draw.terminal.cells import (
     Column,
     folded,
     footnotes,
-    listing,
     next_before_and_after,
     signed_style,
     table,
@@ -164,8 +163,7 @@ def render(report: AblationReport, display: Display, top: int) -> Iterator[Rende
     ]
     if any(map(report.known_for, effects)):
         columns.append(words("known for", lambda e: readable(", ".join(report.known_for(e)))))
-    heads, rows = table(effects, columns)
-    yield from listing(heads, rows, display.width)
+    yield from table(effects, columns, display.width)
     notes = [LEGEND] if with_own else []
     if with_errors:
         over = "texts" if report.lines else "tokens" if report.tokens > 1 else "draws"
@@ -290,8 +288,7 @@ def _tokens_table(
     ]
     if any(behaviours.values()):
         columns.append(words("known for", behaviours.__getitem__))
-    heads, rows = table(chosen, columns)
-    yield from listing(heads, rows, display.width)
+    yield from table(chosen, columns, display.width)
     notes = ["the part with the largest change of a single token comes first"]
     if effects.first < 0:
         notes.append(

@@ -23,7 +23,7 @@ from attnviz.draw.effects import (
 from attnviz.draw.labels import LAYERS, fenced
 from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import GREY, SMALL_LETTERS, sheet, write_heading, write_line
-from attnviz.draw.terminal.cells import folded, footnotes, listing, table, words
+from attnviz.draw.terminal.cells import folded, footnotes, table, words
 from attnviz.draw.titles import amount, amounts, caption, facts, with_error
 from attnviz.errors import option, spelled
 from attnviz.records.capture import Capture
@@ -130,8 +130,7 @@ def render(report: CircuitReport, display: Display) -> Iterator[RenderableType]:
         numbers("gap", at("gap"), errors=errors),
     ]
     whole = (each for each in report.without if each.subset.kind == "circuit")
-    heads, rows = table([*report.minimality, *whole], columns)
-    yield from listing(heads, rows, display.width)
+    yield from table([*report.minimality, *whole], columns, display.width)
     yield Text()
     yield from folded(Text(complete(report)), display.width)
     yield from footnotes([LOSS, LETTERS, *([OVER_TEXTS] if errors else [])], display.width)
@@ -170,8 +169,7 @@ def render_search(search: CircuitSearch, display: Display) -> Iterator[Renderabl
     if search.measured_on:
         chosen = words("where chosen", lambda step: f"{step[1].chosen.mean:+.3f}", right=True)
         columns.append(chosen)
-    heads, rows = table(enumerate(search.steps, start=1), columns)
-    yield from listing(heads, rows, display.width)
+    yield from table(enumerate(search.steps, start=1), columns, display.width)
     yield Text()
     named = " ".join(option(name, value) for name, value in search.options.items())
     more = ALL_COUNT if search.measured_on else ""

@@ -11,7 +11,7 @@ from attnviz.draw.labels import fenced
 from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import sheet, write_heading
 from attnviz.draw.picture.paint import PictureOptions
-from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing
+from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing, table, words
 from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable
 from attnviz.records.grounding import DRAWS, Check, Curve, Statement
@@ -25,6 +25,7 @@ MOST_STATEMENTS, FEW = 64, 12
 LONGEST = 28
 """Cells of a statement in its table."""
 BARE = "—"
+SUPPORTED = {True: "yes", False: "no"}
 
 
 def checked(check: Check, display: Display, hops: int = 0) -> Iterator[Text]:
@@ -73,26 +74,23 @@ def all_of(check: Check) -> str:
 
 
 def _statements(statements: Sequence[Statement], display: Display, dash: str) -> Iterator[Text]:
-    few = _few(statements)
-    columns = [Column("statement")]
-    columns += [Column(each, right=True) for each in ("groundedness", "unrelated text")]
-    columns.append(Column("supported"))
-    most = max(12, min(LONGEST, display.width // 3))
-    rows = [
-        (
-            fenced(cut(readable(each.text), most, unicode=display.unicode)),
-            dash if each.groundedness.share is None else f"{each.groundedness.share:.2f}",
-            dash if each.groundedness.unrelated is None else f"{each.groundedness.unrelated:.2f}",
-            {True: "yes", False: "no", None: dash}[each.groundedness.supported],
-        )
-        for each in few
+    few, most = _few(statements), max(12, min(LONGEST, display.width // 3))
+
+    def share(value: float | None) -> str:
+        return dash if value is None else f"{value:.2f}"
+
+    columns = [
+        words("statement", lambda s: fenced(cut(readable(s.text), most, unicode=display.unicode))),
+        words("groundedness", lambda s: share(s.groundedness.share), right=True),
+        words("unrelated text", lambda s: share(s.groundedness.unrelated), right=True),
+        words("supported", lambda s: SUPPORTED.get(s.groundedness.supported, dash)),
     ]
-    yield from listing(columns, rows, display.width)
+    yield from table(few, columns, display.width)
     if len(few) < len(statements):
         said = f"the {len(few)} least grounded of {len(statements)} statements"
         found = Counter(each.groundedness.supported for each in statements)
-        words = {True: "supported", False: "unsupported", None: "of neither kind"}
-        counts = (f"{found[each]} {word}" for each, word in words.items() if found[each])
+        kinds = {True: "supported", False: "unsupported", None: "of neither kind"}
+        counts = (f"{found[each]} {kind}" for each, kind in kinds.items() if found[each])
         yield from folded(Text(f"{said}: {', '.join(counts)}"), display.width)
 
 
@@ -174,13 +172,14 @@ def _chained(chain: Chain, measure: str, display: Display, dash: str) -> Iterato
         return dash if change is None else f"{change:+z.2f}"
 
     most = "attends most to" if measure == "attention" else "takes most from"
-    columns = [Column("part"), Column(most)]
-    columns += [Column(title, right=True) for title in ("share", "cut (nats)", "another")]
-    rows = [
-        (name(e.part), name(e.source), f"{e.share:.2f}", nats(e.change), nats(e.other))
-        for e in chain.links
+    columns = [
+        words("part", lambda link: name(link.part)),
+        words(most, lambda link: name(link.source)),
+        words("share", lambda link: f"{link.share:.2f}", right=True),
+        words("cut (nats)", lambda link: nats(link.change), right=True),
+        words("another", lambda link: nats(link.other), right=True),
     ]
-    yield from listing(columns, rows, display.width)
+    yield from table(chain.links, columns, display.width)
     yield from folded(Text(fenced(_about_chain(chain))), display.width)
 
 

@@ -139,11 +139,6 @@ def _signs_kept(call: Arguments) -> None:
         )
 
 
-def _images_for(asked: str | Chat | Question, given: Any) -> Any:
-    """The images of a question, in place of those that are given for all."""
-    return (asked.images if isinstance(asked, Question) else ()) or given
-
-
 def _options_for(read: Prompt, asked: str | Chat | Question, options: TextOptions) -> TextOptions:
     """The options with the images of a chat; a chat template writes special tokens itself."""
     if isinstance(asked, TextOfIds) and read.text is not asked:
@@ -217,14 +212,14 @@ def generate(
     """
     asked, documents, parts = prompt_of(prompt), documents_of(docs), words("segments", segments)
     model = loaded(model)
-    options = model._text_options(bos, special, truncate, None, _images_for(asked, image))
-    images = len(options.images)
-    read = prompt_for(model._loaded, asked, documents, by, parts, raw=raw, images=images)
+    images = (asked.images if isinstance(asked, Question) else ()) or image  # its own come first
+    options = model._text_options(bos, special, truncate, None, images)
+    seen = len(options.images)
+    read = prompt_for(model._loaded, asked, documents, by, parts, raw=raw, images=seen)
     options = _options_for(read, asked, options)
-    if not isinstance(asked, str) and asked.target is not None:
-        target = asked.target
+    own = None if isinstance(asked, str) else asked.target
     sampling = Sampling(max_new_tokens, temperature, top_p, seed)
-    writing = Writing(sampling, words("stop", stop), target)
+    writing = Writing(sampling, words("stop", stop), target if own is None else own)
     if contribution:
         model._loaded.check_contributions()
     which, named = which_heads(layers, heads), words("sections", sections)

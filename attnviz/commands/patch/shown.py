@@ -33,8 +33,8 @@ from attnviz.draw.terminal.cells import (
     footnotes,
     listing,
     next_before_and_after,
+    rows_of,
     signed_style,
-    table,
     words,
 )
 from attnviz.draw.terminal.grid import head_grid, value_grid
@@ -211,10 +211,10 @@ def _table(report: PatchReport, effects: Sequence[PatchEffect], display: Display
     ]
     if any(effect.exact for effect in effects):
         columns.append(numbers("exact", at("exact"), errors=errors))
-    heads, rows = table(effects, columns)
+    heads, rows = rows_of(effects, columns)
     own = report.measure == "difference" and not report.fast
     if own:
-        more, wider = table(effects, [*columns, own_columns(report)])
+        more, wider = rows_of(effects, [*columns, own_columns(report)])
         own = fits(more, wider, display.width) or not fits(heads, rows, display.width)
         heads, rows = (more, wider) if own else (heads, rows)
     yield from listing(heads, rows, display.width)

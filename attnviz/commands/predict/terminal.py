@@ -25,7 +25,9 @@ from attnviz.draw.terminal.cells import (
     listing,
     named_bars,
     pad,
+    table,
     widest,
+    words,
 )
 from attnviz.draw.titles import amount, bar_of, facts, probability, with_error
 from attnviz.errors import readable
@@ -150,26 +152,19 @@ def _candidates(next_tokens: NextTokens, display: Display) -> Iterator[Text]:
 
 
 def _each(every: Sequence[NextTokens], labels: Sequence[str], display: Display) -> Iterator[Text]:
-    columns = (
-        Column("after"),
-        Column("followed"),
-        Column("probability", right=True),
-        Column("rank", right=True),
-        Column("most likely"),
-        Column("", right=True),
-    )
-    rows = [
-        (
-            fenced(labels[each.position]),
-            fenced(each.followed.quoted) if each.followed else "",
-            probability(each.followed.probability) if each.followed else "",
-            f"{each.rank:,}" if each.rank else "",
-            fenced(each.candidates[0].quoted),
-            probability(each.candidates[0].probability),
-        )
-        for each in every
+    columns = [
+        words("after", lambda each: fenced(labels[each.position])),
+        words("followed", lambda each: fenced(each.followed.quoted) if each.followed else ""),
+        words(
+            "probability",
+            lambda each: probability(each.followed.probability) if each.followed else "",
+            right=True,
+        ),
+        words("rank", lambda each: f"{each.rank:,}" if each.rank else "", right=True),
+        words("most likely", lambda each: fenced(each.candidates[0].quoted)),
+        words("", lambda each: probability(each.candidates[0].probability), right=True),
     ]
-    yield from listing(columns, rows, display.width)
+    yield from table(every, columns, display.width)
 
 
 def _lens(every: Sequence[NextTokens], display: Display) -> Iterator[Text]:

@@ -31,7 +31,16 @@ from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import sheet, write_heading
 from attnviz.draw.picture.paint import draw_bar
 from attnviz.draw.terminal.around import in_ascii
-from attnviz.draw.terminal.cells import Column, cut, folded, footnotes, listing, named_bars
+from attnviz.draw.terminal.cells import (
+    Column,
+    cut,
+    folded,
+    footnotes,
+    listing,
+    named_bars,
+    table,
+    words,
+)
 from attnviz.draw.titles import caption
 from attnviz.records.parts import Shares
 from attnviz.records.why import Node, Reader, Removal, Side, Why, WhyMean, Write
@@ -172,17 +181,13 @@ def render_write(write: Write, display: Display) -> Iterator[RenderableType]:
     yield from folded(Text(about, "bold"), display.width)
     yield Text()
     columns = [
-        Column("token it reads"),
-        Column("weight on it", right=True),
-        Column("length it adds", right=True),
+        words("token it reads", lambda i: names[i]),
+        words("weight on it", lambda i: f"{write.weights[i]:.2f}", right=True),
+        words("length it adds", lambda i: f"{write.lengths[i]:.2f}", right=True),
     ]
-    order = np.argsort(-write.lengths, kind="stable")[:SOURCES]
-    rows = [
-        (names[i], f"{write.weights[i]:.2f}", f"{write.lengths[i]:.2f}")
-        for i in order.tolist()
-        if write.weights[i] >= 0.005 or write.lengths[i] >= 0.005
-    ]
-    yield from listing(columns, rows, display.width)
+    order = np.argsort(-write.lengths, kind="stable")[:SOURCES].tolist()
+    shown = [i for i in order if write.weights[i] >= 0.005 or write.lengths[i] >= 0.005]
+    yield from table(shown, columns, display.width)
     if write.moved:
         yield Text()
         title = (
@@ -217,26 +222,17 @@ def _moved(write: Write, names: Sequence[str], display: Display) -> Iterator[Tex
 
 def _readers(readers: Sequence[Reader], names: Sequence[str], display: Display) -> Iterator[Text]:
     by_value = readers[0].through == "value"
+    sign, wide, unicode = "" if by_value else "+", 20, display.unicode
+    of = "of a value of" if by_value else "to a contrast of"
     columns = [
-        Column("later head"),
-        Column("its query"),
-        Column("its key"),
-        Column("length" if by_value else "adds", right=True),
-        Column("of a value of" if by_value else "to a contrast of", right=True),
+        words("later head", lambda reader: str(reader.head)),
+        words("its query", lambda reader: cut(names[reader.query], wide, unicode=unicode)),
+        words("its key", lambda reader: cut(names[reader.key], wide, unicode=unicode)),
+        words("length" if by_value else "adds", lambda r: f"{r.value:{sign}.2f}", right=True),
+        words(of, lambda reader: f"{reader.total:{sign}.2f}", right=True),
     ]
     strongest = sorted(readers, key=lambda reader: -abs(reader.value))[:READERS]
-    sign = "" if by_value else "+"
-    rows = [
-        (
-            str(reader.head),
-            cut(names[reader.query], 20, unicode=display.unicode),
-            cut(names[reader.key], 20, unicode=display.unicode),
-            f"{reader.value:{sign}.2f}",
-            f"{reader.total:{sign}.2f}",
-        )
-        for reader in strongest
-    ]
-    yield from listing(columns, rows, display.width)
+    yield from table(strongest, columns, display.width)
 
 
 # As a picture.

@@ -117,7 +117,13 @@ def in_marks(name: str) -> str:
 def difference(why: Why, names: Sequence[str]) -> str:
     """The contrast as the difference of two numbers, which the parts add up to."""
     row, key = why.row, why.key
-    beside = f" {why.added:+.3f} ({_beside(why)})" if abs(why.added) >= 5e-4 else ""
+    terms = {
+        "position bias": row.added.any(),
+        "soft cap": (np.abs(row.scores - row.added - row.raw) > 1e-6).any(),
+        "sink": row.sink is not None,
+    }
+    added = ", ".join(name for name, there in terms.items() if there)
+    beside = f" {why.added:+.3f} ({added})" if abs(why.added) >= 5e-4 else ""
     if why.versus is None:
         expected = float(row.scores[key]) - why.full
         return (
@@ -143,16 +149,6 @@ def identity(why: Why) -> str:
         )
     ratio = float(np.log(row.weights[why.key] / row.weights[why.versus]))
     return f"the weights say the same as the scores: the logarithm of their ratio is {ratio:+.3f}"
-
-
-def _beside(why: Why) -> str:
-    row = why.row
-    terms = {
-        "position bias": row.added.any(),
-        "soft cap": (np.abs(row.scores - row.added - row.raw) > 1e-6).any(),
-        "sink": row.sink is not None,
-    }
-    return ", ".join(name for name, there in terms.items() if there)
 
 
 def about_write(write: Write, names: Sequence[str]) -> str:

@@ -211,12 +211,18 @@ def words(name: str, of: Callable[[Any], str], *, right: bool = False) -> Cells:
     return [Column(name, right=right)], lambda item: [of(item)]
 
 
-def table(
+def rows_of(
     items: Iterable[Any], columns: Sequence[Cells]
 ) -> tuple[Sequence[Column], Sequence[Sequence[str]]]:
     """The columns and the rows of a table with a row for each item."""
     rows = [[cell for _, cells in columns for cell in cells(item)] for item in items]
     return [column for own, _ in columns for column in own], rows
+
+
+def table(items: Iterable[Any], columns: Sequence[Cells], width: int) -> Iterator[Text]:
+    """The same as a listing."""
+    heads, rows = rows_of(items, columns)
+    return listing(heads, rows, width)
 
 
 def _widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[int], int]:
